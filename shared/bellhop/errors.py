@@ -1,0 +1,123 @@
+"""Every error Bellhop raises on purpose, and the two temperaments that decide all retrying.
+
+BellhopError                     .code is stable, .context is safe to log
+├─ PermanentError                retrying is useless: record, report, acknowledge
+│  ├─ InvalidError               input is wrong; .where says where in the document
+│  ├─ TemplateError              a template failed; name, line, column, excerpt
+│  ├─ ScriptError                a Lua script failed; name, line, excerpt
+│  ├─ DeniedError                credentials or rights
+│  ├─ ConflictError              another owner; names owner and tier
+│  └─ MissingError               something referred to does not exist
+└─ TemporaryError                may pass: leave the message in the queue, for .delay at least
+   ├─ UnreachableError           a cluster, a cloud or a repository does not answer
+   ├─ ThrottledError             asked to slow down
+   ├─ StaleError                 lost an optimistic write; read again
+   └─ BusyError                  another worker holds the claim
+
+An exception outside this tree counts as temporary: the environment is guilty until the
+delivery limit. Foreign exceptions are mapped at the adapter's edge and chained.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+_LONGEST = 2048
+
+
+class BellhopError(Exception):
+    """What could not be done, to what, why; the message is one sentence for a person."""
+
+    code = "Bellhop"
+
+    def __init__(self, message: str, **context: str | int | float | bool | None) -> None:
+        super().__init__(message if len(message) <= _LONGEST else message[:_LONGEST] + " …")
+        self.context = context
+
+
+class PermanentError(BellhopError):
+    """Trying again cannot help until somebody changes an input."""
+
+    code = "Permanent"
+
+
+class InvalidError(PermanentError):
+    """An input is wrong."""
+
+    code = "Invalid"
+
+    def __init__(self, message: str, *, where: str = "", **context: str | int | None) -> None:
+        super().__init__(f"{where}: {message}" if where else message, **context)
+        self.where = where
+
+
+class TooLargeError(InvalidError):
+    """An input is larger than what is taken."""
+
+    code = "TooLarge"
+
+
+class TemplateError(PermanentError):
+    """A template could not be parsed or rendered; the wording is the template language's."""
+
+    code = "Template"
+
+
+class ScriptError(PermanentError):
+    """A Lua script could not be parsed or run; the wording is Lua's."""
+
+    code = "Script"
+
+
+class DeniedError(PermanentError):
+    """Credentials are refused or lack a right."""
+
+    code = "Denied"
+
+
+class ConflictError(PermanentError):
+    """Another owner has the object."""
+
+    code = "Conflict"
+
+
+class MissingError(PermanentError):
+    """Something that is referred to does not exist."""
+
+    code = "Missing"
+
+
+class TemporaryError(BellhopError):
+    """It may pass; `delay` is how long to wait at least, None leaves that to the queue."""
+
+    code = "Temporary"
+
+    def __init__(
+        self, message: str, *, delay: timedelta | None = None, **context: str | int | None
+    ) -> None:
+        super().__init__(message, **context)
+        self.delay = delay
+
+
+class UnreachableError(TemporaryError):
+    """A cluster, a cloud or a repository does not answer."""
+
+    code = "Unreachable"
+
+
+class ThrottledError(TemporaryError):
+    """The other side asks to slow down."""
+
+    code = "Throttled"
+
+
+class StaleError(TemporaryError):
+    """An optimistic write was lost to another writer."""
+
+    code = "Stale"
+
+
+class BusyError(TemporaryError):
+    """Another worker holds the claim."""
+
+    code = "Busy"

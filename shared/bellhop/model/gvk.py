@@ -1,0 +1,66 @@
+"""Names of kinds and objects, in one spelling everywhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+
+class GVK(NamedTuple):
+    """Group, version and kind; the core group is the empty string."""
+
+    group: str
+    version: str
+    kind: str
+
+    @classmethod
+    def of(cls, manifest: dict[str, Any]) -> GVK:
+        """Read apiVersion and kind of an object."""
+        return cls.parse(str(manifest.get("apiVersion", "")), str(manifest.get("kind", "")))
+
+    @classmethod
+    def parse(cls, api_version: str, kind: str) -> GVK:
+        """Split an apiVersion: `v1` is the core group, `apps/v1` the group `apps`."""
+        group, _, version = api_version.rpartition("/")
+        return cls(group, version, kind)
+
+    @property
+    def api_version(self) -> str:
+        """Join group and version as manifests have them."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def __str__(self) -> str:
+        return f"{self.api_version}/{self.kind}"
+
+
+class ObjectKey(NamedTuple):
+    """Which object in one cluster; `namespace` is empty for cluster-scoped kinds."""
+
+    gvk: GVK
+    namespace: str
+    name: str
+
+    @classmethod
+    def of(cls, manifest: dict[str, Any]) -> ObjectKey:
+        """Read the key of an object."""
+        metadata = manifest.get("metadata") or {}
+        return cls(GVK.of(manifest), metadata.get("namespace") or "", metadata.get("name") or "")
+
+    @classmethod
+    def parse(cls, text: str) -> ObjectKey:
+        """Read back what `str` wrote: group/version/kind/namespace/name."""
+        group, version, kind, namespace, name = text.split("/", 4)
+        return cls(GVK(group, version, kind), namespace, name)
+
+    def __str__(self) -> str:
+        return "/".join((*self.gvk, self.namespace, self.name))
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """How an API server serves a kind, from its discovery documents."""
+
+    gvk: GVK
+    plural: str
+    namespaced: bool
+    subresources: tuple[str, ...] = ()
