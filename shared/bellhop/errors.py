@@ -30,7 +30,7 @@ class BellhopError(Exception):
 
     code = "Bellhop"
 
-    def __init__(self, message: str, **context: str | int | float | bool | None) -> None:
+    def __init__(self, message: str, **context: str | float | None) -> None:
         super().__init__(message if len(message) <= _LONGEST else message[:_LONGEST] + " …")
         self.context = context
 
