@@ -1,0 +1,20 @@
+"""Deterministic names, so that doing a thing twice does it once."""
+
+from __future__ import annotations
+
+import hashlib
+
+_LONGEST = 63
+_DIGEST = 12
+
+
+def profile_name(trigger: str, cluster: str, object_key: str = "") -> str:
+    """Name the ClusterProfile that a trigger generates for a cluster, or for one object in it.
+
+    At most 63 characters, since it is also a label's value. The key names the object's kind:
+    two kinds of one name and namespace get two profiles.
+    """
+    identity = "\0".join((trigger, cluster, object_key))
+    suffix = hashlib.sha256(identity.encode()).hexdigest()[:_DIGEST]
+    readable = trigger.replace(".", "-")[: _LONGEST - _DIGEST - 1].rstrip("-")
+    return f"{readable}-{suffix}"

@@ -1,0 +1,49 @@
+"""Log lines as JSON on a stream, in the field names that Cloud Logging recognises.
+
+A line is a constant sentence and keys with values: `log.info("Applied a profile", profile=…)`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import traceback
+from datetime import UTC, datetime
+from typing import Any, TextIO
+
+
+class Log:
+    """Writes one JSON object a line; safe to share between threads."""
+
+    def __init__(self, stream: TextIO | None = None, **always: Any) -> None:
+        self._stream = stream if stream is not None else sys.stdout
+        self._always = always
+        self._lock = threading.Lock()
+
+    def info(self, message: str, **fields: Any) -> None:
+        """Write what went as it should."""
+        self._write("INFO", message, fields)
+
+    def warning(self, message: str, **fields: Any) -> None:
+        """Write what somebody may want to look at."""
+        self._write("WARNING", message, fields)
+
+    def error(self, message: str, error: BaseException | None = None, **fields: Any) -> None:
+        """Write what failed; an error nobody foresaw comes with its traceback."""
+        if error is not None:
+            fields["stack_trace"] = "".join(traceback.format_exception(error))
+        self._write("ERROR", message, fields)
+
+    def _write(self, severity: str, message: str, fields: dict[str, Any]) -> None:
+        line = {
+            "severity": severity,
+            "message": message,
+            "time": datetime.now(UTC).isoformat(),
+            **self._always,
+            **fields,
+        }
+        text = json.dumps(line, default=str)
+        with self._lock:
+            self._stream.write(text + "\n")
+            self._stream.flush()

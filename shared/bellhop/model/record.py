@@ -1,0 +1,190 @@
+"""What we keep: one frozen type a record, plain enough for the stage with the smallest budget."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+from bellhop.model.gvk import GVK, ObjectKey
+
+Phase = Literal["Provisioning", "Provisioned", "Failed", "FailedNonRetriable", "Removed"]
+"""A profile's state on one cluster; FailedNonRetriable waits for somebody to change an input."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A registered cluster; `forwarder` is how its API server rings us, as registration set it."""
+
+    namespace: str
+    name: str
+    labels: Mapping[str, str]
+    kubernetes: str
+    token_digest: str
+    registered_at: datetime
+    forwarder: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        """Name it as users do: namespace/name."""
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """How a cluster was when we last met it; `missed` counts what only sweeps had found."""
+
+    state: Literal["Healthy", "Down", "Unknown"] = "Unknown"
+    message: str = ""
+    swept_at: datetime | None = None
+    seen: int = 0
+    missed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedKind:
+    """A kind that counts in one cluster; `plural` is empty until discovery has told it."""
+
+    gvk: GVK
+    plural: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """All that ingest must know of one cluster: its token's digest and the kinds that count."""
+
+    token_digest: str
+    kinds: tuple[WatchedKind, ...]
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """The newest we know of one object.
+
+    `manifest` is None for a tombstone. `resource_version` grows with every write in one cluster
+    (KEP-5504 made comparing it official); 0 is older than anything.
+    """
+
+    cluster: str
+    key: ObjectKey
+    uid: str
+    resource_version: int
+    manifest: Mapping[str, Any] | None
+    seen_at: datetime
+
+    @property
+    def gone(self) -> bool:
+        """Say whether the object was deleted."""
+        return self.manifest is None
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """One object that matches one source now, or whose last evaluation failed.
+
+    With an `error`, `matching` is what it was before: an error is never an empty answer.
+    """
+
+    cluster: str
+    source: str
+    key: ObjectKey
+    matching: bool
+    digest: str
+    since: datetime
+    message: str = ""
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """One key of a referenced ConfigMap or Secret: manifests, or text to render for a cluster."""
+
+    ref: str
+    entry: str
+    manifests: tuple[Mapping[str, Any], ...] = ()
+    template: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A ClusterProfile as it is to be applied.
+
+    Generated ones name their `trigger`, the source `cluster` and, with oneForEvent, the object;
+    a user's own have an empty trigger. `leaving` are clusters that still hold what is no longer
+    wanted there. `error` says why the newest inputs could not be instantiated; the rest is then
+    what was last good.
+    """
+
+    name: str
+    trigger: str
+    cluster: str
+    object: str
+    contents: tuple[Content, ...]
+    destinations: tuple[str, ...]
+    leaving: tuple[str, ...]
+    tier: int
+    leaves_policies: bool
+    continue_on_conflict: bool
+    digest: str
+    error: str = ""
+    error_code: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """One object of an inventory; an empty digest means that applying it had only begun."""
+
+    digest: str
+    ref: str
+    applied_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """What one profile owns in one cluster."""
+
+    cluster: str
+    profile: str
+    held: Mapping[ObjectKey, Held]
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Which profile has an object in one cluster, and who waits for it."""
+
+    profile: str
+    trigger: str
+    source: str
+    tier: int
+    waiting: tuple[tuple[str, str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How applying one profile to one cluster ended last."""
+
+    cluster: str
+    profile: str
+    trigger: str
+    source: str
+    phase: Phase
+    at: datetime
+    reason: str = ""
+    message: str = ""
+    failures: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of the ledger: what happened to one object's event, and how long it took."""
+
+    at: datetime
+    trace: str
+    what: str
+    cluster: str
+    object: str
+    detail: str = ""
+    took_ms: float = 0.0
+    context: Mapping[str, Any] = field(default_factory=dict)

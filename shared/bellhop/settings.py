@@ -1,0 +1,83 @@
+"""Every number an operator may turn, in one place; entry points read them, nothing else does.
+
+Each setting is an environment variable `BELLHOP_` + its name in capitals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from datetime import timedelta
+from typing import get_type_hints
+
+from bellhop.errors import InvalidError
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Defaults suit one machine and a few dozen clusters."""
+
+    body_limit: int = 4 * 1024 * 1024
+    """Largest request that ingest reads, in bytes; an API server sends 3 MiB at most."""
+
+    sweep_interval: timedelta = timedelta(minutes=5)
+    """How long what the push missed may stay unnoticed, in seconds."""
+
+    attempts: int = 12
+    """How often a message is tried before it becomes a dead letter."""
+
+    retry_first: timedelta = timedelta(seconds=1)
+    """Pause before the second try, in seconds; each further pause is twice as long."""
+
+    retry_longest: timedelta = timedelta(seconds=60)
+    """Longest pause between two tries, in seconds."""
+
+    visibility: timedelta = timedelta(seconds=120)
+    """After how long a message in the hands of a worker that fell silent is given to another."""
+
+    script_seconds: float = 1.0
+    """How long one Lua evaluation may take."""
+
+    script_memory: int = 64 * 1024 * 1024
+    """How much memory one Lua evaluation may use, in bytes."""
+
+    template_seconds: float = 5.0
+    """How long rendering one entry of a ConfigMap or Secret may take."""
+
+    template_output: int = 8 * 1024 * 1024
+    """How much one entry may render to, in bytes."""
+
+    workers: int = 8
+    """Threads of the embedded mode that talk to clusters."""
+
+    deletion_share: float = 0.5
+    """A sweep that finds more than this share of a kind's objects gone waits for agreement."""
+
+    deletion_floor: int = 10
+    """Fewer objects gone at once than this never wait."""
+
+    deletion_agreement: int = 3
+    """How many sweeps in a row must agree before such a deletion is believed."""
+
+
+def read(environment: Mapping[str, str]) -> Settings:
+    """Read the settings from environment variables.
+
+    Raises:
+        InvalidError: a value is not of its setting's type.
+    """
+    types = get_type_hints(Settings)
+    given = {}
+    for field in fields(Settings):
+        name = f"BELLHOP_{field.name.upper()}"
+        if name not in environment:
+            continue
+        try:
+            number = float(environment[name])
+        except ValueError as error:
+            raise InvalidError(
+                f"cannot read the setting {name}: '{environment[name]}' is not a number"
+            ) from error
+        kind = types[field.name]
+        given[field.name] = timedelta(seconds=number) if kind is timedelta else kind(number)
+    return Settings(**given)
