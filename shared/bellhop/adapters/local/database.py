@@ -1,0 +1,210 @@
+"""One SQLite file, shared by threads and processes: what the store and the queue have in common.
+
+One connection an object and one lock a process: SQLite lets one writer in at a time anyway, and
+waiting on a lock of Python's wakes at once, where SQLite's own busy handler sleeps a millisecond or
+more. Other processes are waited for by that busy handler.
+
+The file is in WAL mode with `synchronous=NORMAL`: a commit is a write without an fsync. A killed
+process loses nothing that was acknowledged, since the kernel has it; a power cut may lose the last
+instants, never the file, and the next sweep finds what they held. `FULL` would put an fsync, which
+is milliseconds, into every step of every event.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bellhop.adapters.local.failures import translate
+from bellhop.adapters.local.neighbours import Bell, Neighbours
+from bellhop.errors import InvalidError, PermanentError
+
+_Parameters = Sequence[Any] | Mapping[str, Any]
+_BUSY_SECONDS = 10.0
+_OPEN_ATTEMPTS = 50
+_PRAGMAS = (
+    "PRAGMA synchronous = NORMAL",
+    # 32 MB between checkpoints, each of which is an fsync or two in somebody's commit.
+    "PRAGMA wal_autocheckpoint = 8192",
+    "PRAGMA journal_size_limit = 67108864",
+    "PRAGMA temp_store = MEMORY",
+    "PRAGMA foreign_keys = OFF",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """What a file holds, and how it came to its newest version.
+
+    `application` is SQLite's application_id: a queue's file is not taken for a store's.
+    `migrations[n]` are the statements that lead from version n to n + 1.
+    """
+
+    noun: str
+    application: int
+    migrations: Sequence[Sequence[str]]
+
+    @property
+    def version(self) -> int:
+        """Return the version that this code writes."""
+        return len(self.migrations)
+
+
+@dataclass(slots=True)
+class _Session:
+    connection: sqlite3.Connection
+    pid: int
+    neighbours: Neighbours
+    inherited: _Session | None = None
+    closed: bool = False
+
+
+class Database:
+    """A file with a schema; every sqlite3 exception leaves here as one of Bellhop's.
+
+    Raises:
+        InvalidError: the file is of another kind, of a newer version, or damaged.
+        TemporaryError: the file is locked for too long, or the disk is full.
+    """
+
+    def __init__(self, path: Path | str, schema: Schema) -> None:
+        self.path = Path(path).absolute()
+        self._schema = schema
+        self._session = self._open(inherited=None)
+
+    def rows(self, statement: str, parameters: _Parameters = ()) -> list[Any]:
+        """Run one statement in a transaction of its own and return all its rows."""
+        session = self._current()
+        try:
+            with session.neighbours.lock:
+                return session.connection.execute(statement, parameters).fetchall()
+        except sqlite3.Error as error:
+            raise translate(error, self.path) from error
+
+    @contextmanager
+    def transaction(self) -> Iterator[Callable[..., sqlite3.Cursor]]:
+        """Yield `execute` within a write transaction, committed whole or not at all."""
+        session = self._current()
+        connection = session.connection
+        with session.neighbours.lock:
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                yield connection.execute
+                connection.execute("COMMIT")
+            except BaseException as error:
+                with suppress(sqlite3.Error):
+                    connection.rollback()
+                if isinstance(error, sqlite3.Error):
+                    raise translate(error, self.path) from error
+                raise
+
+    def change(self) -> int:
+        """Return a number that differs once another process, or connection, has written."""
+        found: int = self.rows("PRAGMA data_version")[0][0]
+        return found
+
+    def bell(self, name: str) -> Bell:
+        """Return the bell that this process's objects at this file share under a name."""
+        return self._current().neighbours.bell(name)
+
+    def close(self) -> None:
+        """Close the file; whatever is asked of it later fails."""
+        session = self._current()
+        with session.neighbours.lock:
+            session.closed = True
+            session.connection.close()
+
+    def _current(self) -> _Session:
+        session = self._session
+        if session.pid != os.getpid():
+            # A connection must not cross a fork, not even to be closed: closing drops the
+            # parent's locks from under it. So it is kept, unused, and another one is opened.
+            session = self._session = self._open(inherited=session)
+        if session.closed:
+            raise PermanentError(f"The file {str(self.path)!r} was used after it was closed.")
+        return session
+
+    def _open(self, *, inherited: _Session | None) -> _Session:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            # SQLite gives its side files the mode of this one: it is made here, closed to others.
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        except OSError as error:
+            raise translate(error, self.path) from error
+        connection = None
+        try:
+            connection = sqlite3.connect(
+                self.path,
+                timeout=_BUSY_SECONDS,
+                isolation_level=None,
+                check_same_thread=False,
+                cached_statements=256,
+            )
+            self._prepare(connection)
+        except BaseException as error:
+            if connection is not None:
+                connection.close()
+            if isinstance(error, sqlite3.Error):
+                raise translate(error, self.path) from error
+            raise
+        return _Session(connection, os.getpid(), Neighbours.at(self.path), inherited)
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        # Checked before the first write: a file that is not ours is left as it is.
+        self._check(connection)
+        _write_ahead(connection)
+        for pragma in _PRAGMAS:
+            connection.execute(pragma)
+        if _pragma(connection, "user_version") == self._schema.version:
+            return
+        connection.execute("BEGIN IMMEDIATE")
+        # Another process may have migrated while this one waited for the lock.
+        version = self._check(connection)
+        for migration in self._schema.migrations[version:]:
+            for statement in migration:
+                connection.execute(statement)
+        connection.execute(f"PRAGMA application_id = {self._schema.application}")
+        connection.execute(f"PRAGMA user_version = {self._schema.version}")
+        connection.execute("COMMIT")
+
+    def _check(self, connection: sqlite3.Connection) -> int:
+        version = _pragma(connection, "user_version")
+        application = _pragma(connection, "application_id")
+        tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        if application != self._schema.application and (application or version or tables):
+            raise InvalidError(
+                f"The file {str(self.path)!r} could not be opened as a {self._schema.noun}: "
+                "it belongs to something else. Name another file."
+            )
+        if version > self._schema.version:
+            raise InvalidError(
+                f"The {self._schema.noun} {str(self.path)!r} could not be opened: a newer Bellhop "
+                f"wrote it (version {version}, this one knows {self._schema.version}). "
+                "Upgrade Bellhop."
+            )
+        return version
+
+
+def _pragma(connection: sqlite3.Connection, name: str) -> int:
+    found: int = connection.execute(f"PRAGMA {name}").fetchone()[0]
+    return found
+
+
+def _write_ahead(connection: sqlite3.Connection) -> None:
+    # Two processes that open a new file at once may meet in this change of mode, and SQLite
+    # answers one of them "locked" without asking its busy handler.
+    for attempt in range(_OPEN_ATTEMPTS):
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError:
+            if attempt == _OPEN_ATTEMPTS - 1:
+                raise
+            time.sleep(0.02)
+        else:
+            return

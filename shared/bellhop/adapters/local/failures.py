@@ -1,0 +1,95 @@
+"""What SQLite and the file system raise, in Bellhop's words: one table for each, one place.
+
+SQLite's result code decides; the exception's class decides where there is none.
+"""
+
+from __future__ import annotations
+
+import errno
+import sqlite3
+from collections.abc import Mapping
+from pathlib import Path
+
+from bellhop.errors import (
+    BellhopError,
+    DeniedError,
+    InvalidError,
+    PermanentError,
+    TemporaryError,
+    TooLargeError,
+)
+
+_FULL = "the disk is full. Free some space"
+_DAMAGED = "it is damaged or no database. Restore it, or move it away to start anew"
+
+RESULTS: Mapping[int, tuple[type[BellhopError], str]] = {
+    sqlite3.SQLITE_BUSY: (TemporaryError, "another process has held it for too long"),
+    sqlite3.SQLITE_LOCKED: (TemporaryError, "another process has held it for too long"),
+    sqlite3.SQLITE_PROTOCOL: (TemporaryError, "another process has held it for too long"),
+    sqlite3.SQLITE_FULL: (TemporaryError, _FULL),
+    sqlite3.SQLITE_IOERR: (TemporaryError, "the disk failed to read or write it"),
+    sqlite3.SQLITE_NOMEM: (TemporaryError, "there is not enough memory"),
+    sqlite3.SQLITE_INTERRUPT: (TemporaryError, "the work was interrupted"),
+    sqlite3.SQLITE_SCHEMA: (TemporaryError, "its tables changed meanwhile"),
+    sqlite3.SQLITE_CORRUPT: (InvalidError, _DAMAGED),
+    sqlite3.SQLITE_NOTADB: (InvalidError, _DAMAGED),
+    sqlite3.SQLITE_FORMAT: (InvalidError, _DAMAGED),
+    sqlite3.SQLITE_TOOBIG: (TooLargeError, "a value is too large for it"),
+    sqlite3.SQLITE_CANTOPEN: (DeniedError, "it cannot be opened. Look at the folder's rights"),
+    sqlite3.SQLITE_READONLY: (DeniedError, "it may not be written. Look at the file's rights"),
+    sqlite3.SQLITE_PERM: (DeniedError, "it may not be used. Look at the file's rights"),
+    sqlite3.SQLITE_AUTH: (DeniedError, "it may not be used. Look at the file's rights"),
+}
+"""By SQLite's primary result code."""
+
+CLASSES: Mapping[type[Exception], tuple[type[BellhopError], str]] = {
+    sqlite3.OperationalError: (TemporaryError, "SQLite failed"),
+    sqlite3.InternalError: (TemporaryError, "SQLite failed"),
+    sqlite3.DataError: (InvalidError, "a value does not fit"),
+    sqlite3.IntegrityError: (PermanentError, "a rule of its tables was broken"),
+    sqlite3.ProgrammingError: (PermanentError, "it was used wrongly"),
+    sqlite3.InterfaceError: (PermanentError, "it was used wrongly"),
+    sqlite3.NotSupportedError: (PermanentError, "this SQLite is too old"),
+    sqlite3.DatabaseError: (TemporaryError, "SQLite failed"),
+    sqlite3.Error: (TemporaryError, "SQLite failed"),
+    sqlite3.Warning: (TemporaryError, "SQLite failed"),
+    OSError: (TemporaryError, "the file system failed"),
+}
+"""By class, the nearest of an exception's ancestors, where no code says more."""
+
+NUMBERS: Mapping[int, tuple[type[BellhopError], str]] = {
+    errno.EACCES: (DeniedError, "it may not be used. Look at the file's rights"),
+    errno.EPERM: (DeniedError, "it may not be used. Look at the file's rights"),
+    errno.EROFS: (DeniedError, "the file system is read-only"),
+    errno.ENOSPC: (TemporaryError, _FULL),
+    errno.EDQUOT: (TemporaryError, _FULL),
+    errno.EFBIG: (TooLargeError, "it is too large for the file system"),
+    errno.ENAMETOOLONG: (InvalidError, "its name is too long"),
+    errno.ENOTDIR: (InvalidError, "there is a file where a folder should be"),
+    errno.EEXIST: (InvalidError, "there is a file where a folder should be"),
+    errno.EISDIR: (InvalidError, "there is a folder where a file should be"),
+}
+"""By the operating system's error number."""
+
+
+def translate(error: Exception, path: Path) -> BellhopError:
+    """Return Bellhop's error for one of sqlite3's or the operating system's about `path`."""
+    kind, why = _entry(error)
+    return kind(f"The file {str(path)!r} could not be used: {why}.", reason=_reason(error))
+
+
+def _entry(error: Exception) -> tuple[type[BellhopError], str]:
+    if isinstance(error, OSError):
+        return NUMBERS.get(error.errno or 0, CLASSES[OSError])
+    # An extended code keeps its primary one in the lowest byte.
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code in RESULTS:
+        return RESULTS[code]
+    return next(CLASSES[ancestor] for ancestor in type(error).__mro__ if ancestor in CLASSES)
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return error.strerror or type(error).__name__
+    name: str = getattr(error, "sqlite_errorname", type(error).__name__)
+    return name

@@ -1,0 +1,71 @@
+"""Files that are there whole or not at all, whatever happens while they are written."""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from bellhop.adapters.local.failures import translate
+
+_UNFINISHED = ".unfinished-"
+_ABANDONED_SECONDS = 3600.0
+
+
+@contextmanager
+def translated(path: Path) -> Iterator[None]:
+    """Raise what the operating system says about `path` as Bellhop's errors."""
+    try:
+        yield
+    except OSError as error:
+        raise translate(error, path) from error
+
+
+def prepare(folder: Path) -> None:
+    """Make a folder closed to others, and clear it of what killed writers left behind."""
+    with translated(folder):
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        folder.chmod(0o700)
+        for path in folder.glob(f"**/{_UNFINISHED}*"):
+            # Another process may be writing, or clearing, at this moment.
+            with suppress(FileNotFoundError):
+                if time.time() - path.stat().st_mtime > _ABANDONED_SECONDS:
+                    path.unlink()
+
+
+def write_whole(path: Path, value: bytes) -> None:
+    """Write a file, 0600, so that readers see the older or the newer one and never a part."""
+    with translated(path):
+        path.parent.mkdir(exist_ok=True, mode=0o700)
+        unfinished = path.parent / f"{_UNFINISHED}{uuid.uuid4().hex}"
+        try:
+            with os.fdopen(os.open(unfinished, _NEW, 0o600), "wb") as file:
+                file.write(value)
+                file.flush()
+                os.fsync(file.fileno())
+            unfinished.replace(path)
+        except BaseException:
+            unfinished.unlink(missing_ok=True)
+            raise
+        _sync(path.parent)
+
+
+def remove(path: Path) -> None:
+    """Delete a file for good; one that is not there is fine."""
+    with translated(path), suppress(FileNotFoundError):
+        path.unlink()
+        _sync(path.parent)
+
+
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,58 @@
+"""What the objects of one process that use the same file share: a lock, and bells.
+
+Two objects may stand for one queue, the one of the stage that publishes and the one of the worker
+that receives: they wake each other through a bell, and take turns on the lock rather than in
+SQLite, which would let the loser sleep a while.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+from weakref import WeakValueDictionary
+
+
+class Bell:
+    """A counter that can be waited for."""
+
+    def __init__(self) -> None:
+        self.rung = 0
+        self._condition = threading.Condition(threading.Lock())
+
+    def ring(self, count: int) -> None:
+        """Wake up to `count` of those that wait."""
+        with self._condition:
+            self.rung += 1
+            self._condition.notify(count)
+
+    def wait(self, seconds: float, rung: int) -> bool:
+        """Wait until it rings, or say False; True at once if it rang since `rung` was read."""
+        with self._condition:
+            return self.rung != rung or self._condition.wait(seconds)
+
+
+class Neighbours:
+    """The objects of this process that use one file."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self._bells: dict[str, Bell] = {}
+
+    @classmethod
+    def at(cls, path: Path) -> Neighbours:
+        """Return those of a file; a forked child starts anew, as its parent may hold the lock."""
+        key = (os.getpid(), path.resolve())
+        with _registering:
+            found = _neighbours.get(key)
+            if found is None:
+                found = _neighbours[key] = cls()
+            return found
+
+    def bell(self, name: str) -> Bell:
+        """Return the bell of that name."""
+        return self._bells.setdefault(name, Bell())
+
+
+_neighbours: WeakValueDictionary[tuple[int, Path], Neighbours] = WeakValueDictionary()
+_registering = threading.Lock()

@@ -1,0 +1,364 @@
+"""One stage's inbox in a SQLite file: groups in order, delays, redelivery, dead letters.
+
+    groups                       messages
+    ┌─────────────────────┐      ┌────────────────────────────────────────┐
+    │ queue, name         │◄─────│ group, body, available_at, attempt     │
+    │ next_at   (indexed) │      │ held: 1 while in a worker's hands      │
+    │ held: how many are  │      └────────────────────────────────────────┘
+    └─────────────────────┘
+
+A group's `next_at` says when it may be looked at: when its first message is available or, while
+messages of it are in a worker's hands, when their time is up. So receiving looks at one index,
+however many messages wait, and a group that is held or waits for a retry costs nobody anything.
+
+    publish ──► available ──receive──► held ──done──► gone
+                    ▲                   │ ├──retry──► available after its delay
+                    └── time is up ─────┘ └──last attempt──► dead ──replay──► available
+
+A receipt is the message's id and attempt: each delivery has a new one, and ids are never reused.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from bellhop.adapters.local.clock import from_microseconds, to_microseconds
+from bellhop.adapters.local.database import Database, Schema
+from bellhop.errors import InvalidError, MissingError, TooLargeError
+from bellhop.ports.clock import Clock
+from bellhop.ports.queue import DeadLetter, Delivery, Message
+
+LIMIT = 262_144
+"""Bytes that one message's body may take, as JSON: what the narrowest of the clouds takes."""
+
+_SCHEMA = Schema(
+    noun="queue",
+    application=0x42454C51,
+    migrations=(
+        (
+            """CREATE TABLE groups (
+                id INTEGER PRIMARY KEY,
+                queue TEXT NOT NULL,
+                name TEXT NOT NULL,
+                next_at INTEGER NOT NULL,
+                held INTEGER NOT NULL DEFAULT 0,
+                UNIQUE (queue, name)
+            ) STRICT""",
+            "CREATE INDEX groups_by_time ON groups (queue, next_at)",
+            """CREATE TABLE messages (
+                id INTEGER PRIMARY KEY AUTOINCREMENT,
+                group_id INTEGER NOT NULL,
+                body TEXT NOT NULL,
+                available_at INTEGER NOT NULL,
+                attempt INTEGER NOT NULL DEFAULT 0,
+                held INTEGER NOT NULL DEFAULT 0,
+                reason TEXT NOT NULL DEFAULT ''
+            ) STRICT""",
+            "CREATE INDEX messages_by_group ON messages (group_id, id)",
+            """CREATE TABLE dead (
+                id INTEGER PRIMARY KEY,
+                queue TEXT NOT NULL,
+                name TEXT NOT NULL,
+                body TEXT NOT NULL,
+                attempts INTEGER NOT NULL,
+                reason TEXT NOT NULL,
+                died_at INTEGER NOT NULL
+            ) STRICT""",
+            "CREATE INDEX dead_by_time ON dead (queue, died_at, id)",
+        ),
+    ),
+)
+
+_POLL = 0.02
+"""Seconds between two looks for what another process published."""
+
+_Execute = Callable[..., Any]
+_encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False, default=dict).encode
+
+
+class SqliteQueue:
+    """A named queue in a file, with its dead letters; several may share one file.
+
+    Used by any number of threads and processes at once. A message published in this process
+    wakes a waiting `receive` at once, in another process within 25 ms.
+    """
+
+    def __init__(
+        self,
+        path: Path | str,
+        name: str,
+        *,
+        clock: Clock,
+        visibility: timedelta = timedelta(seconds=60),
+        attempts: int = 12,
+    ) -> None:
+        self._database = Database(path, _SCHEMA)
+        self._name = name
+        self._clock = clock
+        self._visibility = visibility // timedelta(microseconds=1)
+        self._attempts = attempts
+
+    def publish(self, messages: Sequence[Message]) -> None:
+        """Add messages, all or none.
+
+        Raises:
+            TooLargeError: a body exceeds LIMIT.
+            InvalidError: a body is not JSON.
+        """
+        rows = [(message.group, _text(message), message.delay) for message in messages]
+        now = self._now()
+        with self._database.transaction() as execute:
+            for group, body, delay in rows:
+                self._append(execute, group, body, now + delay // timedelta(microseconds=1))
+        self._ring(len(rows))
+
+    def receive(self, limit: int, *, wait: timedelta) -> Sequence[Delivery]:
+        """Take up to `limit` messages, waiting for the first one up to `wait`.
+
+        Groups come by how long their first message has been due; of each, as many in a row as
+        are available. `wait` is real time, whatever the clock says.
+        """
+        deadline = time.monotonic() + wait.total_seconds()
+        while limit > 0:
+            rung = self._database.bell(self._name).rung
+            change = self._database.change()
+            deliveries, next_at = self._take(limit)
+            if deliveries or not self._pause(deadline, rung, change, next_at):
+                return deliveries
+        return []
+
+    def done(self, delivery: Delivery) -> None:
+        """Remove a message for good; a receipt that has expired is ignored."""
+        with self._database.transaction() as execute:
+            group = self._let_go(execute, delivery)
+            if group is None:
+                return
+            execute("DELETE FROM messages WHERE id = ?", (_parse(delivery.receipt)[0],))
+            self._settle(execute, group)
+        self._ring(1)
+
+    def retry(self, delivery: Delivery, *, delay: timedelta, reason: str) -> bool:
+        """Give a message back to be delivered again after `delay`.
+
+        Return False where that was its last attempt and it is now a dead letter. An expired
+        receipt changes nothing: the message is delivered again anyway.
+        """
+        number, attempt = _parse(delivery.receipt)
+        with self._database.transaction() as execute:
+            group = self._let_go(execute, delivery)
+            if group is None:
+                return True
+            again = attempt < self._attempts
+            if again:
+                available_at = self._now() + delay // timedelta(microseconds=1)
+                execute(
+                    "UPDATE messages SET held = 0, available_at = ?, reason = ? WHERE id = ?",
+                    (available_at, reason, number),
+                )
+            else:
+                self._bury(execute, number, reason)
+            self._settle(execute, group)
+        self._ring(1)
+        return again
+
+    def list(self, *, limit: int = 100) -> Sequence[DeadLetter]:
+        """Return the dead letters, oldest first."""
+        rows = self._database.rows(
+            """SELECT id, name, body, attempts, reason, died_at FROM dead
+               WHERE queue = ? ORDER BY died_at, id LIMIT ?""",
+            (self._name, max(limit, 0)),
+        )
+        return [
+            DeadLetter(
+                message=Message(json.loads(body), group),
+                id=str(number),
+                attempts=attempts,
+                reason=reason,
+                died_at=from_microseconds(died_at),
+                context={"queue": self._name},
+            )
+            for number, group, body, attempts, reason, died_at in rows
+        ]
+
+    def replay(self, id: str) -> None:  # noqa: A002 - as the port has it
+        """Publish a dead letter again, behind its group, with its attempts forgotten.
+
+        Raises:
+            MissingError: there is no such dead letter.
+        """
+        with self._database.transaction() as execute:
+            group, body = self._exhume(execute, id)
+            self._append(execute, group, body, self._now())
+        self._ring(1)
+
+    def drop(self, id: str) -> None:  # noqa: A002 - as `replay` has it
+        """Forget a dead letter for good.
+
+        Raises:
+            MissingError: there is no such dead letter.
+        """
+        with self._database.transaction() as execute:
+            self._exhume(execute, id)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._database.close()
+
+    def _append(self, execute: _Execute, group: str, body: str, available_at: int) -> None:
+        found = execute(
+            "SELECT id FROM groups WHERE queue = ? AND name = ?", (self._name, group)
+        ).fetchone()
+        if found is None:
+            # The first of its group: the group is due when it is.
+            found = [
+                execute(
+                    "INSERT INTO groups (queue, name, next_at) VALUES (?, ?, ?)",
+                    (self._name, group, available_at),
+                ).lastrowid
+            ]
+        execute(
+            "INSERT INTO messages (group_id, body, available_at) VALUES (?, ?, ?)",
+            (found[0], body, available_at),
+        )
+
+    def _take(self, limit: int) -> tuple[Sequence[Delivery], int | None]:
+        """Return what could be taken or, if nothing, when the next group is due."""
+        now = self._now()
+        first = self._database.rows(
+            "SELECT next_at FROM groups WHERE queue = ? ORDER BY next_at LIMIT 1", (self._name,)
+        )
+        if not first or first[0][0] > now:
+            # The usual case of a waiting worker: no lock is taken for it.
+            return [], first[0][0] if first else None
+        deliveries: list[Delivery] = []
+        with self._database.transaction() as execute:
+            while len(deliveries) < limit:
+                group = execute(
+                    """SELECT id, name, held FROM groups WHERE queue = ? AND next_at <= ?
+                       ORDER BY next_at LIMIT 1""",
+                    (self._name, now),
+                ).fetchone()
+                if group is None:
+                    break
+                deliveries += self._take_from(execute, now, limit - len(deliveries), *group)
+        return deliveries, now
+
+    def _take_from(
+        self, execute: _Execute, now: int, limit: int, group: int, name: str, held: int
+    ) -> Iterable[Delivery]:
+        if held:
+            execute("UPDATE messages SET held = 0 WHERE group_id = ? AND held", (group,))
+            execute("UPDATE groups SET held = 0 WHERE id = ?", (group,))
+        taken = []
+        rows = execute(
+            """SELECT id, body, available_at, attempt, reason FROM messages
+               WHERE group_id = ? ORDER BY id LIMIT ?""",
+            (group, limit),
+        ).fetchall()
+        for number, body, available_at, attempt, reason in rows:
+            if available_at > now:
+                break
+            if attempt >= self._attempts:
+                self._bury(execute, number, reason or "its workers never said that it was done")
+                continue
+            taken.append((number, body, attempt + 1))
+        if not taken:
+            self._settle(execute, group)
+            return []
+        execute(
+            """UPDATE messages SET held = 1, attempt = attempt + 1
+               WHERE group_id = ? AND id BETWEEN ? AND ?""",
+            (group, taken[0][0], taken[-1][0]),
+        )
+        execute(
+            "UPDATE groups SET held = ?, next_at = ? WHERE id = ?",
+            (len(taken), now + self._visibility, group),
+        )
+        return [
+            Delivery(Message(json.loads(body), name), str(number), f"{number}.{attempt}", attempt)
+            for number, body, attempt in taken
+        ]
+
+    def _let_go(self, execute: _Execute, delivery: Delivery) -> int | None:
+        """Count one fewer in the worker's hands; return the group, None if the receipt expired."""
+        number, attempt = _parse(delivery.receipt)
+        found = execute(
+            """UPDATE groups SET held = held - 1 WHERE next_at > ? AND id =
+                   (SELECT group_id FROM messages WHERE id = ? AND attempt = ? AND held)
+               RETURNING id""",
+            (self._now(), number, attempt),
+        ).fetchone()
+        return None if found is None else int(found[0])
+
+    def _settle(self, execute: _Execute, group: int) -> None:
+        """Make a group due by its first message once none of it is held; forget an empty one."""
+        execute(
+            """UPDATE groups SET next_at = coalesce(
+                   (SELECT available_at FROM messages WHERE group_id = groups.id
+                    ORDER BY id LIMIT 1), -1)
+               WHERE id = ? AND held = 0""",
+            (group,),
+        )
+        execute("DELETE FROM groups WHERE id = ? AND next_at = -1", (group,))
+
+    def _bury(self, execute: _Execute, number: int, reason: str) -> None:
+        execute(
+            """INSERT INTO dead SELECT m.id, g.queue, g.name, m.body, m.attempt, ?, ?
+               FROM messages m JOIN groups g ON g.id = m.group_id WHERE m.id = ?""",
+            (reason, self._now(), number),
+        )
+        execute("DELETE FROM messages WHERE id = ?", (number,))
+
+    def _exhume(self, execute: _Execute, number: str) -> tuple[str, str]:
+        found = execute(
+            "DELETE FROM dead WHERE queue = ? AND id = ? RETURNING name, body",
+            (self._name, int(number) if number.isascii() and number.isdecimal() else -1),
+        ).fetchone()
+        if found is None:
+            raise MissingError(f"The queue {self._name!r} has no dead letter {number!r}.")
+        return found[0], found[1]
+
+    def _pause(self, deadline: float, rung: int, change: int, next_at: int | None) -> bool:
+        """Wait until there may be something to take; say False once the deadline has passed."""
+        bell = self._database.bell(self._name)
+        while (left := deadline - time.monotonic()) > 0:
+            due = _POLL if next_at is None else (next_at - self._now()) / 1_000_000
+            if due <= 0 or bell.wait(min(left, due, _POLL), rung):
+                return True
+            if self._database.change() != change:
+                return True
+        return False
+
+    def _ring(self, count: int) -> None:
+        self._database.bell(self._name).ring(count)
+
+    def _now(self) -> int:
+        return to_microseconds(self._clock.now())
+
+
+def _text(message: Message) -> str:
+    try:
+        message.group.encode()
+        text = _encode(dict(message.body))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidError(
+            f"A message of the group {message.group!r} could not be published: it is not JSON."
+        ) from error
+    if len(text) > LIMIT:
+        raise TooLargeError(
+            f"A message of the group {message.group!r} could not be published: "
+            f"its {len(text)} bytes exceed the queue's {LIMIT}."
+        )
+    return text
+
+
+def _parse(receipt: str) -> tuple[int, int]:
+    number, _, attempt = receipt.partition(".")
+    if not (number + attempt).isdecimal():
+        raise InvalidError(f"The receipt {receipt!r} is not one of this queue's.")
+    return int(number), int(attempt)

@@ -1,0 +1,127 @@
+"""The secret store in a folder: a file for each secret, sealed with a key from the settings.
+
+    bellhop-secret-1 and a newline | length of the name, 4 bytes | name | nonce, 12 | sealed
+
+The file is named for the SHA-256 of the secret's name: any name is safe, none leads out of the
+folder. What comes before the nonce is authenticated with the value, so that a file put in
+another's place does not open. The name itself is readable, as a name of a cluster is no secret.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from bellhop.adapters.local.files import prepare, remove, translated, write_whole
+from bellhop.errors import InvalidError, MissingError, TooLargeError
+
+KEY_BYTES = 32
+"""The length of the key that seals the files: AES-256."""
+
+LIMIT = 1_048_576
+"""Bytes that one secret may take; a kubeconfig takes a hundredth of it."""
+
+_MAGIC = b"bellhop-secret-1\n"
+_LENGTH_BYTES = 4
+_NONCE_BYTES = 12
+_SUFFIX = ".sealed"
+
+
+class FileSecrets:
+    """Named secrets, sealed with AES-GCM in files that only this user may read.
+
+    Raises:
+        InvalidError: the key has not KEY_BYTES bytes.
+    """
+
+    def __init__(self, folder: Path | str, key: bytes) -> None:
+        if len(key) != KEY_BYTES:
+            raise InvalidError(
+                f"The secrets' key could not be used: it has {len(key)} bytes, not {KEY_BYTES}."
+            )
+        self._folder = Path(folder).absolute()
+        self._cipher = AESGCM(key)
+        prepare(self._folder)
+
+    def read(self, name: str) -> bytes:
+        """Read a secret.
+
+        Raises:
+            MissingError: there is none of that name.
+            InvalidError: it was sealed with another key, or altered.
+        """
+        path = self._path(name)
+        with translated(path):
+            try:
+                content = path.read_bytes()
+            except FileNotFoundError as error:
+                raise MissingError(f"There is no secret {name!r}.") from error
+        head = _head(name)
+        start = len(head) + _NONCE_BYTES
+        try:
+            return self._cipher.decrypt(content[len(head) : start], content[start:], head)
+        except (InvalidTag, ValueError) as error:
+            raise InvalidError(
+                f"The secret {name!r} could not be opened: it was sealed with another key, or "
+                "altered. Restore the key, or write the secret anew."
+            ) from error
+
+    def put(self, name: str, value: bytes) -> None:
+        """Write a secret, new or over an older one, whole or not at all.
+
+        Raises:
+            TooLargeError: the value exceeds LIMIT.
+        """
+        if len(value) > LIMIT:
+            raise TooLargeError(
+                f"The secret {name!r} could not be written: "
+                f"its {len(value)} bytes exceed the secret store's {LIMIT}."
+            )
+        head, nonce = _head(name), os.urandom(_NONCE_BYTES)
+        write_whole(self._path(name), head + nonce + self._cipher.encrypt(nonce, value, head))
+
+    def delete(self, name: str) -> None:
+        """Forget a secret; one that is not there is fine."""
+        remove(self._path(name))
+
+    def names(self, prefix: str = "") -> Iterator[str]:
+        """Yield the names that start with `prefix`, in order."""
+        found = (_name(path) for path in self._folder.glob(f"*{_SUFFIX}"))
+        yield from sorted(name for name in found if name is not None and name.startswith(prefix))
+
+    def _path(self, name: str) -> Path:
+        return self._folder / (hashlib.sha256(_bytes(name)).hexdigest() + _SUFFIX)
+
+
+def _bytes(name: str) -> bytes:
+    try:
+        return name.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidError("A secret's name could not be used: it is not valid Unicode.") from error
+
+
+def _head(name: str) -> bytes:
+    encoded = _bytes(name)
+    return _MAGIC + len(encoded).to_bytes(_LENGTH_BYTES, "big") + encoded
+
+
+def _name(path: Path) -> str | None:
+    """Read the name off a file; None if it has just been deleted."""
+    with translated(path):
+        try:
+            with path.open("rb") as file:
+                return _read_name(file)
+        except (FileNotFoundError, UnicodeDecodeError):
+            return None
+
+
+def _read_name(file: BinaryIO) -> str | None:
+    if file.read(len(_MAGIC)) != _MAGIC:
+        return None
+    return file.read(int.from_bytes(file.read(_LENGTH_BYTES), "big")).decode()

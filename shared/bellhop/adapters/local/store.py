@@ -1,0 +1,240 @@
+"""The managed store in one SQLite file."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from bellhop.adapters.local.clock import SystemClock, from_microseconds, to_microseconds
+from bellhop.adapters.local.database import Database, Schema
+from bellhop.errors import InvalidError, StaleError, TooLargeError
+from bellhop.ports.clock import Clock
+from bellhop.ports.store import ABSENT, ANY, Item
+
+LIMIT = 1_048_576
+"""Bytes that one item may take, as JSON and with its keys: what the widest of the clouds takes."""
+
+_SCHEMA = Schema(
+    noun="store",
+    application=0x42454C53,
+    migrations=(
+        (
+            """CREATE TABLE items (
+                partition TEXT NOT NULL,
+                sort TEXT NOT NULL,
+                value TEXT NOT NULL,
+                version INTEGER NOT NULL,
+                expires_at INTEGER,
+                PRIMARY KEY (partition, sort)
+            ) STRICT""",
+            """CREATE INDEX items_that_expire ON items (expires_at)
+               WHERE expires_at IS NOT NULL""",
+        ),
+    ),
+)
+
+_ALIVE = "(expires_at IS NULL OR expires_at > :now)"
+_KEY = "partition = :partition AND sort = :sort"
+
+_PUT_ANY = """
+    INSERT INTO items VALUES (:partition, :sort, :value, 1, :expires_at)
+    ON CONFLICT (partition, sort) DO UPDATE SET
+        value = excluded.value,
+        version = CASE WHEN items.expires_at <= :now THEN 1 ELSE items.version + 1 END,
+        expires_at = excluded.expires_at
+    RETURNING version"""
+_PUT_ABSENT = """
+    INSERT INTO items VALUES (:partition, :sort, :value, 1, :expires_at)
+    ON CONFLICT (partition, sort) DO UPDATE SET
+        value = excluded.value, version = 1, expires_at = excluded.expires_at
+        WHERE items.expires_at <= :now
+    RETURNING version"""
+_PUT_VERSION = f"""
+    UPDATE items SET value = :value, version = version + 1, expires_at = :expires_at
+    WHERE {_KEY} AND version = :expect AND {_ALIVE}
+    RETURNING version"""  # noqa: S608 - both are constants of this module
+_GET = f"SELECT value, version, expires_at FROM items WHERE {_KEY} AND {_ALIVE}"  # noqa: S608
+_DELETE = f"""
+    DELETE FROM items WHERE {_KEY} AND {_ALIVE} AND :expect IN ({ANY}, version)
+    RETURNING 1"""  # noqa: S608
+_PAGE = f"""
+    SELECT sort, value, version, expires_at FROM items
+    WHERE partition = :partition AND sort > :start AND sort < :end AND {_ALIVE}
+    ORDER BY sort LIMIT :count"""  # noqa: S608
+_PAGE_FROM = _PAGE.replace("sort > :start", "sort >= :start")
+_SWEEP = """
+    DELETE FROM items WHERE rowid IN
+        (SELECT rowid FROM items WHERE expires_at <= :now ORDER BY expires_at LIMIT :count)
+    RETURNING 1"""
+
+_FIRST_SURROGATE, _AFTER_SURROGATES = 0xD800, 0xE000
+_PAGE_SIZE = 64
+_UNLIMITED = 1 << 62
+_WRITES_BETWEEN_SWEEPS = 64
+_SWEEP_SIZE = 256
+
+_encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False, default=dict).encode
+
+
+class SqliteStore:
+    """Items in one file, used by any number of threads and processes at once.
+
+    Expired items are gone for every reader at once; writes delete them from the file, a few at
+    a time, and `sweep_expired` deletes all.
+    """
+
+    def __init__(self, path: Path | str, *, clock: Clock | None = None) -> None:
+        self._database = Database(path, _SCHEMA)
+        self._clock = clock or SystemClock()
+        self._writes = 0
+
+    def get(self, partition: str, sort: str) -> Item | None:
+        """Read one item."""
+        key = _key(partition, sort)
+        rows = self._database.rows(_GET, {**key, "now": self._now()})
+        return _item(partition, sort, *rows[0]) if rows else None
+
+    def put(self, item: Item, *, expect: int = ANY) -> Item:
+        """Write one item and return it with its new version.
+
+        Raises:
+            StaleError: something else than `expect` is there.
+            TooLargeError: the item exceeds LIMIT.
+            InvalidError: the value is not JSON, or `expires_at` has no time zone.
+        """
+        statement = {ANY: _PUT_ANY, ABSENT: _PUT_ABSENT}.get(expect, _PUT_VERSION)
+        row = {
+            **_key(item.partition, item.sort),
+            "value": _text(item),
+            "expires_at": _expiry(item),
+            "now": self._now(),
+        }
+        if statement is _PUT_VERSION:
+            row["expect"] = expect
+        rows = self._database.rows(statement, row)
+        if not rows:
+            raise _stale("written", item.partition, item.sort, expect)
+        self._tidy()
+        return replace(item, version=rows[0][0])
+
+    def delete(self, partition: str, sort: str, *, expect: int = ANY) -> bool:
+        """Delete one item; say whether it was there.
+
+        Raises:
+            StaleError: `expect` is a version and another one is there.
+        """
+        key = {**_key(partition, sort), "now": self._now()}
+        if self._database.rows(_DELETE, {**key, "expect": expect}):
+            return True
+        if expect != ANY and self._database.rows(_GET, key):
+            raise _stale("deleted", partition, sort, expect)
+        return False
+
+    def query(
+        self, partition: str, *, prefix: str = "", after: str = "", limit: int | None = None
+    ) -> Iterator[Item]:
+        """Yield the items of a partition in the byte order of their sort keys.
+
+        Read page by page, with nothing held open between two items: writes go on meanwhile, and
+        a page shows what is there when it is read.
+        """
+        row = {**_key(partition, prefix + after), "end": _end(prefix)}
+        # A prefix is itself the first key that it allows; `after` is the last one not wanted.
+        statement, row["start"] = (_PAGE_FROM, prefix) if prefix > after else (_PAGE, after)
+        left = _UNLIMITED if limit is None else limit
+        while left > 0:
+            row |= {"count": min(left, _PAGE_SIZE), "now": self._now()}
+            rows = self._database.rows(statement, row)
+            for sort, *columns in rows:
+                yield _item(partition, sort, *columns)
+            if len(rows) < row["count"]:
+                return
+            left -= len(rows)
+            statement, row["start"] = _PAGE, rows[-1][0]
+
+    def sweep_expired(self) -> int:
+        """Delete every expired item from the file; return how many there were."""
+        deleted = 0
+        while count := self._sweep():
+            deleted += count
+        return deleted
+
+    def close(self) -> None:
+        """Close the file."""
+        self._database.close()
+
+    def _tidy(self) -> None:
+        self._writes += 1
+        if self._writes % _WRITES_BETWEEN_SWEEPS == 0:
+            self._sweep()
+
+    def _sweep(self) -> int:
+        return len(self._database.rows(_SWEEP, {"now": self._now(), "count": _SWEEP_SIZE}))
+
+    def _now(self) -> int:
+        return to_microseconds(self._clock.now())
+
+
+def _key(partition: str, sort: str) -> dict[str, Any]:
+    try:
+        (partition + sort).encode()
+    except UnicodeEncodeError as error:
+        raise InvalidError("A key could not be used: it is not valid Unicode.") from error
+    return {"partition": partition, "sort": sort}
+
+
+def _end(prefix: str) -> str | bytes:
+    """Return the first key after all that start with `prefix`.
+
+    UTF-8 keeps the order of code points, so that is the prefix with its last one raised.
+    """
+    trimmed = prefix.rstrip(chr(sys.maxunicode))
+    if not trimmed:
+        # SQLite sorts every blob after every text.
+        return b""
+    last = ord(trimmed[-1]) + 1
+    return trimmed[:-1] + chr(_AFTER_SURROGATES if last == _FIRST_SURROGATE else last)
+
+
+def _text(item: Item) -> str:
+    try:
+        text = _encode(dict(item.value))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidError(
+            f"The item {item.partition!r} {item.sort!r} could not be written: it is not JSON."
+        ) from error
+    size = len(text) + len(item.partition.encode()) + len(item.sort.encode())
+    if size > LIMIT:
+        raise TooLargeError(
+            f"The item {item.partition!r} {item.sort!r} could not be written: "
+            f"its {size} bytes exceed the store's {LIMIT}."
+        )
+    return text
+
+
+def _expiry(item: Item) -> int | None:
+    if item.expires_at is None:
+        return None
+    if item.expires_at.utcoffset() is None:
+        raise InvalidError(
+            f"The item {item.partition!r} {item.sort!r} could not be written: "
+            "its expiry has no time zone."
+        )
+    return to_microseconds(item.expires_at)
+
+
+def _item(partition: str, sort: str, value: str, version: int, expires_at: int | None) -> Item:
+    expiry = None if expires_at is None else from_microseconds(expires_at)
+    return Item(partition, sort, json.loads(value), version, expiry)
+
+
+def _stale(verb: str, partition: str, sort: str, expect: int) -> StaleError:
+    wanted = "nothing" if expect == ABSENT else f"version {expect}"
+    return StaleError(
+        f"The item {partition!r} {sort!r} could not be {verb}: "
+        f"{wanted} was expected and something else is there. Read it again."
+    )
