@@ -14,7 +14,7 @@ def profile_name(trigger: str, cluster: str, object_key: str = "") -> str:
     At most 63 characters, since it is also a label's value. The key names the object's kind:
     two kinds of one name and namespace get two profiles.
     """
-    identity = "\0".join((trigger, cluster, object_key))
+    identity = f"{trigger}\0{cluster}\0{object_key}"
     suffix = hashlib.sha256(identity.encode()).hexdigest()[:_DIGEST]
     readable = trigger.replace(".", "-")[: _LONGEST - _DIGEST - 1].rstrip("-")
     return f"{readable}-{suffix}"

@@ -87,6 +87,7 @@ class Records:
             f"inventory/{key}",
             f"owner/{key}",
             f"outcome/{key}",
+            f"strikes/{key}",
         ):
             for item in self.store.query(partition):
                 self._drop_payload(item.value)
@@ -113,6 +114,18 @@ class Records:
             "missed": health.missed,
         }
         self.store.put(Item("health", cluster, value))
+
+    def strikes(self, cluster: str, gvk: GVK) -> int:
+        """Read how many sweeps in a row found suspiciously much of a kind gone."""
+        item = self.store.get(f"strikes/{cluster}", str(gvk))
+        return int(item.value["count"]) if item else 0
+
+    def put_strikes(self, cluster: str, gvk: GVK, count: int) -> None:
+        """Write how many sweeps in a row agree; none is forgotten."""
+        if count:
+            self.store.put(Item(f"strikes/{cluster}", str(gvk), {"count": count}))
+        else:
+            self.store.delete(f"strikes/{cluster}", str(gvk))
 
     def gate(self, cluster: str) -> Gate | None:
         """Read what ingest must know of a cluster."""

@@ -1,0 +1,131 @@
+"""All that users declared, as one immutable whole, and which of it concerns a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any
+
+from bellhop.engine.render import Limits, render
+from bellhop.model.gvk import GVK
+from bellhop.model.kinds import ClusterProfile, EventSource, EventTrigger
+from bellhop.model.record import Cluster
+
+
+def cluster_object(cluster: Cluster) -> dict[str, Any]:
+    """Return a cluster as templates see it: `.Cluster` is a SveltosCluster."""
+    return {
+        "apiVersion": "lib.projectsveltos.io/v1beta1",
+        "kind": "SveltosCluster",
+        "metadata": {
+            "namespace": cluster.namespace,
+            "name": cluster.name,
+            "labels": dict(cluster.labels),
+        },
+        "spec": {},
+        "status": {"ready": True, "version": cluster.kubernetes},
+    }
+
+
+class Catalog:
+    """Sources, triggers, profiles and clusters of one revision.
+
+    A source is in force in a cluster if a trigger that selects the cluster names it, as Sveltos
+    copies an EventSource only to the clusters that a trigger selects.
+    """
+
+    def __init__(
+        self,
+        revision: int,
+        clusters: Iterable[Cluster],
+        sources: Iterable[EventSource],
+        triggers: Iterable[EventTrigger],
+        profiles: Iterable[ClusterProfile],
+    ) -> None:
+        self.revision = revision
+        self.clusters = {cluster.key: cluster for cluster in clusters}
+        self.sources = {source.name: source for source in sources}
+        self.triggers = {trigger.name: trigger for trigger in triggers}
+        self.profiles = {profile.name: profile for profile in profiles}
+        # A revision is asked the same few questions by every event: each is answered once.
+        self._in_force = lru_cache(maxsize=None)(self._find_in_force)
+
+    def sources_for(self, cluster: str, gvk: GVK) -> tuple[EventSource, ...]:
+        """Return the sources in force in a cluster that name a kind, by name."""
+        return tuple(
+            self.sources[name]
+            for name in self._in_force(cluster)
+            if any(selector.gvk == gvk for selector in self.sources[name].selectors)
+        )
+
+    def sources_in(self, cluster: str) -> tuple[str, ...]:
+        """Return the names of the sources in force in a cluster."""
+        return tuple(self._in_force(cluster))
+
+    def kinds_in(self, cluster: str) -> tuple[GVK, ...]:
+        """Return the kinds that the sources in force in a cluster name, in order."""
+        kinds = {
+            selector.gvk
+            for name in self._in_force(cluster)
+            for selector in self.sources[name].selectors
+        }
+        return tuple(sorted(kinds))
+
+    def triggers_on(self, cluster: str, source: str) -> tuple[str, ...]:
+        """Return the triggers that join a source in a cluster to add-ons, by name."""
+        return self._in_force(cluster).get(source, ())
+
+    def source_of(self, trigger: EventTrigger, cluster: str) -> EventSource | None:
+        """Return the source a trigger names for a cluster; None if it is not in force there."""
+        for source, triggers in self._in_force(cluster).items():
+            if trigger.name in triggers:
+                return self.sources[source]
+        return None
+
+    def destinations(self, trigger: EventTrigger, cluster: str) -> tuple[str, ...]:
+        """Return the clusters that get a trigger's add-ons for an event in `cluster`."""
+        if trigger.destination_selector is None:
+            return (cluster,) if cluster in self.clusters else ()
+        return tuple(
+            sorted(
+                key
+                for key, each in self.clusters.items()
+                if trigger.destination_selector.matches(each.labels)
+            )
+        )
+
+    def profile_destinations(self, profile: ClusterProfile) -> tuple[str, ...]:
+        """Return the clusters that a user's own profile selects or names."""
+        named = {f"{namespace}/{name}" for namespace, name in profile.cluster_refs}
+        return tuple(
+            sorted(
+                key
+                for key, each in self.clusters.items()
+                if key in named or profile.cluster_selector.matches(each.labels)
+            )
+        )
+
+    def _find_in_force(self, key: str) -> dict[str, tuple[str, ...]]:
+        cluster = self.clusters.get(key)
+        if cluster is None:
+            return {}
+        found: dict[str, tuple[str, ...]] = {}
+        for trigger in self.triggers.values():
+            if not trigger.source_selector.matches(cluster.labels):
+                continue
+            name = _source_name(trigger, cluster)
+            if name in self.sources:
+                found[name] = (*found.get(name, ()), trigger.name)
+        return dict(sorted(found.items()))
+
+
+def _source_name(trigger: EventTrigger, cluster: Cluster) -> str:
+    name = trigger.event_source_name
+    if "{{" not in name:
+        return name
+    variables = {
+        "Cluster": cluster_object(cluster),
+        "ClusterNamespace": cluster.namespace,
+        "ClusterName": cluster.name,
+    }
+    return render(name, variables, name=f"{trigger.name}.eventSourceName", limits=Limits())

@@ -1,0 +1,96 @@
+"""Decide first, act later: what a profile wants in a cluster against what it holds there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bellhop.engine.digest import digest
+from bellhop.engine.ordering import rank
+from bellhop.errors import ConflictError
+from bellhop.model.gvk import ObjectKey
+from bellhop.model.record import Content, Held
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One object as a profile wants it, and where it is written."""
+
+    key: ObjectKey
+    manifest: Mapping[str, Any]
+    digest: str
+    ref: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to do, in order; `unchanged` are held already as they are wanted."""
+
+    apply: tuple[Wanted, ...]
+    remove: tuple[ObjectKey, ...]
+    unchanged: tuple[ObjectKey, ...]
+
+
+def wanted(contents: Iterable[Content]) -> tuple[Wanted, ...]:
+    """Return the objects of contents, in the order of their refs."""
+    return tuple(
+        Wanted(ObjectKey.of(dict(manifest)), manifest, digest(manifest), content.ref)
+        for content in contents
+        for manifest in content.manifests
+    )
+
+
+def plan(objects: Sequence[Wanted], held: Mapping[ObjectKey, Held]) -> Plan:
+    """Plan the way from what is held to what is wanted.
+
+    Objects that others need are applied first; removals go the other way round.
+
+    Raises:
+        ConflictError: the profile itself wants one object in two forms.
+    """
+    unique: dict[ObjectKey, Wanted] = {}
+    for each in objects:
+        twin = unique.setdefault(each.key, each)
+        if twin.digest != each.digest:
+            raise ConflictError(
+                f"cannot apply {each.key.gvk.kind} '{each.key.namespace}/{each.key.name}': "
+                f"{twin.ref} and {each.ref} of one profile want it in two forms"
+            )
+    same = {key for key, each in unique.items() if key in held and held[key].digest == each.digest}
+    return Plan(
+        apply=tuple(sorted((each for key, each in unique.items() if key not in same), key=_late)),
+        remove=tuple(sorted((key for key in held if key not in unique), key=rank, reverse=True)),
+        unchanged=tuple(sorted(same)),
+    )
+
+
+def _late(each: Wanted) -> int:
+    return rank(each.key)
+
+
+def decorate(each: Wanted, profile: str, tier: int) -> dict[str, Any]:
+    """Return an object as it is applied: with Sveltos' marks that tell where it comes from."""
+    manifest = dict(each.manifest)
+    metadata = dict(manifest.get("metadata") or {})
+    kind, _, place = each.ref.partition(" ")
+    namespace, _, name = place.partition("/")
+    metadata["namespace"] = each.key.namespace
+    if not each.key.namespace:
+        del metadata["namespace"]
+    metadata["labels"] = {
+        **(metadata.get("labels") or {}),
+        "projectsveltos.io/reason": "Resources",
+    }
+    metadata["annotations"] = {
+        **(metadata.get("annotations") or {}),
+        "projectsveltos.io/hash": f"sha256:{each.digest}",
+        "projectsveltos.io/reference-kind": kind,
+        "projectsveltos.io/reference-namespace": namespace,
+        "projectsveltos.io/reference-name": name,
+        "projectsveltos.io/owner-kind": "ClusterProfile",
+        "projectsveltos.io/owner-name": profile,
+        "projectsveltos.io/owner-tier": str(tier),
+    }
+    manifest["metadata"] = metadata
+    return manifest

@@ -1,0 +1,161 @@
+"""How a cluster is made to ring: the webhook configuration and the forwarder's rights.
+
+Both follow the kinds that sources in force name, and nothing wider: never `*`, no leases, no
+events, no tokens.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bellhop.model.gvk import Resource
+
+NAME = "bellhop-forwarder"
+NAMESPACE = "bellhop-system"
+WEBHOOK = "ring.bellhop.dev"
+
+_TIMEOUT = 2
+_STATUS = "status"
+
+
+def webhook_configuration(
+    resources: Sequence[Resource], forwarder: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return the ValidatingWebhookConfiguration that rings the forwarder.
+
+    `forwarder` holds `url` (or nothing, for the Service in the cluster), `ca` (PEM) and `path`
+    (unguessable: an API server shows no other credential). A write never fails or waits for
+    us: failurePolicy Ignore, a short timeout, no side effects on a dry run. Requests for
+    objects in the forwarder's own namespace do not ring.
+    """
+    bundle = base64.b64encode(forwarder["ca"].encode()).decode()
+    client: dict[str, Any] = {"caBundle": bundle}
+    if forwarder.get("url"):
+        client["url"] = forwarder["url"].rstrip("/") + forwarder["path"]
+    else:
+        client["service"] = {
+            "namespace": NAMESPACE,
+            "name": NAME,
+            "path": forwarder["path"],
+            "port": 443,
+        }
+    webhook = {
+        "name": WEBHOOK,
+        "clientConfig": client,
+        "rules": _rules(resources),
+        "failurePolicy": "Ignore",
+        "matchPolicy": "Equivalent",
+        "sideEffects": "NoneOnDryRun",
+        "timeoutSeconds": _TIMEOUT,
+        "admissionReviewVersions": ["v1"],
+        "namespaceSelector": {
+            "matchExpressions": [
+                {
+                    "key": "kubernetes.io/metadata.name",
+                    "operator": "NotIn",
+                    "values": [NAMESPACE],
+                }
+            ]
+        },
+    }
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": NAME, "labels": _LABELS},
+        "webhooks": [webhook] if webhook["rules"] else [],
+    }
+
+
+def forwarder_role(resources: Sequence[Resource]) -> dict[str, Any]:
+    """Return the ClusterRole of the forwarder: to read back the objects that may ring."""
+    return {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": NAME, "labels": _LABELS},
+        "rules": [
+            {"apiGroups": [group], "resources": plurals, "verbs": ["get"]}
+            for group, plurals in _by_group(resources).items()
+        ],
+    }
+
+
+def forwarder_rights() -> list[dict[str, Any]]:
+    """Return what the forwarder needs once: its namespace, its account, and its own Secret."""
+    account = {"kind": "ServiceAccount", "name": NAME, "namespace": NAMESPACE}
+    rbac = "rbac.authorization.k8s.io"
+    own: dict[str, Any] = {"name": NAME, "namespace": NAMESPACE, "labels": _LABELS}
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "metadata": {"name": NAMESPACE, "labels": _LABELS},
+        },
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": own},
+        {
+            "apiVersion": f"{rbac}/v1",
+            "kind": "Role",
+            "metadata": own,
+            "rules": [
+                {
+                    "apiGroups": [""],
+                    "resources": ["secrets"],
+                    "resourceNames": [NAME],
+                    "verbs": ["get"],
+                }
+            ],
+        },
+        {
+            "apiVersion": f"{rbac}/v1",
+            "kind": "RoleBinding",
+            "metadata": own,
+            "roleRef": {"apiGroup": rbac, "kind": "Role", "name": NAME},
+            "subjects": [account],
+        },
+        {
+            "apiVersion": f"{rbac}/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": NAME, "labels": _LABELS},
+            "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": NAME},
+            "subjects": [account],
+        },
+    ]
+
+
+def forwarder_secret(entries: Mapping[str, str]) -> dict[str, Any]:
+    """Return the Secret that tells the forwarder whom to serve and whom to send to."""
+    data = {key: base64.b64encode(value.encode()).decode() for key, value in entries.items()}
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": NAME, "namespace": NAMESPACE, "labels": _LABELS},
+        "type": "Opaque",
+        "data": data,
+    }
+
+
+_LABELS = {"app.kubernetes.io/name": NAME, "app.kubernetes.io/part-of": "bellhop"}
+
+
+def _rules(resources: Sequence[Resource]) -> list[dict[str, Any]]:
+    return [
+        {
+            "apiGroups": [resource.gvk.group],
+            "apiVersions": [resource.gvk.version],
+            "resources": [
+                resource.plural,
+                *(f"{resource.plural}/{sub}" for sub in resource.subresources if sub == _STATUS),
+            ],
+            "operations": ["CREATE", "UPDATE", "DELETE"],
+            "scope": "Namespaced" if resource.namespaced else "Cluster",
+        }
+        for resource in sorted(resources, key=lambda each: each.gvk)
+    ]
+
+
+def _by_group(resources: Sequence[Resource]) -> dict[str, list[str]]:
+    grouped: dict[str, set[str]] = {}
+    for resource in resources:
+        grouped.setdefault(resource.gvk.group, set()).add(resource.plural)
+    return {group: sorted(plurals) for group, plurals in sorted(grouped.items())}

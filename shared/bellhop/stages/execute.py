@@ -1,0 +1,250 @@
+"""Deploy, second half: one profile to one cluster, from plan to inventory.
+
+  inventory says "begun" ─► claim, apply, each object ─► prune ─► inventory says "held"
+
+A process killed anywhere in between has written down what it may have applied, so that the next
+try neither forgets nor repeats: server-side apply of the same object changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from bellhop.engine.catalog import cluster_object
+from bellhop.engine.instantiate import deploy_time
+from bellhop.engine.planning import Plan, Wanted, decorate, plan, wanted
+from bellhop.engine.render import Limits
+from bellhop.errors import BellhopError, MissingError, PermanentError, StaleError, TemporaryError
+from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.model.record import Held, Inventory, Outcome, Phase, Profile
+from bellhop.ports.access import Access
+from bellhop.ports.kube import Kube
+from bellhop.ports.queue import Queue
+from bellhop.records import Records
+from bellhop.settings import Settings
+from bellhop.stages.claim import Claims
+from bellhop.stages.ledger import Note, noting
+
+_RETRIES = 8
+
+
+@dataclass
+class _Work:
+    """One execution under way."""
+
+    body: Mapping[str, Any]
+    profile: Profile
+    cluster: str
+    held: dict[ObjectKey, Held]
+    changed: list[str] = field(default_factory=list)
+    failed: list[BellhopError] = field(default_factory=list)
+
+
+class Execute:
+    """Applies profiles to clusters and withdraws them."""
+
+    def __init__(self, records: Records, access: Access, queue: Queue, settings: Settings) -> None:
+        self._records = records
+        self._access = access
+        self._queue = queue
+        self._claims = Claims(records)
+        self._limits = Limits(settings.template_seconds, settings.template_output)
+
+    def handle(self, body: Mapping[str, Any], attempt: int) -> None:
+        """Bring one cluster to what one profile wants there.
+
+        Raises:
+            TemporaryError: the cluster does not answer, or does not know a kind yet.
+            PermanentError: an object cannot be applied; the others were.
+        """
+        del attempt  # Every try starts from what is recorded.
+        found = self._records.profile(body["trigger"], body["cluster"], body["profile"])
+        if found is None:
+            return
+        profile, cluster = found[0], body["destination"]
+        if self._records.cluster(cluster) is None:
+            self._left(profile, cluster)
+            return
+        held = dict(self._records.inventory(cluster, profile.name).held)
+        work = _Work(body, profile, cluster, held)
+        with noting(self._records, body, cluster, profile.object) as note:
+            note.context = {"profile": profile.name, "trigger": profile.trigger}
+            try:
+                self._bring(work)
+            except BellhopError as error:
+                self._failed(work, error, note)
+                raise
+            if work.changed:
+                note.what = "applied" if cluster in profile.destinations else "removed"
+                note.detail = ", ".join(work.changed)
+
+    def _bring(self, work: _Work) -> None:
+        profile, cluster = work.profile, work.cluster
+        if cluster not in profile.destinations and profile.leaves_policies:
+            for key in work.held:
+                self._queue.publish(self._claims.give_up(cluster, key, profile.name))
+            self._records.put_inventory(Inventory(cluster, profile.name, {}))
+            self._left(profile, cluster)
+            return
+        if work.body.get("contested"):
+            key = ObjectKey.parse(work.body["contested"])
+            if not self._claims.owns(cluster, key, profile.name):
+                work.held.pop(key, None)
+        objects = self._objects(work) if cluster in profile.destinations else ()
+        steps = plan(objects, work.held)
+        if steps.apply or steps.remove:
+            self._carry_out(work, steps)
+        if work.failed:
+            raise work.failed[0]
+        if cluster in profile.destinations:
+            self._settle(work, "Provisioned")
+        else:
+            self._left(profile, cluster)
+
+    def _objects(self, work: _Work) -> tuple[Wanted, ...]:
+        """Return the objects for this cluster, each in the scope its kind has there."""
+        cluster = self._records.cluster(work.cluster)
+        assert cluster is not None
+        root = cluster_object(cluster)
+        contents = [
+            deploy_time(content, root, limits=self._limits) for content in work.profile.contents
+        ]
+        kube = self._access.open(work.cluster)
+        crds = _kinds_defined(contents)
+        return tuple(self._placed(kube, each, crds) for each in wanted(contents))
+
+    def _placed(self, kube: Kube, each: Wanted, crds: Mapping[tuple[str, str], bool]) -> Wanted:
+        gvk, namespace, name = each.key
+        resource = kube.resource(gvk)
+        namespaced = resource.namespaced if resource else crds.get((gvk.group, gvk.kind), True)
+        namespace = (namespace or "default") if namespaced else ""
+        return replace(each, key=ObjectKey(gvk, namespace, name))
+
+    def _carry_out(self, work: _Work, steps: Plan) -> None:
+        kube = self._access.open(work.cluster)
+        begun = {each.key: Held("", each.ref) for each in steps.apply if each.key not in work.held}
+        if begun:
+            work.held.update(begun)
+            self._keep(work)
+        try:
+            for each in steps.apply:
+                self._apply(kube, work, each)
+            if not work.failed:
+                # A profile that could not be applied as a whole takes nothing away.
+                for key in steps.remove:
+                    self._remove(kube, work, key)
+        finally:
+            self._keep(work)
+
+    def _apply(self, kube: Kube, work: _Work, each: Wanted) -> None:
+        try:
+            self._queue.publish(self._claims.take(work.cluster, each.key, work.profile))
+            manifest = decorate(each, work.profile.name, work.profile.tier)
+            try:
+                kube.apply(manifest)
+            except MissingError:
+                if not self._make_namespace(kube, each.key):
+                    raise
+                kube.apply(manifest)
+        except PermanentError as error:
+            if not work.held[each.key].digest:
+                del work.held[each.key]
+            work.failed.append(_may_appear(error))
+            return
+        now = self._records.clock.now()
+        work.held[each.key] = Held(each.digest, each.ref, now)
+        work.changed.append(f"{each.key.gvk.kind} {each.key.name}")
+
+    def _make_namespace(self, kube: Kube, key: ObjectKey) -> bool:
+        """Create the namespace of an object, as Sveltos does; say whether it was missing."""
+        gvk = GVK("", "v1", "Namespace")
+        if not key.namespace or kube.get(gvk, "", key.namespace) is not None:
+            return False
+        kube.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": key.namespace}})
+        return True
+
+    def _remove(self, kube: Kube, work: _Work, key: ObjectKey) -> None:
+        if self._claims.owns(work.cluster, key, work.profile.name):
+            try:
+                kube.remove(key.gvk, key.namespace, key.name)
+            except MissingError:
+                pass  # The kind itself is gone, and its objects with it.
+            except PermanentError as error:
+                work.failed.append(error)
+                return
+            self._queue.publish(self._claims.give_up(work.cluster, key, work.profile.name))
+            work.changed.append(f"{key.gvk.kind} {key.name}")
+        del work.held[key]
+
+    def _keep(self, work: _Work) -> None:
+        self._records.put_inventory(Inventory(work.cluster, work.profile.name, work.held))
+
+    # Outcomes -----------------------------------------------------------------------------------
+
+    def _settle(self, work: _Work, phase: Phase, error: BellhopError | None = None) -> None:
+        old = self._records.outcome(work.cluster, work.profile.name)
+        if error is None and work.profile.error:
+            phase, code, text = "FailedNonRetriable", work.profile.error_code, work.profile.error
+        else:
+            code, text = (error.code, str(error)) if error else ("", "")
+        if old and not error and not work.changed and (old.phase, old.message) == (phase, text):
+            return
+        self._records.put_outcome(
+            Outcome(
+                cluster=work.cluster,
+                profile=work.profile.name,
+                trigger=work.profile.trigger,
+                source=work.profile.cluster,
+                phase=phase,
+                at=self._records.clock.now(),
+                reason=code,
+                message=text,
+                failures=(old.failures if old else 0) + 1 if error else 0,
+            )
+        )
+
+    def _failed(self, work: _Work, error: BellhopError, note: Note) -> None:
+        note.what, note.detail = "failed", str(error)
+        phase: Phase = "Failed" if isinstance(error, TemporaryError) else "FailedNonRetriable"
+        self._settle(work, phase, error)
+
+    def _left(self, profile: Profile, cluster: str) -> None:
+        """Note that a cluster holds nothing of a profile; the last one closes the profile."""
+        self._records.delete_outcome(cluster, profile.name)
+        for _ in range(_RETRIES):
+            found = self._records.profile(profile.trigger, profile.cluster, profile.name)
+            if found is None or cluster in found[0].destinations:
+                return
+            new = replace(
+                found[0], leaving=tuple(each for each in found[0].leaving if each != cluster)
+            )
+            try:
+                if new.destinations or new.leaving:
+                    self._records.put_profile(new, expect=found[1])
+                else:
+                    self._records.delete_profile(new, expect=found[1])
+            except StaleError:
+                continue
+            return
+        raise StaleError(f"cannot close profile '{profile.name}': other writers keep winning")
+
+
+def _may_appear(error: PermanentError) -> BellhopError:
+    """A kind that is missing may be about to be served: its definition comes first."""
+    if isinstance(error, MissingError):
+        return TemporaryError(str(error))
+    return error
+
+
+def _kinds_defined(contents: list[Any]) -> dict[tuple[str, str], bool]:
+    """Say of each kind that the contents themselves define whether it is namespaced."""
+    found = {}
+    for content in contents:
+        for manifest in content.manifests:
+            if manifest["kind"] == "CustomResourceDefinition":
+                spec = manifest.get("spec") or {}
+                names = spec.get("names") or {}
+                found[spec.get("group", ""), names.get("kind", "")] = spec.get("scope") != "Cluster"
+    return found
