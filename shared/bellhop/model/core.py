@@ -1,0 +1,212 @@
+"""What every kind has, and the two kinds of Kubernetes itself that hold add-ons."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import copy
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
+
+from pydantic import Field, PrivateAttr, field_validator, model_validator
+
+from bellhop.model.base import Model, mistake
+from bellhop.model.names import Annotations, Labels, Name, Namespace, data_key_problem
+
+LARGEST_DATA = 1024 * 1024
+
+# What an API server adds by itself; people pipe `kubectl get -o yaml`, and it means nothing here.
+SERVER_METADATA = (
+    "creationTimestamp",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "managedFields",
+    "ownerReferences",
+    "finalizers",
+    "selfLink",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+)
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+class KindKey(NamedTuple):
+    """Which manifest; `namespace` is empty for kinds that have none."""
+
+    kind: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        place = f"{self.namespace}/" if self.namespace else ""
+        return f"{self.kind} {place}{self.name}"
+
+
+class ObjectMeta(Model):
+    """The metadata that mean something to Bellhop."""
+
+    name: Name
+    namespace: Namespace = ""
+    labels: Labels = Field(default_factory=dict)
+    annotations: Annotations = Field(default_factory=dict)
+
+
+class Kind(Model):
+    """A manifest: what the user wrote, validated, and still able to say it in their words."""
+
+    namespaced: ClassVar[bool] = False
+
+    api_version: str
+    kind: str
+    metadata: ObjectMeta
+    _written: dict[str, Any] = PrivateAttr(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The name in its metadata."""
+        return self.metadata.name
+
+    @property
+    def namespace(self) -> str:
+        """The namespace; empty for a kind that has none, whatever was written."""
+        return self.metadata.namespace if self.namespaced else ""
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        """The annotations in its metadata."""
+        return self.metadata.annotations
+
+    @property
+    def key(self) -> KindKey:
+        """Which manifest this is."""
+        return KindKey(self.kind, self.namespace, self.name)
+
+    def manifest(self) -> dict[str, Any]:
+        """Give the object back as it was written, less what an API server had added."""
+        return copy.deepcopy(self._written)
+
+
+def without_server_fields(data: dict[str, Any]) -> dict[str, Any]:
+    """Copy a manifest without its status and what else only an API server writes."""
+    kept = {key: value for key, value in data.items() if key != "status"}
+    metadata = kept.get("metadata")
+    if isinstance(metadata, dict):
+        metadata = {key: value for key, value in metadata.items() if key not in SERVER_METADATA}
+        annotations = metadata.get("annotations")
+        if isinstance(annotations, dict) and LAST_APPLIED in annotations:
+            metadata["annotations"] = {
+                key: value for key, value in annotations.items() if key != LAST_APPLIED
+            }
+        kept["metadata"] = metadata
+    return kept
+
+
+class _Data(Kind):
+    namespaced: ClassVar[bool] = True
+
+    @property
+    def namespace(self) -> str:
+        """The namespace; `default` when none was written, as kubectl does."""
+        return self.metadata.namespace or "default"
+
+    @field_validator("data", "binary_data", "string_data", mode="before", check_fields=False)
+    @classmethod
+    def _check_keys(cls, data: Any) -> Any:
+        """Check the keys, and read a value that is null as an empty one."""
+        if not isinstance(data, dict):
+            return data
+        for key in data:
+            if problem := data_key_problem(key):
+                raise mistake(problem)
+        return {key: "" if value is None else value for key, value in data.items()}
+
+
+class ConfigMap(_Data):
+    """Manifests, or templates of them, under keys."""
+
+    data: dict[str, str] = Field(default_factory=dict)
+    binary_data: dict[str, str] = Field(default_factory=dict)
+    immutable: bool = False
+
+    @field_validator("binary_data")
+    @classmethod
+    def _is_base64(cls, data: dict[str, str]) -> dict[str, str]:
+        return _checked_base64(data)
+
+    @model_validator(mode="after")
+    def _is_sound(self) -> ConfigMap:
+        if both := sorted(self.data.keys() & self.binary_data.keys()):
+            raise mistake(f"the key {both[0]!r} is in data and in binaryData; keep one of them")
+        _check_size({**self.data, **self.binary_data})
+        return self
+
+    def decoded(self) -> dict[str, bytes]:
+        """Give the bytes behind every key."""
+        texts = {key: value.encode() for key, value in self.data.items()}
+        return {**texts, **{k: base64.b64decode(v) for k, v in self.binary_data.items()}}
+
+
+class Secret(_Data):
+    """Manifests, or templates of them, that others must not read; `data` stays base64."""
+
+    data: dict[str, str] = Field(default_factory=dict, repr=False)
+    string_data: dict[str, str] = Field(default_factory=dict, repr=False)
+    type: str = "Opaque"
+    immutable: bool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _merge_string_data(cls, manifest: Any) -> Any:
+        """Move stringData into data, where it wins, as an API server does."""
+        if not isinstance(manifest, dict):
+            return manifest
+        texts, data = manifest.get("stringData"), manifest.get("data") or {}
+        mergeable = (
+            isinstance(texts, dict)
+            and isinstance(data, dict)
+            and all(isinstance(value, str | None) for value in texts.values())
+        )
+        if not texts or not mergeable:
+            return manifest
+        encoded = {k: base64.b64encode((v or "").encode()).decode() for k, v in texts.items()}
+        kept = {key: value for key, value in manifest.items() if key != "stringData"}
+        return {**kept, "data": {**data, **encoded}}
+
+    @field_validator("data")
+    @classmethod
+    def _is_base64(cls, data: dict[str, str]) -> dict[str, str]:
+        return _checked_base64(data)
+
+    @model_validator(mode="after")
+    def _is_sound(self) -> Secret:
+        _check_size(self.data)
+        return self
+
+    @cached_property
+    def _decoded(self) -> dict[str, bytes]:
+        return {key: base64.b64decode(value) for key, value in self.data.items()}
+
+    def decoded(self) -> dict[str, bytes]:
+        """Give the bytes behind every key."""
+        return dict(self._decoded)
+
+
+def _checked_base64(data: dict[str, str]) -> dict[str, str]:
+    """Refuse what is not base64, and take line breaks out, as Go's decoder reads over them."""
+    clean = {key: value.replace("\n", "").replace("\r", "") for key, value in data.items()}
+    for key, value in clean.items():
+        try:
+            base64.b64decode(value, validate=True)
+        except (binascii.Error, ValueError) as error:
+            raise mistake(
+                f"the value of {key!r} is not base64; encode it, or write it under stringData"
+            ) from error
+    return clean
+
+
+def _check_size(data: dict[str, str]) -> None:
+    size = sum(len(value.encode()) for value in data.values())
+    if size > LARGEST_DATA:
+        raise mistake(f"the data have {size:,} bytes and at most {LARGEST_DATA:,} are taken")

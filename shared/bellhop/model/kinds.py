@@ -1,0 +1,142 @@
+"""Every kind users write, and the one way from a document to its frozen type.
+
+read_documents(text) -> Documents -> parse_all(documents) -> kinds, or every mistake at once
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from pydantic import ValidationError
+
+from bellhop.errors import InvalidError
+from bellhop.model.addon import ClusterRef, PolicyRef
+from bellhop.model.core import ConfigMap, Kind, KindKey, ObjectMeta, Secret, without_server_fields
+from bellhop.model.document import Document, InvalidDocuments, Path, read_documents
+from bellhop.model.problems import refusals, told
+from bellhop.model.profile import ClusterProfile
+from bellhop.model.report import EventReport, event_report
+from bellhop.model.selector import Requirement, Selector
+from bellhop.model.shape import nearest
+from bellhop.model.source import EventSource, LabelFilter, ResourceSelector
+from bellhop.model.trigger import EventTrigger
+
+__all__ = [
+    "KINDS",
+    "ClusterProfile",
+    "ClusterRef",
+    "ConfigMap",
+    "Document",
+    "EventReport",
+    "EventSource",
+    "EventTrigger",
+    "InvalidDocuments",
+    "Kind",
+    "KindKey",
+    "LabelFilter",
+    "ObjectMeta",
+    "PolicyRef",
+    "Requirement",
+    "ResourceSelector",
+    "Secret",
+    "Selector",
+    "event_report",
+    "load",
+    "parse",
+    "parse_all",
+    "read_documents",
+]
+
+_LIB = ("lib.projectsveltos.io/v1beta1", "lib.projectsveltos.io/v1alpha1")
+_CONFIG = ("config.projectsveltos.io/v1beta1", "config.projectsveltos.io/v1alpha1")
+
+KINDS: dict[str, tuple[type[Kind], tuple[str, ...]]] = {
+    "EventSource": (EventSource, _LIB),
+    "EventTrigger": (EventTrigger, _LIB),
+    "EventBasedAddOn": (EventTrigger, _LIB),
+    "ClusterProfile": (ClusterProfile, _CONFIG),
+    "ConfigMap": (ConfigMap, ("v1",)),
+    "Secret": (Secret, ("v1",)),
+    "EventReport": (EventReport, _LIB),
+}
+
+
+def parse(document: Document) -> Kind:
+    """Read one document as the kind it says it is.
+
+    Raises:
+        InvalidDocuments: with every mistake of the document.
+    """
+    (kind,) = parse_all([document])
+    return kind
+
+
+def parse_all(documents: Iterable[Document]) -> list[Kind]:
+    """Read every document, and refuse them all when one has a mistake.
+
+    Raises:
+        InvalidDocuments: with every mistake of every document, in reading order.
+    """
+    kinds: list[Kind] = []
+    problems: list[InvalidError] = []
+    for document in documents:
+        kind = _read(document, problems)
+        if kind is not None:
+            kinds.append(kind)
+    if problems:
+        raise InvalidDocuments(problems)
+    return kinds
+
+
+def load(manifest: dict[str, Any], *, source: str = "manifest") -> Kind:
+    """Read a manifest that is at hand as data, as `parse` reads one from a file."""
+    return parse(Document(manifest, source))
+
+
+def _read(document: Document, problems: list[InvalidError]) -> Kind | None:
+    data = document.data
+    model = _model(document, problems)
+    if model is None:
+        return None
+    written = without_server_fields(data)
+    refused: set[Path] = set()
+    for path, sentence in refusals(data["kind"], model, written):
+        refused.add(path)
+        problems.append(InvalidError(sentence, where=document.where(path)))
+    try:
+        kind = model.model_validate(written)
+    except ValidationError as error:
+        problems.extend(told(error, model, document, refused))
+        return None
+    kind._written = written  # noqa: SLF001 - the manifest is kept by the one who read it
+    return kind
+
+
+def _model(document: Document, problems: list[InvalidError]) -> type[Kind] | None:
+    def refuse(sentence: str, *path: str) -> None:
+        problems.append(InvalidError(sentence, where=document.where(path)))
+
+    data = document.data
+    if not isinstance(data, dict):
+        refuse("a manifest must be a mapping with apiVersion and kind")
+        return None
+    missing = [name for name in ("apiVersion", "kind") if not isinstance(data.get(name), str)]
+    if missing:
+        refuse(f"this is no manifest: {' and '.join(missing)} must be a string", missing[0])
+        return None
+    name, api_version = data["kind"], data["apiVersion"]
+    if name not in KINDS:
+        guess = nearest(name, KINDS) or f"; the kinds are {', '.join(KINDS)}"
+        refuse(f"the kind {name!r} is not known{guess}", "kind")
+        return None
+    model, versions = KINDS[name]
+    if api_version not in versions:
+        guess = nearest(api_version, versions)
+        known = "" if guess else f"; it has {' and '.join(versions)}"
+        refuse(f"{name} has no apiVersion {api_version!r}{guess}{known}", "apiVersion")
+        return None
+    if model is EventReport:
+        refuse("EventReports are written by Bellhop; read them and apply EventSources instead")
+        return None
+    return model

@@ -1,0 +1,306 @@
+"""What is left of a kubeconfig once everything that could act on the machine reading it is refused.
+
+A kubeconfig is a program as much as a document: it can name commands to run, files to read and
+proxies to talk through. Registered ones are stored and read in a cloud function, so that only an
+address and credentials by value are taken. The rest is refused with its reason, never pruned:
+a pruned `as` or `proxy-url` would leave a kubeconfig that does something else.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import ipaddress
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+import yaml
+
+from bellhop.errors import InvalidError, TooLargeError
+
+_LARGEST = 1 << 20
+_NAMED_AT_MOST = 20
+_FLATTEN = "embed it with `kubectl config view --raw --flatten`"
+_TOKEN = "make a service account token with `kubectl create token` and put it in `token`"  # noqa: S105 - advice
+
+_CLUSTER_REFUSED = {
+    "certificate-authority": f"names a file on another machine; {_FLATTEN}",
+    "insecure-skip-tls-verify": "would send the credentials to whoever answers; "
+    "give `certificate-authority-data` instead",
+    "proxy-url": "would send the traffic through another host; "
+    "give a `server` that is reached directly",
+}
+_USER_REFUSED = {
+    "exec": f"runs a program on the machine that reads it; {_TOKEN}",
+    "auth-provider": f"runs code on the machine that reads it; {_TOKEN}",
+    "tokenFile": "names a file on another machine; put its content in `token`",
+    "client-certificate": f"names a file on another machine; {_FLATTEN}",
+    "client-key": f"names a file on another machine; {_FLATTEN}",
+    "username": f"is a password login, which API servers no longer take; {_TOKEN}",
+    "password": f"is a password login, which API servers no longer take; {_TOKEN}",
+    **dict.fromkeys(
+        ("as", "as-groups", "as-uid", "as-user-extra"),
+        "acts as somebody else, so that the stored credentials have more rights than it shows; "
+        "give the credentials of that user instead",
+    ),
+}
+_CLUSTER_TAKEN = {"server", "certificate-authority-data", "tls-server-name"}
+_USER_TAKEN = {"token", "client-certificate-data", "client-key-data"}
+# What kubectl and its wrappers add without any effect on where or as whom a call goes.
+_HARMLESS = {"extensions", "disable-compression"}
+
+_PEM = re.compile(
+    r"-----BEGIN (?P<label>[A-Z0-9 ]+)-----\s*(?P<body>[A-Za-z0-9+/=\s]+?)-----END (?P=label)-----"
+)
+_HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
+
+
+@dataclass(frozen=True, slots=True)
+class Kubeconfig:
+    """One cluster's address and credentials by value; data fields are base64 of PEM."""
+
+    server: str
+    ca_data: str = field(default="", repr=False)
+    token: str = field(default="", repr=False)
+    client_certificate_data: str = field(default="", repr=False)
+    client_key_data: str = field(default="", repr=False)
+    tls_server_name: str = ""
+
+    def describe(self) -> str:
+        """Say in a few words where it leads and how it logs in; safe for logs."""
+        login = [
+            words
+            for words, value in (
+                ("a token", self.token),
+                ("a client certificate", self.client_certificate_data),
+            )
+            if value
+        ]
+        trust = (
+            "its own certificate authority" if self.ca_data else "public certificate authorities"
+        )
+        return f"{self.server} with {' and '.join(login)}, trusting {trust}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write the smallest kubeconfig that kubectl takes; it holds the credentials."""
+        cluster = {
+            "server": self.server,
+            "certificate-authority-data": self.ca_data,
+            "tls-server-name": self.tls_server_name,
+        }
+        user = {
+            "token": self.token,
+            "client-certificate-data": self.client_certificate_data,
+            "client-key-data": self.client_key_data,
+        }
+        return {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "cluster", "cluster": _filled(cluster)}],
+            "users": [{"name": "bellhop", "user": _filled(user)}],
+            "contexts": [{"name": "bellhop", "context": {"cluster": "cluster", "user": "bellhop"}}],
+            "current-context": "bellhop",
+        }
+
+
+def sanitise(
+    text_or_dict: str | bytes | Mapping[str, Any], *, context: str | None = None
+) -> Kubeconfig:
+    """Take address and credentials of one context, by default the current one.
+
+    Raises:
+        InvalidError: it is malformed, or holds what is refused; the message says what to do
+            and never quotes a value.
+    """
+    document = _document(text_or_dict)
+    chosen = _context(document, context)
+    cluster = _entry(document, "clusters", "cluster", str(chosen.get("cluster") or ""))
+    user = _entry(document, "users", "user", str(chosen.get("user") or ""))
+    _refuse(cluster, _CLUSTER_REFUSED, _CLUSTER_TAKEN, "cluster")
+    _refuse(user, _USER_REFUSED, _USER_TAKEN, "user")
+    kubeconfig = Kubeconfig(
+        server=_server(_text(cluster, "server", "cluster")),
+        ca_data=_pem(cluster, "certificate-authority-data", "cluster", "CERTIFICATE"),
+        token=_token(_text(user, "token", "user")),
+        client_certificate_data=_pem(user, "client-certificate-data", "user", "CERTIFICATE"),
+        client_key_data=_pem(user, "client-key-data", "user", "PRIVATE KEY"),
+        tls_server_name=_tls_server_name(_text(cluster, "tls-server-name", "cluster")),
+    )
+    _require_login(kubeconfig)
+    return kubeconfig
+
+
+def _filled(entry: dict[str, str]) -> dict[str, str]:
+    return {key: value for key, value in entry.items() if value}
+
+
+def _document(given: str | bytes | Mapping[str, Any]) -> Mapping[str, Any]:
+    if not isinstance(given, Mapping):
+        given = _parse(given)
+    if not isinstance(given, Mapping):
+        raise InvalidError("the kubeconfig is not a mapping; give the whole file")
+    return given
+
+
+def _parse(text: str | bytes) -> Any:
+    if len(text) > _LARGEST:
+        raise TooLargeError(f"the kubeconfig has more than {_LARGEST} bytes")
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        return yaml.load(text, Loader=loader)  # noqa: S506 - one of the two safe loaders
+    except yaml.MarkedYAMLError as exc:
+        mark = exc.problem_mark
+        place = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+    except (yaml.YAMLError, ValueError, RecursionError):
+        place = ""
+    # Outside of the handler: PyYAML's error quotes the document, and a chained one would be shown.
+    raise InvalidError(f"the kubeconfig is not valid YAML{place}")
+
+
+def _context(document: Mapping[str, Any], wanted: str | None) -> Mapping[str, Any]:
+    contexts = _named(document, "contexts", "context")
+    name = wanted or str(document.get("current-context") or "")
+    if not name and len(contexts) == 1:
+        name = next(iter(contexts))
+    if name in contexts:
+        return contexts[name]
+    if not contexts:
+        raise InvalidError(
+            "the kubeconfig has no contexts; give the whole output of "
+            "`kubectl config view --raw --flatten --minify`"
+        )
+    known = ", ".join(f"'{each}'" for each in list(contexts)[:_NAMED_AT_MOST])
+    problem = f"has no context '{name}'" if name else "has no current context"
+    raise InvalidError(f"the kubeconfig {problem}; choose one of {known}")
+
+
+def _named(document: Mapping[str, Any], plural: str, singular: str) -> dict[str, Mapping[str, Any]]:
+    """Index a list of `{name, singular: {…}}`; the first of a name counts, as for kubectl."""
+    entries = document.get(plural) or []
+    if not isinstance(entries, list):
+        raise InvalidError("is not a list", where=plural)
+    found: dict[str, Mapping[str, Any]] = {}
+    for index, entry in enumerate(entries):
+        value = (entry.get(singular) or {}) if isinstance(entry, Mapping) else None
+        if not isinstance(value, Mapping):
+            raise InvalidError(
+                f"is not a mapping with `name` and `{singular}`", where=f"{plural}[{index}]"
+            )
+        found.setdefault(str(entry.get("name") or ""), value)
+    return found
+
+
+def _entry(document: Mapping[str, Any], plural: str, singular: str, name: str) -> Mapping[str, Any]:
+    entries = _named(document, plural, singular)
+    if name not in entries or not name:
+        raise InvalidError(f"the kubeconfig has no {singular} '{name}', which its context names")
+    return entries[name]
+
+
+def _refuse(
+    entry: Mapping[str, Any], refused: Mapping[str, str], taken: set[str], where: str
+) -> None:
+    for key, reason in refused.items():
+        if entry.get(key):
+            raise InvalidError(f"`{key}` is refused: it {reason}", where=where)
+    for key, value in entry.items():
+        if value and key not in taken and key not in refused and key not in _HARMLESS:
+            raise InvalidError(
+                f"`{key}` is not known; only {', '.join(sorted(taken))} are taken", where=where
+            )
+
+
+def _text(entry: Mapping[str, Any], key: str, where: str) -> str:
+    value = entry.get(key)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise InvalidError(f"`{key}` is not a text", where=where)
+    return value.strip()
+
+
+def _server(server: str) -> str:
+    where = "cluster.server"
+    try:
+        parts = urlsplit(server)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        parts, host, port = None, "", None
+    if parts is None or not host or parts.scheme not in {"https", "http"} or port == 0:
+        raise InvalidError("is not an address such as `https://10.0.0.1:6443`", where=where)
+    if "@" in parts.netloc or parts.query or parts.fragment or not server.isprintable():
+        raise InvalidError("may have a host, a port and a path, and nothing else", where=where)
+    if parts.scheme == "http" and not _loopback(host):
+        raise InvalidError(
+            "is http, which would send the credentials in clear; use https", where=where
+        )
+    return server.rstrip("/")
+
+
+def _loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _token(token: str) -> str:
+    if token and not (token.isascii() and token.isprintable() and " " not in token):
+        raise InvalidError(
+            "has characters that cannot stand in a header; copy the token again", where="user.token"
+        )
+    return token
+
+
+def _tls_server_name(name: str) -> str:
+    if name and not _HOST_NAME.fullmatch(name):
+        raise InvalidError("is not a host name", where="cluster.tls-server-name")
+    return name
+
+
+def _pem(entry: Mapping[str, Any], key: str, where: str, label: str) -> str:
+    """Check base64 around PEM around DER, in shape; only TLS itself can tell if it is any good."""
+    data = "".join(_text(entry, key, where).split())
+    if not data:
+        return ""
+    place = f"{where}.{key}"
+    try:
+        text = base64.b64decode(data, validate=True).decode("ascii")
+    except (binascii.Error, ValueError):
+        text = None
+    if text is None:
+        raise InvalidError("is not base64 of a PEM file", where=place)
+    blocks = list(_PEM.finditer(text))
+    wanted = [block["body"] for block in blocks if block["label"].endswith(label)]
+    if not wanted:
+        raise InvalidError(f"has no PEM block `{label}`", where=place)
+    if len(blocks) != text.count("-----BEGIN ") or not all(map(_whole_der, wanted)):
+        raise InvalidError("has a PEM block that is cut or damaged", where=place)
+    return data
+
+
+def _whole_der(body: str) -> bool:
+    """Say if it is base64 of one ASN.1 sequence of just the length that it names itself."""
+    try:
+        der = base64.b64decode("".join(body.split()), validate=True)
+    except binascii.Error:
+        return False
+    if len(der) < 2 or der[0] != 0x30:  # noqa: PLR2004 - ASN.1's tag and length
+        return False
+    octets = der[1] & 0x7F if der[1] & 0x80 else 0
+    length = int.from_bytes(der[2 : 2 + octets], "big") if octets else der[1]
+    return len(der) == 2 + octets + length
+
+
+def _require_login(kubeconfig: Kubeconfig) -> None:
+    if bool(kubeconfig.client_certificate_data) != bool(kubeconfig.client_key_data):
+        raise InvalidError(
+            "needs both `client-certificate-data` and `client-key-data`, or neither", where="user"
+        )
+    if not kubeconfig.token and not kubeconfig.client_certificate_data:
+        raise InvalidError(f"has no credentials; {_TOKEN}", where="user")

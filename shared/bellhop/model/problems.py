@@ -1,0 +1,134 @@
+"""The validator's findings, told as sentences that name the place and what to write instead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from bellhop.errors import InvalidError
+from bellhop.model.document import Document, Path
+from bellhop.model.shape import choices_of, field_at, fields_of, model_in, nearest
+from bellhop.model.unsupported import NOT_YET
+
+_TYPES = {
+    bool: "a boolean",
+    int: "a number",
+    float: "a number",
+    str: "a string",
+    list: "a list",
+    dict: "a mapping",
+    type(None): "nothing",
+}
+_WANTED = {
+    "string_type": "a string",
+    "int_type": "a whole number",
+    "bool_type": "true or false",
+    "tuple_type": "a list",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
+    "model_attributes_type": "a mapping",
+}
+
+
+def told(
+    error: ValidationError, model: type[BaseModel], document: Document, refused: set[Path]
+) -> Iterator[InvalidError]:
+    """Tell every finding; nothing is said below a field that is refused as a whole."""
+    seen: set[tuple[Path, str]] = set()
+    for detail in error.errors(include_url=False, include_context=True):
+        path = _path(detail["loc"])
+        if any(path[: len(prefix)] == prefix for prefix in refused):
+            continue
+        sentence = _sentence(detail, path, model)
+        if (path, sentence) not in seen:
+            seen.add((path, sentence))
+            yield InvalidError(sentence, where=document.where(path))
+
+
+def refusals(kind: str, model: type[BaseModel], data: dict[str, Any]) -> Iterator[tuple[Path, str]]:
+    """Find what the manifest asks for that is not built yet, with the sentence that says so."""
+    for spelled, sentence in NOT_YET.get(kind, {}).items():
+        place, _, value = spelled.partition("=")
+        steps = place.replace("[]", ".[]").split(".")
+        for path, found in _found(data, steps, ()):
+            asked = found == value if value else not _is_default(found, model, path)
+            if asked:
+                yield path, sentence
+
+
+def _found(data: Any, steps: list[str], path: Path) -> Iterator[tuple[Path, Any]]:
+    if not steps:
+        yield path, data
+        return
+    step, *rest = steps
+    if step == "[]" and isinstance(data, list):
+        for position, item in enumerate(data):
+            yield from _found(item, rest, (*path, position))
+    elif isinstance(data, dict) and step in data:
+        yield from _found(data[step], rest, (*path, step))
+
+
+def _is_default(value: Any, model: type[BaseModel], path: Path) -> bool:
+    if value is None or value in ("", [], {}, False):
+        return True
+    info = field_at(model, path)
+    return info is not None and bool(value == info.default)
+
+
+def _path(loc: tuple[int | str, ...]) -> Path:
+    # A union adds the names of its members, which are types and no fields.
+    return tuple(step for step in loc if step not in {"int", "str"})
+
+
+def _sentence(detail: ErrorDetails, path: Path, model: type[BaseModel]) -> str:
+    kind = detail["type"]
+    if kind in _WANTED:
+        return _wrong_type(_WANTED[kind], detail["input"])
+    tell = _TOLD.get(kind)
+    return tell(detail, path, model) if tell else detail["msg"]
+
+
+def _wrong_type(wanted: str, given: Any) -> str:
+    hint = ""
+    if wanted == "a string" and isinstance(given, bool | int | float):
+        hint = "; put it in quotes"
+    elif isinstance(given, str) and wanted in {"a whole number", "true or false"}:
+        hint = "; take the quotes away"
+    found = _TYPES.get(type(given), "something else")
+    if wanted == "a whole number" and isinstance(given, float):
+        found = "a fraction"
+    return f"this must be {wanted}, not {found}{hint}"
+
+
+def _unknown(_detail: ErrorDetails, path: Path, model: type[BaseModel]) -> str:
+    parent = field_at(model, path[:-1])
+    owner = model_in(parent.annotation) if parent else model
+    known = list(fields_of(owner)) if owner else []
+    return f"unknown field '{path[-1]}'{nearest(str(path[-1]), known)}"
+
+
+def _enumerated(detail: ErrorDetails, path: Path, model: type[BaseModel]) -> str:
+    info = field_at(model, path)
+    choices = choices_of(info.annotation) if info else ()
+    given = detail["input"]
+    if not isinstance(given, str):
+        return _wrong_type("a string", given)
+    guess = nearest(given, choices)
+    return f"{given!r} is not one of {', '.join(choices)}{guess}"
+
+
+_TOLD: dict[str, Callable[[ErrorDetails, Path, type[BaseModel]], str]] = {
+    "mistake": lambda detail, _path, _model: detail["ctx"]["sentence"],
+    "missing": lambda _detail, path, _model: f"the field '{path[-1]}' is missing",
+    "extra_forbidden": _unknown,
+    "literal_error": _enumerated,
+    "string_too_short": lambda _detail, _path, _model: "this must not be empty",
+    "too_short": lambda _detail, _path, _model: "this list must not be empty",
+    "greater_than_equal": lambda detail, _path, _model: (
+        f"this must be at least {detail['ctx']['ge']}"
+    ),
+    "less_than_equal": lambda detail, _path, _model: f"this must be at most {detail['ctx']['le']}",
+}

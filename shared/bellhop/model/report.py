@@ -1,0 +1,98 @@
+"""EventReport: what of a cluster matches an EventSource now, in the shape users know."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any, Literal
+
+from pydantic import Field
+
+from bellhop.model.base import Many, Model
+from bellhop.model.core import Kind
+
+API_VERSION = "lib.projectsveltos.io/v1beta1"
+CLUSTER_NAME_LABEL = "eventreport.projectsveltos.io/cluster-name"
+CLUSTER_TYPE_LABEL = "eventreport.projectsveltos.io/cluster-type"
+SOURCE_LABEL = "projectsveltos.io/eventsource-name"
+
+
+class MatchingResource(Model):
+    """One object that matches."""
+
+    api_version: str = ""
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    field_path: str = ""
+
+
+class EventReportSpec(Model):
+    """The matches, and the whole objects where the EventSource collects them."""
+
+    cluster_namespace: str = ""
+    cluster_name: str = ""
+    cluster_type: Literal["Capi", "Sveltos"] | None = None
+    event_source_name: str = ""
+    matching_resources: Many[MatchingResource] = ()
+    resources: str = ""
+    cloud_events: Many[str] = ()
+
+
+class EventReport(Kind):
+    """A view over the matches; Bellhop writes it and users read it."""
+
+    spec: EventReportSpec = Field(default_factory=EventReportSpec)
+
+
+def event_report(
+    cluster_namespace: str,
+    cluster_name: str,
+    source_name: str,
+    resources: list[dict[str, Any]],
+    *,
+    collect: bool,
+) -> dict[str, Any]:
+    """Make the manifest of a report from the objects that match, in their order."""
+    spec: dict[str, Any] = {
+        "clusterName": cluster_name,
+        "clusterNamespace": cluster_namespace,
+        "clusterType": "Sveltos",
+        "eventSourceName": source_name,
+        "matchingResources": [_reference(resource) for resource in resources],
+    }
+    if collect and resources:
+        joined = "".join(f"{_compact(resource)}\n---" for resource in resources)
+        spec["resources"] = base64.b64encode(joined.encode()).decode()
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "EventReport",
+        "metadata": {
+            "name": f"sveltos--{source_name}--{cluster_name}",
+            "namespace": cluster_namespace,
+            "labels": {
+                CLUSTER_NAME_LABEL: cluster_name,
+                CLUSTER_TYPE_LABEL: "sveltos",
+                SOURCE_LABEL: source_name,
+            },
+        },
+        "spec": spec,
+    }
+
+
+def _compact(resource: dict[str, Any]) -> str:
+    return json.dumps(resource, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+
+
+def _reference(resource: dict[str, Any]) -> dict[str, str]:
+    metadata = resource.get("metadata") or {}
+    reference = {
+        "apiVersion": str(resource.get("apiVersion", "")),
+        "kind": str(resource.get("kind", "")),
+    }
+    if metadata.get("namespace"):
+        reference["namespace"] = str(metadata["namespace"])
+    reference["name"] = str(metadata.get("name", ""))
+    return reference

@@ -1,0 +1,172 @@
+"""EventSource: which objects, in which state, are an event."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from bellhop.model.base import Many, Model, mistake
+from bellhop.model.core import Kind
+from bellhop.model.gvk import GVK
+from bellhop.model.names import Namespace, Text, label_key_problem, label_value_problem
+from bellhop.model.selector import Selector
+
+FilterOperation = Literal["Equal", "Different", "Has", "DoesNotHave"]
+
+
+class LabelFilter(Model):
+    """One condition on one label, in the words of EventSources."""
+
+    key: Text
+    operation: FilterOperation
+    value: str = ""
+
+    @model_validator(mode="after")
+    def _is_a_condition(self) -> LabelFilter:
+        problem = label_key_problem(self.key) or label_value_problem(self.value)
+        if problem:
+            raise mistake(problem)
+        return self
+
+
+class CelRule(Model):
+    """A named rule in the Common Expression Language."""
+
+    name: Text
+    rule: Text
+
+
+class _Selecting(Model):
+    """The fields that select objects, in resourceSelectors and in the flat form alike."""
+
+    namespace: Namespace = ""
+    name: str = ""
+    label_filters: Many[LabelFilter] = ()
+    selector: Selector | None = None
+    evaluate: str = ""
+    script: str = ""
+    evaluate_cel: Many[CelRule] = Field(default=(), alias="evaluateCEL")
+    include_deleting_resources: bool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_misspelling(cls, data: Any) -> Any:
+        """Take `labelsFilters`, which old documentation taught, for `labelFilters`."""
+        if not isinstance(data, dict) or "labelsFilters" not in data:
+            return data
+        if "labelFilters" in data:
+            raise mistake("labelsFilters and labelFilters are the same field; keep the latter")
+        return {
+            "labelFilters" if key == "labelsFilters" else key: value for key, value in data.items()
+        }
+
+    @model_validator(mode="after")
+    def _has_one_script(self) -> _Selecting:
+        if self.script and self.evaluate:
+            raise mistake("script and evaluate are the same field; keep one of them")
+        return self
+
+
+class ResourceSelectorSpec(_Selecting):
+    """One entry of resourceSelectors, as written."""
+
+    group: str
+    version: Text
+    kind: Text
+
+
+class MessagingMatch(Model):
+    """Which CloudEvents of a messaging system count; every field is a regular expression."""
+
+    subject: str = ""
+    cloud_event_source: str = ""
+    cloud_event_type: str = ""
+    cloud_event_subject: str = ""
+
+
+class EventSourceSpec(_Selecting):
+    """The spec as written, in the flat form or with resourceSelectors."""
+
+    group: str | None = None
+    version: Text | None = None
+    kind: Text | None = None
+    resource_selectors: Many[ResourceSelectorSpec] = ()
+    aggregated_selection: str = ""
+    collect_resources: bool = False
+    messaging_match_criteria: Many[MessagingMatch] = ()
+
+    @model_validator(mode="after")
+    def _has_one_form(self) -> EventSourceSpec:
+        written = [field for field in FLAT_FIELDS if field in self.model_fields_set]
+        flat = [_alias(field) for field in written]
+        if self.resource_selectors and flat:
+            raise mistake(
+                f"{flat[0]!r} stands beside resourceSelectors, where it selects nothing; "
+                f"move it into an entry of resourceSelectors"
+            )
+        if self.resource_selectors or self.messaging_match_criteria:
+            return self
+        missing = [name for name in ("group", "version", "kind") if getattr(self, name) is None]
+        if missing:
+            raise mistake(
+                f"no resource is named: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'}"
+                f" missing; or list the resources in resourceSelectors"
+            )
+        return self
+
+
+FLAT_FIELDS = ("group", "version", "kind", *_Selecting.model_fields)
+
+
+def _alias(field: str) -> str:
+    return EventSourceSpec.model_fields[field].alias or field
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceSelector:
+    """Which objects of one kind; empty fields ask nothing, `script` is Lua."""
+
+    gvk: GVK
+    namespace: str = ""
+    name: str = ""
+    label_filters: tuple[LabelFilter, ...] = ()
+    selector: Selector | None = None
+    script: str = ""
+
+
+class EventSource(Kind):
+    """Which objects are an event, and whether they are collected whole."""
+
+    spec: EventSourceSpec
+
+    @cached_property
+    def selectors(self) -> tuple[ResourceSelector, ...]:
+        """List what is selected, in one shape for both forms."""
+        return tuple(self._selectors())
+
+    @property
+    def collect_resources(self) -> bool:
+        """Tell whether the whole objects go into the report."""
+        return self.spec.collect_resources
+
+    def _selectors(self) -> Iterator[ResourceSelector]:
+        spec = self.spec
+        if spec.kind is not None:
+            yield _selector(GVK(spec.group or "", spec.version or "", spec.kind), spec)
+        for entry in spec.resource_selectors:
+            yield _selector(GVK(entry.group, entry.version, entry.kind), entry)
+
+
+def _selector(gvk: GVK, spec: _Selecting) -> ResourceSelector:
+    return ResourceSelector(
+        gvk=gvk,
+        namespace=spec.namespace,
+        name=spec.name,
+        label_filters=spec.label_filters,
+        selector=spec.selector,
+        script=spec.script or spec.evaluate,
+    )

@@ -1,0 +1,137 @@
+"""EventTrigger, and EventBasedAddOn as it was called first: which events bring which add-ons."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import model_validator
+
+from bellhop.errors import InvalidError
+from bellhop.model.addon import AddonSpec, PolicyRef
+from bellhop.model.base import Many, Model, mistake
+from bellhop.model.core import Kind
+from bellhop.model.names import NameOrTemplate, NamespaceOrTemplate, Text, is_template
+from bellhop.model.selector import Selector
+
+
+class Generator(Model):
+    """A ConfigMap or Secret that is rendered into one of its own for each event."""
+
+    namespace: NamespaceOrTemplate = ""
+    name: NameOrTemplate
+    name_format: Text
+    optional: bool = False
+
+
+class DestinationCluster(Model):
+    """One cluster, named by what may be templates."""
+
+    namespace: str = ""
+    name: str = ""
+    kind: str = ""
+    api_version: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    field_path: str = ""
+
+
+class EventTriggerSpec(AddonSpec):
+    """The spec as written; `clusterSelector` is read as `sourceClusterSelector`."""
+
+    source_cluster_selector: Selector
+    cluster_set_refs: Many[Text] = ()
+    destination_cluster_selector: Selector | None = None
+    destination_cluster: DestinationCluster | None = None
+    event_source_name: NameOrTemplate
+    one_for_event: bool = False
+    profile_name_format: str = ""
+    config_map_generator: Many[Generator] = ()
+    secret_generator: Many[Generator] = ()
+    cloud_event_action: str = "Create"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_first_name(cls, data: Any) -> Any:
+        """Take the first name of the field, which EventBasedAddOns had."""
+        if not isinstance(data, dict) or "clusterSelector" not in data:
+            return data
+        if "sourceClusterSelector" in data:
+            raise mistake(
+                "clusterSelector and sourceClusterSelector are the same field; keep the latter"
+            )
+        return {
+            "sourceClusterSelector" if key == "clusterSelector" else key: value
+            for key, value in data.items()
+        }
+
+    @model_validator(mode="after")
+    def _has_known_action(self) -> EventTriggerSpec:
+        action = self.cloud_event_action
+        if action not in {"Create", "Delete"} and not is_template(action):
+            raise mistake(f"cloudEventAction is {action!r}; it is Create, Delete or a template")
+        return self
+
+
+class EventTrigger(Kind):
+    """Which events, in which clusters, bring which add-ons where."""
+
+    spec: EventTriggerSpec
+
+    @property
+    def era_always_renders(self) -> bool:
+        """Tell whether contents are rendered with event data whatever their annotations say."""
+        return self.kind == "EventBasedAddOn" or self.api_version.endswith("/v1alpha1")
+
+    @property
+    def source_selector(self) -> Selector:
+        """Which clusters are watched; an empty selector matches none."""
+        return self.spec.source_cluster_selector
+
+    @property
+    def destination_selector(self) -> Selector | None:
+        """Which clusters get the add-ons; None means the cluster of the event."""
+        return self.spec.destination_cluster_selector
+
+    @property
+    def event_source_name(self) -> str:
+        """The EventSource whose matches count; may be a template over the cluster."""
+        return self.spec.event_source_name
+
+    @property
+    def one_for_event(self) -> bool:
+        """Tell whether each match gets a profile, rather than all matches one."""
+        return self.spec.one_for_event
+
+    @property
+    def policy_refs(self) -> tuple[PolicyRef, ...]:
+        """The ConfigMaps and Secrets that hold the add-ons, in their order."""
+        return self.spec.refs()
+
+    @property
+    def leaves_policies(self) -> bool:
+        """Tell whether add-ons stay when nothing matches any more."""
+        return self.spec.stop_matching_behavior == "LeavePolicies"
+
+    @property
+    def tier(self) -> int:
+        """Who wins a conflict: the lower number."""
+        return self.spec.tier
+
+    @property
+    def continue_on_conflict(self) -> bool:
+        """Tell whether the rest is deployed when an object has another owner."""
+        return self.spec.continue_on_conflict
+
+    def refuse_change(self, old: EventTrigger) -> None:
+        """Refuse what may not change once it was applied.
+
+        Raises:
+            InvalidError: when oneForEvent differs.
+        """
+        if old.one_for_event != self.one_for_event:
+            before, after = str(old.one_for_event).lower(), str(self.one_for_event).lower()
+            raise InvalidError(
+                f"Value is immutable: it was {before} and cannot become {after}; "
+                f"delete {self.kind} {self.name!r} and create it anew",
+                where="spec.oneForEvent",
+            )

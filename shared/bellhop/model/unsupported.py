@@ -1,0 +1,116 @@
+"""What the kinds can say and Bellhop does not do yet, with the sentence that refuses it.
+
+A path may end in `=VALUE`, which refuses that value of the field alone. A field at its default
+asks for nothing and is never refused. Whoever builds a feature takes its lines out, and
+`docs/reference/kinds.md` follows.
+"""
+
+from __future__ import annotations
+
+_CHARTS = (
+    "Helm charts are not deployed yet; leave the field out, or deploy manifests through policyRefs"
+)
+_KUSTOMIZE = (
+    "kustomizations are not built yet; leave the field out, or deploy built manifests "
+    "through policyRefs"
+)
+_REFS = (
+    "templates cannot read other objects yet; leave the field out, or take what is needed "
+    "from the event"
+)
+_CHECKS = "checks are not run yet; leave the field out"
+_PATCHES = "patches are not applied yet; leave the field out, or write the change into the manifest"
+_FLUX = "Flux sources are not read yet; use kind ConfigMap or Secret"
+_GENERATOR = (
+    "generators do not run yet; leave the field out, or render the content through policyRefs"
+)
+_SETS = "sets of clusters are not known yet; leave the field out, and select clusters by label"
+_EXTRA = "metadata is not added to what is deployed yet; write it into the manifests"
+_SCRIPT_INSTEAD = "CEL rules are not evaluated yet; write the condition in Lua, under evaluate"
+
+_SELECTING = {
+    "evaluateCEL": _SCRIPT_INSTEAD,
+    "includeDeletingResources": (
+        "objects that are being deleted do not match yet; leave the field out"
+    ),
+}
+
+_ADDONS = {
+    "syncMode=OneTime": "deploying once is not built yet; use Continuous, or leave the field out",
+    "syncMode=ContinuousWithDriftDetection": (
+        "drift is not watched yet; use Continuous, or leave the field out"
+    ),
+    "syncMode=DryRun": ("profiles cannot be tried dry yet; use Continuous, or leave the field out"),
+    "maxUpdate": "roll-outs are not paced yet; leave the field out",
+    "reloader": "workloads are not restarted yet; leave the field out",
+    "dependsOn": (
+        "profiles do not wait for one another yet; leave the field out, and order the add-ons "
+        "by tier or in one profile"
+    ),
+    "templateResourceRefs": _REFS,
+    "policyRefs[].kind=GitRepository": _FLUX,
+    "policyRefs[].kind=OCIRepository": _FLUX,
+    "policyRefs[].kind=Bucket": _FLUX,
+    "policyRefs[].path": "paths belong to Flux sources, which are not read yet; leave it out",
+    "policyRefs[].deploymentType=Local": (
+        "there is no management cluster to deploy to; leave the field out, and select the "
+        "cluster that is meant"
+    ),
+    "policyRefs[].tier": "a single reference has no tier of its own yet; use the spec's tier",
+    "policyRefs[].skipNamespaceCreation": ("the choice is not built yet; leave the field out"),
+    "policyRefs[].force": "taking objects over by force is not built yet; leave the field out",
+    "policyRefs[].remoteURL": (
+        "remote manifests are not fetched yet; put them into a ConfigMap or Secret"
+    ),
+    "helmCharts": _CHARTS,
+    "kustomizationRefs": _KUSTOMIZE,
+    "preDeployChecks": _CHECKS,
+    "validateHealths": _CHECKS,
+    "preDeleteChecks": _CHECKS,
+    "postDeleteChecks": _CHECKS,
+    "patches": _PATCHES,
+    "patchesFrom": _PATCHES,
+    "driftExclusions": "drift is not watched yet; leave the field out",
+    "extraLabels": _EXTRA,
+    "extraAnnotations": _EXTRA,
+}
+
+_TRIGGER = {
+    "clusterSetRefs": _SETS,
+    "destinationCluster": (
+        "a destination cannot be named by a template yet; select it with destinationClusterSelector"
+    ),
+    "profileNameFormat": ("names of generated profiles cannot be chosen yet; leave the field out"),
+    "configMapGenerator": _GENERATOR,
+    "secretGenerator": _GENERATOR,
+    "cloudEventAction": (
+        "CloudEvents bring add-ons only and never withdraw them yet; leave the field out"
+    ),
+    **_ADDONS,
+}
+
+NOT_YET: dict[str, dict[str, str]] = {
+    "EventSource": {
+        **{f"spec.{field}": sentence for field, sentence in _SELECTING.items()},
+        **{f"spec.resourceSelectors[].{field}": said for field, said in _SELECTING.items()},
+        "spec.aggregatedSelection": (
+            "selections over all objects are not evaluated yet; decide object by object, "
+            "under evaluate"
+        ),
+        "spec.messagingMatchCriteria": (
+            "messaging systems are not listened to yet; send CloudEvents over HTTP"
+        ),
+    },
+    "EventTrigger": {f"spec.{field}": sentence for field, sentence in _TRIGGER.items()},
+    "ClusterProfile": {
+        **{f"spec.{field}": sentence for field, sentence in _ADDONS.items()},
+        "spec.setRefs": _SETS,
+        "spec.continueOnError": (
+            "going on after an error cannot be chosen yet; leave the field out"
+        ),
+        "spec.maxConsecutiveFailures": "failures are not counted yet; leave the field out",
+    },
+    "ConfigMap": {},
+    "Secret": {},
+}
+NOT_YET["EventBasedAddOn"] = NOT_YET["EventTrigger"]
