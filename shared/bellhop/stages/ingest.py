@@ -28,16 +28,21 @@ from bellhop.stages.ledger import Note, write
 BATCH = "Observations"
 """Kind of what the forwarder sends, in apiVersion `bellhop.dev/v1`."""
 
+_PARTS = (3, 4)
 _NOBODY = hashlib.sha256(b"nobody").hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What an HTTP front hands over; `token` is the sender's proof."""
+    """What an HTTP front hands over; `length` is what the sender announced, -1 if nothing.
+
+    A front need not read a body that is announced as too long.
+    """
 
     cluster: str
     token: str
     body: bytes
+    length: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +52,20 @@ class Reply:
     status: int
     body: Mapping[str, Any]
     headers: Mapping[str, str] = field(default_factory=dict)
+
+
+def address(path: str, authorization: str) -> tuple[str, str] | None:
+    """Read cluster and token from `/clusters/NAMESPACE/NAME[/TOKEN]` and a Bearer header.
+
+    API servers can send no header to a webhook, nor a query: for them the token is in the path
+    (the check of a ValidatingWebhookConfiguration's URL). None if the path is another one.
+    """
+    parts = path.strip("/").split("/")
+    if len(parts) not in _PARTS or parts[0] != "clusters":
+        return None
+    scheme, _, given = authorization.partition(" ")
+    bearer = given.strip() if scheme.lower() == "bearer" else ""
+    return f"{parts[1]}/{parts[2]}", bearer or (parts[3] if len(parts) > _PARTS[0] else "")
 
 
 class Ingest:
@@ -88,10 +107,11 @@ class Ingest:
                 " register the cluster, or give the sender its present token"
             )
             return Reply(401, _body("Denied", text))
-        if len(request.body) > self._settings.body_limit:
+        length = max(len(request.body), request.length)
+        if length > self._settings.body_limit:
             raise TooLargeError(
-                f"cannot take a request of {len(request.body)} bytes:"
-                f" the limit is {self._settings.body_limit}"
+                f"cannot take a request of {length} bytes: the limit is"
+                f" {self._settings.body_limit}; send less at once"
             )
         return self._read(request.cluster, _json(request.body), Watched(gate.kinds))
 

@@ -1,0 +1,38 @@
+"""An installation of Bellhop as the CLI sees it: stores, queues and what works on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bellhop.ports.access import Access
+from bellhop.ports.queue import DeadLetters, Queue
+from bellhop.ports.secrets import Secrets
+from bellhop.records import Records
+from bellhop.records.catalogs import Catalogs
+from bellhop.settings import Settings
+from bellhop.stages.declare import Declare
+
+
+@dataclass(frozen=True)
+class Inbound:
+    """Where clusters send their events, and the authority they trust for it (PEM, or empty)."""
+
+    url: str
+    ca: str
+
+
+@dataclass(frozen=True)
+class Installation:
+    """Everything a command needs; `dead` are each queue's dead letters by the stage's name."""
+
+    settings: Settings
+    records: Records
+    catalogs: Catalogs
+    declare: Declare
+    secrets: Secrets
+    access: Access
+    evaluate: Queue
+    deploy: Queue
+    sweep: Queue
+    dead: dict[str, DeadLetters]
+    inbound: Inbound
