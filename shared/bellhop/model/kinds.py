@@ -42,7 +42,7 @@ __all__ = [
     "Secret",
     "Selector",
     "event_report",
-    "load",
+    "of",
     "parse",
     "parse_all",
     "read_documents",
@@ -89,8 +89,12 @@ def parse_all(documents: Iterable[Document]) -> list[Kind]:
     return kinds
 
 
-def load(manifest: dict[str, Any], *, source: str = "manifest") -> Kind:
-    """Read a manifest that is at hand as data, as `parse` reads one from a file."""
+def of(manifest: dict[str, Any], *, source: str = "manifest") -> Kind:
+    """Read a manifest that is at hand as data, as `parse` reads one from a file.
+
+    Raises:
+        InvalidDocuments: with every mistake of the manifest.
+    """
     return parse(Document(manifest, source))
 
 
