@@ -1,0 +1,145 @@
+"""Server-side apply, and how to get past a defect that API servers have up to 1.20.
+
+There, an apply that drops the last key of a map of a custom resource leaves `null` where the map
+was, and is refused with `must be of type object: "null"`. Only keys of ours were in that map
+(another's would have kept it alive), so that it is taken out whole. The API server would still
+make a `null` of what it remembers as applied by us and finds gone; that memory goes too.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from bellhop.adapters.kube.errors import Call, Refusal
+from bellhop.adapters.kube.transport import Request, Transport
+from bellhop.ports.kube import Manifest
+
+MANAGER = "bellhop"
+_APPLY = "application/apply-patch+yaml"
+_MERGE = "application/merge-patch+json"
+_CLEARINGS = 3
+_UNPROCESSABLE = 422
+_LEFT_NULL = 'must be of type object: "null"'
+# Written by the API server alone: refused in an apply, or turning it into an optimistic write.
+_STRIPPED = {"managedFields", "resourceVersion", "uid", "creationTimestamp"}
+
+Path = list[str]
+
+
+def apply(transport: Transport, path: str, body: Manifest, call: Call, *, dry_run: bool) -> Any:
+    """Send one apply to the object's `path`; return the object, or the `Refusal`."""
+    answer = _send(transport, path, body, call, dry_run=dry_run)
+    for _ in range(_CLEARINGS):
+        fields = _left_null(answer) if isinstance(answer, Refusal) else []
+        if not fields:
+            break
+        live = transport.send(Request("GET", path), call)
+        paths = _paths(live, fields)
+        if not paths:
+            break
+        if dry_run:
+            return _preview(transport, path, body, call, live=live, paths=paths)
+        query = {"fieldManager": MANAGER}
+        cleared = transport.ask(Request("PATCH", path, query, _clearing(live, paths), _MERGE), call)
+        if isinstance(cleared, Refusal):
+            break
+        answer = _send(transport, path, body, call, dry_run=False)
+    return answer
+
+
+def applicable(manifest: Manifest, namespace: str) -> Manifest:
+    """Copy a manifest without what only the API server writes, in the namespace it goes to."""
+    metadata = {k: v for k, v in (manifest.get("metadata") or {}).items() if k not in _STRIPPED}
+    metadata.pop("namespace", None)
+    if namespace:
+        metadata["namespace"] = namespace
+    return {**manifest, "metadata": metadata}
+
+
+def _send(transport: Transport, path: str, body: Manifest, call: Call, *, dry_run: bool) -> Any:
+    query = {"fieldManager": MANAGER, "force": "true"}
+    query |= {"dryRun": "All"} if dry_run else {}
+    return transport.ask(Request("PATCH", path, query, body, _APPLY), call)
+
+
+def _left_null(refusal: Refusal) -> list[str]:
+    """Return the fields that the defect left null; none if anything else is wrong as well."""
+    causes = refusal.causes() if refusal.code == _UNPROCESSABLE else []
+    if not all(str(cause.get("message", "")).endswith(_LEFT_NULL) for cause in causes):
+        return []
+    return [str(cause["field"]) for cause in causes if cause.get("field")]
+
+
+def _paths(live: Manifest, fields: list[str]) -> list[Path]:
+    """Find the fields; none if one is not a map of maps, as below a list: no merge reaches it."""
+    paths = [_path(live, field) for field in fields]
+    return [path for path in paths if path] if all(paths) else []
+
+
+def _path(live: Any, field: str) -> Path:
+    """Split a dotted field name by the keys that are there, which may have dots of their own."""
+    if not isinstance(live, dict):
+        return []
+    if isinstance(live.get(field), dict):
+        return [field]
+    for key, value in live.items():
+        below = _path(value, field[len(key) + 1 :]) if field.startswith(f"{key}.") else []
+        if below:
+            return [key, *below]
+    return []
+
+
+def _clearing(live: Manifest, paths: list[Path]) -> Manifest:
+    """Make the merge patch that takes these maps out of exactly this state of the object."""
+    metadata = live["metadata"]
+    owners = copy.deepcopy(metadata.get("managedFields") or [])
+    patch: Manifest = {}
+    for path in paths:
+        _put(patch, path, None)
+        for owner in owners:
+            if owner.get("manager") == MANAGER and owner.get("operation") == "Apply":
+                _drop(owner.get("fieldsV1") or {}, [f"f:{key}" for key in path])
+    patch["metadata"] = {"resourceVersion": metadata["resourceVersion"], "managedFields": owners}
+    return patch
+
+
+def _preview(
+    transport: Transport,
+    path: str,
+    body: Manifest,
+    call: Call,
+    *,
+    live: Manifest,
+    paths: list[Path],
+) -> Any:
+    """Dry-run the apply with those maps as they are, then show them as they would be."""
+    padded = copy.deepcopy(body)
+    for field in paths:
+        _put(padded, field, _at(live, field))
+    answer = _send(transport, path, padded, call, dry_run=True)
+    if not isinstance(answer, Refusal):
+        for field in paths:
+            _drop(answer, field)
+            wanted = _at(body, field)
+            if wanted is not None:
+                _put(answer, field, wanted)
+    return answer
+
+
+def _at(tree: Any, path: Path) -> Any:
+    for key in path:
+        tree = tree.get(key) if isinstance(tree, dict) else None
+    return tree
+
+
+def _put(tree: Manifest, path: Path, value: Any) -> None:
+    for key in path[:-1]:
+        tree = tree.setdefault(key, {})
+    tree[path[-1]] = value
+
+
+def _drop(tree: Manifest, path: Path) -> None:
+    for key in path[:-1]:
+        tree = tree.get(key) or {}
+    tree.pop(path[-1], None)

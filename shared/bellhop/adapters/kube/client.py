@@ -1,0 +1,237 @@
+"""One Kubernetes cluster as the port `Kube` has it, through the official client.
+
+Of the official package only its REST client is loaded, with a discovery of our own: importing
+its dynamic client costs 0.32 s and 66 MB of memory, this 0.11 s and 27 MB (`official` says how).
+Objects go in and out as plain dicts, so that integers stay integers and nothing is wrapped.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from bellhop.adapters.kube import applying
+from bellhop.adapters.kube.discovery import Discovery, group_path
+from bellhop.adapters.kube.errors import Call, Refusal, refusal_error
+from bellhop.adapters.kube.transport import Renew, Request, Transport
+from bellhop.errors import InvalidError, MissingError, StaleError
+from bellhop.model.gvk import GVK, ObjectKey, Resource
+from bellhop.model.kubeconfig import Kubeconfig
+from bellhop.ports.kube import Manifest
+
+PAGE = 500
+_RESTARTS = 3
+_GONE = 410
+_SECRET = GVK("", "v1", "Secret")
+
+
+class Right(NamedTuple):
+    """One right to ask for; an empty namespace means all of them."""
+
+    verb: str
+    group: str
+    resource: str
+    subresource: str = ""
+    namespace: str = ""
+
+
+class KubeClient:
+    """Objects of one cluster; shared between threads."""
+
+    def __init__(
+        self,
+        name: str,
+        kubeconfig: Kubeconfig,
+        *,
+        as_user: str = "",
+        renew: Renew = lambda: None,
+    ) -> None:
+        self._name = name
+        self._transport = Transport(name, kubeconfig, as_user=as_user, renew=renew)
+        self._discovery = Discovery(name, self._transport)
+
+    def resource(self, gvk: GVK) -> Resource | None:
+        """Find the resource that serves a kind; None if the cluster does not know the kind."""
+        return self._discovery.find(gvk)
+
+    def get(self, gvk: GVK, namespace: str, name: str) -> Manifest | None:
+        """Read one object; None only if the API server says that this very object is not there."""
+        call = self._call("read", gvk, namespace, name)
+        resource = self._served(gvk, call)
+        answer = self._transport.ask(Request("GET", _path(resource, call, name)), call)
+        if isinstance(answer, Refusal):
+            if answer.names(resource.plural, gvk.kind, name):
+                return None
+            raise self._refused(answer, gvk, call)
+        return _object(answer, call)
+
+    def list(self, gvk: GVK, *, namespace: str = "", labels: str = "") -> Iterator[Manifest]:
+        """Yield the objects of a kind in pages, with apiVersion and kind filled in.
+
+        Where reading takes so long that the API server forgets the state it reads from, it begins
+        anew: an object that changed meanwhile comes a second time.
+        """
+        call = self._call("list", gvk, namespace, "")
+        resource = self._served(gvk, call)
+        path = _collection(resource, call.namespace)
+        seen: set[tuple[str, str]] = set()
+        restarts, token = 0, ""
+        while True:
+            query = {"limit": str(PAGE)}
+            query |= {"labelSelector": labels} if labels else {}
+            query |= {"continue": token} if token else {}
+            answer = self._transport.ask(Request("GET", path, query), call)
+            if isinstance(answer, Refusal):
+                if answer.code != _GONE:
+                    raise self._refused(answer, gvk, call)
+                restarts, token = restarts + 1, ""
+                if restarts > _RESTARTS:
+                    raise StaleError(f"{call}: it changes faster than it can be read")
+                continue
+            for item in answer.get("items") or []:
+                metadata = item.get("metadata") or {}
+                key = (metadata.get("uid", ""), metadata.get("resourceVersion", ""))
+                if key in seen:
+                    continue
+                seen.add(key)
+                yield {**item, "apiVersion": gvk.api_version, "kind": gvk.kind}
+            token = (answer.get("metadata") or {}).get("continue") or ""
+            if not token:
+                return
+
+    def apply(self, manifest: Manifest, *, dry_run: bool = False) -> Manifest:
+        """Apply one object by server-side apply as field manager `bellhop`, taking over fields."""
+        key = ObjectKey.of(manifest)
+        call = self._call("apply", key.gvk, key.namespace, key.name)
+        if not key.gvk.kind or not key.gvk.version:
+            raise InvalidError(f"{call}: it has no `apiVersion` or no `kind`")
+        resource = self._served(key.gvk, call)
+        call = self._call("apply", key.gvk, _home(resource, key.namespace), key.name)
+        path = _path(resource, call, key.name)
+        body = applying.applicable(manifest, call.namespace)
+        answer = applying.apply(self._transport, path, body, call, dry_run=dry_run)
+        if isinstance(answer, Refusal):
+            raise self._refused(answer, key.gvk, call)
+        return _object(answer, call)
+
+    def remove(self, gvk: GVK, namespace: str, name: str, *, uid: str = "") -> bool:
+        """Delete one object (only if it still has `uid`, where given); say if it was there."""
+        call = self._call("remove", gvk, namespace, name)
+        resource = self._discovery.find(gvk)
+        if resource is None:
+            return False
+        options: dict[str, Any] = {
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "propagationPolicy": "Background",
+        }
+        if uid:
+            options["preconditions"] = {"uid": uid}
+        request = Request("DELETE", _path(resource, call, name), body=options)
+        answer = self._transport.ask(request, call)
+        if not isinstance(answer, Refusal):
+            return True
+        if answer.names(resource.plural, gvk.kind, name):
+            return False
+        error = self._refused(answer, gvk, call)
+        if isinstance(error, MissingError) and self._discovery.find(gvk) is None:
+            return False
+        raise error
+
+    def version(self) -> str:
+        """Return the API server's version, such as `v1.31.2`."""
+        call = Call(self._name, "read the version")
+        return str(
+            _object(self._transport.send(Request("GET", "/version"), call), call)["gitVersion"]
+        )
+
+    def rights(
+        self, checks: Sequence[Right | tuple[str, str, str, str, str]]
+    ) -> builtins.list[Right]:
+        """Return those of (verb, group, resource, subresource, namespace) that are missing."""
+        return [right for right in (Right(*check) for check in checks) if not self._may(right)]
+
+    def token_request(
+        self, namespace: str, service_account: str, audience: str = "", seconds: int = 3600
+    ) -> str:
+        """Ask for a token of a service account; the API server may give it another lifetime."""
+        call = Call(
+            self._name,
+            f"make a token of service account '{namespace}/{service_account}'",
+            namespace,
+            private=True,
+        )
+        spec: dict[str, Any] = {"expirationSeconds": seconds}
+        spec |= {"audiences": [audience]} if audience else {}
+        accounts = Resource(GVK("", "v1", "ServiceAccount"), "serviceaccounts", namespaced=True)
+        path = _path(accounts, call, service_account) + "/token"
+        kind = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest"}
+        answer = self._transport.send(Request("POST", path, body={**kind, "spec": spec}), call)
+        return str(_object(answer, call)["status"]["token"])
+
+    def close(self) -> None:
+        """Close the idle connections; those in use finish first."""
+        self._transport.close()
+
+    def _may(self, right: Right) -> bool:
+        call = Call(self._name, f"ask for the right to {right.verb} '{right.resource}'")
+        group = GVK("authorization.k8s.io", "v1", "SelfSubjectAccessReview")
+        body = {
+            "apiVersion": group.api_version,
+            "kind": group.kind,
+            "spec": {"resourceAttributes": {k: v for k, v in right._asdict().items() if v}},
+        }
+        path = f"{group_path(group)}/selfsubjectaccessreviews"
+        answer = _object(self._transport.send(Request("POST", path, body=body), call), call)
+        return bool((answer.get("status") or {}).get("allowed"))
+
+    def _call(self, verb: str, gvk: GVK, namespace: str, name: str) -> Call:
+        place = "/".join(filter(None, (namespace, name)))
+        return Call(
+            self._name,
+            f"{verb} {gvk.kind} '{place}'" if place else f"{verb} {gvk.kind}",
+            namespace,
+            private=gvk == _SECRET,
+        )
+
+    def _served(self, gvk: GVK, call: Call) -> Resource:
+        resource = self._discovery.find(gvk)
+        if resource is None:
+            raise MissingError(f"{call}: the cluster does not serve {gvk}")
+        return resource
+
+    def _refused(self, refusal: Refusal, gvk: GVK, call: Call) -> Exception:
+        error = refusal_error(refusal, call)
+        if isinstance(error, MissingError):
+            self._discovery.forget(gvk)
+        return error
+
+
+def _home(resource: Resource, namespace: str) -> str:
+    return (namespace or "default") if resource.namespaced else ""
+
+
+def _collection(resource: Resource, namespace: str) -> str:
+    root = group_path(resource.gvk)
+    if resource.namespaced and namespace:
+        root += f"/namespaces/{quote(namespace, safe='')}"
+    return f"{root}/{resource.plural}"
+
+
+def _path(resource: Resource, call: Call, name: str) -> str:
+    namespace = _home(resource, call.namespace)
+    for part in filter(None, (name, namespace)):
+        # What API servers themselves refuse; here it would lead to another path.
+        if part in {".", ".."} or "/" in part or "%" in part:
+            raise InvalidError(f"{call}: a name may not be '.' or '..', nor contain '/' or '%'")
+    if not name:
+        raise InvalidError(f"{call}: it has no name")
+    return f"{_collection(resource, namespace)}/{quote(name, safe='')}"
+
+
+def _object(answer: Any, call: Call) -> Manifest:
+    if not isinstance(answer, dict):
+        raise InvalidError(f"{call}: the answer is not an object")
+    return answer

@@ -1,0 +1,227 @@
+"""What an API server, the official client and urllib3 report, as Bellhop's own errors.
+
+The one table from foreign to ours. API servers answer with a `Status`; its words help the person
+who wrote the manifest and are kept, cut short, except for Secrets: there they may quote the data.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from http import HTTPStatus
+from typing import Any
+
+import urllib3.exceptions as http
+
+from bellhop.errors import (
+    BellhopError,
+    ConflictError,
+    DeniedError,
+    InvalidError,
+    MissingError,
+    StaleError,
+    ThrottledError,
+    TooLargeError,
+    UnreachableError,
+)
+
+_WORDS_AT_MOST = 512
+_LONGEST_DELAY = 3600
+# Of Secrets only this sentence is repeated: it names a right and nothing of the object.
+_MISSING_RIGHT = re.compile(
+    r"User \"[^\"]*\" cannot [a-z]+ resource \"[^\"]*\" in API group \"[^\"]*\""
+    r"(?: in the namespace \"[^\"]*\"| at the cluster scope)?"
+)
+
+# Most specific first. Values: temperament and what happened, in the words of the message.
+TRANSPORT: dict[type[Exception], tuple[type[BellhopError], str]] = {
+    http.LocationValueError: (InvalidError, "its address is not one that can be called"),
+    http.ProxySchemeUnsupported: (InvalidError, "its address is not one that can be called"),
+    http.SSLError: (UnreachableError, "TLS failed"),
+    http.NameResolutionError: (UnreachableError, "its host name is not known"),
+    http.NewConnectionError: (UnreachableError, "the connection is refused or has no route"),
+    http.ConnectTimeoutError: (UnreachableError, "it takes no connection in time"),
+    http.TimeoutError: (UnreachableError, "it does not answer in time"),
+    http.TimeoutStateError: (UnreachableError, "the timeout could not be kept"),
+    http.MaxRetryError: (UnreachableError, "it does not answer"),
+    http.HostChangedError: (UnreachableError, "it sends elsewhere"),
+    http.PoolError: (UnreachableError, "no connection is free"),
+    http.ProxyError: (UnreachableError, "a proxy stands between and fails"),
+    http.ProtocolError: (UnreachableError, "the connection broke off"),
+    http.IncompleteRead: (UnreachableError, "the answer broke off"),
+    http.InvalidChunkLength: (UnreachableError, "the answer broke off"),
+    http.DecodeError: (UnreachableError, "the answer cannot be unpacked"),
+    http.ResponseError: (UnreachableError, "the answer cannot be read"),
+    http.BodyNotHttplibCompatible: (UnreachableError, "the answer cannot be read"),
+    http.InvalidHeader: (UnreachableError, "the answer has a damaged header"),
+    http.HeaderParsingError: (UnreachableError, "the answer has a damaged header"),
+    http.UnrewindableBodyError: (UnreachableError, "the request could not be sent again"),
+    OSError: (UnreachableError, "the connection broke off"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What is being done, for messages: `cannot apply Service 'default/web' on cluster 'a/b'`."""
+
+    cluster: str
+    doing: str
+    namespace: str = ""
+    private: bool = False
+    """Whether the API server's words may quote what nobody should see."""
+
+    def __str__(self) -> str:
+        return f"cannot {self.doing} on cluster '{self.cluster}'"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An answer that is no success: the `Status` of an API server, or what stands for one."""
+
+    code: int
+    reason: str = ""
+    message: str = ""
+    details: Mapping[str, Any] = field(default_factory=dict)
+    retry_after: timedelta | None = None
+
+    @classmethod
+    def read(cls, code: int, body: bytes | str | None, headers: Mapping[str, str]) -> Refusal:
+        """Read the answer; a body that is no Status (a proxy's page) leaves its code alone."""
+        status = _status(body)
+        details = status.get("details")
+        details = details if isinstance(details, dict) else {}
+        return cls(
+            code=code,
+            reason=str(status.get("reason") or ""),
+            message=str(status.get("message") or ""),
+            details=details,
+            retry_after=_delay(headers.get("Retry-After") or details.get("retryAfterSeconds")),
+        )
+
+    def names(self, plural: str, kind: str, name: str) -> bool:
+        """Say if it is a NotFound of this very object, and not of its kind or namespace."""
+        return (
+            self.code == HTTPStatus.NOT_FOUND
+            and self.reason == "NotFound"
+            and self.details.get("name") == name
+            and str(self.details.get("kind", "")).lower() in {plural.lower(), kind.lower()}
+        )
+
+    def causes(self) -> list[Mapping[str, Any]]:
+        """Return the single causes that the API server lists."""
+        causes = self.details.get("causes")
+        return [c for c in causes if isinstance(c, dict)] if isinstance(causes, list) else []
+
+
+def transport_error(exc: Exception, call: Call) -> BellhopError:
+    """Map a failure that no API server answered."""
+    for foreign, (ours, happened) in TRANSPORT.items():
+        if isinstance(exc, foreign):
+            if ours is UnreachableError and "CERTIFICATE_VERIFY_FAILED" in str(exc):
+                happened = (  # noqa: PLW2901 - the same words, once more exact
+                    "its certificate is not signed by the certificate authority of the stored "
+                    "kubeconfig, or is for another host; register the cluster again if it changed"
+                )
+            return ours(f"{call}: {happened}")
+    return UnreachableError(f"{call}: {type(exc).__name__}")
+
+
+def client_error(exc: Exception, call: Call) -> BellhopError:
+    """Map an exception of the official client, whose `status` 0 means that nobody answered."""
+    status = getattr(exc, "status", None)
+    if status:
+        headers = getattr(exc, "headers", None) or {}
+        return refusal_error(Refusal.read(status, getattr(exc, "body", None), headers), call)
+    beneath = exc.__context__
+    if status == 0 and isinstance(beneath, http.HTTPError):
+        return transport_error(beneath, call)
+    return InvalidError(f"{call}: the client cannot make this request ({type(exc).__name__})")
+
+
+def refusal_error(refusal: Refusal, call: Call) -> BellhopError:
+    """Map what an API server answered."""
+    code = refusal.code
+    words = _words(refusal, call)
+    if code == HTTPStatus.UNAUTHORIZED:
+        return DeniedError(
+            f"{call}: the credentials are not accepted; register the cluster again if they expired"
+        )
+    if code == HTTPStatus.FORBIDDEN:
+        return _forbidden(refusal, call, words)
+    if code == HTTPStatus.NOT_FOUND:
+        return _not_found(refusal, call, words)
+    if code == HTTPStatus.CONFLICT:
+        return _conflict(refusal, call, words)
+    if code == HTTPStatus.GONE:
+        return StaleError(f"{call}: what was read is too old by now")
+    if code == HTTPStatus.TOO_MANY_REQUESTS:
+        return ThrottledError(f"{call}: it asks to slow down", delay=refusal.retry_after)
+    if code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+        return TooLargeError(f"{call}: it is larger than the API server takes")
+    if code == HTTPStatus.REQUEST_TIMEOUT or (_fails(code) and not _is_about_the_object(refusal)):
+        return UnreachableError(
+            f"{call}: it answers {code}{words}", delay=refusal.retry_after, status=code
+        )
+    return InvalidError(f"{call}: it is refused{words}", status=code)
+
+
+def _status(body: bytes | str | None) -> dict[str, Any]:
+    try:
+        status = json.loads(body or b"")
+    except (ValueError, RecursionError):
+        return {}
+    return status if isinstance(status, dict) and status.get("kind") == "Status" else {}
+
+
+def _delay(seconds: object) -> timedelta | None:
+    text = str(seconds or "")
+    if not (
+        text.isascii() and text.isdigit()
+    ):  # A date is allowed too, and no API server sends it.
+        return None
+    return timedelta(seconds=min(int(text), _LONGEST_DELAY))
+
+
+def _words(refusal: Refusal, call: Call) -> str:
+    """Return `: ` and the API server's own words, or as much of them as may be seen."""
+    message = " ".join(refusal.message.split())
+    if call.private:
+        right = _MISSING_RIGHT.search(message)
+        fields = sorted({str(c.get("field")) for c in refusal.causes() if c.get("field")})
+        message = right[0] if right else ", ".join([refusal.reason, *fields]).strip(", ")
+    if len(message) > _WORDS_AT_MOST:
+        message = message[:_WORDS_AT_MOST] + " …"
+    return f": {message}" if message else ""
+
+
+def _forbidden(refusal: Refusal, call: Call, words: str) -> BellhopError:
+    if any(c.get("reason") == "NamespaceTerminating" for c in refusal.causes()):
+        return StaleError(f"{call}: namespace '{call.namespace}' is being deleted")
+    return DeniedError(f"{call}{words or ': it is forbidden'}")
+
+
+def _not_found(refusal: Refusal, call: Call, words: str) -> BellhopError:
+    if refusal.details.get("kind") == "namespaces" and call.namespace:
+        return MissingError(f"{call}: namespace '{call.namespace}' is not there; create it first")
+    if refusal.details.get("name"):
+        return MissingError(f"{call}{words}")
+    return MissingError(f"{call}: the cluster does not serve this kind (any more)")
+
+
+def _conflict(refusal: Refusal, call: Call, words: str) -> BellhopError:
+    if any(c.get("reason") == "FieldManagerConflict" for c in refusal.causes()):
+        return ConflictError(f"{call}{words}")
+    # What is left is a lost race: a precondition, an object just created or just changed.
+    return StaleError(f"{call}: it was changed meanwhile{words}")
+
+
+def _fails(code: int) -> bool:
+    return code >= HTTPStatus.INTERNAL_SERVER_ERROR or code < HTTPStatus.BAD_REQUEST
+
+
+def _is_about_the_object(refusal: Refusal) -> bool:
+    """Tell the 500s that are a refusal: up to 1.20 a manifest's wrong field is answered so."""
+    return refusal.message.startswith(("failed to create typed patch object", "failed to convert"))

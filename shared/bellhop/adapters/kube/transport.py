@@ -1,0 +1,215 @@
+"""One API server over HTTPS: the official client's REST client on a connection pool of our own.
+
+The pool is ours because the credentials stay in memory (the official configuration wants files),
+and because nothing of the machine may change where a call goes: no proxy and no certificate
+bundle of the environment is honoured, no redirect is followed, no retry outlives the timeouts.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import ssl
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+import urllib3
+
+from bellhop.adapters.kube import official
+from bellhop.adapters.kube.errors import (
+    Call,
+    Refusal,
+    client_error,
+    refusal_error,
+    transport_error,
+)
+from bellhop.errors import InvalidError, UnreachableError
+from bellhop.model.kubeconfig import Kubeconfig
+
+CONNECT_SECONDS = 3
+READ_SECONDS = 15
+THREADS = 16
+# A connection that the other side had closed while it lay idle fails at once; later than this
+# the request may have been at work, and sending it again would double the wait.
+_AT_ONCE_SECONDS = 1
+_REPEATABLE = {"GET", "PATCH"}
+
+Renew = Callable[[], Kubeconfig | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One call of the API; `path` is already escaped."""
+
+    method: str
+    path: str
+    query: Mapping[str, str] | None = None
+    body: Any = None
+    content_type: str = "application/json"
+    answers_json: bool = True
+
+
+class Transport:
+    """Sends requests and reads JSON answers; shared between threads."""
+
+    def __init__(
+        self,
+        cluster: str,
+        kubeconfig: Kubeconfig,
+        *,
+        as_user: str = "",
+        renew: Renew = lambda: None,
+    ) -> None:
+        self._cluster = cluster
+        self._as_user = as_user
+        self._renew = renew
+        self._renewing = threading.Lock()
+        self._session = _Session(cluster, kubeconfig, as_user)
+
+    def send(self, request: Request, call: Call) -> Any:
+        """Return the JSON of a successful answer.
+
+        Raises:
+            BellhopError: anything else, mapped.
+        """
+        answer = self.ask(request, call)
+        if isinstance(answer, Refusal):
+            raise refusal_error(answer, call)
+        return answer
+
+    def ask(self, request: Request, call: Call) -> Any:
+        """Return the JSON of a successful answer, or the `Refusal`; raise if nobody answers.
+
+        Credentials that are no longer accepted are read anew, once.
+        """
+        session = self._session
+        answer = session.ask(request, call)
+        if isinstance(answer, Refusal) and answer.code == HTTPStatus.UNAUTHORIZED:
+            fresh = self._renewed(session)
+            if fresh is not None:
+                return fresh.ask(request, call)
+        return answer
+
+    def close(self) -> None:
+        """Close the idle connections."""
+        self._session.pool.clear()
+
+    def _renewed(self, refused: _Session) -> _Session | None:
+        with self._renewing:
+            if self._session is not refused:  # Another thread was faster.
+                return self._session
+            kubeconfig = self._renew()
+            if kubeconfig is None or kubeconfig == refused.kubeconfig:
+                return None
+            self._session = _Session(self._cluster, kubeconfig, self._as_user)
+            return self._session
+
+
+class _Session:
+    """One set of credentials with its connections."""
+
+    def __init__(self, cluster: str, kubeconfig: Kubeconfig, as_user: str) -> None:
+        self.kubeconfig = kubeconfig
+        self.pool = _pool(cluster, kubeconfig)
+        rest = official.rest()
+        # Its initialiser would only make a pool of another kind.
+        self._rest = rest.RESTClientObject.__new__(rest.RESTClientObject)
+        self._rest.pool_manager = self.pool
+        self._failures = (rest.ApiException, rest.ApiValueError)
+        self._headers = {"Accept": "application/json", "User-Agent": "bellhop"}
+        # API servers compress only from 128 KiB on.
+        self._headers["Accept-Encoding"] = "gzip"
+        if kubeconfig.token:
+            self._headers["Authorization"] = f"Bearer {kubeconfig.token}"
+        if as_user:
+            self._headers["Impersonate-User"] = as_user
+
+    def ask(self, request: Request, call: Call) -> Any:
+        started = time.monotonic()
+        try:
+            return self._once(request, call)
+        except urllib3.exceptions.ProtocolError as exc:
+            quick = time.monotonic() - started < _AT_ONCE_SECONDS
+            if not quick or request.method not in _REPEATABLE:
+                raise transport_error(exc, call) from exc
+        try:
+            return self._once(request, call)
+        except urllib3.exceptions.ProtocolError as exc:
+            raise transport_error(exc, call) from exc
+
+    def _once(self, request: Request, call: Call) -> Any:
+        try:
+            response = self._rest.request(
+                request.method,
+                self.kubeconfig.server + request.path,
+                query_params=request.query,
+                headers={**self._headers, "Content-Type": request.content_type},
+                body=request.body,
+                _preload_content=False,  # With True it would log every body.
+                _request_timeout=(CONNECT_SECONDS, READ_SECONDS),
+            )
+            text = response.data
+        except self._failures as exc:
+            if getattr(exc, "status", None):
+                return self._refusal(exc)
+            raise client_error(exc, call) from exc
+        except urllib3.exceptions.ProtocolError:
+            raise
+        except (urllib3.exceptions.HTTPError, OSError) as exc:
+            raise transport_error(exc, call) from exc
+        return _json(text, call) if request.answers_json else text
+
+    def _refusal(self, exc: Any) -> Refusal:
+        return Refusal.read(exc.status, exc.body, exc.headers or {})
+
+
+def _json(text: bytes, call: Call) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        pass
+    # Outside of the handler: the decoder's error holds the whole answer.
+    raise UnreachableError(
+        f"{call}: the answer is not JSON; is there an API server at its address?"
+    )
+
+
+def _pool(cluster: str, kubeconfig: Kubeconfig) -> urllib3.PoolManager:
+    """Make a pool that fails at once rather than retry or wait for a free connection."""
+    tls: dict[str, Any] = {}
+    if kubeconfig.server.startswith("https:"):
+        tls["ssl_context"] = _tls(cluster, kubeconfig)
+        if kubeconfig.tls_server_name:
+            tls["server_hostname"] = kubeconfig.tls_server_name
+    return urllib3.PoolManager(num_pools=1, maxsize=THREADS, retries=False, **tls)
+
+
+def _tls(cluster: str, kubeconfig: Kubeconfig) -> ssl.SSLContext:
+    part = "certificate-authority-data"
+    try:
+        authority = base64.b64decode(kubeconfig.ca_data).decode("ascii") or None
+        context = ssl.create_default_context(cadata=authority)
+        if kubeconfig.client_certificate_data:
+            part = "client-certificate-data or client-key-data"
+            _login(context, kubeconfig)
+    except (ssl.SSLError, ValueError) as exc:
+        raise InvalidError(
+            f"cannot use the kubeconfig of cluster '{cluster}': {part} is damaged; "
+            "register the cluster again"
+        ) from exc
+    return context
+
+
+def _login(context: ssl.SSLContext, kubeconfig: Kubeconfig) -> None:
+    """Load the client's key pair, which OpenSSL takes from files: a private one, gone at once."""
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(base64.b64decode(kubeconfig.client_certificate_data) + b"\n")
+        file.write(base64.b64decode(kubeconfig.client_key_data))
+        file.flush()
+        # An empty password: an encrypted key fails instead of asking on the terminal.
+        context.load_cert_chain(file.name, password="")
