@@ -1,0 +1,98 @@
+"""Make sure that the control plane's binaries are there: find them, or make what is missing.
+
+Finished programs are moved into the cache one by one, each in one step and the API server last,
+so that a reader of the cache never sees half of one.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
+from pathlib import Path
+
+from bellhop.errors import BellhopError, MissingError, PermanentError
+from infra.lab import debian, kubernetes
+from infra.lab.binaries import (
+    APISERVER,
+    CONTROLLER_MANAGER,
+    ETCD,
+    HOW_TO_GET_THEM,
+    KUBECTL,
+    Binaries,
+    cache_folder,
+    find,
+    look_up,
+    said_version,
+)
+from infra.lab.progress import Progress
+from infra.lab.workshop import Workshop, only_one, sweep, workshop
+
+Recipe = Callable[[AbstractSet[str], Workshop], Mapping[str, Path]]
+
+_NEEDED_BYTES = 4 * 10**9  # The compiler's cache and the unpacked source: 2.6 GB, measured.
+
+
+def build(
+    progress: Progress,
+    environ: Mapping[str, str] = os.environ,
+    recipe: Recipe | None = None,
+) -> Binaries:
+    """Find the binaries, after making those that are missing; a second run waits for the first.
+
+    Without a recipe they are made from Debian's packages.
+
+    Raises:
+        MissingError: Some are missing and this machine cannot make them.
+        UnreachableError: No mirror of Debian's archive answers.
+        PermanentError: A step of the making failed.
+    """
+    if missing(environ):
+        cache = cache_folder(environ)
+        cache.parent.mkdir(parents=True, exist_ok=True)
+        with only_one(cache.parent / "lock", progress):
+            sweep(cache.parent)
+            if wanted := missing(environ):  # The one we waited for may have made them.
+                _make(wanted, cache, progress, recipe or _debian_recipe(wanted, cache.parent))
+    return find(environ)
+
+
+def missing(environ: Mapping[str, str] = os.environ) -> set[str]:
+    """Name the programs that have to be made."""
+    names = {name for name in (APISERVER, ETCD, KUBECTL) if look_up(name, environ) is None}
+    apiserver = look_up(APISERVER, environ)
+    ours = apiserver is None or apiserver.parent == cache_folder(environ)
+    # A controller manager must fit the server: ours cannot complete somebody else's.
+    if ours and not os.access(cache_folder(environ) / CONTROLLER_MANAGER, os.X_OK):
+        names.add(CONTROLLER_MANAGER)
+    return names
+
+
+def _make(wanted: AbstractSet[str], cache: Path, progress: Progress, recipe: Recipe) -> None:
+    progress.say(f"making {', '.join(sorted(wanted))}, to be kept in {cache}.")
+    with workshop(cache.parent, progress) as shop:
+        try:
+            made = recipe(wanted, shop)
+        except BellhopError as error:
+            raise type(error)(f"{error} {HOW_TO_GET_THEM}") from error
+        progress.stage("checking")
+        for program in made.values():
+            said_version(program)
+        cache.mkdir(exist_ok=True)
+        for name in sorted(made, key=lambda name: name == APISERVER):
+            made[name].chmod(0o755)
+            made[name].replace(cache / name)
+    progress.say(f"done in {progress.elapsed():.0f} s.")
+
+
+def _debian_recipe(wanted: AbstractSet[str], folder: Path) -> Recipe:
+    names = ", ".join(sorted(wanted))
+    if not debian.is_at_hand():
+        raise MissingError(
+            f"{names} cannot be made here, since this is no Debian with apt and its "
+            f"archive keyring. {HOW_TO_GET_THEM}"
+        )
+    if shutil.disk_usage(folder).free < _NEEDED_BYTES:
+        raise PermanentError(f"{names} cannot be made, since '{folder}' has less than 4 GB free.")
+    return kubernetes.make

@@ -1,0 +1,131 @@
+"""Start programs that never outlive us, and end them in order.
+
+Each runs in a session of its own, so that Ctrl-C in a terminal reaches only Python, which then
+stops them properly; and each is killed by the kernel if Python itself is killed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+_LAUNCHER = Path(__file__).with_name("launcher.py")
+_LAST_LINES = 6
+
+
+class Process:
+    """One running program, whose output goes to a log file."""
+
+    def __init__(self, popen: subprocess.Popen[bytes], log_path: Path) -> None:
+        self._popen = popen
+        self.log_path = log_path
+
+    @property
+    def pid(self) -> int:
+        """Tell the process id, which is also its session's and group's."""
+        return self._popen.pid
+
+    def returncode(self) -> int | None:
+        """Tell how the program ended, None while it runs."""
+        return self._popen.poll()
+
+    def wait(self, seconds: float) -> int | None:
+        """Wait for the program's end at most so long; None if it still runs."""
+        try:
+            return self._popen.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def terminate(self) -> None:
+        """Ask the program and its children to end, without waiting."""
+        self._signal(signal.SIGTERM)
+
+    def stop(self, grace: float = 10) -> None:
+        """End the program and its children: ask, wait for `grace` seconds, then kill."""
+        self.terminate()
+        if self.wait(grace) is None:
+            self._signal(signal.SIGKILL)
+            self._popen.wait()
+
+    def last_words(self) -> str:
+        """Quote the end of the log, on one line."""
+        lines = self.log_path.read_text(encoding="utf-8", errors="replace").splitlines()
+        return " | ".join(line.strip()[:300] for line in lines[-_LAST_LINES:])
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._popen.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.pid, number)
+
+
+class Nursery:
+    """A set of processes that ends with its owner.
+
+    The kernel ties a child's life to the *thread* that started it, so all are started from one
+    thread that lives as long as the nursery: callers may come and go on theirs.
+    """
+
+    def __init__(self) -> None:
+        self._starter = ThreadPoolExecutor(1, thread_name_prefix="nursery")
+        self._processes: list[Process] = []
+
+    def start(
+        self,
+        argv: Sequence[str | Path],
+        log_path: Path,
+        *,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        tree: bool = False,
+    ) -> Process:
+        """Start a program by its absolute path; its output is appended to the log.
+
+        `tree` says that it starts programs of its own, which are to end with it.
+        """
+        extent = "tree" if tree else "one"
+        launch = [sys.executable, "-I", "-S", str(_LAUNCHER), str(os.getpid()), extent]
+
+        def spawn() -> Process:
+            with log_path.open("ab") as log:
+                popen = subprocess.Popen(  # noqa: S603 - the caller names the program
+                    [*launch, *map(str, argv)],
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    cwd=cwd,
+                    env=env,
+                    start_new_session=True,
+                )
+            return Process(popen, log_path)
+
+        process = self._starter.submit(spawn).result()
+        self._processes.append(process)
+        return process
+
+    def close(self) -> None:
+        """End every process that still runs, the last started first."""
+        running = [one for one in reversed(self._processes) if one.returncode() is None]
+        for one in running:  # All at once, so that the slowest alone is waited for.
+            one.terminate()
+        for one in running:
+            one.stop()
+        self._starter.shutdown()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
