@@ -41,6 +41,7 @@ from bellhop.stages.declare import Declare
 from bellhop.stages.inbox import Inbox, Stage
 
 KEY_BYTES = 32
+_BATCH = 50
 _WAIT = timedelta(seconds=1)
 _TICK = 1.0
 
@@ -78,6 +79,7 @@ def open_state(state: Path, settings: Settings, *, clock: Clock | None = None) -
             clock=clock,
             visibility=settings.visibility,
             attempts=settings.attempts,
+            groups=1,
         )
         for name in ("evaluate", "deploy", "sweep")
     }
@@ -192,7 +194,7 @@ class Workers:
             thread.join()
 
     def _work(self, queue: Queue, inbox: Inbox) -> None:
-        self._repeat(lambda: inbox.work(queue.receive(1, wait=_WAIT)), pause=0.0)
+        self._repeat(lambda: inbox.work(queue.receive(_BATCH, wait=_WAIT)), pause=0.0)
 
     def _keep_time(self) -> None:
         self._repeat(self._tick, pause=_TICK)

@@ -1,0 +1,77 @@
+# Bellhop's tasks. `make` alone prints this list.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+CODE   := shared infra tests
+
+.DEFAULT_GOAL := help
+.PHONY: help install control-plane demo test test-fast lint types imports docs check format bench golden lock clean
+
+help: ## Print this list
+	@awk 'BEGIN {FS = ":.*## "} \
+	  /^##@/ {printf "\n%s\n", substr($$0, 5)} \
+	  /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+##@ Try it
+demo: install control-plane ## Show the whole pipeline between two real clusters; KEEP=1 leaves it running
+	@$(BIN)/python -m infra.demo $(if $(KEEP),--keep)
+
+control-plane: install ## Find or build the Kubernetes API server that demo and tests run on (4 minutes, once)
+	@$(BIN)/python -m infra.lab build
+
+##@ Work on it
+install: $(READY) ## Make the virtual environment in .venv, with locked versions
+
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "Bellhop needs Python 3.11 or newer; set PYTHON=python3.11" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null \
+	  || { echo "$(PYTHON) cannot make virtual environments; on Debian: apt-get install python3-venv" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Installing into $(VENV) …"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	@touch $@
+
+test: install control-plane ## Run all tests
+	$(BIN)/python -m pytest
+
+test-fast: install ## Run the tests that need no servers
+	$(BIN)/python -m pytest tests/unit
+
+lint: install ## Lint, and check the formatting
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/ruff format --check $(CODE)
+
+types: install ## Check the types
+	$(BIN)/mypy shared infra
+
+imports: install ## Check that the layers hold
+	$(BIN)/lint-imports --verbose --no-cache
+
+docs: install ## Check that links and examples of the docs hold
+	$(BIN)/python -m pytest tests/docs
+
+check: lint types imports test ## Everything that CI runs
+
+format: install ## Format the code
+	$(BIN)/ruff check --fix-only --quiet $(CODE)
+	$(BIN)/ruff format --quiet $(CODE)
+
+bench: install control-plane ## Run the benchmarks: ratios against a floor measured in the same run
+	$(BIN)/python -m tests.benchmarks.cold_start
+	$(BIN)/python -m tests.benchmarks.latency
+	$(BIN)/python -m tests.benchmarks.templates
+
+golden: install ## Make the golden files anew with real Go and real Lua
+	$(BIN)/python -m tests.golden.gotemplate.regenerate
+
+lock: install ## Lock the newest versions that pyproject.toml allows
+	$(BIN)/uv pip compile -q pyproject.toml --extra all --extra aws --group dev --universal \
+	  --generate-hashes --no-annotate --no-header --python-version 3.11 -o requirements.lock --upgrade
+
+clean: ## Remove what was built here; the control plane stays in its cache
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .coverage
+	find $(CODE) -name __pycache__ -prune -exec rm -rf {} +
