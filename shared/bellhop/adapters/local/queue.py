@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -85,7 +85,8 @@ class SqliteQueue:
     """A named queue in a file, with its dead letters; several may share one file.
 
     Used by any number of threads and processes at once. A message published in this process
-    wakes a waiting `receive` at once, in another process within 25 ms.
+    wakes a waiting `receive` at once, in another process within 25 ms. One `receive` takes from
+    at most `groups` groups: with 1, a worker that is stuck with one keeps no other waiting.
     """
 
     def __init__(
@@ -96,12 +97,14 @@ class SqliteQueue:
         clock: Clock,
         visibility: timedelta = timedelta(seconds=60),
         attempts: int = 12,
+        groups: int | None = None,
     ) -> None:
         self._database = Database(path, _SCHEMA)
         self._name = name
         self._clock = clock
-        self._visibility = visibility // timedelta(microseconds=1)
+        self._visibility = max(visibility // timedelta(microseconds=1), 1)
         self._attempts = attempts
+        self._groups = groups
 
     def publish(self, messages: Sequence[Message]) -> None:
         """Add messages, all or none.
@@ -121,7 +124,9 @@ class SqliteQueue:
         """Take up to `limit` messages, waiting for the first one up to `wait`.
 
         Groups come by how long their first message has been due; of each, as many in a row as
-        are available. `wait` is real time, whatever the clock says.
+        are available. A message that was delivered before comes alone of its group: one that
+        kills its workers does not use up the attempts of those behind it.
+        `wait` is real time, whatever the clock says.
         """
         deadline = time.monotonic() + wait.total_seconds()
         while limit > 0:
@@ -205,6 +210,23 @@ class SqliteQueue:
         with self._database.transaction() as execute:
             self._exhume(execute, id)
 
+    def release(self) -> None:
+        """Give back what workers hold that are known to be dead: their time need not run out.
+
+        The deliveries count as attempts. Receipts given out before are expired.
+        """
+        with self._database.transaction() as execute:
+            execute(
+                """UPDATE messages SET held = 0 WHERE held AND group_id IN
+                       (SELECT id FROM groups WHERE queue = ? AND held > 0)""",
+                (self._name,),
+            )
+            released = execute(
+                "UPDATE groups SET held = 0, next_at = ? WHERE queue = ? AND held > 0",
+                (self._now(), self._name),
+            ).rowcount
+        self._ring(released)
+
     def close(self) -> None:
         """Close the file."""
         self._database.close()
@@ -237,7 +259,8 @@ class SqliteQueue:
             return [], first[0][0] if first else None
         deliveries: list[Delivery] = []
         with self._database.transaction() as execute:
-            while len(deliveries) < limit:
+            groups = 0
+            while len(deliveries) < limit and groups != self._groups:
                 group = execute(
                     """SELECT id, name, held FROM groups WHERE queue = ? AND next_at <= ?
                        ORDER BY next_at LIMIT 1""",
@@ -245,12 +268,14 @@ class SqliteQueue:
                 ).fetchone()
                 if group is None:
                     break
-                deliveries += self._take_from(execute, now, limit - len(deliveries), *group)
+                taken = self._take_from(execute, now, limit - len(deliveries), *group)
+                groups += bool(taken)
+                deliveries += taken
         return deliveries, now
 
     def _take_from(
         self, execute: _Execute, now: int, limit: int, group: int, name: str, held: int
-    ) -> Iterable[Delivery]:
+    ) -> Sequence[Delivery]:
         if held:
             execute("UPDATE messages SET held = 0 WHERE group_id = ? AND held", (group,))
             execute("UPDATE groups SET held = 0 WHERE id = ?", (group,))
@@ -261,7 +286,7 @@ class SqliteQueue:
             (group, limit),
         ).fetchall()
         for number, body, available_at, attempt, reason in rows:
-            if available_at > now:
+            if available_at > now or (taken and (attempt or taken[0][2] > 1)):
                 break
             if attempt >= self._attempts:
                 self._bury(execute, number, reason or "its workers never said that it was done")
