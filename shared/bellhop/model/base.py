@@ -1,17 +1,25 @@
-"""What all models share: frozen, strict, camelCase outside, and nothing unknown let through."""
+"""What all models share: frozen, strict, camelCase outside, and nothing unknown let through.
 
-from __future__ import annotations
+The models' modules have no `from __future__ import annotations`: each annotation would be a text
+that pydantic compiles while a cold function waits.
+"""
 
-from typing import Annotated, Any, TypeVar
+from importlib import import_module
+from typing import Annotated, Any, TypeVar, cast
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
-from pydantic.alias_generators import to_camel
-from pydantic_core import PydanticCustomError
+from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, model_validator
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 T = TypeVar("T")
 
 # Strictness would refuse a list where a tuple is declared, and JSON has no tuples.
 Many = Annotated[tuple[T, ...], Field(strict=False)]
+
+
+def camel(name: str) -> str:
+    """Spell a field's name as manifests do: `policy_refs` is `policyRefs`."""
+    first, *rest = name.split("_")
+    return first + "".join(map(str.capitalize, rest))
 
 
 class Model(BaseModel):
@@ -22,7 +30,7 @@ class Model(BaseModel):
         extra="forbid",
         strict=True,
         populate_by_name=True,
-        alias_generator=to_camel,
+        alias_generator=camel,
         defer_build=True,
         hide_input_in_errors=True,
     )
@@ -34,6 +42,28 @@ class Model(BaseModel):
         if isinstance(data, dict) and None in data.values():
             return {key: value for key, value in data.items() if value is not None}
         return data
+
+
+class Later:
+    """A model of what is not built yet, loaded when a manifest first asks for it."""
+
+    def __init__(self, module: str, name: str) -> None:
+        self._module = module
+        self._name = name
+
+    @property
+    def model(self) -> type[Model]:
+        """Load the model."""
+        module = import_module(f"bellhop.model.{self._module}")
+        return cast("type[Model]", getattr(module, self._name))
+
+    def __get_pydantic_core_schema__(
+        self, _source: Any, _handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        def read(value: Any) -> Any:
+            return self.model.model_validate(value)
+
+        return core_schema.no_info_plain_validator_function(read)
 
 
 def mistake(sentence: str) -> PydanticCustomError:

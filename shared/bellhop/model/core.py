@@ -1,13 +1,11 @@
 """What every kind has, and the two kinds of Kubernetes itself that hold add-ons."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import copy
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 from pydantic import Field, PrivateAttr, field_validator, model_validator
 
@@ -136,7 +134,7 @@ class ConfigMap(_Data):
         return _checked_base64(data)
 
     @model_validator(mode="after")
-    def _is_sound(self) -> ConfigMap:
+    def _is_sound(self) -> Self:
         if both := sorted(self.data.keys() & self.binary_data.keys()):
             raise mistake(f"the key {both[0]!r} is in data and in binaryData; keep one of them")
         _check_size({**self.data, **self.binary_data})
@@ -180,7 +178,7 @@ class Secret(_Data):
         return _checked_base64(data)
 
     @model_validator(mode="after")
-    def _is_sound(self) -> Secret:
+    def _is_sound(self) -> Self:
         _check_size(self.data)
         return self
 

@@ -1,33 +1,20 @@
-"""YAML as people write it for Kubernetes, read so that every mistake can name its line.
+"""One document that somebody wrote, and where in it everything stands.
 
-The reading follows kubectl, except that duplicate keys are mistakes and nothing is guessed:
-a file that would mean something else to an API server is refused here.
+What is read back from the store is a document too, without lines. The stages that read nothing
+else do not pay for the YAML library: it is loaded by the first text.
 """
 
 from __future__ import annotations
 
-import codecs
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import yaml
-
-from bellhop.errors import InvalidError, TooLargeError
-from bellhop.model.scalars import NotJsonError, resolve_plain
+from bellhop.errors import InvalidError
 
 Path = tuple[str | int, ...]
 
 LARGEST = 16 * 1024 * 1024
-DEEPEST = 100
-# A text without aliases has fewer nodes than characters; this much more is what anchors may add.
-EXPANSION = 100_000
-
-_PLAIN = "plain"
-_TAG = "tag:yaml.org,2002:"
-_STRING_TAGS = frozenset({f"{_TAG}str", f"{_TAG}timestamp", "!"})
-_NUMBER_TAGS = frozenset({f"{_TAG}{name}" for name in ("int", "float", "bool", "null")})
-_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 class InvalidDocuments(InvalidError):  # noqa: N818 - it is a group; each problem is the error
@@ -49,22 +36,21 @@ class Document:
     index: int = 1
     line: int = 1
     prefix: Path = ()
-    node: yaml.Node | None = field(default=None, repr=False, compare=False)
+    node: Any = field(default=None, repr=False, compare=False)
 
     def line_of(self, path: Path) -> int:
         """Find the line of a field, or of its nearest parent that was written down."""
-        node, line = self.node, self.line
-        for step in path:
-            found = _child(node, step)
-            if found is None:
-                break
-            mark, node = found
-            line = mark.start_mark.line + 1
-        return line
+        if self.node is None:
+            return self.line
+        from bellhop.model.reading import line_under  # noqa: PLC0415 - the node came from there
+
+        return line_under(self.node, path) or self.line
 
     def where(self, path: Path = ()) -> str:
-        """Say where a field is: file, document, line and path."""
-        place = f"{self.source}, document {self.index}, line {self.line_of(path)}"
+        """Say where a field is: file, document and line if it was read from one, and path."""
+        place = self.source
+        if self.node is not None:
+            place += f", document {self.index}, line {self.line_of(path)}"
         spelled = spell((*self.prefix, *path))
         return f"{place}, {spelled}" if spelled else place
 
@@ -91,317 +77,13 @@ def read_documents(
         TooLargeError: for a text of more than `largest` bytes.
         InvalidError: for the first thing that is not YAML, or has no meaning in JSON.
     """
-    size = len(text) if isinstance(text, bytes) else len(text.encode("utf-8", "replace"))
-    if size > largest:
-        raise TooLargeError(
-            f"the file has {size:,} bytes and at most {largest:,} are read; split it", where=source
-        )
-    content = _decoded(text, source)
-    documents: list[Document] = []
-    for index, node in _nodes(content, source):
-        builder = _Builder(source, index, len(content) + EXPANSION)
-        data = builder.build(node)
-        if data is None:
-            continue
-        document = Document(data, source, index, node.start_mark.line + 1, (), node)
-        documents.extend(_unpacked(document) if expand_lists else [document])
-    return documents
+    from bellhop.model import reading  # noqa: PLC0415 - what is stored is read without YAML
+
+    return reading.read(text, source=source, largest=largest, expand_lists=expand_lists)
 
 
 def dump(data: Any) -> str:
     """Write YAML for people: keys in their order, long texts as blocks, no aliases."""
-    return yaml.dump(
-        data,
-        Dumper=_Dumper,
-        sort_keys=False,
-        allow_unicode=True,
-        default_flow_style=False,
-        width=1 << 30,
-    )
+    from bellhop.model import reading  # noqa: PLC0415 - most that is read is never shown
 
-
-def _decoded(text: str | bytes, source: str) -> str:
-    if isinstance(text, str):
-        return text.removeprefix("\ufeff")
-    if text.startswith(_UTF16):
-        raise InvalidError("the file is UTF-16; save it as UTF-8", where=source)
-    try:
-        return text.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = text.count(b"\n", 0, error.start) + 1
-        raise InvalidError(
-            "the file is not UTF-8 here; save it as UTF-8", where=f"{source}, line {line}"
-        ) from error
-
-
-def _unpacked(document: Document) -> Iterator[Document]:
-    data = document.data
-    is_list = (
-        isinstance(data, dict)
-        and data.get("kind") == "List"
-        and data.get("apiVersion") == "v1"
-        and isinstance(data.get("items"), list)
-    )
-    if not is_list:
-        yield document
-        return
-    for position, item in enumerate(data["items"]):
-        found = document.node and _descend(document.node, ("items", position))
-        yield Document(
-            item,
-            document.source,
-            document.index,
-            document.line_of(("items", position)),
-            (*document.prefix, "items", position),
-            found or None,
-        )
-
-
-class _DeepError(yaml.YAMLError):
-    """The text nests deeper than any manifest does."""
-
-
-# The C parser is several times faster; its absence changes nothing but time.
-_Parser: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
-class _Loader(_Parser):  # type: ignore[misc]
-    """Composes nodes only, without deciding what plain scalars mean."""
-
-    _depth = 0
-
-    def descend_resolver(self, _parent: Any, _index: Any) -> None:
-        # The parser recurses in C, where only this hook can stop it before the stack ends.
-        self._depth += 1
-        if self._depth > DEEPEST:
-            raise _DeepError
-
-    def ascend_resolver(self) -> None:
-        self._depth -= 1
-
-    def resolve(self, kind: Any, value: Any, implicit: Any) -> str:
-        if kind is yaml.ScalarNode and implicit[0]:
-            return _PLAIN
-        return str(super().resolve(kind, value, implicit))
-
-
-def _nodes(content: str, source: str) -> Iterator[tuple[int, yaml.Node]]:
-    index = 1
-    loader = None
-    try:
-        loader = _Loader(content)
-        while loader.check_node():
-            node = loader.get_node()
-            if node is not None:
-                yield index, node
-            index += 1
-    except _DeepError as error:
-        raise InvalidError(
-            f"the document nests deeper than {DEEPEST} levels",
-            where=f"{source}, document {index}",
-        ) from error
-    except yaml.YAMLError as error:
-        raise _syntax_error(error, content, source, index) from error
-    finally:
-        if loader is not None:
-            loader.dispose()
-
-
-def _syntax_error(error: yaml.YAMLError, content: str, source: str, index: int) -> InvalidError:
-    mark = getattr(error, "problem_mark", None)
-    problem = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
-    where = f"{source}, document {index}"
-    if mark is None:
-        position = getattr(error, "position", None)
-        if isinstance(position, int):
-            where += f", line {content.count(chr(10), 0, position) + 1}"
-        return InvalidError(f"this is not YAML: {problem}", where=where)
-    line = mark.line + 1
-    where += f", line {line}"
-    lines = content.splitlines()
-    written = lines[mark.line] if mark.line < len(lines) else ""
-    indent = written[: len(written) - len(written.lstrip())]
-    if "\t" in indent or written[mark.column : mark.column + 1] == "\t":
-        return InvalidError("a tab indents this line; YAML is indented with spaces", where=where)
-    return InvalidError(f"this is not YAML: {problem}{_guess(problem, written)}", where=where)
-
-
-def _guess(problem: str, written: str) -> str:
-    if "anchor" in problem or "alias" in problem:
-        return ""
-    if "mapping values are not allowed" in problem:
-        return "; quote a text that holds ': ', or put the key at its parents' indentation"
-    if "{{" in written:
-        return "; put quotes around a text that begins with {{"
-    if "expected <block end>" in problem or "could not find expected ':'" in problem:
-        return "; look at the indentation of this line and of the one before"
-    return ""
-
-
-def _child(node: yaml.Node | None, step: str | int) -> tuple[yaml.Node, yaml.Node] | None:
-    if isinstance(node, yaml.SequenceNode):
-        if isinstance(step, int) and step < len(node.value):
-            return node.value[step], node.value[step]
-        return None
-    if not isinstance(node, yaml.MappingNode):
-        return None
-    for key, value in node.value:
-        if isinstance(key, yaml.ScalarNode) and key.value == step:
-            return key, value
-    for key, value in node.value:
-        if _merges(key):
-            for merged in value.value if isinstance(value, yaml.SequenceNode) else [value]:
-                found = _child(merged, step)
-                if found:
-                    return found
-    return None
-
-
-def _descend(node: yaml.Node, path: Path) -> yaml.Node | None:
-    for step in path:
-        found = _child(node, step)
-        if found is None:
-            return None
-        node = found[1]
-    return node
-
-
-def _merges(key: yaml.Node) -> bool:
-    plain = key.tag == _PLAIN and not key.style if isinstance(key, yaml.ScalarNode) else False
-    return (plain and key.value == "<<") or key.tag == f"{_TAG}merge"
-
-
-class _Builder:
-    """Turns the nodes of one document into what JSON can hold."""
-
-    def __init__(self, source: str, index: int, budget: int) -> None:
-        self.source = source
-        self.index = index
-        self.budget = budget
-        self.open: set[int] = set()
-
-    def build(self, node: yaml.Node) -> Any:
-        self.budget -= 1
-        if self.budget < 0:
-            raise self.error(node, "the aliases of this document expand without measure")
-        if isinstance(node, yaml.ScalarNode):
-            return self.scalar(node)
-        if id(node) in self.open:
-            raise self.error(node, "this anchor contains an alias of itself")
-        self.open.add(id(node))
-        built: Any = None
-        if isinstance(node, yaml.SequenceNode):
-            self.expect(node, "seq")
-            built = [self.build(item) for item in node.value]
-        elif isinstance(node, yaml.MappingNode):
-            self.expect(node, "map")
-            built = self.mapping(node)
-        self.open.discard(id(node))
-        return built
-
-    def scalar(self, node: yaml.ScalarNode) -> Any:
-        tag = node.tag
-        if tag == _PLAIN:
-            return str(node.value) if node.style else self.plain(node)
-        if tag in _STRING_TAGS:
-            return str(node.value)
-        if tag in _NUMBER_TAGS:
-            return self.tagged(node)
-        raise self.error(node, f"the tag '{_short(tag)}' has no meaning in a manifest")
-
-    def plain(self, node: yaml.ScalarNode) -> Any:
-        try:
-            return resolve_plain(node.value)
-        except NotJsonError as error:
-            raise self.error(
-                node, f"'{node.value}' cannot be said in JSON; quote it if it is a text"
-            ) from error
-
-    def tagged(self, node: yaml.ScalarNode) -> Any:
-        value = self.plain(node)
-        name = node.tag.removeprefix(_TAG)
-        if name == "float" and isinstance(value, int) and not isinstance(value, bool):
-            return float(value)
-        if name != {bool: "bool", int: "int", float: "float", type(None): "null"}.get(type(value)):
-            raise self.error(node, f"'{node.value}' is not what its tag '!!{name}' says")
-        return value
-
-    def mapping(self, node: yaml.MappingNode) -> dict[str, Any]:
-        built: dict[str, Any] = {}
-        marks: dict[str, yaml.Node] = {}
-        merges: list[yaml.Node] = []
-        for key_node, value_node in node.value:
-            if _merges(key_node):
-                merges.append(value_node)
-                continue
-            key = self.key(key_node)
-            if key in marks:
-                first = marks[key].start_mark.line + 1
-                raise self.error(
-                    key_node, f"the key '{key}' is already on line {first}; keep one of them"
-                )
-            marks[key] = key_node
-            built[key] = self.build(value_node)
-        for merge in merges:
-            self.merge(built, merge)
-        return built
-
-    def merge(self, built: dict[str, Any], node: yaml.Node) -> None:
-        sources = node.value if isinstance(node, yaml.SequenceNode) else [node]
-        for source in sources:
-            if not isinstance(source, yaml.MappingNode):
-                raise self.error(source, "'<<' merges mappings only")
-            for key, value in self.build(source).items():
-                built.setdefault(key, value)
-
-    def key(self, node: yaml.Node) -> str:
-        value = self.scalar(node) if isinstance(node, yaml.ScalarNode) else None
-        if isinstance(value, str):
-            return value
-        if isinstance(value, bool):
-            return "true" if value else "false"
-        if isinstance(value, int | float):
-            return str(value)
-        hint = "; put quotes around a text that begins with {{" if _is_braces(node) else ""
-        raise self.error(node, f"a key must be a text{hint}")
-
-    def expect(self, node: yaml.Node, name: str) -> None:
-        if node.tag not in {f"{_TAG}{name}", "!"}:
-            raise self.error(node, f"the tag '{_short(node.tag)}' has no meaning in a manifest")
-
-    def error(self, node: yaml.Node, message: str) -> InvalidError:
-        line = node.start_mark.line + 1
-        return InvalidError(message, where=f"{self.source}, document {self.index}, line {line}")
-
-
-def _is_braces(node: yaml.Node) -> bool:
-    return isinstance(node, yaml.MappingNode) and bool(node.flow_style)
-
-
-def _short(tag: str) -> str:
-    return tag.replace(_TAG, "!!")
-
-
-_Emitter: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-
-
-class _Dumper(_Emitter):  # type: ignore[misc]
-    def ignore_aliases(self, _data: Any) -> bool:
-        return True
-
-
-def _represent_text(dumper: Any, text: str) -> yaml.Node:
-    node: yaml.Node = dumper.represent_scalar(f"{_TAG}str", text, _style(text))
-    return node
-
-
-def _style(text: str) -> str | None:
-    if "\n" in text:
-        return "|"
-    try:
-        return None if isinstance(resolve_plain(text), str) else '"'
-    except NotJsonError:
-        return '"'
-
-
-_Dumper.add_representer(str, _represent_text)
+    return reading.write(data)

@@ -1,22 +1,20 @@
 """The Helm charts of a profile, and the options of Helm's own actions."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 from pydantic import Field
 
 from bellhop.model.base import Many, Model
 from bellhop.model.names import Duration, Text
-from bellhop.model.ref import LocalSecretRef, ValueFrom
+from bellhop.model.ref import SecretRef, ValueFrom
 
 
 class RegistryCredentials(Model):
     """How a chart's repository is signed in to."""
 
-    credentials: LocalSecretRef | None = None
+    credentials: SecretRef | None = None
     key: str = ""
-    ca: LocalSecretRef | None = None
+    ca: SecretRef | None = None
     insecure_skip_tls_verify: bool = Field(default=False, alias="insecureSkipTLSVerify")
     plain_http: bool = Field(default=False, alias="plainHTTP")
 

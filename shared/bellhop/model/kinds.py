@@ -13,8 +13,8 @@ from pydantic import ValidationError
 from bellhop.errors import InvalidError
 from bellhop.model.addon import ClusterRef, PolicyRef
 from bellhop.model.core import ConfigMap, Kind, KindKey, ObjectMeta, Secret, without_server_fields
-from bellhop.model.document import Document, InvalidDocuments, Path, read_documents
-from bellhop.model.problems import refusals, told
+from bellhop.model.document import Document, InvalidDocuments, read_documents
+from bellhop.model.problems import mistakes, refusals
 from bellhop.model.profile import ClusterProfile
 from bellhop.model.report import EventReport, event_report
 from bellhop.model.selector import Requirement, Selector
@@ -99,21 +99,21 @@ def of(manifest: dict[str, Any], *, source: str = "manifest") -> Kind:
 
 
 def _read(document: Document, problems: list[InvalidError]) -> Kind | None:
-    data = document.data
     model = _model(document, problems)
     if model is None:
         return None
-    written = without_server_fields(data)
-    refused: set[Path] = set()
-    for path, sentence in refusals(data["kind"], model, written):
-        refused.add(path)
-        problems.append(InvalidError(sentence, where=document.where(path)))
+    written = without_server_fields(document.data)
+    found = dict(refusals(written["kind"], model, written))
+    kind: Kind | None = None
     try:
         kind = model.model_validate(written)
     except ValidationError as error:
-        problems.extend(told(error, model, document, refused))
-        return None
-    kind._written = written  # noqa: SLF001 - the manifest is kept by the one who read it
+        told = [*found.items(), *mistakes(error, model, found)]
+    else:
+        told = list(found.items())
+        kind._written = written  # noqa: SLF001 - the manifest is kept by the one who read it
+    told.sort(key=lambda problem: document.line_of(problem[0]))
+    problems.extend(InvalidError(said, where=document.where(path)) for path, said in told)
     return kind
 
 

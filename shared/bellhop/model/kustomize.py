@@ -1,14 +1,13 @@
 """The kustomizations of a profile."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import Field
 
+from bellhop.model.addon import DeploymentType, Tier
 from bellhop.model.base import Many, Model
 from bellhop.model.names import NamespaceOrTemplate
-from bellhop.model.ref import DeploymentType, RemoteUrl, Tier, ValueFrom
+from bellhop.model.ref import RemoteUrl, ValueFrom
 
 
 class KustomizationRef(Model):

@@ -4,12 +4,10 @@ Fields that may be templates are checked only when they are none: what a templat
 checked when it is rendered.
 """
 
-from __future__ import annotations
-
 import re
-from typing import Annotated
+from typing import Annotated, Any, cast
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, PlainValidator
 
 from bellhop.model.base import mistake
 
@@ -130,10 +128,11 @@ def _duration(text: str) -> str:
     return text
 
 
-def _share(value: int | str) -> int | str:
-    if not _SHARE.match(str(value)):
-        raise mistake(f"{value!r} is neither a number of clusters nor a percentage like '20%'")
-    return value
+def _share(value: Any) -> int | str:
+    countable = isinstance(value, int | str) and not isinstance(value, bool)
+    if not (countable and _SHARE.match(str(value))):
+        raise mistake("this is neither a number of clusters nor a percentage like '20%'")
+    return cast("int | str", value)
 
 
 Text = Annotated[str, Field(min_length=1)]
@@ -144,4 +143,4 @@ NamespaceOrTemplate = Annotated[str, AfterValidator(_namespace_or_template)]
 Labels = Annotated[dict[str, str], AfterValidator(_labels)]
 Annotations = Annotated[dict[str, str], AfterValidator(_annotations)]
 Duration = Annotated[str, AfterValidator(_duration)]
-Share = Annotated[int | str, AfterValidator(_share)]
+Share = Annotated[int | str, PlainValidator(_share)]

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from bellhop.errors import InvalidError
-from bellhop.model.document import Document, Path
-from bellhop.model.shape import choices_of, field_at, fields_of, model_in, nearest
+from bellhop.model.document import Path
+from bellhop.model.shape import choices_of, closest, field_at, fields_of, model_in, nearest
 from bellhop.model.unsupported import NOT_YET
 
 _TYPES = {
@@ -33,19 +32,24 @@ _WANTED = {
 }
 
 
-def told(
-    error: ValidationError, model: type[BaseModel], document: Document, refused: set[Path]
-) -> Iterator[InvalidError]:
+def mistakes(
+    error: ValidationError, model: type[BaseModel], refused: Iterable[Path]
+) -> Iterator[tuple[Path, str]]:
     """Tell every finding; nothing is said below a field that is refused as a whole."""
     seen: set[tuple[Path, str]] = set()
-    for detail in error.errors(include_url=False, include_context=True):
-        path = _path(detail["loc"])
+    details = error.errors(include_url=False, include_context=True)
+    misspelt = {_meant(detail["loc"], model) for detail in details if _is_unknown(detail)}
+    for detail in details:
+        path = detail["loc"]
+        # Who wrote `eventSourcName` needs not hear that `eventSourceName` is missing, too.
+        if detail["type"] == "missing" and path in misspelt:
+            continue
         if any(path[: len(prefix)] == prefix for prefix in refused):
             continue
         sentence = _sentence(detail, path, model)
         if (path, sentence) not in seen:
             seen.add((path, sentence))
-            yield InvalidError(sentence, where=document.where(path))
+            yield path, sentence
 
 
 def refusals(kind: str, model: type[BaseModel], data: dict[str, Any]) -> Iterator[tuple[Path, str]]:
@@ -78,9 +82,18 @@ def _is_default(value: Any, model: type[BaseModel], path: Path) -> bool:
     return info is not None and bool(value == info.default)
 
 
-def _path(loc: tuple[int | str, ...]) -> Path:
-    # A union adds the names of its members, which are types and no fields.
-    return tuple(step for step in loc if step not in {"int", "str"})
+def _is_unknown(detail: ErrorDetails) -> bool:
+    return detail["type"] == "extra_forbidden"
+
+
+def _meant(path: Path, model: type[BaseModel]) -> Path:
+    return (*path[:-1], closest(str(path[-1]), _known_beside(path, model)))
+
+
+def _known_beside(path: Path, model: type[BaseModel]) -> list[str]:
+    parent = field_at(model, path[:-1])
+    owner = model_in(parent.annotation) if parent else model
+    return list(fields_of(owner)) if owner else []
 
 
 def _sentence(detail: ErrorDetails, path: Path, model: type[BaseModel]) -> str:
@@ -104,10 +117,7 @@ def _wrong_type(wanted: str, given: Any) -> str:
 
 
 def _unknown(_detail: ErrorDetails, path: Path, model: type[BaseModel]) -> str:
-    parent = field_at(model, path[:-1])
-    owner = model_in(parent.annotation) if parent else model
-    known = list(fields_of(owner)) if owner else []
-    return f"unknown field '{path[-1]}'{nearest(str(path[-1]), known)}"
+    return f"unknown field '{path[-1]}'{nearest(str(path[-1]), _known_beside(path, model))}"
 
 
 def _enumerated(detail: ErrorDetails, path: Path, model: type[BaseModel]) -> str:

@@ -1,7 +1,5 @@
 """ClusterProfile: which add-ons belong on which clusters."""
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from bellhop.model.addon import AddonSpec, ClusterRef, ClusterReference, PolicyRef

@@ -1,16 +1,11 @@
-"""How manifests point at other things: Secrets, sources of values, remote files."""
-
-from __future__ import annotations
+"""How manifests point at what is not built yet: remote files, other objects, generators."""
 
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from bellhop.model.base import Model, mistake
-from bellhop.model.names import Duration, NameOrTemplate, NamespaceOrTemplate
-
-DeploymentType = Literal["Remote", "Local"]
-Tier = Annotated[int, Field(ge=1, le=2**31 - 1)]
+from bellhop.model.base import Many, Model, mistake
+from bellhop.model.names import Duration, NameOrTemplate, NamespaceOrTemplate, Text
 
 _REMOTE_SCHEMES = ("http://", "https://", "oci://")
 
@@ -21,7 +16,7 @@ def _remote(url: str) -> str:
     return url
 
 
-class LocalSecretRef(Model):
+class SecretRef(Model):
     """A Secret, by name and namespace."""
 
     name: str = ""
@@ -33,7 +28,7 @@ class RemoteUrl(Model):
 
     url: Annotated[str, AfterValidator(_remote)]
     interval: Duration = "5m"
-    secret_ref: LocalSecretRef | None = None
+    secret_ref: SecretRef | None = None
     template: bool = False
     insecure_skip_tls_verify: bool = Field(default=False, alias="insecureSkipTLSVerify")
     plain_http: bool = Field(default=False, alias="plainHTTP")
@@ -45,4 +40,35 @@ class ValueFrom(Model):
     namespace: NamespaceOrTemplate = ""
     name: NameOrTemplate
     kind: Literal["ConfigMap", "Secret"]
+    optional: bool = False
+
+
+class ObjectReference(Model):
+    """An object, by what may be templates."""
+
+    api_version: str = ""
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    field_path: str = ""
+
+
+class TemplateResourceRef(Model):
+    """An object that templates may read, and the identifier they read it by."""
+
+    resource: ObjectReference
+    identifier: Text
+    optional: bool = False
+    ignore_status_changes: bool = False
+    watch_fields: Many[Text] = ()
+
+
+class Generator(Model):
+    """A ConfigMap or Secret that is rendered into one of its own for each event."""
+
+    namespace: NamespaceOrTemplate = ""
+    name: NameOrTemplate
+    name_format: Text
     optional: bool = False

@@ -1,14 +1,11 @@
 """EventReport: what of a cluster matches an EventSource now, in the shape users know."""
 
-from __future__ import annotations
-
 import base64
 import json
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import Field
 
-from bellhop.model.base import Many, Model
 from bellhop.model.core import Kind
 
 API_VERSION = "lib.projectsveltos.io/v1beta1"
@@ -17,34 +14,10 @@ CLUSTER_TYPE_LABEL = "eventreport.projectsveltos.io/cluster-type"
 SOURCE_LABEL = "projectsveltos.io/eventsource-name"
 
 
-class MatchingResource(Model):
-    """One object that matches."""
-
-    api_version: str = ""
-    kind: str = ""
-    namespace: str = ""
-    name: str = ""
-    uid: str = ""
-    resource_version: str = ""
-    field_path: str = ""
-
-
-class EventReportSpec(Model):
-    """The matches, and the whole objects where the EventSource collects them."""
-
-    cluster_namespace: str = ""
-    cluster_name: str = ""
-    cluster_type: Literal["Capi", "Sveltos"] | None = None
-    event_source_name: str = ""
-    matching_resources: Many[MatchingResource] = ()
-    resources: str = ""
-    cloud_events: Many[str] = ()
-
-
 class EventReport(Kind):
     """A view over the matches; Bellhop writes it and users read it."""
 
-    spec: EventReportSpec = Field(default_factory=EventReportSpec)
+    spec: dict[str, Any] = Field(default_factory=dict)
 
 
 def event_report(

@@ -1,11 +1,9 @@
 """Label selectors, as both eras write them: a string, or matchLabels and matchExpressions."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
@@ -52,7 +50,7 @@ class Expression(Model):
     values: Many[str] = ()
 
     @model_validator(mode="after")
-    def _is_a_requirement(self) -> Expression:
+    def _is_a_requirement(self) -> Self:
         if problem := label_key_problem(self.key):
             raise mistake(problem)
         wants_values = self.operator in {"In", "NotIn"}
@@ -80,7 +78,7 @@ class Selector(Model):
         return data
 
     @classmethod
-    def parse(cls, text: str) -> Selector:
+    def parse(cls, text: str) -> Self:
         """Read Kubernetes' selector syntax: `env=fv,tier in (a,b),!edge`.
 
         Raises:

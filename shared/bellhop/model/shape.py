@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from bellhop.model.base import Later
 from bellhop.model.document import Path
 
 
@@ -19,6 +20,8 @@ def fields_of(model: type[BaseModel]) -> dict[str, FieldInfo]:
 
 def model_in(annotation: Any) -> type[BaseModel] | None:
     """Find the model inside an annotation such as `tuple[PolicyRefSpec, ...] | None`."""
+    if isinstance(annotation, Later):
+        return annotation.model
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     return next((found for part in get_args(annotation) if (found := model_in(part))), None)
@@ -62,8 +65,14 @@ def paths_of(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
             yield from paths_of(inner, f"{path}[]." if is_list(info.annotation) else f"{path}.")
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
-    """Suggest the known word that was probably meant, as the end of a sentence."""
+def closest(word: str, known: Iterable[str]) -> str:
+    """Find the known word that was probably meant; empty when none is close."""
     by_lower = {name.lower(): name for name in known}
     found = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=0.6)
-    return f"; did you mean '{by_lower[found[0]]}'?" if found else ""
+    return by_lower[found[0]] if found else ""
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Suggest the known word that was probably meant, as the end of a sentence."""
+    found = closest(word, known)
+    return f"; did you mean '{found}'?" if found else ""

@@ -1,21 +1,21 @@
 """EventSource: which objects, in which state, are an event."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from bellhop.model.base import Many, Model, mistake
+from bellhop.model.base import Later, Many, Model, mistake
 from bellhop.model.core import Kind
 from bellhop.model.gvk import GVK
 from bellhop.model.names import Namespace, Text, label_key_problem, label_value_problem
 from bellhop.model.selector import Selector
 
 FilterOperation = Literal["Equal", "Different", "Has", "DoesNotHave"]
+_CelRule = Annotated[Any, Later("rules", "CelRule")]
+_MessagingMatch = Annotated[Any, Later("rules", "MessagingMatch")]
 
 
 class LabelFilter(Model):
@@ -26,18 +26,11 @@ class LabelFilter(Model):
     value: str = ""
 
     @model_validator(mode="after")
-    def _is_a_condition(self) -> LabelFilter:
+    def _is_a_condition(self) -> Self:
         problem = label_key_problem(self.key) or label_value_problem(self.value)
         if problem:
             raise mistake(problem)
         return self
-
-
-class CelRule(Model):
-    """A named rule in the Common Expression Language."""
-
-    name: Text
-    rule: Text
 
 
 class _Selecting(Model):
@@ -49,7 +42,7 @@ class _Selecting(Model):
     selector: Selector | None = None
     evaluate: str = ""
     script: str = ""
-    evaluate_cel: Many[CelRule] = Field(default=(), alias="evaluateCEL")
+    evaluate_cel: Many[_CelRule] = Field(default=(), alias="evaluateCEL")
     include_deleting_resources: bool = False
 
     @model_validator(mode="before")
@@ -65,7 +58,7 @@ class _Selecting(Model):
         }
 
     @model_validator(mode="after")
-    def _has_one_script(self) -> _Selecting:
+    def _has_one_script(self) -> Self:
         if self.script and self.evaluate:
             raise mistake("script and evaluate are the same field; keep one of them")
         return self
@@ -79,15 +72,6 @@ class ResourceSelectorSpec(_Selecting):
     kind: Text
 
 
-class MessagingMatch(Model):
-    """Which CloudEvents of a messaging system count; every field is a regular expression."""
-
-    subject: str = ""
-    cloud_event_source: str = ""
-    cloud_event_type: str = ""
-    cloud_event_subject: str = ""
-
-
 class EventSourceSpec(_Selecting):
     """The spec as written, in the flat form or with resourceSelectors."""
 
@@ -97,10 +81,10 @@ class EventSourceSpec(_Selecting):
     resource_selectors: Many[ResourceSelectorSpec] = ()
     aggregated_selection: str = ""
     collect_resources: bool = False
-    messaging_match_criteria: Many[MessagingMatch] = ()
+    messaging_match_criteria: Many[_MessagingMatch] = ()
 
     @model_validator(mode="after")
-    def _has_one_form(self) -> EventSourceSpec:
+    def _has_one_form(self) -> Self:
         written = [field for field in FLAT_FIELDS if field in self.model_fields_set]
         flat = [_alias(field) for field in written]
         if self.resource_selectors and flat:

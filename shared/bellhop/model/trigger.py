@@ -1,38 +1,18 @@
 """EventTrigger, and EventBasedAddOn as it was called first: which events bring which add-ons."""
 
-from __future__ import annotations
-
-from typing import Any
+from typing import Annotated, Any, Self
 
 from pydantic import model_validator
 
 from bellhop.errors import InvalidError
 from bellhop.model.addon import AddonSpec, PolicyRef
-from bellhop.model.base import Many, Model, mistake
+from bellhop.model.base import Later, Many, mistake
 from bellhop.model.core import Kind
-from bellhop.model.names import NameOrTemplate, NamespaceOrTemplate, Text, is_template
+from bellhop.model.names import NameOrTemplate, Text, is_template
 from bellhop.model.selector import Selector
 
-
-class Generator(Model):
-    """A ConfigMap or Secret that is rendered into one of its own for each event."""
-
-    namespace: NamespaceOrTemplate = ""
-    name: NameOrTemplate
-    name_format: Text
-    optional: bool = False
-
-
-class DestinationCluster(Model):
-    """One cluster, named by what may be templates."""
-
-    namespace: str = ""
-    name: str = ""
-    kind: str = ""
-    api_version: str = ""
-    uid: str = ""
-    resource_version: str = ""
-    field_path: str = ""
+_Generator = Annotated[Any, Later("ref", "Generator")]
+_ObjectReference = Annotated[Any, Later("ref", "ObjectReference")]
 
 
 class EventTriggerSpec(AddonSpec):
@@ -41,12 +21,12 @@ class EventTriggerSpec(AddonSpec):
     source_cluster_selector: Selector
     cluster_set_refs: Many[Text] = ()
     destination_cluster_selector: Selector | None = None
-    destination_cluster: DestinationCluster | None = None
+    destination_cluster: _ObjectReference | None = None
     event_source_name: NameOrTemplate
     one_for_event: bool = False
     profile_name_format: str = ""
-    config_map_generator: Many[Generator] = ()
-    secret_generator: Many[Generator] = ()
+    config_map_generator: Many[_Generator] = ()
+    secret_generator: Many[_Generator] = ()
     cloud_event_action: str = "Create"
 
     @model_validator(mode="before")
@@ -65,7 +45,7 @@ class EventTriggerSpec(AddonSpec):
         }
 
     @model_validator(mode="after")
-    def _has_known_action(self) -> EventTriggerSpec:
+    def _has_known_action(self) -> Self:
         action = self.cloud_event_action
         if action not in {"Create", "Delete"} and not is_template(action):
             raise mistake(f"cloudEventAction is {action!r}; it is Create, Delete or a template")
@@ -122,7 +102,7 @@ class EventTrigger(Kind):
         """Tell whether the rest is deployed when an object has another owner."""
         return self.spec.continue_on_conflict
 
-    def refuse_change(self, old: EventTrigger) -> None:
+    def refuse_change(self, old: "EventTrigger") -> None:
         """Refuse what may not change once it was applied.
 
         Raises:
