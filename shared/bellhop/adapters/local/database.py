@@ -114,8 +114,11 @@ class Database:
         return self._current().neighbours.bell(name)
 
     def close(self) -> None:
-        """Close the file; whatever is asked of it later fails."""
-        session = self._current()
+        """Close the file; a second time is fine, anything else that is asked of it fails."""
+        session = self._session
+        if session.pid != os.getpid():
+            # The parent's: not to be touched.
+            return
         with session.neighbours.lock:
             session.closed = True
             session.connection.close()

@@ -279,7 +279,7 @@ class SqliteQueue:
         if held:
             execute("UPDATE messages SET held = 0 WHERE group_id = ? AND held", (group,))
             execute("UPDATE groups SET held = 0 WHERE id = ?", (group,))
-        taken = []
+        taken: list[tuple[int, str, int]] = []
         rows = execute(
             """SELECT id, body, available_at, attempt, reason FROM messages
                WHERE group_id = ? ORDER BY id LIMIT ?""",

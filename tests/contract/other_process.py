@@ -1,0 +1,141 @@
+"""What a second process does in the contract tests: one role a run, told on the command line.
+
+It says `ready` once it has opened what it needs. What it reports afterwards was acknowledged.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from datetime import timedelta
+from importlib import import_module
+from typing import Any
+
+from bellhop.errors import StaleError
+from bellhop.ports.queue import Message
+from bellhop.ports.store import Item
+
+
+def say(line: object) -> None:
+    # Written by the kernel before the next step: a kill cannot take it back.
+    os.write(1, f"{line}\n".encode())
+
+
+def write_items(rig: Any) -> None:
+    """Write items until killed; say each once it is written."""
+    store = rig.store()
+    say("ready")
+    number = 0
+    while True:
+        store.put(Item("kill", f"{number:06}", {"number": number, "text": "x" * 5000}))
+        say(number)
+        number += 1
+
+
+def count(rig: Any, times: str) -> None:
+    """Add to a counter with optimistic writes."""
+    store = rig.store()
+    say("ready")
+    left = int(times)
+    while left:
+        item = store.get("counter", "one")
+        try:
+            store.put(
+                Item("counter", "one", {"count": item.value["count"] + 1}), expect=item.version
+            )
+        except StaleError:
+            continue
+        left -= 1
+
+
+def publish_until_killed(rig: Any) -> None:
+    """Publish pairs until killed; say each pair once it is published."""
+    queue = rig.queue()
+    say("ready")
+    number = 0
+    while True:
+        queue.publish(
+            [Message({"pair": number, "half": half}, f"group {half}") for half in ("a", "b")]
+        )
+        say(number)
+        number += 1
+
+
+def publish(rig: Any, count: str, groups: str) -> None:
+    """Publish so many messages over so many groups."""
+    queue = rig.queue()
+    say("ready")
+    for number in range(int(count)):
+        queue.publish([Message({"number": number}, f"group {number % int(groups)}")])
+
+
+def publish_when_told(rig: Any) -> None:
+    """Publish one message for each line on standard input; say so."""
+    queue = rig.queue()
+    say("ready")
+    for line in sys.stdin:
+        queue.publish([Message({"line": line.strip()}, "told")])
+
+
+def work(rig: Any) -> None:
+    """Take and finish messages until there are none for a second; say each."""
+    queue = rig.queue()
+    say("ready")
+    while deliveries := queue.receive(5, wait=timedelta(seconds=1)):
+        for delivery in deliveries:
+            say(delivery.message.body["number"])
+            queue.done(delivery)
+
+
+def take_and_hang(rig: Any) -> None:
+    """Take what there is and never finish it."""
+    queue = rig.queue()
+    say("ready")
+    for delivery in queue.receive(10, wait=timedelta(0)):
+        say(delivery.message.body["number"])
+    say("taken")
+    sys.stdin.read()
+
+
+def put_blobs(rig: Any) -> None:
+    """Write one blob over and over, all of one byte, until killed."""
+    blobs = rig.blobs()
+    say("ready")
+    number = 0
+    while True:
+        blobs.put("busy", bytes([number % 256]) * 1_500_000)
+        say(number)
+        number += 1
+
+
+def put_secrets(rig: Any) -> None:
+    """Write one secret over and over, all of one byte, until killed."""
+    secrets = rig.secrets()
+    say("ready")
+    number = 0
+    while True:
+        secrets.put("kubeconfig/busy/one", bytes([number % 256]) * 20_000)
+        say(number)
+        number += 1
+
+
+ROLES: dict[str, Callable[..., None]] = {
+    role.__name__: role
+    for role in (
+        write_items,
+        count,
+        publish_until_killed,
+        publish,
+        publish_when_told,
+        work,
+        take_and_hang,
+        put_blobs,
+        put_secrets,
+    )
+}
+
+if __name__ == "__main__":
+    rig_class, place, role, *arguments = sys.argv[1:]
+    module, _, name = rig_class.partition(":")
+    ROLES[role](getattr(import_module(module), name)(place), *arguments)
