@@ -101,6 +101,15 @@ def test_reads_every_form(write: Callable[[dict[str, Any]], Any]) -> None:
     assert sanitise(write(_kubeconfig())).server == "https://10.0.0.1:6443"
 
 
+@pytest.mark.parametrize("host", ["localhost:8080", "127.8.9.10", "[::1]:6443"])
+def test_takes_http_on_loopback(host: str) -> None:
+    """Nobody listens between a machine and itself."""
+    document = _kubeconfig()
+    _cluster(server=f"http://{host}")(document)
+
+    assert sanitise(document).server == f"http://{host}"
+
+
 def test_takes_the_context_that_is_named() -> None:
     """A named context wins over the current one."""
     assert sanitise(_kubeconfig(), context="dev").server == "http://127.0.0.1:8080"
@@ -304,6 +313,17 @@ INVALID = [
         ),
         "cut or damaged",
         id="second of a bundle is cut",
+    ),
+    pytest.param(
+        _cluster(
+            **{
+                "certificate-authority-data": base64.b64encode(
+                    b"-----BEGIN CERTIFICATE-----\nMIIB=A\n-----END CERTIFICATE-----\n"
+                ).decode()
+            }
+        ),
+        "cut or damaged",
+        id="PEM is not base64",
     ),
     pytest.param(_cluster(**{"tls-server-name": "a b"}), "is not a host name", id="server name"),
     pytest.param(

@@ -118,13 +118,14 @@ class Refusal:
 
 def transport_error(exc: Exception, call: Call) -> BellhopError:
     """Map a failure that no API server answered."""
+    if isinstance(exc, http.SSLError) and "CERTIFICATE_VERIFY_FAILED" in str(exc):
+        # Temporary: while an authority is replaced, the stored one is behind for a moment.
+        return UnreachableError(
+            f"{call}: its certificate is not signed by the certificate authority of the stored "
+            "kubeconfig, or is for another host; register the cluster again if it changed"
+        )
     for foreign, (ours, happened) in TRANSPORT.items():
         if isinstance(exc, foreign):
-            if ours is UnreachableError and "CERTIFICATE_VERIFY_FAILED" in str(exc):
-                happened = (  # noqa: PLW2901 - the same words, once more exact
-                    "its certificate is not signed by the certificate authority of the stored "
-                    "kubeconfig, or is for another host; register the cluster again if it changed"
-                )
             return ours(f"{call}: {happened}")
     return UnreachableError(f"{call}: {type(exc).__name__}")
 

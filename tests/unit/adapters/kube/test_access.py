@@ -1,0 +1,237 @@
+"""A cluster opens with what is stored for it, and with what is stored now."""
+
+from __future__ import annotations
+
+import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from bellhop.adapters.kube import access
+from bellhop.adapters.kube.access import FRESH_SECONDS, KubeAccess
+from bellhop.errors import DeniedError, InvalidError, MissingError
+from bellhop.model.gvk import GVK
+from tests.unit.adapters.kube.conftest import Answer, ScriptedApi
+
+CONFIG_MAP = GVK("", "v1", "ConfigMap")
+OBJECT = Answer(body={"kind": "ConfigMap"})
+
+
+class CountedSecrets(dict[str, bytes]):
+    """Secrets in memory that count how often each is read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reads: list[str] = []
+
+    def register(self, cluster: str, server: str, token: str = "first") -> None:
+        """Store a kubeconfig, as registration does."""
+        document = {
+            "current-context": "c",
+            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+            "clusters": [{"name": "c", "cluster": {"server": server}}],
+            "users": [{"name": "u", "user": {"token": token}}],
+        }
+        self[f"kubeconfig/{cluster}"] = json.dumps(document).encode()
+
+    def read(self, name: str) -> bytes:
+        """Read one."""
+        self.reads.append(name)
+        if name not in self:
+            raise MissingError(f"there is no secret '{name}'")
+        return self[name]
+
+    def put(self, name: str, value: bytes) -> None:
+        """Write one."""
+        self[name] = value
+
+    def delete(self, name: str) -> None:
+        """Forget one."""
+        self.pop(name, None)
+
+    def names(self, prefix: str = "") -> object:
+        """List them."""
+        return iter(sorted(name for name in self if name.startswith(prefix)))
+
+
+class Hand:
+    """A clock's hand that a test moves."""
+
+    def __init__(self) -> None:
+        self.at = 1000.0
+
+    def __call__(self) -> float:
+        return self.at
+
+
+@pytest.fixture
+def secrets() -> CountedSecrets:
+    """Start with nothing stored."""
+    return CountedSecrets()
+
+
+@pytest.fixture
+def hand() -> Hand:
+    """Start anywhere."""
+    return Hand()
+
+
+@pytest.fixture
+def opener(secrets: CountedSecrets, hand: Hand) -> KubeAccess:
+    """Open what is in `secrets`, by the time of `hand`."""
+    return KubeAccess(secrets, seconds=hand)
+
+
+def test_opens_with_the_stored_kubeconfig(
+    opener: KubeAccess, secrets: CountedSecrets, api: ScriptedApi
+) -> None:
+    """The client talks to the stored server with the stored token."""
+    secrets.register("prod/eu-1", api.url)
+    api.script = [OBJECT]
+
+    opener.open("prod/eu-1").get(CONFIG_MAP, "web", "a")
+
+    assert secrets.reads == ["kubeconfig/prod/eu-1"]
+    assert api.seen[0].headers["Authorization"] == "Bearer first"
+
+
+def test_a_cluster_without_credentials_is_missing(opener: KubeAccess) -> None:
+    """The error names the cluster and says what to do."""
+    with pytest.raises(MissingError, match="cluster 'prod/eu-1' has no stored credentials; reg"):
+        opener.open("prod/eu-1")
+
+
+def test_a_stored_kubeconfig_that_is_not_taken_is_invalid(
+    opener: KubeAccess, secrets: CountedSecrets
+) -> None:
+    """It is checked again: it may have been stored by another hand."""
+    secrets["kubeconfig/prod/eu-1"] = b"users: []"
+
+    with pytest.raises(InvalidError, match="of cluster 'prod/eu-1': the kubeconfig has no cont"):
+        opener.open("prod/eu-1")
+
+
+def test_keeps_the_client_for_a_minute(
+    opener: KubeAccess, secrets: CountedSecrets, hand: Hand
+) -> None:
+    """The secret store is asked once a minute for each cluster."""
+    secrets.register("a/b", "https://127.0.0.1:1")
+    first = opener.open("a/b")
+    hand.at += FRESH_SECONDS - 1
+
+    assert opener.open("a/b") is first
+    assert len(secrets.reads) == 1
+
+
+def test_keeps_the_client_while_the_secret_is_the_same(
+    opener: KubeAccess, secrets: CountedSecrets, hand: Hand
+) -> None:
+    """Connections and discovery survive the minute."""
+    secrets.register("a/b", "https://127.0.0.1:1")
+    first = opener.open("a/b")
+    hand.at += FRESH_SECONDS
+
+    assert opener.open("a/b") is first
+    assert len(secrets.reads) == 2
+
+
+def test_makes_a_new_client_when_the_secret_changed(
+    opener: KubeAccess, secrets: CountedSecrets, hand: Hand
+) -> None:
+    """A cluster registered anew is reached at its new place after a minute at most."""
+    secrets.register("a/b", "https://127.0.0.1:1")
+    first = opener.open("a/b")
+    secrets.register("a/b", "https://127.0.0.1:2")
+    hand.at += FRESH_SECONDS
+
+    assert opener.open("a/b") is not first
+
+
+def test_forgets_at_once_when_told(opener: KubeAccess, secrets: CountedSecrets) -> None:
+    """Registration in the same process does not wait a minute; forgetting twice is fine."""
+    secrets.register("a/b", "https://127.0.0.1:1")
+    first = opener.open("a/b")
+    opener.forget("a/b")
+    opener.forget("a/b")
+
+    assert opener.open("a/b") is not first
+
+
+def test_a_cluster_that_was_removed_is_missing_after_a_minute(
+    opener: KubeAccess, secrets: CountedSecrets, hand: Hand
+) -> None:
+    """The old client is not used on."""
+    secrets.register("a/b", "https://127.0.0.1:1")
+    opener.open("a/b")
+    secrets.delete("kubeconfig/a/b")
+    hand.at += FRESH_SECONDS
+
+    with pytest.raises(MissingError):
+        opener.open("a/b")
+
+
+def test_a_rotated_token_costs_no_failure(
+    opener: KubeAccess, secrets: CountedSecrets, hand: Hand, api: ScriptedApi
+) -> None:
+    """Refused credentials are read again at once, within the minute, and the client stays."""
+    secrets.register("a/b", api.url)
+    client = opener.open("a/b")
+    secrets.register("a/b", api.url, token="second")
+    hand.at += 10
+    api.script = [Answer(401), OBJECT]
+
+    client.get(CONFIG_MAP, "web", "a")
+
+    assert [seen.headers["Authorization"] for seen in api.seen] == ["Bearer first", "Bearer second"]
+    assert opener.open("a/b") is client
+    assert len(secrets.reads) == 2
+
+
+def test_refused_credentials_are_read_again_only_now_and_then(
+    opener: KubeAccess, secrets: CountedSecrets, hand: Hand, api: ScriptedApi
+) -> None:
+    """A cluster that refuses for good does not turn each call into a billed read."""
+    secrets.register("a/b", api.url)
+    client = opener.open("a/b")
+    hand.at += 10
+    api.script = [Answer(401)] * 5
+
+    for _ in range(5):
+        with pytest.raises(DeniedError):
+            client.get(CONFIG_MAP, "web", "a")
+
+    assert len(secrets.reads) == 2
+
+
+def test_threads_share_one_client(opener: KubeAccess, secrets: CountedSecrets) -> None:
+    """Sixteen threads that come at once read the secret once."""
+    secrets.register("a/b", "https://127.0.0.1:1")
+    together = threading.Barrier(16)
+
+    def open_together(_: int) -> object:
+        together.wait(10)
+        return opener.open("a/b")
+
+    with ThreadPoolExecutor(16) as threads:
+        clients = list(threads.map(open_together, range(16)))
+
+    assert len({id(client) for client in clients}) == 1
+    assert len(secrets.reads) == 1
+
+
+def test_keeps_so_many_clients_and_no_more(
+    opener: KubeAccess, secrets: CountedSecrets, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a large fleet, the clusters used last stay open."""
+    monkeypatch.setattr(access, "_KEPT", 2)
+    for name in "abc":
+        secrets.register(f"x/{name}", "https://127.0.0.1:1")
+    first = opener.open("x/a")
+    opener.open("x/b")
+
+    assert opener.open("x/a") is first
+    opener.open("x/c")
+    opener.open("x/a")
+    opener.open("x/b")
+    assert [name[-1] for name in secrets.reads] == ["a", "b", "c", "b"]
