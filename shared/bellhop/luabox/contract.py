@@ -1,0 +1,87 @@
+"""What Sveltos asks of a script: `evaluate` judges one object, or selects among many."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from bellhop.luabox.errors import LuaResultError
+
+if TYPE_CHECKING:
+    from bellhop.luabox.script import Script
+
+_NOT_A_TABLE = "lua script output is not a lua table"
+
+
+class Verdict(NamedTuple):
+    """Whether an object matches, and what the script has to say about it."""
+
+    matching: bool
+    message: str
+
+
+class Selection(NamedTuple):
+    """The resources a script chose or made, in its order, and its message."""
+
+    resources: list[dict[str, Any]]
+    message: str
+
+
+def evaluate(script: Script, obj: dict[str, Any]) -> Verdict:
+    """Judge one object by `evaluate()`, which sees it as global `obj` and as its argument.
+
+    Without `matching` in the returned table the object does not match, as in Sveltos.
+
+    Raises:
+        LuaError: the script failed, or returned no table with the right fields.
+    """
+    returned = _table(script, script.call("evaluate", globals={"obj": obj}, args=[obj]))
+    matching = returned.get("matching", False)
+    if not isinstance(matching, bool):
+        raise _unfit(script, f"'matching' must be a boolean, not {_kind(matching)}")
+    return Verdict(matching, _message(script, returned))
+
+
+def select(script: Script, resources: list[dict[str, Any]]) -> Selection:
+    """Select among objects by `evaluate()`, which sees them as global `resources`.
+
+    What it returns as `resources` are the resources from then on: chosen, changed or made.
+
+    Raises:
+        LuaError: the script failed, or returned no table with the right fields.
+    """
+    result = script.call("evaluate", globals={"resources": resources}, args=[resources])
+    returned = _table(script, result)
+    chosen = returned.get("resources") or []
+    if not isinstance(chosen, list):
+        raise _unfit(script, f"'resources' must be a list, not {_kind(chosen)}")
+    for index, item in enumerate(chosen, start=1):
+        if not isinstance(item, dict):
+            raise _unfit(script, f"'resources[{index}]' must be a table, not {_kind(item)}")
+    return Selection(chosen, _message(script, returned))
+
+
+def _table(script: Script, returned: object) -> dict[str, Any]:
+    if isinstance(returned, dict):
+        return returned
+    if isinstance(returned, list):
+        return {}
+    raise _unfit(script, _NOT_A_TABLE)
+
+
+def _message(script: Script, returned: dict[str, Any]) -> str:
+    message = returned.get("message", "")
+    if not isinstance(message, str):
+        raise _unfit(script, f"'message' must be a string, not {_kind(message)}")
+    return message
+
+
+def _unfit(script: Script, wording: str) -> LuaResultError:
+    return LuaResultError(wording, name=script.name)
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, dict | list):
+        return "a table"
+    if isinstance(value, bool):
+        return "a boolean"
+    return "a string" if isinstance(value, str) else "a number"

@@ -1,0 +1,284 @@
+-- The standard library as scripts see it: what reaches outside is gone, and what C would do
+-- for very long in one call is bounded, split up, or done in Lua under the meter.
+
+local box = ...
+
+local meter = box.meter
+local charge, look, trip = meter.charge, meter.look, meter.trip
+local error, type, tostring, tonumber, select = error, type, tostring, tonumber, select
+local ipairs, unpack = ipairs, unpack
+local floor, max = math.floor, math.max
+local string, table = string, table
+local sub, find = string.sub, string.find
+
+-- What one call into C may cost: some tens of milliseconds in the worst case.
+local AFFORDABLE = 1e7
+local LONGEST_PATTERN = 256
+local MOST_UNPACKED = 7000
+
+local strings = {}
+
+for _, name in ipairs({ "byte", "char", "format", "len", "lower", "reverse", "sub", "upper" }) do
+  local raw = string[name]
+  strings[name] = function(s, ...)
+    if type(s) == "string" then
+      charge(#s)
+    end
+    return raw(s, ...)
+  end
+end
+strings.char, strings.len = string.char, string.len
+
+local weights, kept = {}, 0
+
+-- The worst that backtracking can cost is length ^ power * factor.
+local function weigh(pattern)
+  local bare = string.gsub(string.gsub(pattern, "%%[^b%d]", "c"), "%[%^?.[^%]]*%]", "c")
+  local _, repeats = string.gsub(bare, "[%*%+%-]", "")
+  local _, jumps = string.gsub(bare, "%%", "")
+  local _, options = string.gsub(bare, "%?", "")
+  local starts = sub(pattern, 1, 1) == "^" and 0 or 1
+  local weight = { power = max(1, repeats + jumps + starts), factor = 2 ^ options }
+  if kept >= 200 then
+    weights, kept = {}, 0
+  end
+  weights[pattern], kept = weight, kept + 1
+  return weight
+end
+
+local function is_cheap(subject, pattern)
+  if #pattern > LONGEST_PATTERN then
+    return false
+  end
+  local weight = weights[pattern] or weigh(pattern)
+  local cost = (#subject + 1) ^ weight.power * weight.factor
+  if cost > AFFORDABLE then
+    return false
+  end
+  charge(cost)
+  return true
+end
+
+local function text(value)
+  return type(value) == "number" and tostring(value) or value
+end
+
+local function are_text(subject, pattern)
+  return type(subject) == "string" and type(pattern) == "string"
+end
+
+local function start_of(subject, init)
+  init = tonumber(init) or 1
+  if init < 0 then
+    init = #subject + init + 1
+  end
+  return floor(max(1, init))
+end
+
+local function find_plain(subject, wanted, init)
+  local at = start_of(subject, init)
+  if #wanted == 0 or #subject * #wanted <= AFFORDABLE then
+    charge(#subject * #wanted)
+    return find(subject, wanted, init, true)
+  end
+  local window = max(1, floor(AFFORDABLE / #wanted))
+  while at + #wanted - 1 <= #subject do
+    look()
+    local first = find(sub(subject, at, at + window + #wanted - 2), wanted, 1, true)
+    if first then
+      return at + first - 1, at + first + #wanted - 2
+    end
+    at = at + window
+  end
+end
+
+function strings.find(subject, pattern, init, plain)
+  subject, pattern = text(subject), text(pattern)
+  if not are_text(subject, pattern) then
+    return find(subject, pattern, init, plain)
+  end
+  if plain or not find(pattern, "[%^%$%*%+%?%.%(%[%%%-]") then
+    return find_plain(subject, pattern, init)
+  end
+  if is_cheap(subject, pattern) then
+    return find(subject, pattern, init)
+  end
+  local match = box.pattern(pattern)
+  local first, stop = match:search(subject, start_of(subject, init))
+  if first then
+    return first, stop - 1, unpack(match:captures(first, stop, false))
+  end
+end
+
+function strings.match(subject, pattern, init)
+  subject, pattern = text(subject), text(pattern)
+  if not are_text(subject, pattern) or is_cheap(subject, pattern) then
+    return string.match(subject, pattern, init)
+  end
+  local match = box.pattern(pattern)
+  local first, stop = match:search(subject, start_of(subject, init))
+  if first then
+    return unpack(match:captures(first, stop, true))
+  end
+end
+
+function strings.gmatch(subject, pattern)
+  subject, pattern = text(subject), text(pattern)
+  if not are_text(subject, pattern) or is_cheap(subject, pattern) then
+    return string.gmatch(subject, pattern)
+  end
+  local match, at = box.pattern(pattern, true), 1
+  return function()
+    local first, stop = match:search(subject, at)
+    if first then
+      at = stop == first and stop + 1 or stop
+      return unpack(match:captures(first, stop, true))
+    end
+    at = #subject + 2
+  end
+end
+strings.gfind = strings.gmatch
+
+local function fill(match, template, first, stop)
+  local out, at = {}, 1
+  while true do
+    local mark = find(template, "%", at, true)
+    out[#out + 1] = sub(template, at, (mark or 0) - 1)
+    if not mark then
+      return table.concat(out)
+    end
+    local c = sub(template, mark + 1, mark + 1)
+    out[#out + 1] = find(c, "%d") and tostring(match:capture(tonumber(c), first, stop)) or c
+    at = mark + 2
+  end
+end
+
+local function replace(match, value, first, stop)
+  local whole = match:capture(0, first, stop)
+  local kind, result = type(value), nil
+  if kind == "string" then
+    return fill(match, value, first, stop)
+  elseif kind == "table" then
+    result = value[match:capture(1, first, stop)]
+  else
+    result = value(unpack(match:captures(first, stop, true)))
+  end
+  if not result then
+    return whole
+  end
+  if type(result) ~= "string" and type(result) ~= "number" then
+    error("invalid replacement value (a " .. type(result) .. ")", 0)
+  end
+  return tostring(result)
+end
+
+local function gsub_slowly(subject, pattern, value, most)
+  local match, out, at, count = box.pattern(pattern), {}, 1, 0
+  while count < most do
+    local stop = match:at(subject, at)
+    if stop then
+      count = count + 1
+      out[#out + 1] = replace(match, value, at, stop)
+    end
+    if stop and stop > at then
+      at = stop
+    elseif at <= #subject then
+      out[#out + 1] = sub(subject, at, at)
+      at = at + 1
+    else
+      break
+    end
+    if match.anchored then
+      break
+    end
+  end
+  out[#out + 1] = sub(subject, at)
+  return table.concat(out), count
+end
+
+local REPLACES = { string = true, table = true, ["function"] = true }
+
+function strings.gsub(subject, pattern, value, most)
+  subject, pattern, value = text(subject), text(pattern), text(value)
+  if not are_text(subject, pattern) or not REPLACES[type(value)] then
+    return string.gsub(subject, pattern, value, most)
+  end
+  if is_cheap(subject, pattern) then
+    return string.gsub(subject, pattern, value, most)
+  end
+  return gsub_slowly(subject, pattern, value, most == nil and #subject + 1 or tonumber(most))
+end
+
+function strings.rep(s, n)
+  s, n = text(s), tonumber(n)
+  if type(s) ~= "string" or not n or s == "" or n < 1 then
+    return string.rep(s, n and 0)
+  end
+  if #s * n > box.memory then
+    trip("memory")
+  end
+  charge(#s * n)
+  return string.rep(s, n)
+end
+
+local tables = {}
+for name, f in pairs(table) do
+  tables[name] = f
+end
+
+function tables.insert(t, ...)
+  if select("#", ...) == 2 then
+    local at = tonumber((...))
+    if at and not (at >= 0 and at <= 1e9) then
+      error("bad argument #2 to 'insert' (position out of bounds)", 2)
+    end
+  end
+  return table.insert(t, ...)
+end
+
+function tables.sort(t, before)
+  return table.sort(t, before or function(a, b)
+    return a < b
+  end)
+end
+
+function tables.concat(t, ...)
+  if type(t) == "table" then
+    charge(#t * 64)
+  end
+  return table.concat(t, ...)
+end
+
+local function few(t, first, last)
+  if type(t) == "table" then
+    local from, to = tonumber(first) or 1, tonumber(last) or #t
+    if not (to - from < MOST_UNPACKED) then
+      error("too many results to unpack", 2)
+    end
+  end
+  return unpack(t, first, last)
+end
+
+local maths = {}
+for name, f in pairs(math) do
+  maths[name] = f
+end
+
+local base = { unpack = few, pcall = meter.safe.pcall, xpcall = meter.safe.xpcall }
+for _, name in ipairs({
+  "_VERSION", "assert", "error", "getmetatable", "ipairs", "next", "pairs", "rawequal",
+  "rawget", "rawset", "select", "setmetatable", "tonumber", "tostring", "type",
+}) do
+  base[name] = _G[name]
+end
+
+-- A script may print; nobody listens.
+function base.print() end
+
+box.library = {
+  base = base,
+  string = strings,
+  table = tables,
+  math = maths,
+  coroutine = meter.safe.coroutine,
+}

@@ -1,0 +1,64 @@
+"""Refuses what may be loaded but must not be run.
+
+Two things can corrupt the memory of the process, sandbox or not: precompiled code, which
+Lua 5.1 loads unchecked, and CVE-2014-5461: calling a function that names parameters before
+`...` with fewer arguments writes beyond the stack, one slot for each that is missing. The
+stack has three slots to spare, so three names are harmless.
+"""
+
+from __future__ import annotations
+
+import re
+
+MOST_NAMED = 3
+
+_OPENING = re.compile(r"""--\[=*\[|--|\[=*\[|["']""")
+_LINE_END = re.compile(r"[\r\n]")
+_PARAMETERS = re.compile(r"\bfunction\b[^()]*\(([^()]*)\)", re.ASCII)
+
+
+def objection(text: str) -> tuple[int, str] | None:
+    """Return the line and the reason why a script must not be loaded, or None."""
+    if text.startswith("\x1b"):
+        return 1, "precompiled code is not accepted"
+    if "..." not in text:
+        return None
+    code = _blank_words(text)
+    for found in _PARAMETERS.finditer(code):
+        names = found[1].split(",")
+        if names[-1].strip() == "..." and len(names) - 1 > MOST_NAMED:
+            line = code.count("\n", 0, found.start()) + 1
+            return line, f"a function with '...' may name at most {MOST_NAMED} parameters"
+    return None
+
+
+def _blank_words(text: str) -> str:
+    """Return the text without comments and strings, its line ends kept."""
+    code: list[str] = []
+    at = 0
+    while found := _OPENING.search(text, at):
+        code.append(text[at : found.start()])
+        end = _end_of(text, found)
+        if end < 0:
+            return "".join(code)
+        code.append(" " + "\n" * text.count("\n", found.start(), end))
+        at = end
+    code.append(text[at:])
+    return "".join(code)
+
+
+def _end_of(text: str, opening: re.Match[str]) -> int:
+    """Return where a comment or string ends, or -1 if it never does (Lua will say so)."""
+    mark, start = opening[0], opening.end()
+    if mark.endswith("["):
+        closing = mark.lstrip("-").replace("[", "]")
+        end = text.find(closing, start)
+        return end + len(closing) if end >= 0 else -1
+    if mark == "--":
+        line_end = _LINE_END.search(text, start)
+        return line_end.start() if line_end else len(text)
+    while start < len(text):
+        if text[start] == mark:
+            return start + 1
+        start += 2 if text[start] == "\\" else 1
+    return -1

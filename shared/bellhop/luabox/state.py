@@ -1,0 +1,131 @@
+"""The one place that knows lupa: Lua states with the box loaded, and a pool of them.
+
+A state serves one call at a time. lupa runs Lua without the interpreter's lock, so states
+of several threads run side by side. No Python object is ever given to a script: values
+cross as scalars, results as text, and the only callable the box holds is its clock.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from bellhop.luabox import convert
+from bellhop.luabox.limits import Limits
+
+_PARTS = ("meter", "matcher", "library", "json", "strings", "runes", "kubernetes", "host")
+_BATCH = 4000  # A C function may push 8000 values.
+_MOST_SCRIPTS = 256
+_MOST_IDLE = 8
+_MOST_KEPT = 24 * 1024 * 1024  # A state that grew beyond this is not kept.
+_HEADROOM = 1024 * 1024
+
+Answer = tuple[str, str, float | None, bool]
+"""A status, its text, a line, and whether the state must not be used again."""
+
+
+class State:
+    """A Lua state with the box in it."""
+
+    def __init__(self) -> None:
+        # Not at the top: a process that compiles no script must not pay for these, nor for
+        # the 9 MB of lupa.
+        import pkgutil  # noqa: PLC0415
+
+        from lupa import lua51  # noqa: PLC0415
+
+        self._memory_error = lua51.LuaMemoryError
+        self._lua = lua51.LuaRuntime(
+            register_eval=False, register_builtins=False, attribute_filter=_refuse, max_memory=0
+        )
+        self._clock = _Clock()
+        self._known: set[int] = set()
+        self._box = self._lua.table(
+            time_left=self._clock.left,
+            modules=self._lua.table(),
+            marks=self._lua.table(),
+            map=convert.MAP,
+            list=convert.LIST,
+            stop=convert.END,
+            same=convert.SAME,
+        )
+        for part in _PARTS:
+            text = pkgutil.get_data("bellhop.luabox", f"lua/{part}.lua")
+            self._lua.execute(text, self._box, name="=[box]")
+        self._compile, self._run, self._forget = (
+            self._box[name] for name in ("compile", "run", "forget")
+        )
+        self._feed, self._take, self._drop = (self._box[name] for name in ("feed", "take", "drop"))
+
+    def compile(self, key: int, text: str) -> str | None:
+        """Load a script once; return what Lua has against it, or None."""
+        if key in self._known:
+            return None
+        if len(self._known) >= _MOST_SCRIPTS:
+            self._forget()
+            self._known.clear()
+        why = self._compile(key, text)
+        if why is None:
+            self._known.add(key)
+            return None
+        return str(convert.restore(why))
+
+    def call(self, key: int, function: str, tokens: list[Any], limits: Limits) -> Answer:
+        """Run a loaded script once; the limits bind only what the script does."""
+        self._give(tokens)
+        self._box.depth = limits.depth
+        self._box.memory = limits.memory
+        used = self._lua.get_memory_used(total=True)
+        self._clock.until = time.thread_time() + limits.seconds
+        self._lua.set_max_memory(used + limits.memory + _HEADROOM, total=True)
+        try:
+            answer: Answer = self._run(key, function, limits.steps, limits.seconds)
+        except self._memory_error:
+            return "limit", "memory", None, True
+        finally:
+            self._lua.set_max_memory(0)
+        status, text, line, spent = answer
+        return status, text, line, spent or self._lua.get_memory_used(total=True) > _MOST_KEPT
+
+    def _give(self, tokens: list[Any]) -> None:
+        try:
+            for start in range(0, len(tokens), _BATCH):
+                self._feed(*tokens[start : start + _BATCH])
+        except UnicodeEncodeError:
+            self._drop()
+            self._give(convert.without_surrogates(tokens))
+            return
+        self._take()
+
+
+class _Clock:
+    """What Lua asks for the time; apart from State, or neither could ever be freed."""
+
+    def __init__(self) -> None:
+        self.until = 0.0
+
+    def left(self) -> float:
+        return self.until - time.thread_time()
+
+
+def _refuse(_owner: object, name: object, _is_setting: bool) -> object:  # noqa: FBT001 - lupa's.
+    raise AttributeError(name)
+
+
+class Pool:
+    """Idle states, at most a few; a call takes one out and puts it back."""
+
+    def __init__(self) -> None:
+        self._idle: list[State] = []
+
+    def take(self) -> State:
+        """Return an idle state or a new one."""
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return State()
+
+    def put(self, state: State) -> None:
+        """Keep a state for the next call."""
+        if len(self._idle) < _MOST_IDLE:
+            self._idle.append(state)
