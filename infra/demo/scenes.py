@@ -1,0 +1,267 @@
+"""What the demo shows, scene by scene, and the timeline it prints from the ledger."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+
+from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.model.record import Entry
+from infra.demo.stand import Stand
+from infra.demo.user import User
+from infra.lab.cluster import Cluster
+
+SERVICE = GVK("", "v1", "Service")
+ENDPOINTS = GVK("", "v1", "Endpoints")
+POLICY = GVK("networking.k8s.io", "v1", "NetworkPolicy")
+INGRESS = GVK("networking.k8s.io", "v1", "Ingress")
+
+_BALANCED = ObjectKey(SERVICE, "default", "my-lb-service")
+_EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
+_PATIENCE = 30.0
+_MARKS = {
+    "rang": ("cyan", "rang"),
+    "gone": ("cyan", "gone"),
+    "matched": ("blue", "matched"),
+    "unmatched": ("blue", "no match"),
+    "rendered": ("magenta", "rendered"),
+    "applied": ("green", "applied"),
+    "withdrawn": ("magenta", "withdrawn"),
+    "removed": ("yellow", "removed"),
+    "failed": ("red", "failed"),
+}
+
+
+class Scenes:
+    """Plays the examples of the docs on a stand and tells what happens."""
+
+    def __init__(
+        self, console: Console, stand: Stand, source: Cluster, destination: Cluster
+    ) -> None:
+        self._console = console
+        self._stand = stand
+        self._source = User(source.kubeconfig())
+        self._destination = User(destination.kubeconfig())
+        self._clusters = (source, destination)
+        self._mark = ""
+
+    def play(self) -> None:
+        """Play all scenes."""
+        self._set_the_stage()
+        self._discover_services("service-discovery", "EventTrigger")
+        self._stand.do("delete", "-f", str(_EXAMPLES / "service-discovery"))
+        self._discover_services("service-discovery-eventbasedaddon", "EventBasedAddOn")
+        self._guard_services()
+        self._publish_services()
+        self._console.print(
+            "\n[bold]That was Bellhop:[/bold] what rings in one cluster is carried to the right"
+            " rooms, and taken away when it is over.\nTry next: [bold]make demo KEEP=1[/bold] to"
+            " play with it, or docs/tutorial/first-fleet.md to run it on your own clusters."
+        )
+
+    def invite(self) -> None:
+        """Say how to play with what is left running."""
+        folder = self._stand.folder
+        self._console.print("\n[bold]It is all still running.[/bold] In another terminal:")
+        for name in ("source", "destination"):
+            path = folder / f"{name}.kubeconfig"
+            self._console.print(f"  KUBECONFIG={path} kubectl get services -A", soft_wrap=True)
+        program = Path(".venv/bin/bellhop")
+        for command in ("get clusters", "get eventreport -o yaml", "show events --follow"):
+            self._console.print(
+                f"  BELLHOP_STATE={self._stand.state} {program} {command}", soft_wrap=True
+            )
+        self._console.print("Ctrl-C ends everything and leaves nothing behind.")
+
+    def close(self) -> None:
+        """Let go of the clusters."""
+        self._stand.close()
+        self._source.close()
+        self._destination.close()
+
+    # Scenes ---------------------------------------------------------------------------------
+
+    def _set_the_stage(self) -> None:
+        source, destination = self._clusters
+        with self._console.status("Starting Bellhop and registering both clusters …"):
+            self._stand.serve()
+            self._stand.register(source, namespace="demo", labels="env=production")
+            self._stand.register(destination, namespace="demo", labels="dep=eng", forward=False)
+        self._title("Two clusters, registered through the CLI")
+        self._console.print(self._stand.do("get", "clusters").rstrip(), markup=False)
+
+    def _discover_services(self, example: str, form: str) -> None:
+        self._title(f"Cross-cluster service discovery, as {form}")
+        self._declare(example)
+        self._step("A Service of type LoadBalancer is created in source, and gets an address")
+        self._source.create(_service("my-lb-service", "default", 60000, kind="LoadBalancer"))
+        self._source.give_address(_BALANCED, "34.172.32.172")
+        self._until(
+            "its twin and its Endpoints are in destination",
+            lambda: (
+                self._external_ports(SERVICE) == [60000]
+                and self._external_ports(ENDPOINTS) == [60000]
+            ),
+        )
+        self._step("Its port changes")
+        self._source.patch(_BALANCED, {"spec": {"ports": _ports(60001)}})
+        self._until(
+            "the twin has followed",
+            lambda: (
+                self._external_ports(SERVICE) == [60001]
+                and self._external_ports(ENDPOINTS) == [60001]
+            ),
+        )
+        self._step("It is deleted")
+        self._source.delete(_BALANCED)
+        self._until(
+            "both are gone from destination",
+            lambda: (
+                self._external_ports(SERVICE) is None and self._external_ports(ENDPOINTS) is None
+            ),
+        )
+
+    def _guard_services(self) -> None:
+        self._title("One NetworkPolicy for each labelled Service, in the same cluster")
+        self._declare("network-policy")
+        for name, port in (("my-service", 80), ("another-service", 443)):
+            self._step(f"Service {name} is created with the label sveltos: fv")
+            self._source.create(_service(name, "default", port, labels={"sveltos": "fv"}))
+            self._until(
+                f"NetworkPolicy front-{name} is there", partial(self._has, POLICY, f"front-{name}")
+            )
+        self._step("Service another-service is deleted")
+        self._source.delete(ObjectKey(SERVICE, "default", "another-service"))
+        self._until(
+            "its NetworkPolicy is gone, the other one stays",
+            lambda: (
+                not self._has(POLICY, "front-another-service")
+                and self._has(POLICY, "front-my-service")
+            ),
+        )
+
+    def _publish_services(self) -> None:
+        self._title("One Ingress for all Services with an https port")
+        self._declare("ingress")
+        self._step("Two Services are created in namespace eng, with ports 443 and 8443")
+        self._source.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "eng"}})
+        self._source.create(_service("my-service", "eng", 443))
+        self._source.create(_service("my-service-2", "eng", 8443))
+        self._until(
+            "one Ingress serves both",
+            lambda: self._paths() == [("/my-service", 443), ("/my-service-2", 8443)],
+        )
+        self._step("One of them is deleted")
+        self._source.delete(ObjectKey(SERVICE, "eng", "my-service-2"))
+        self._until(
+            "the Ingress serves the other one", lambda: self._paths() == [("/my-service", 443)]
+        )
+
+    # What the clusters hold -----------------------------------------------------------------
+
+    def _external_ports(self, gvk: GVK) -> list[int] | None:
+        found = self._destination.get(ObjectKey(gvk, "external", "external-my-lb-service"))
+        if found is None:
+            return None
+        ports = found["spec"]["ports"] if gvk == SERVICE else found["subsets"][0]["ports"]
+        return [port["port"] for port in ports]
+
+    def _has(self, gvk: GVK, name: str) -> bool:
+        return self._source.get(ObjectKey(gvk, "default", name)) is not None
+
+    def _paths(self) -> list[tuple[str, int]]:
+        found = self._source.get(ObjectKey(INGRESS, "default", "ingress"))
+        rules = found["spec"]["rules"] if found else []
+        return [
+            (path["path"], path["backend"]["service"]["port"]["number"])
+            for rule in rules
+            for path in rule["http"]["paths"]
+        ]
+
+    # Telling --------------------------------------------------------------------------------
+
+    def _title(self, text: str) -> None:
+        self._console.print(f"\n[bold]{text}[/bold]")
+
+    def _step(self, text: str) -> None:
+        self._console.print(f"\n  {text}")
+
+    def _declare(self, example: str) -> None:
+        self._console.print(f"  $ bellhop apply -f docs/examples/{example}", style="dim")
+        said = self._stand.do("apply", "-f", str(_EXAMPLES / example))
+        self._console.print("\n".join(f"  {line}" for line in said.splitlines()), style="dim")
+        self._stand.settle("demo/source")
+
+    def _until(self, what: str, done: Callable[[], bool], *, quiet: bool = False) -> None:
+        begun = time.monotonic()
+        while not done():
+            if time.monotonic() - begun > _PATIENCE:
+                said = self._stand.bellhop("show", "failures").stdout
+                raise RuntimeError(f"waited {_PATIENCE:.0f} s in vain until {what}.\n{said}")
+            time.sleep(0.005)
+        took = (time.monotonic() - begun) * 1000
+        if quiet:
+            return
+        time.sleep(0.1)  # The last line of the ledger is written after the object.
+        self._timeline()
+        self._console.print(f"    [green]✓[/green] {what} [dim]({took:.0f} ms)[/dim]")
+
+    def _timeline(self) -> None:
+        """Print what the ledger has got since the last time."""
+        day = datetime.now(UTC).date().isoformat()
+        for mark, entry in self._stand.records().ledger(day, after=self._mark):
+            self._mark = mark
+            if entry.trace:
+                self._console.print(_line(entry), soft_wrap=True)
+
+
+def _line(entry: Entry) -> str:
+    colour, word = _MARKS.get(entry.what, ("white", entry.what))
+    since = entry.context.get("since_ring_ms")
+    clock = f"{since:8.1f} ms" if since is not None else " " * 11
+    key = ObjectKey.parse(entry.object) if entry.object else None
+    place = f"{key.gvk.kind} {key.namespace}/{key.name}" if key else ""
+    triggers = ", ".join(entry.context.get("triggers", []))
+    about = {
+        "rang": f"{place} in {entry.cluster}",
+        "gone": f"{place} from {entry.cluster}",
+        "matched": f"{entry.context.get('source')} → {triggers}",
+        "unmatched": str(entry.context.get("source")),
+        "rendered": entry.detail,
+        "withdrawn": str(entry.context.get("profile")),
+        "applied": f"{entry.detail} → {entry.cluster}",
+        "removed": f"{entry.detail} ← {entry.cluster}",
+    }.get(entry.what, entry.detail)
+    took = f" [dim]in {entry.took_ms:.1f} ms[/dim]" if entry.took_ms else ""
+    return f"    [dim]{clock}[/dim]  [{colour}]{word:<9}[/{colour}] {escape(about)}{took}"
+
+
+def _service(
+    name: str,
+    namespace: str,
+    port: int,
+    *,
+    kind: str = "ClusterIP",
+    labels: dict[str, str] | None = None,
+) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": name, "namespace": namespace, "labels": labels or {}},
+        "spec": {
+            "type": kind,
+            "selector": {"app.kubernetes.io/name": name},
+            "ports": _ports(port),
+        },
+    }
+
+
+def _ports(port: int) -> list[dict[str, Any]]:
+    return [{"protocol": "TCP", "port": port, "targetPort": 50001}]

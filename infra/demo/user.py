@@ -1,0 +1,100 @@
+"""Somebody who works in a cluster: creates, changes and deletes objects, knowing no Bellhop."""
+
+from __future__ import annotations
+
+import base64
+import json
+import ssl
+from collections.abc import Mapping
+from typing import Any
+
+import urllib3
+
+from bellhop.model.gvk import GVK, ObjectKey
+
+_PLURALS = {
+    "ConfigMap": "configmaps",
+    "Deployment": "deployments",
+    "Endpoints": "endpoints",
+    "Ingress": "ingresses",
+    "Namespace": "namespaces",
+    "NetworkPolicy": "networkpolicies",
+    "Secret": "secrets",
+    "Service": "services",
+}
+_CLUSTER_SCOPED = frozenset({"Namespace"})
+_MERGE = "application/merge-patch+json"
+_TIMEOUT = 10.0
+_NOT_FOUND = 404
+
+
+class User:
+    """Plain requests to one API server, with what a kubeconfig says."""
+
+    def __init__(self, kubeconfig: Mapping[str, Any]) -> None:
+        cluster = kubeconfig["clusters"][0]["cluster"]
+        token = kubeconfig["users"][0]["user"]["token"]
+        authority = base64.b64decode(cluster["certificate-authority-data"]).decode()
+        self._server = cluster["server"]
+        self._pool = urllib3.PoolManager(
+            ssl_context=ssl.create_default_context(cadata=authority),
+            headers={"Authorization": f"Bearer {token}"},
+            retries=False,
+            maxsize=8,
+        )
+
+    def create(self, manifest: Mapping[str, Any]) -> dict[str, Any]:
+        """Create an object."""
+        key = ObjectKey.of(manifest)
+        return self._ask("POST", _path(key.gvk, key.namespace, ""), manifest)
+
+    def patch(self, key: ObjectKey, change: Mapping[str, Any], sub: str = "") -> dict[str, Any]:
+        """Change an object, or a subresource of it, by a merge patch."""
+        path = _path(*key) + (f"/{sub}" if sub else "")
+        return self._ask("PATCH", path, change, _MERGE)
+
+    def give_address(self, key: ObjectKey, ip: str) -> dict[str, Any]:
+        """Set a Service's load balancer address, as a cloud's controller does."""
+        return self.patch(key, {"status": {"loadBalancer": {"ingress": [{"ip": ip}]}}}, "status")
+
+    def delete(self, key: ObjectKey) -> None:
+        """Delete an object."""
+        self._ask("DELETE", _path(*key))
+
+    def get(self, key: ObjectKey) -> dict[str, Any] | None:
+        """Read an object; None if it is not there."""
+        try:
+            return self._ask("GET", _path(*key))
+        except LookupError:
+            return None
+
+    def names(self, gvk: GVK, namespace: str = "") -> list[str]:
+        """List the names of the objects of a kind."""
+        found = self._ask("GET", _path(gvk, namespace, ""))
+        return sorted(item["metadata"]["name"] for item in found["items"])
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._pool.clear()
+
+    def _ask(
+        self, verb: str, path: str, body: Any = None, media: str = "application/json"
+    ) -> dict[str, Any]:
+        answer = self._pool.request(
+            verb,
+            self._server + path,
+            body=None if body is None else json.dumps(body),
+            headers={**self._pool.headers, "Content-Type": media},
+            timeout=_TIMEOUT,
+        )
+        if answer.status == _NOT_FOUND:
+            raise LookupError(path)
+        if answer.status >= 300:  # noqa: PLR2004 - HTTP's success ends here
+            raise RuntimeError(f"{verb} {path}: {answer.status} {answer.data[:300]!r}")
+        return dict(answer.json())
+
+
+def _path(gvk: GVK, namespace: str, name: str) -> str:
+    root = f"/apis/{gvk.group}/{gvk.version}" if gvk.group else f"/api/{gvk.version}"
+    scope = f"/namespaces/{namespace}" if namespace and gvk.kind not in _CLUSTER_SCOPED else ""
+    return f"{root}{scope}/{_PLURALS[gvk.kind]}" + (f"/{name}" if name else "")

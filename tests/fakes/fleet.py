@@ -1,0 +1,228 @@
+"""All stages in one thread over the embedded adapters: events go in, a pump turns, clusters change.
+
+The clusters are fakes and the clock stands still; store, queues and blobs are the real files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from bellhop.adapters.local.blobs import FileBlobs
+from bellhop.adapters.local.queue import SqliteQueue
+from bellhop.adapters.local.store import SqliteStore
+from bellhop.errors import MissingError
+from bellhop.logs import Log
+from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.model.kinds import parse_all, read_documents
+from bellhop.model.record import Cluster, Entry
+from bellhop.ports.kube import Kube
+from bellhop.ports.store import ANY, Item
+from bellhop.records import Records, Sealer
+from bellhop.records.catalogs import Catalogs
+from bellhop.settings import Settings
+from bellhop.stages.declare import Declare, Declared
+from bellhop.stages.deploy import Deploy
+from bellhop.stages.evaluate import Evaluate
+from bellhop.stages.execute import Execute
+from bellhop.stages.inbox import Inbox, Stage
+from bellhop.stages.ingest import Ingest, Reply, Request
+from bellhop.stages.sweep import Sweep
+from tests.fakes.clock import FakeClock
+from tests.fakes.kube import FakeKube
+
+SERVICE = GVK("", "v1", "Service")
+
+
+class CountingStore:
+    """A store that counts how often it is asked."""
+
+    def __init__(self, store: SqliteStore) -> None:
+        self._store = store
+        self.counts: Counter[str] = Counter()
+
+    def get(self, partition: str, sort: str) -> Item | None:
+        self.counts["get"] += 1
+        return self._store.get(partition, sort)
+
+    def put(self, item: Item, *, expect: int = ANY) -> Item:
+        self.counts["put"] += 1
+        return self._store.put(item, expect=expect)
+
+    def delete(self, partition: str, sort: str, *, expect: int = ANY) -> bool:
+        self.counts["delete"] += 1
+        return self._store.delete(partition, sort, expect=expect)
+
+    def query(
+        self, partition: str, *, prefix: str = "", after: str = "", limit: int | None = None
+    ) -> Iterator[Item]:
+        self.counts["query"] += 1
+        return self._store.query(partition, prefix=prefix, after=after, limit=limit)
+
+
+class FakeAccess:
+    """Clients for the fleet's fakes."""
+
+    def __init__(self) -> None:
+        self.clusters: dict[str, FakeKube] = {}
+
+    def open(self, cluster: str) -> Kube:
+        if cluster not in self.clusters:
+            raise MissingError(f"cannot open cluster '{cluster}': it has no credentials")
+        return self.clusters[cluster]
+
+
+class Fleet:
+    """One installation and its clusters."""
+
+    def __init__(self, folder: Path, settings: Settings | None = None) -> None:
+        self.clock = FakeClock()
+        self.settings = settings or Settings()
+        self.store = CountingStore(SqliteStore(folder / "store.db", clock=self.clock))
+        self.queues = {
+            name: SqliteQueue(
+                folder / "queue.db", name, clock=self.clock, attempts=self.settings.attempts
+            )
+            for name in ("evaluate", "deploy", "sweep")
+        }
+        self.records = Records(
+            self.store, FileBlobs(folder / "blobs"), Sealer(bytes(32)), self.clock
+        )
+        self.access = FakeAccess()
+        self.output = io.StringIO()
+        self.catalogs = Catalogs(self.records)
+        self._wire()
+
+    def _wire(self) -> None:
+        log = Log(self.output)
+        queues, records, catalogs = self.queues, self.records, self.catalogs
+        execute = Execute(records, self.access, queues["deploy"], self.settings)
+        self.stages: dict[str, Stage] = {
+            "evaluate": Evaluate(records, catalogs, queues["deploy"], self.settings),
+            "deploy": Deploy(records, catalogs, queues["deploy"], execute, self.settings),
+            "sweep": Sweep(
+                records,
+                catalogs,
+                self.access,
+                queues["evaluate"],
+                queues["deploy"],
+                self.settings,
+                log,
+            ),
+        }
+        self.inboxes = {
+            name: Inbox(name, stage, queues[name], self.settings, log)
+            for name, stage in self.stages.items()
+        }
+        self.ingest = Ingest(records, queues["evaluate"], queues["sweep"], self.settings, log)
+        self.declare = Declare(records, catalogs, queues["deploy"], queues["sweep"])
+
+    def register(self, name: str, **labels: str) -> FakeKube:
+        """Add a cluster `fleet/NAME` whose token is its name."""
+        key = f"fleet/{name}"
+        kube = self.access.clusters.setdefault(key, FakeKube(key))
+        self.declare.register(
+            Cluster(
+                namespace="fleet",
+                name=name,
+                labels=labels,
+                kubernetes="v1.20.2",
+                token_digest=hashlib.sha256(name.encode()).hexdigest(),
+                registered_at=self.clock.now(),
+            )
+        )
+        return kube
+
+    def apply(self, *texts: str) -> list[Declared]:
+        """Declare what YAML says."""
+        documents = [each for text in texts for each in read_documents(text, source="test.yaml")]
+        return self.declare.apply(parse_all(documents))
+
+    def apply_example(self, name: str) -> list[Declared]:
+        """Declare one of the examples of the docs."""
+        folder = Path(__file__).parents[2] / "docs" / "examples" / name
+        return self.apply(*(path.read_text() for path in sorted(folder.glob("*.yaml"))))
+
+    def send(self, cluster: str, *items: Mapping[str, Any], token: str = "") -> Reply:
+        """Send a batch as the forwarder of a cluster does."""
+        batch = {"apiVersion": "bellhop.dev/v1", "kind": "Observations", "items": list(items)}
+        return self.post(cluster, batch, token=token)
+
+    def post(self, cluster: str, body: Any, *, token: str = "") -> Reply:
+        """Send any body to ingest."""
+        text = json.dumps(body).encode()
+        return self.ingest.respond(Request(f"fleet/{cluster}", token or cluster, text))
+
+    def write(self, cluster: str, manifest: dict[str, Any]) -> dict[str, Any]:
+        """Write an object in a cluster, and have it forwarded."""
+        stored = self.access.clusters[f"fleet/{cluster}"].put(manifest)
+        reply = self.send(cluster, {"object": stored})
+        assert reply.status == 200
+        return stored
+
+    def drop(self, cluster: str, manifest: Mapping[str, Any]) -> None:
+        """Delete an object in a cluster, and have that forwarded."""
+        key = ObjectKey.of(manifest)
+        self.access.clusters[f"fleet/{cluster}"].drop(*key)
+        gone = {
+            "key": str(key),
+            "uid": manifest["metadata"]["uid"],
+            "version": int(manifest["metadata"]["resourceVersion"]),
+        }
+        assert self.send(cluster, {"gone": gone}).status == 200
+
+    def pump(self, *, limit: int = 10_000) -> int:
+        """Work until no message is due; return how many were worked on."""
+        worked = 0
+        busy = True
+        while busy:
+            busy = False
+            for name in self.inboxes:
+                deliveries = self.queues[name].receive(1, wait=timedelta(0))
+                self.inboxes[name].work(deliveries)
+                worked += len(deliveries)
+                busy = busy or bool(deliveries)
+            assert worked < limit, "the messages never end"
+        return worked
+
+    def ledger(self) -> list[Entry]:
+        """Return the ledger of today."""
+        day = self.clock.now().isoformat()[:10]
+        return [entry for _, entry in self.records.ledger(day)]
+
+    def reread(self) -> None:
+        """Forget everything that is kept in memory, as a new process would."""
+        self.catalogs = Catalogs(self.records)
+        self._wire()
+
+    def close(self) -> None:
+        """Close the files."""
+        for queue in self.queues.values():
+            queue.close()
+        self.store._store.close()
+
+
+def service(name: str, namespace: str = "default", **changes: Any) -> dict[str, Any]:
+    """Return a Service as an API server would store it."""
+    manifest = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": name, "namespace": namespace, "labels": {"sveltos": "fv"}},
+        "spec": {
+            "selector": {"app": name},
+            "ports": [{"port": 80, "protocol": "TCP", "targetPort": 8080}],
+        },
+        "status": {"loadBalancer": {}},
+    }
+    return {**manifest, **changes}
+
+
+def with_address(manifest: dict[str, Any], ip: str = "203.0.113.7") -> dict[str, Any]:
+    """Return a Service that has got a load balancer's address."""
+    return {**manifest, "status": {"loadBalancer": {"ingress": [{"ip": ip}]}}}

@@ -1,0 +1,61 @@
+"""A whole installation between two real API servers: every process is one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from infra.demo.stand import Stand
+from infra.demo.user import User
+from infra.lab.cluster import Cluster
+from infra.lab.processes import Nursery
+
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
+SETTINGS = {"BELLHOP_RETRY_LONGEST": "2", "BELLHOP_VISIBILITY": "5"}
+_PATIENCE = 30.0
+
+
+def until(what: str, done: Callable[[], object], *, patience: float = _PATIENCE) -> None:
+    """Wait until something is so, or fail the test saying what never was."""
+    deadline = time.monotonic() + patience
+    while not done():
+        assert time.monotonic() < deadline, f"waited {patience:.0f} s in vain until {what}"
+        time.sleep(0.01)
+
+
+class Flow:
+    """The stand, and the people who work in its two clusters."""
+
+    def __init__(self, stand: Stand, source: Cluster, destination: Cluster) -> None:
+        self.stand = stand
+        self.source_cluster = source
+        self.destination_cluster = destination
+        self.source = User(source.kubeconfig())
+        self.destination = User(destination.kubeconfig())
+
+    def apply(self, example: str) -> None:
+        """Apply an example of the docs and wait until the source cluster rings for it."""
+        self.stand.do("apply", "-f", str(EXAMPLES / example))
+        self.stand.settle("fleet/source")
+
+    def failures(self) -> str:
+        """Return what `bellhop show failures` says, with its lines joined."""
+        return " ".join(self.stand.do("show", "failures").split())
+
+
+@pytest.fixture
+def flow(tmp_path: Path, source_cluster: Cluster, destination_cluster: Cluster) -> Iterator[Flow]:
+    """Serve, register both clusters, and end every process afterwards."""
+    with Nursery() as nursery:
+        stand = Stand(tmp_path / "stand", nursery, settings=SETTINGS)
+        stand.serve()
+        stand.register(source_cluster, namespace="fleet", labels="env=production")
+        stand.register(destination_cluster, namespace="fleet", labels="dep=eng", forward=False)
+        one = Flow(stand, source_cluster, destination_cluster)
+        yield one
+        one.source.close()
+        one.destination.close()
+        stand.close()

@@ -1,0 +1,188 @@
+"""The documented examples on real API servers, from the YAML to the other cluster and back."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pytest
+import yaml
+
+from bellhop.model.gvk import GVK, ObjectKey
+from tests.flow.conftest import EXAMPLES, Flow, until
+
+SERVICE = GVK("", "v1", "Service")
+ENDPOINTS = GVK("", "v1", "Endpoints")
+POLICY = GVK("networking.k8s.io", "v1", "NetworkPolicy")
+INGRESS = GVK("networking.k8s.io", "v1", "Ingress")
+WEB = ObjectKey(SERVICE, "default", "web")
+TWIN = ObjectKey(SERVICE, "external", "external-web")
+ADDRESSES = ObjectKey(ENDPOINTS, "external", "external-web")
+
+
+def service(name: str, port: int = 80, namespace: str = "default", **labels: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": name, "namespace": namespace, "labels": labels},
+        "spec": {"selector": {"app": name}, "ports": [{"port": port, "targetPort": 9376}]},
+    }
+
+
+def balanced(name: str, port: int) -> dict[str, Any]:
+    manifest = service(name, port)
+    return {**manifest, "spec": {**manifest["spec"], "type": "LoadBalancer"}}
+
+
+def ports(flow: Flow, key: ObjectKey) -> list[int]:
+    found = flow.destination.get(key)
+    if found is None:
+        return []
+    holder = found["spec"] if key.gvk == SERVICE else found["subsets"][0]
+    return [port["port"] for port in holder["ports"]]
+
+
+@pytest.mark.parametrize("form", ["service-discovery", "service-discovery-eventbasedaddon"])
+def test_carries_a_service_to_the_other_cluster_and_takes_it_away(flow: Flow, form: str) -> None:
+    """A balanced Service appears elsewhere, follows its port, and goes with its source."""
+    flow.apply(form)
+    flow.source.create(balanced("web", 60000))
+    flow.source.give_address(WEB, "34.172.32.172")
+    until("both are there", lambda: ports(flow, TWIN) == [60000] == ports(flow, ADDRESSES))
+    endpoints = flow.destination.get(ADDRESSES)
+    assert endpoints
+    assert endpoints["subsets"][0]["addresses"] == [{"ip": "34.172.32.172"}]
+
+    flow.source.patch(WEB, {"spec": {"ports": [{"port": 60001}]}})
+    until("the port follows", lambda: ports(flow, TWIN) == [60001] == ports(flow, ADDRESSES))
+
+    flow.source.delete(WEB)
+    until("both are gone", lambda: not flow.destination.get(TWIN))
+    until("both are gone", lambda: not flow.destination.get(ADDRESSES))
+    until(
+        "nothing is kept", lambda: not list(flow.stand.records().inventories("fleet/destination"))
+    )
+
+
+def test_guards_each_service_with_its_own_policy(flow: Flow) -> None:
+    """front-my-service, then front-another-service: one per Service, gone with it."""
+    flow.apply("network-policy")
+    flow.source.create(service("my-service", 80, sveltos="fv"))
+    until("the first is there", lambda: flow.source.names(POLICY) == ["front-my-service"])
+    flow.source.create(service("another-service", 443, sveltos="fv"))
+    both = ["front-another-service", "front-my-service"]
+    until("both are there", lambda: flow.source.names(POLICY) == both)
+    policy = flow.source.get(ObjectKey(POLICY, "default", "front-my-service"))
+    assert policy
+    assert policy["spec"]["podSelector"] == {"matchLabels": {"app": "my-service"}}
+    assert [port["port"] for port in policy["spec"]["ingress"][0]["ports"]] == [80]
+
+    flow.source.delete(ObjectKey(SERVICE, "default", "another-service"))
+    until("one is gone", lambda: flow.source.names(POLICY) == ["front-my-service"])
+    flow.source.patch(ObjectKey(SERVICE, "default", "my-service"), {"metadata": {"labels": None}})
+    until("the other too", lambda: flow.source.names(POLICY) == [])
+
+
+def test_makes_one_ingress_for_two_services(flow: Flow) -> None:
+    """Both Services' ports are in the one Ingress; the last Service takes it along."""
+    flow.apply("ingress")
+    flow.source.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "eng"}})
+    for name, port in (("my-service", 443), ("my-service-2", 8443)):
+        manifest = service(name, port, "eng")
+        manifest["spec"]["ports"] = [
+            {"name": "http", "port": 80},
+            {"name": "https", "port": port},
+        ]
+        flow.source.create(manifest)
+
+    def paths() -> list[tuple[str, int]]:
+        found = flow.source.get(ObjectKey(INGRESS, "default", "ingress"))
+        rules = found["spec"]["rules"] if found else []
+        return [
+            (path["path"], path["backend"]["service"]["port"]["number"])
+            for rule in rules
+            for path in rule["http"]["paths"]
+        ]
+
+    until("both are in", lambda: paths() == [("/my-service", 443), ("/my-service-2", 8443)])
+    flow.source.delete(ObjectKey(SERVICE, "eng", "my-service"))
+    until("one is in", lambda: paths() == [("/my-service-2", 8443)])
+    flow.source.delete(ObjectKey(SERVICE, "eng", "my-service-2"))
+    until("the Ingress is gone", lambda: flow.source.names(INGRESS) == [])
+
+
+def test_shows_the_report_as_sveltos_does(flow: Flow) -> None:
+    """`bellhop get eventreport -o yaml`: name, labels, matchingResources, base64 resources."""
+    flow.apply("network-policy")
+    flow.source.create(service("my-service", sveltos="fv"))
+    until("it matched", lambda: flow.source.names(POLICY) == ["front-my-service"])
+
+    report = yaml.safe_load(flow.stand.do("get", "eventreport", "-o", "yaml"))
+
+    report = report["items"][0] if report.get("kind") == "List" else report
+    assert report["metadata"]["name"] == "sveltos--sveltos-service--source"
+    assert report["metadata"]["labels"] == {
+        "eventreport.projectsveltos.io/cluster-name": "source",
+        "eventreport.projectsveltos.io/cluster-type": "sveltos",
+        "projectsveltos.io/eventsource-name": "sveltos-service",
+    }
+    assert report["spec"]["matchingResources"] == [
+        {"apiVersion": "v1", "kind": "Service", "name": "my-service", "namespace": "default"}
+    ]
+    resource, _, rest = base64.b64decode(report["spec"]["resources"]).partition(b"\n---")
+    assert json.loads(resource)["metadata"]["name"] == "my-service"
+    assert rest.strip() == b""
+
+
+def test_shows_what_was_deployed_and_what_happened(flow: Flow) -> None:
+    """`show addons` has sveltosctl's columns; `show events` tells the whole chain."""
+    flow.apply("network-policy")
+    flow.source.create(service("my-service", sveltos="fv"))
+    until("it is applied", lambda: flow.source.names(POLICY) == ["front-my-service"])
+    until("the ledger says so", lambda: "applied" in flow.stand.do("show", "events"))
+
+    addons = flow.stand.do("show", "addons")
+    events = flow.stand.do("show", "events")
+
+    assert "networking.k8s.io:NetworkPolicy" in addons
+    assert "front-my-service" in addons
+    assert "DEPLOYMENT TYPE" in addons
+    for word in ("rang", "matched", "rendered", "applied"):
+        assert word in events
+
+
+def test_serves_what_is_there_before_the_trigger(flow: Flow) -> None:
+    """Objects older than the EventSource are found by the sweep that follows its arrival."""
+    flow.source.create(service("my-service", sveltos="fv"))
+
+    flow.apply("network-policy")
+
+    until("the policy is there", lambda: flow.source.names(POLICY) == ["front-my-service"])
+
+
+def test_withdraws_everything_with_the_trigger(flow: Flow) -> None:
+    """Deleting what was applied takes the add-ons away, and applying it again brings them back."""
+    flow.apply("network-policy")
+    flow.source.create(service("my-service", sveltos="fv"))
+    until("it is applied", lambda: flow.source.names(POLICY) == ["front-my-service"])
+
+    flow.stand.do("delete", "-f", str(EXAMPLES / "network-policy"))
+    until("it is withdrawn", lambda: flow.source.names(POLICY) == [])
+
+    flow.apply("network-policy")
+    until("it is back", lambda: flow.source.names(POLICY) == ["front-my-service"])
+
+
+def test_follows_the_clusters_labels(flow: Flow) -> None:
+    """A cluster that is labelled becomes a destination; one that is not any more is left."""
+    flow.apply("service-discovery")
+    flow.source.create(balanced("web", 60000))
+    flow.source.give_address(WEB, "34.172.32.172")
+    until("the twin is there", lambda: ports(flow, TWIN) == [60000])
+
+    flow.stand.do("label", "cluster", "fleet/destination", "dep-")
+    until("the twin is withdrawn", lambda: flow.destination.get(TWIN) is None)
+
+    flow.stand.do("label", "cluster", "fleet/destination", "dep=eng")
+    until("the twin is back", lambda: ports(flow, TWIN) == [60000])

@@ -1,0 +1,206 @@
+"""From an event to the add-ons and back to nothing, stage by stage, in one thread."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from bellhop.errors import UnreachableError
+from bellhop.model.gvk import GVK
+from tests.fakes.fleet import SERVICE, Fleet, service, with_address
+
+ENDPOINTS = GVK("", "v1", "Endpoints")
+POLICY = GVK("networking.k8s.io", "v1", "NetworkPolicy")
+INGRESS = GVK("networking.k8s.io", "v1", "Ingress")
+
+
+def names(fleet: Fleet, cluster: str, gvk: GVK) -> list[str]:
+    return [
+        each["metadata"]["name"] for each in fleet.access.clusters[f"fleet/{cluster}"].objects(gvk)
+    ]
+
+
+def discovery(fleet: Fleet) -> None:
+    from bellhop.model.gvk import Resource  # noqa: PLC0415 - one test's kind
+
+    fleet.register("east", env="production")
+    west = fleet.register("west", dep="eng")
+    west.serve(Resource(ENDPOINTS, "endpoints", namespaced=True))
+    fleet.apply_example("service-discovery")
+    fleet.pump()
+
+
+def test_carries_a_service_to_the_destination_and_takes_it_away(fleet: Fleet) -> None:
+    """A Service with an address appears elsewhere, follows its ports, and goes with its source."""
+    discovery(fleet)
+    stored = fleet.write("east", service("web"))
+    fleet.pump()
+    assert names(fleet, "west", SERVICE) == []
+
+    fleet.write("east", with_address(service("web")))
+    fleet.pump()
+    assert names(fleet, "west", SERVICE) == ["external-web"]
+    endpoints = fleet.access.clusters["fleet/west"].objects(ENDPOINTS)[0]
+    assert endpoints["subsets"] == [{"addresses": [{"ip": "203.0.113.7"}], "ports": [{"port": 80}]}]
+
+    spec = {"ports": [{"port": 8081, "protocol": "TCP", "targetPort": 1}]}
+    stored = fleet.write("east", with_address(service("web", spec=spec)))
+    fleet.pump()
+    external = fleet.access.clusters["fleet/west"].objects(SERVICE)[0]
+    assert [port["port"] for port in external["spec"]["ports"]] == [8081]
+
+    fleet.drop("east", stored)
+    fleet.pump()
+    assert names(fleet, "west", SERVICE) == []
+    assert names(fleet, "west", ENDPOINTS) == []
+    assert list(fleet.records.profiles("service-policy")) == []
+    assert list(fleet.records.inventories("fleet/west")) == []
+    assert list(fleet.records.outcomes("fleet/west")) == []
+
+
+def test_withdraws_when_the_object_stops_matching(fleet: Fleet) -> None:
+    """Level, not edge: an address that is taken away takes the add-ons away."""
+    discovery(fleet)
+    fleet.write("east", with_address(service("web")))
+    fleet.pump()
+
+    fleet.write("east", service("web"))
+    fleet.pump()
+
+    assert names(fleet, "west", SERVICE) == []
+
+
+def test_makes_one_policy_for_each_service_in_the_source_cluster(fleet: Fleet) -> None:
+    """With oneForEvent each matching object has its own profile; one goes without the other."""
+    fleet.register("east", env="production")
+    fleet.apply_example("network-policy")
+    fleet.pump()
+    first = fleet.write("east", service("my-service"))
+    fleet.write("east", service("another-service"))
+    fleet.pump()
+    assert names(fleet, "east", POLICY) == ["front-another-service", "front-my-service"]
+
+    fleet.drop("east", first)
+    fleet.pump()
+
+    assert names(fleet, "east", POLICY) == ["front-another-service"]
+
+
+def https(name: str, *ports: int) -> dict[str, Any]:
+    return service(name, "eng", spec={"ports": [{"port": port} for port in ports]})
+
+
+def test_makes_one_ingress_for_all_services_together(fleet: Fleet) -> None:
+    """Without oneForEvent one profile is rendered from all that match, in a fixed order."""
+    east = fleet.register("east", env="production")
+    east.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "eng"}})
+    fleet.apply_example("ingress")
+    fleet.pump()
+    second = fleet.write("east", https("my-service-2", 80, 8443))
+    fleet.write("east", https("my-service", 80, 443))
+    fleet.write("east", https("plain", 80))
+    fleet.pump()
+
+    def paths() -> list[tuple[str, int]]:
+        ingress = east.objects(INGRESS)[0]
+        return [
+            (path["path"], path["backend"]["service"]["port"]["number"])
+            for path in ingress["spec"]["rules"][0]["http"]["paths"]
+        ]
+
+    assert paths() == [("/my-service", 443), ("/my-service-2", 8443)]
+
+    fleet.drop("east", second)
+    fleet.pump()
+    assert paths() == [("/my-service", 443)]
+
+
+def test_creates_a_missing_namespace(fleet: Fleet) -> None:
+    """The destination's namespace is made when it is not there, as Sveltos does."""
+    discovery(fleet)
+    fleet.write("east", with_address(service("web")))
+    fleet.pump()
+
+    assert "external" in names(fleet, "west", GVK("", "v1", "Namespace"))
+
+
+def test_one_destination_that_is_down_does_not_keep_another_waiting(fleet: Fleet) -> None:
+    """The healthy one is served at once, the other when it is back."""
+    from bellhop.model.gvk import Resource  # noqa: PLC0415 - one test's kind
+
+    discovery(fleet)
+    north = fleet.register("north", dep="eng")
+    north.serve(Resource(ENDPOINTS, "endpoints", namespaced=True))
+    fleet.pump()
+    fleet.access.clusters["fleet/west"].fail_with(UnreachableError("'fleet/west' does not answer"))
+    fleet.write("east", with_address(service("web")))
+    fleet.pump()
+    assert names(fleet, "north", SERVICE) == ["external-web"]
+    assert names(fleet, "west", SERVICE) == []
+    outcome = next(iter(fleet.records.outcomes("fleet/west")))
+    assert (outcome.phase, outcome.reason) == ("Failed", "Unreachable")
+
+    fleet.access.clusters["fleet/west"].fail_with(None)
+    fleet.clock.advance(timedelta(minutes=2))
+    fleet.pump()
+
+    assert names(fleet, "west", SERVICE) == ["external-web"]
+    assert [each.phase for each in fleet.records.outcomes("fleet/west")] == ["Provisioned"]
+
+
+def test_does_nothing_twice(fleet: Fleet) -> None:
+    """The same event again, and a whole sweep, change nothing and ask the destination nothing."""
+    discovery(fleet)
+    stored = fleet.write("east", with_address(service("web")))
+    fleet.pump()
+    west = fleet.access.clusters["fleet/west"]
+    west.calls.clear()
+
+    fleet.send("east", {"object": stored})
+    fleet.pump()
+
+    assert [call for call in west.calls if call.verb in {"apply", "remove"}] == []
+
+
+@pytest.mark.parametrize("stage", ["evaluate", "deploy"])
+def test_finishes_what_a_killed_stage_left(fleet: Fleet, stage: str) -> None:
+    """A stage that wrote its record and died before publishing does so at its next try."""
+    discovery(fleet)
+    fleet.write("east", with_address(service("web")))
+    queue = fleet.queues[stage]
+    while True:
+        if stage == "deploy":
+            for delivery in fleet.queues["evaluate"].receive(1, wait=timedelta(0)):
+                fleet.inboxes["evaluate"].work([delivery])
+        found = queue.receive(1, wait=timedelta(0))
+        if found:
+            break
+    publish = fleet.queues["deploy"].publish
+    fleet.queues["deploy"].publish = lambda _: None  # type: ignore[method-assign]
+    fleet.stages[stage].handle(found[0].message.body, 1)
+    fleet.queues["deploy"].publish = publish  # type: ignore[method-assign]
+    fleet.reread()
+    queue.release()
+    fleet.pump()
+
+    assert names(fleet, "west", SERVICE) == ["external-web"]
+
+
+def test_costs_the_same_at_ten_and_at_ten_thousand_matches(fleet: Fleet) -> None:
+    """An event's store operations do not grow with how much matches."""
+    fleet.register("east", env="production")
+    fleet.apply_example("network-policy")
+    fleet.pump()
+    costs = []
+    for count in (10, 2_000):
+        for number in range(count):
+            fleet.write("east", service(f"s{count}-{number}"))
+        fleet.pump(limit=100_000)
+        fleet.store.counts.clear()
+        fleet.write("east", service(f"one-more-{count}"))
+        fleet.pump()
+        costs.append(dict(fleet.store.counts))
+
+    assert costs[0] == costs[1]
