@@ -1,0 +1,175 @@
+"""Arguments held to the parameter's Go type, as far as that can be done while compiling.
+
+A literal takes the type its parameter wants; any other value must have it already.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from bellhop.gotemplate import nodes
+from bellhop.gotemplate.functions import VALUE
+from bellhop.gotemplate.literals import MAX_INT
+from bellhop.gotemplate.values import (
+    ANY,
+    NO_VALUE,
+    DictList,
+    Int,
+    IntList,
+    StringList,
+    StringMap,
+    make_int,
+    type_name,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from bellhop.gotemplate.frames import Evaluate, Frame, Site
+    from bellhop.gotemplate.nodes import Node
+
+_CLASSES: dict[str, type] = {
+    "string": str,
+    "bool": bool,
+    "int": Int,
+    "int64": int,
+    "float64": float,
+    "map[string]interface {}": dict,
+    "map[string]string": StringMap,
+    "[]interface {}": list,
+    "[]string": StringList,
+    "[]int": IntList,
+    "[]map[string]interface {}": DictList,
+}
+_EMPTY: dict[str, Callable[[], Any]] = {
+    name: _CLASSES[name]
+    for name in (
+        "map[string]interface {}",
+        "map[string]string",
+        "[]interface {}",
+        "[]string",
+        "[]int",
+        "[]map[string]interface {}",
+    )
+}
+LITERALS = (nodes.Bool, nodes.NumberConstant, nodes.String)
+
+
+def constant(value: Any) -> Evaluate:
+    """Return code that gives a value known beforehand."""
+
+    def evaluate(frame: Frame, dot: Any) -> Any:
+        del frame, dot
+        return value
+
+    return evaluate
+
+
+def failing(site: Site, node: Node, message: str) -> Evaluate:
+    """Return code that fails when, and only when, it is reached, as Go does."""
+
+    def evaluate(frame: Frame, dot: Any) -> NoReturn:
+        del frame, dot
+        site.fail(node, message)
+
+    return evaluate
+
+
+def ideal(site: Site, node: nodes.NumberConstant) -> Evaluate:
+    """Return a number of the type its spelling asks for."""
+    number = node.number
+    if number.imaginary is not None:
+        return constant(number.imaginary)
+    literal = node.literal
+    hexadecimal = literal[:2] in ("0x", "0X") and not any(c in literal for c in "pP")
+    if (
+        number.floating is not None
+        and not hexadecimal
+        and literal[0] != "'"
+        and any(c in literal for c in ".eEpP")
+    ):
+        return constant(number.floating)
+    if number.integer is not None:
+        return constant(make_int(number.integer))
+    if number.unsigned is not None:
+        return failing(site, node, f"{literal} overflows int")
+    return constant(NO_VALUE)
+
+
+def literal_of(site: Site, node: Node) -> Evaluate:
+    """Return a literal's value where any type will do."""
+    if isinstance(node, nodes.NumberConstant):
+        return ideal(site, node)
+    if isinstance(node, nodes.Bool | nodes.String):
+        return constant(node.value)
+    return failing(site, node, f"can't handle {node}")
+
+
+def literal_as(site: Site, node: Node, wanted: str) -> Evaluate:
+    """Return a literal's value as a parameter's type, or code that complains."""
+    if wanted in (ANY, VALUE):
+        return literal_of(site, node)
+    if wanted == "string":
+        if isinstance(node, nodes.String):
+            return constant(node.value)
+        return failing(site, node, f"expected string; found {node}")
+    if wanted == "bool":
+        if isinstance(node, nodes.Bool):
+            return constant(node.value)
+        return failing(site, node, f"expected bool; found {node}")
+    number = node.number if isinstance(node, nodes.NumberConstant) else None
+    if wanted in ("int", "int64"):
+        if number is not None and number.integer is not None and number.integer <= MAX_INT:
+            return constant(Int(number.integer) if wanted == "int" else number.integer)
+        return failing(site, node, f"expected integer; found {node}")
+    if wanted == "float64":
+        if number is not None and number.floating is not None:
+            return constant(number.floating)
+        return failing(site, node, f"expected float; found {node}")
+    return failing(site, node, f"can't handle {node} for arg of type {wanted}")
+
+
+def nil_as(site: Site, node: Node, wanted: str) -> Evaluate:
+    """Return what nil is for a parameter's type."""
+    if wanted == VALUE:
+        return constant(NO_VALUE)
+    if wanted == ANY:
+        return constant(None)
+    if wanted in _EMPTY:
+        empty = _EMPTY[wanted]
+        return lambda frame, dot: empty()  # noqa: ARG005 - the shape of all code
+    return failing(site, node, f"cannot assign nil to {wanted}")
+
+
+def checked(site: Site, node: Node, evaluate: Evaluate, wanted: str) -> Evaluate:
+    """Hold a value to a parameter's type; `node` is whom Go blames."""
+    if wanted == VALUE:
+        return evaluate
+    if wanted == ANY:
+
+        def anything(frame: Frame, dot: Any) -> Any:
+            value = evaluate(frame, dot)
+            return None if value is NO_VALUE else value
+
+        return anything
+    cls = _CLASSES.get(wanted)
+
+    def typed(frame: Frame, dot: Any) -> Any:
+        value = evaluate(frame, dot)
+        if value.__class__ is cls:
+            return value
+        return convert(site, node, value, wanted)
+
+    return typed
+
+
+def convert(site: Site, node: Node, value: Any, wanted: str) -> Any:
+    """Accept what only looks different to Python, or complain as Go does."""
+    if value is NO_VALUE:
+        if wanted in _EMPTY:
+            return _EMPTY[wanted]()
+        site.fail(node, f"invalid value; expected {wanted}")
+    given = ANY if value is None else type_name(value)
+    if given == wanted:
+        return value
+    site.fail(node, f"wrong type for value; expected {wanted}; got {given}")

@@ -1,0 +1,201 @@
+"""Function calls compiled to closures, by their number of arguments."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from bellhop.gotemplate.frames import follow
+from bellhop.gotemplate.values import (
+    ANY,
+    NO_VALUE,
+    Bytes,
+    DictList,
+    IntList,
+    Opaque,
+    StringList,
+    StringMap,
+    Struct,
+    type_name,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from bellhop.gotemplate.frames import Evaluate, Frame, Site
+    from bellhop.gotemplate.functions import Function
+    from bellhop.gotemplate.nodes import Node
+
+_SIZED = frozenset((str, list, dict, StringList, StringMap, IntList, DictList, Bytes))
+_SMALL = 64
+
+Final = tuple["Evaluate", "Evaluate", "Evaluate"]
+"""Code for what the pipeline brings, and the check that takes it in the cursor's place."""
+
+
+def decide(first: Any, *others: Any) -> NoReturn:
+    """Stand for the built-in and, or, which the compiler writes out: they need not look at all."""
+    raise AssertionError(first, others)
+
+
+def call_code(
+    site: Site, node: Node, function: Function, codes: Sequence[Evaluate], final: Final | None
+) -> Evaluate:
+    """Return code that evaluates the arguments, calls, and pays for the result."""
+    call = function.call
+    name = function.name
+
+    def failed(error: Exception) -> NoReturn:
+        site.fail_call(node, name, error)
+
+    if final is not None:
+        return _finishing(call, codes, final, failed, budgeted=function.budgeted)
+    if function.budgeted or len(codes) > 2:  # noqa: PLR2004 - small calls are unrolled
+        return _general(call, codes, failed, budgeted=function.budgeted)
+    if len(codes) == 1:
+        return _unary(call, codes[0], failed)
+    if len(codes) == 2:  # noqa: PLR2004 - small calls are unrolled
+        return _binary(call, codes[0], codes[1], failed)
+    return _general(call, codes, failed, budgeted=False)
+
+
+def _pay(frame: Frame, result: Any) -> None:
+    budget = frame.budget
+    budget.calls -= 1
+    if budget.calls < 0:
+        budget.look()
+    if result.__class__ in _SIZED and len(result) > _SMALL:
+        budget.charge(len(result))
+
+
+def _unary(
+    call: Callable[..., Any], argument: Evaluate, failed: Callable[[Exception], NoReturn]
+) -> Evaluate:
+    def evaluate(frame: Frame, dot: Any) -> Any:
+        value = argument(frame, dot)
+        try:
+            result = call(value)
+            _pay(frame, result)
+        except Exception as error:  # noqa: BLE001 - whatever a function raises is the template's error
+            failed(error)
+        return result
+
+    return evaluate
+
+
+def _binary(
+    call: Callable[..., Any],
+    first: Evaluate,
+    second: Evaluate,
+    failed: Callable[[Exception], NoReturn],
+) -> Evaluate:
+    def evaluate(frame: Frame, dot: Any) -> Any:
+        one = first(frame, dot)
+        two = second(frame, dot)
+        try:
+            result = call(one, two)
+            _pay(frame, result)
+        except Exception as error:  # noqa: BLE001 - as above
+            failed(error)
+        return result
+
+    return evaluate
+
+
+def _general(
+    call: Callable[..., Any],
+    codes: Sequence[Evaluate],
+    failed: Callable[[Exception], NoReturn],
+    *,
+    budgeted: bool,
+) -> Evaluate:
+    def evaluate(frame: Frame, dot: Any) -> Any:
+        arguments = [code(frame, dot) for code in codes]
+        try:
+            result = call(frame.budget, *arguments) if budgeted else call(*arguments)
+            _pay(frame, result)
+        except Exception as error:  # noqa: BLE001 - as above
+            failed(error)
+        return result
+
+    return evaluate
+
+
+def _finishing(
+    call: Callable[..., Any],
+    codes: Sequence[Evaluate],
+    final: Final,
+    failed: Callable[[Exception], NoReturn],
+    *,
+    budgeted: bool,
+) -> Evaluate:
+    before, _, check = final
+
+    def evaluate(frame: Frame, dot: Any) -> Any:
+        value = before(frame, dot)
+        arguments = [code(frame, dot) for code in codes]
+        arguments.append(check(frame, value))
+        try:
+            result = call(frame.budget, *arguments) if budgeted else call(*arguments)
+            _pay(frame, result)
+        except Exception as error:  # noqa: BLE001 - as above
+            failed(error)
+        return result
+
+    return evaluate
+
+
+def short_circuit(name: str, codes: Sequence[Evaluate], final: Evaluate | None) -> Evaluate:
+    """Return code for the built-in and, or: the first argument that decides, or the last."""
+    wanted = name == "or"
+    every = [*codes, final] if final is not None else list(codes)
+    *deciding, last = every
+
+    def evaluate(frame: Frame, dot: Any) -> Any:
+        handed = final(frame, dot) if final is not None else None
+        for code in deciding:
+            value = code(frame, dot)
+            if bool(value) is wanted:
+                return value
+        return handed if final is not None else last(frame, dot)
+
+    return evaluate
+
+
+def method_code(
+    site: Site,
+    node: Node,
+    receiver: Evaluate,
+    names: tuple[str, ...],
+    codes: Sequence[Evaluate],
+) -> Evaluate:
+    """Return code for a field that is given arguments."""
+
+    def evaluate(frame: Frame, dot: Any) -> Any:
+        budget = frame.budget
+        value = follow(site, node, receiver(frame, dot), names[:-1], budget, element=False)
+        name = names[-1]
+        if isinstance(value, Opaque) and name in value.methods:
+            return _invoke(site, node, value, name, [code(frame, dot) for code in codes])
+        if isinstance(value, Struct) and name in value:
+            site.fail(node, f"{name} has arguments but cannot be invoked as function")
+        if isinstance(value, dict) and not isinstance(value, Struct):
+            site.fail(node, f"{name} is not a method but has arguments")
+        return follow(site, node, value, (name,), budget, element=len(names) > 1)
+
+    return evaluate
+
+
+def _invoke(site: Site, node: Node, value: Opaque, name: str, arguments: list[Any]) -> Any:
+    method = value.methods[name]
+    if len(arguments) != len(method.parameters):
+        wanted = len(method.parameters)
+        message = f"wrong number of args for {name}: want {wanted} got {len(arguments)}"
+        site.fail(node, message)
+    for argument, wanted_type in zip(arguments, method.parameters, strict=True):
+        given = type_name(argument)
+        if wanted_type != ANY and given != wanted_type:
+            site.fail(node, f"wrong type for value; expected {wanted_type}; got {given}")
+    try:
+        return method.call(value, *[None if a is NO_VALUE else a for a in arguments])
+    except Exception as error:  # noqa: BLE001 - as above
+        site.fail_call(node, name, error)

@@ -1,0 +1,491 @@
+"""Tokens to nodes: one method per rule of Go's template grammar.
+
+Everything a text can be refused for is refused here, through `_fail`. Variables are resolved to
+slots of a frame as they are read, so that execution never looks for a name.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NoReturn
+
+from bellhop.gotemplate import lexer, nodes
+from bellhop.gotemplate.errors import DepthLimitError, ParseError, place_at
+from bellhop.gotemplate.limits import MAX_NESTING
+from bellhop.gotemplate.literals import (
+    parse_character,
+    parse_complex,
+    parse_number,
+    quote,
+    unquote,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Container
+
+    from bellhop.gotemplate.lexer import Token
+
+UNDEFINED = -1
+"""The slot of a variable that the grammar lets pass, though it has no value when it is read."""
+
+_STRINGS = (lexer.STRING, lexer.RAW_STRING)
+_NUMBERS = (lexer.NUMBER, lexer.COMPLEX, lexer.CHAR_CONSTANT)
+_OPERANDS = frozenset(
+    (
+        lexer.BOOL,
+        lexer.DOT,
+        lexer.FIELD,
+        lexer.IDENTIFIER,
+        "nil",
+        lexer.VARIABLE,
+        lexer.LEFT_PAREN,
+        *_STRINGS,
+        *_NUMBERS,
+    )
+)
+_NOT_EXECUTABLE = (nodes.Bool, nodes.Dot, nodes.Nil, nodes.NumberConstant, nodes.String)
+
+
+def parse(name: str, text: str, functions: Container[str]) -> dict[str, nodes.Body]:
+    """Parse a template and those it defines, by name.
+
+    Raises:
+        ParseError: with Go's wording.
+        DepthLimitError: for structures nested beyond all use.
+    """
+    tokens = lexer.tokenize(text, functions)
+    return _Parser(name, text, tokens, functions).run()
+
+
+class _Scope:
+    """The variables one body can see, and how many slots its frame needs."""
+
+    def __init__(self) -> None:
+        self.visible: list[tuple[str, int]] = [("$", 0)]
+        self.slots = 1
+        self.loops = 0
+
+    def find(self, name: str) -> int | None:
+        """Return the slot of the innermost variable of that name."""
+        for known, slot in reversed(self.visible):
+            if known == name:
+                return slot
+        return None
+
+    def declare(self, name: str) -> int:
+        """Give a new variable its slot."""
+        slot = self.slots
+        self.slots += 1
+        self.visible.append((name, slot))
+        return slot
+
+
+class _Parser:
+    """One text. A cursor over the tokens replaces Go's three tokens of look-ahead."""
+
+    def __init__(
+        self, name: str, text: str, tokens: list[Token], functions: Container[str]
+    ) -> None:
+        self.name = name
+        self.text = text
+        self.tokens = tokens
+        self.functions = functions
+        self.index = 0
+        self.furthest = 0
+        self.nesting = 0
+        self.action_start: int | None = None
+        self.scope = _Scope()
+        self.bodies: dict[str, nodes.Body] = {}
+
+    # -- the cursor
+
+    def _next(self) -> Token:
+        token = self.tokens[self.index]
+        self.furthest = max(self.furthest, self.index)
+        if token.kind not in (lexer.EOF, lexer.ERROR):
+            self.index += 1
+        return token
+
+    def _peek(self) -> Token:
+        self.furthest = max(self.furthest, self.index)
+        return self.tokens[self.index]
+
+    def _next_word(self) -> Token:
+        token = self._next()
+        if token.kind == lexer.SPACE:
+            token = self._next()
+        return token
+
+    def _peek_word(self) -> Token:
+        if self._peek().kind == lexer.SPACE:
+            self._next()
+        return self._peek()
+
+    def _expect(self, kinds: tuple[str, ...], context: str) -> Token:
+        token = self._next_word()
+        if token.kind not in kinds:
+            self._unexpected(token, context)
+        return token
+
+    # -- errors
+
+    def _line(self, position: int) -> int:
+        return self.text.count("\n", 0, position) + 1
+
+    def _fail(self, message: str) -> NoReturn:
+        place = place_at(self.name, self.text, self.tokens[self.furthest].position)
+        raise ParseError(f"template: {self.name}:{place.line}: {message}", place)
+
+    def _unexpected(self, token: Token, context: str) -> NoReturn:
+        if token.kind != lexer.ERROR:
+            self._fail(f"unexpected {token} in {context}")
+        extra = ""
+        if self.action_start is not None:
+            line = self._line(self.action_start)
+            if line != self._line(token.position):
+                extra = f" in action started at {self.name}:{line}"
+                if token.text.endswith(" action"):
+                    extra = extra.removeprefix(" in action")
+        self._fail(f"{token}{extra}")
+
+    def _deeper(self) -> None:
+        self.nesting += 1
+        if self.nesting > MAX_NESTING:
+            place = place_at(self.name, self.text, self.tokens[self.furthest].position)
+            raise DepthLimitError(f"nested more than {MAX_NESTING} deep", place)
+
+    # -- lists and actions
+
+    def run(self) -> dict[str, nodes.Body]:
+        """Parse the whole text."""
+        found: list[nodes.Node] = []
+        while self._peek().kind != lexer.EOF:
+            if self._at_definition():
+                self._definition()
+                continue
+            node = self._text_or_action()
+            if isinstance(node, nodes.End | nodes.Else):
+                self._fail(f"unexpected {node}")
+            found.append(node)
+        self._add(nodes.Body(self.name, found, self.scope.slots))
+        return self.bodies
+
+    def _at_definition(self) -> bool:
+        if self._peek().kind != lexer.LEFT_DELIM:
+            return False
+        start = self.index
+        self._next()
+        if self._next_word().kind == "define":
+            return True
+        self.index = start
+        return False
+
+    def _add(self, body: nodes.Body) -> None:
+        known = self.bodies.get(body.name)
+        if known is None or known.is_empty():
+            self.bodies[body.name] = body
+        elif not body.is_empty():
+            self._fail(f"template: multiple definition of template {quote(body.name)}")
+
+    def _definition(self) -> None:
+        context = "define clause"
+        token = self._expect(_STRINGS, context)
+        name = self._unquote(token)
+        self._expect((lexer.RIGHT_DELIM,), context)
+        self._body(name, context)
+
+    def _body(self, name: str, context: str) -> None:
+        outer, self.scope = self.scope, _Scope()
+        self._deeper()
+        action_start, self.action_start = self.action_start, None
+        found, end = self._item_list()
+        if isinstance(end, nodes.Else):
+            self._fail(f"unexpected {end} in {context}")
+        self._add(nodes.Body(name, found, self.scope.slots))
+        self.action_start = action_start
+        self.nesting -= 1
+        self.scope = outer
+
+    def _item_list(self) -> tuple[list[nodes.Node], nodes.Node]:
+        found: list[nodes.Node] = []
+        while self._peek_word().kind != lexer.EOF:
+            node = self._text_or_action()
+            if isinstance(node, nodes.End | nodes.Else):
+                return found, node
+            found.append(node)
+        self._fail("unexpected EOF")
+
+    def _text_or_action(self) -> nodes.Node:
+        token = self._next_word()
+        if token.kind == lexer.TEXT:
+            return nodes.Text(token.position, token.text)
+        if token.kind != lexer.LEFT_DELIM:
+            self._unexpected(token, "input")
+        self.action_start = token.position
+        node = self._action()
+        self.action_start = None
+        return node
+
+    def _action(self) -> nodes.Node:
+        token = self._peek_word()
+        rule = self._RULES.get(token.kind)
+        if rule is not None:
+            self._next()
+            return rule(self, token)
+        return nodes.Action(token.position, self._pipeline("command", lexer.RIGHT_DELIM))
+
+    # -- control structures
+
+    def _jump(self, token: Token) -> nodes.Node:
+        following = self._next_word()
+        if following.kind != lexer.RIGHT_DELIM:
+            self._unexpected(following, f"{{{{{token.text}}}}}")
+        if not self.scope.loops:
+            self._fail(f"{{{{{token.text}}}}} outside {{{{range}}}}")
+        if token.kind == "break":
+            return nodes.Break(token.position)
+        return nodes.Continue(token.position)
+
+    def _end(self, token: Token) -> nodes.Node:
+        del token
+        return nodes.End(self._expect((lexer.RIGHT_DELIM,), "end").position)
+
+    def _else(self, token: Token) -> nodes.Node:
+        del token
+        following = self._peek_word()
+        if following.kind not in ("if", "with"):
+            following = self._expect((lexer.RIGHT_DELIM,), "else")
+        return nodes.Else(following.position)
+
+    def _if(self, token: Token) -> nodes.Node:
+        del token
+        return self._chain_of("if", nodes.If)
+
+    def _with(self, token: Token) -> nodes.Node:
+        del token
+        return self._chain_of("with", nodes.With)
+
+    def _chain_of(self, keyword: str, kind: type[nodes.Branch]) -> nodes.Node:
+        """Parse if or with; `else if` is an else holding an if, read in a loop."""
+        self._deeper()
+        marks = []
+        branches: list[nodes.Branch] = []
+        while True:
+            marks.append(len(self.scope.visible))
+            pipeline = self._pipeline(keyword, lexer.RIGHT_DELIM)
+            body, end = self._item_list()
+            branch = kind(pipeline.position, pipeline, body, None)
+            if branches:
+                branches[-1].otherwise = [branch]
+            branches.append(branch)
+            if isinstance(end, nodes.Else) and self._peek().kind == keyword:
+                self._next()
+                continue
+            break
+        if isinstance(end, nodes.Else):
+            branch.otherwise = self._else_list()
+        del self.scope.visible[marks[0] :]
+        self.nesting -= 1
+        return branches[0]
+
+    def _else_list(self) -> list[nodes.Node]:
+        found, end = self._item_list()
+        if isinstance(end, nodes.Else):
+            self._fail(f"expected end; found {end}")
+        return found
+
+    def _range(self, token: Token) -> nodes.Node:
+        del token
+        self._deeper()
+        mark = len(self.scope.visible)
+        pipeline = self._pipeline("range", lexer.RIGHT_DELIM)
+        self.scope.loops += 1
+        body, end = self._item_list()
+        self.scope.loops -= 1
+        otherwise = self._else_list() if isinstance(end, nodes.Else) else None
+        del self.scope.visible[mark:]
+        self.nesting -= 1
+        return nodes.Range(pipeline.position, pipeline, body, otherwise)
+
+    def _template_name(self, context: str) -> tuple[Token, str]:
+        token = self._next_word()
+        if token.kind not in _STRINGS:
+            self._unexpected(token, context)
+        return token, self._unquote(token)
+
+    def _template(self, token: Token) -> nodes.Node:
+        del token
+        context = "template clause"
+        token, name = self._template_name(context)
+        pipeline = None
+        if self._peek_word().kind == lexer.RIGHT_DELIM:
+            self._next()
+        else:
+            pipeline = self._pipeline(context, lexer.RIGHT_DELIM)
+        return nodes.Template(token.position, name, pipeline)
+
+    def _block(self, token: Token) -> nodes.Node:
+        del token
+        context = "block clause"
+        token, name = self._template_name(context)
+        pipeline = self._pipeline(context, lexer.RIGHT_DELIM)
+        self._body(name, context)
+        return nodes.Template(token.position, name, pipeline)
+
+    _RULES = {  # noqa: RUF012 - a table of the class's own methods, never written
+        "block": _block,
+        "break": _jump,
+        "continue": _jump,
+        "else": _else,
+        "end": _end,
+        "if": _if,
+        "range": _range,
+        "template": _template,
+        "with": _with,
+    }
+
+    # -- pipelines
+
+    def _pipeline(self, context: str, end: str) -> nodes.Pipeline:
+        pipeline = nodes.Pipeline(self._peek_word().position)
+        names = self._declarations(pipeline, context)
+        while True:
+            token = self._next_word()
+            if token.kind == end:
+                self._check(pipeline, context)
+                break
+            if token.kind not in _OPERANDS:
+                self._unexpected(token, context)
+            self.index -= 1
+            pipeline.commands.append(self._command())
+        for name, position in names:
+            slot = self.scope.find(name) if pipeline.assigns else self.scope.declare(name)
+            pipeline.variables.append(
+                nodes.Variable(position, name, UNDEFINED if slot is None else slot)
+            )
+        return pipeline
+
+    def _declarations(self, pipeline: nodes.Pipeline, context: str) -> list[tuple[str, int]]:
+        """Read `$x :=`, `$x =` or range's `$i, $x :=`; a mere `$x` is left for the commands."""
+        names: list[tuple[str, int]] = []
+        while self._peek_word().kind == lexer.VARIABLE:
+            start = self.index
+            variable = self._next()
+            following = self._peek_word()
+            if following.kind in (lexer.ASSIGN, lexer.DECLARE):
+                pipeline.assigns = following.kind == lexer.ASSIGN
+                self._next_word()
+                self._name_variable(variable, names)
+            elif following.kind == lexer.CHAR and following.text == ",":
+                self._next_word()
+                self._name_variable(variable, names)
+                if context != "range" or len(names) > 1:
+                    self._fail(f"too many declarations in {context}")
+                after = self._peek_word().kind
+                if after in (lexer.VARIABLE, lexer.RIGHT_DELIM, lexer.RIGHT_PAREN):
+                    continue
+                self._fail("range can only initialize variables")
+            else:
+                self.index = start
+            break
+        return names
+
+    def _name_variable(self, token: Token, names: list[tuple[str, int]]) -> None:
+        """Let a variable be named from here on, although it gets its value later."""
+        names.append((token.text, token.position))
+        if self.scope.find(token.text) is None:
+            self.scope.visible.append((token.text, UNDEFINED))
+
+    def _check(self, pipeline: nodes.Pipeline, context: str) -> None:
+        if not pipeline.commands:
+            self._fail(f"missing value for {context}")
+        for stage, command in enumerate(pipeline.commands[1:], 2):
+            if isinstance(command.arguments[0], _NOT_EXECUTABLE):
+                self._fail(f"non executable command in pipeline stage {stage}")
+
+    def _command(self) -> nodes.Command:
+        command = nodes.Command(self._peek_word().position)
+        while True:
+            self._peek_word()
+            operand = self._operand()
+            if operand is not None:
+                command.arguments.append(operand)
+            token = self._next()
+            if token.kind == lexer.SPACE:
+                continue
+            if token.kind in (lexer.RIGHT_DELIM, lexer.RIGHT_PAREN):
+                self.index -= 1
+            elif token.kind != lexer.PIPE:
+                self._unexpected(token, "operand")
+            break
+        if not command.arguments:
+            self._fail("empty command")
+        return command
+
+    def _operand(self) -> nodes.Operand | None:
+        term = self._term()
+        if term is None or self._peek().kind != lexer.FIELD:
+            return term
+        position = self._peek().position
+        names: list[str] = []
+        while self._peek().kind == lexer.FIELD:
+            names.append(self._next().text[1:])
+        if isinstance(term, nodes.Field):
+            return nodes.Field(position, term.names + tuple(names))
+        if isinstance(term, nodes.Variable):
+            return nodes.Variable(position, term.name, term.slot, tuple(names))
+        if isinstance(term, _NOT_EXECUTABLE):
+            self._fail(f"unexpected . after term {quote(str(term))}")
+        return nodes.Chain(position, term, tuple(names))
+
+    def _term(self) -> nodes.Operand | None:
+        token = self._next_word()
+        kind, position = token.kind, token.position
+        if kind == lexer.FIELD:
+            return nodes.Field(position, (token.text[1:],))
+        if kind == lexer.IDENTIFIER:
+            if token.text not in self.functions:
+                self._fail(f"function {quote(token.text)} not defined")
+            return nodes.Identifier(position, token.text)
+        if kind == lexer.VARIABLE:
+            return self._variable(token)
+        if kind in _STRINGS:
+            return nodes.String(position, token.text, self._unquote(token))
+        if kind == lexer.DOT:
+            return nodes.Dot(position)
+        if kind == lexer.LEFT_PAREN:
+            self._deeper()
+            pipeline = self._pipeline("parenthesized pipeline", lexer.RIGHT_PAREN)
+            self.nesting -= 1
+            return pipeline
+        return self._constant(token)
+
+    def _constant(self, token: Token) -> nodes.Operand | None:
+        if token.kind == lexer.BOOL:
+            return nodes.Bool(token.position, token.text == "true")
+        if token.kind == "nil":
+            return nodes.Nil(token.position)
+        if token.kind in _NUMBERS:
+            return self._number(token)
+        if token.kind not in (lexer.EOF, lexer.ERROR):
+            self.index -= 1
+        return None
+
+    def _variable(self, token: Token) -> nodes.Variable:
+        slot = self.scope.find(token.text)
+        if slot is None:
+            self._fail(f"undefined variable {quote(token.text)}")
+        return nodes.Variable(token.position, token.text, slot)
+
+    def _number(self, token: Token) -> nodes.NumberConstant:
+        read = {lexer.COMPLEX: parse_complex, lexer.CHAR_CONSTANT: parse_character}
+        try:
+            number = read.get(token.kind, parse_number)(token.text)
+        except ValueError as error:
+            self._fail(str(error))
+        return nodes.NumberConstant(token.position, token.text, number)
+
+    def _unquote(self, token: Token) -> str:
+        try:
+            return unquote(token.text)
+        except ValueError as error:
+            self._fail(str(error))

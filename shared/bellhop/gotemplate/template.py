@@ -1,0 +1,139 @@
+"""A template as its users see it: made once, rendered as often as wanted, from any thread."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Literal
+
+from bellhop.gotemplate.compiler import Program
+from bellhop.gotemplate.errors import DepthLimitError, OutputLimitError
+from bellhop.gotemplate.frames import Frame
+from bellhop.gotemplate.functions import FunctionSet, as_function_set
+from bellhop.gotemplate.limits import Budget, Limits
+from bellhop.gotemplate.values import NO_VALUE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from bellhop.gotemplate.functions import Function
+
+MissingKey = Literal["error", "default", "invalid", "zero"]
+_MISSING = {"error": "error", "default": "default", "invalid": "default", "zero": "zero"}
+_CACHED_PROGRAMS = 1024
+_DEFAULT_LIMITS = Limits()
+
+
+class Template:
+    """A parsed and compiled Go template.
+
+    Args:
+        text: the template.
+        name: what errors call it.
+        funcs: functions beside Go's own: a set such as `sprig_functions()`, or a mapping of names
+            to `Function` or to plain callables, whose arguments may be anything.
+        missingkey: what a missing map key is: an error, nothing, or its type's zero.
+        limits: what a render may use.
+
+    Raises:
+        ParseError: where the text is not a template.
+    """
+
+    __slots__ = ("_functions", "_limits", "_program")
+
+    def __init__(
+        self,
+        text: str,
+        *,
+        name: str = "template",
+        funcs: Mapping[str, Function | Callable[..., Any]] | None = None,
+        missingkey: MissingKey = "error",
+        limits: Limits | None = None,
+    ) -> None:
+        self._functions = as_function_set(funcs)
+        self._limits = limits or _DEFAULT_LIMITS
+        functions = self._functions
+        self._program = _program(text, name, _MISSING[missingkey], _Keyed(functions))
+
+    @property
+    def name(self) -> str:
+        """Return what errors call this template."""
+        return self._program.name
+
+    @property
+    def text(self) -> str:
+        """Return the template as written."""
+        return self._program.text
+
+    def defined(self) -> list[str]:
+        """Return the names of all templates in the text, itself included."""
+        return sorted(self._program.bodies)
+
+    def render(self, data: Any, *, limits: Limits | None = None) -> str:
+        """Render with the data as the cursor, which is never written to.
+
+        Raises:
+            ExecError: where template and data do not fit together.
+            LimitError: where the render would use more than it may.
+        """
+        program = self._program
+        if program.mutates:
+            data = deepcopy(data)
+        pieces: list[str] = []
+        budget = Budget(limits or self._limits, self._functions.context, pieces, program.mutates)
+        dot = NO_VALUE if data is None else data
+        variables = [NO_VALUE] * program.bodies[program.name].slots
+        variables[0] = dot
+        try:
+            program.run(Frame(pieces.append, variables, budget, 0), dot)
+        except RecursionError as error:
+            raise DepthLimitError("nested too deeply") from error
+        return _joined(pieces, budget)
+
+
+def _joined(pieces: list[str], budget: Budget) -> str:
+    if sum(map(len, pieces)) > budget.limits.output:
+        raise OutputLimitError(f"more than {budget.limits.output} characters of output")
+    text = "".join(pieces)
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    return text
+
+
+class _Keyed:
+    """A function set that counts as equal to those of the same key, for the cache."""
+
+    __slots__ = ("functions",)
+
+    def __init__(self, functions: FunctionSet) -> None:
+        self.functions = functions
+
+    def __hash__(self) -> int:
+        return hash(self.functions.key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Keyed) and self.functions.key == other.functions.key
+
+
+@lru_cache(maxsize=_CACHED_PROGRAMS)
+def _program(text: str, name: str, missing: str, keyed: _Keyed) -> Program:
+    from bellhop.gotemplate.funcs.builtins import FUNCTIONS  # noqa: PLC0415 - it imports this package
+
+    functions = FunctionSet({**FUNCTIONS, **keyed.functions})
+    return Program(name, text, functions, missing)
+
+
+def compile_template(
+    text: str,
+    *,
+    name: str = "template",
+    funcs: Mapping[str, Function | Callable[..., Any]] | None = None,
+    missingkey: MissingKey = "error",
+    limits: Limits | None = None,
+) -> Template:
+    """Return a template; a text seen before, with the same functions, is not compiled again."""
+    return Template(text, name=name, funcs=funcs, missingkey=missingkey, limits=limits)
