@@ -1,4 +1,4 @@
-"""How long a stage takes to import, and what it then weighs: `python -m tests.benchmarks.cold_start`.
+"""How long a stage takes to import, and what it weighs: `python -m tests.benchmarks.cold_start`.
 
 Each stage is imported in processes of its own, with warm files; the floor is an empty Python.
 """
@@ -47,7 +47,7 @@ def measure(modules: str) -> tuple[float, float]:
 def main() -> None:
     """Print a row a stage, beside the floor and the aim."""
     floor_time, floor_size = measure("sys")
-    print(f"{'stage':<10} {'import ms':>10} {'aim ms':>7} {'MB':>7} {'× floor MB':>11}")
+    print(f"{'stage':<10} {'import ms':>10} {'aim ms':>7} {'MB':>7} {'x floor MB':>11}")
     print(f"{'(python)':<10} {floor_time:>10.1f} {'':>7} {floor_size:>7.1f} {1:>11.1f}")
     for stage, (modules, aim) in STAGES.items():
         took, size = measure(modules)

@@ -17,6 +17,8 @@ from bellhop.model.record import WatchedKind
 
 _WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 _SAME_OBJECT = frozenset({"", "status"})
+# A namespace ends with an update of this subresource, which brings the Namespace itself.
+_SAME_IN_ADMISSION = _SAME_OBJECT | {"finalize"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,16 @@ class Watched:
         return self._plurals.get((group, version, plural))
 
 
+class AnyKind(Watched):
+    """Every kind counts: for who is rung only for kinds that do."""
+
+    def __init__(self) -> None:
+        super().__init__(())
+
+    def __contains__(self, gvk: GVK) -> bool:
+        return bool(gvk.kind)
+
+
 def admission(request: Mapping[str, Any], watched: Watched) -> Hint | None:
     """Read the `request` of an AdmissionReview v1; None if it concerns nothing that counts.
 
@@ -58,7 +70,8 @@ def admission(request: Mapping[str, Any], watched: Watched) -> Hint | None:
         return None
     resource = request.get("resource") or {}
     gvk: GVK | None
-    if request.get("subResource", "") in _SAME_OBJECT:
+    same = request.get("subResource", "") in _SAME_IN_ADMISSION
+    if same:
         kind = request.get("kind") or {}
         gvk = GVK(kind.get("group", ""), kind.get("version", ""), kind.get("kind", ""))
     else:
@@ -73,7 +86,6 @@ def admission(request: Mapping[str, Any], watched: Watched) -> Hint | None:
     if not name:
         return None
     namespace = request.get("namespace", "") if gvk != GVK("", "v1", "Namespace") else ""
-    same = request.get("subResource", "") in _SAME_OBJECT
     return Hint(
         ObjectKey(gvk, namespace, name),
         uid=metadata.get("uid", "") if same else "",

@@ -154,15 +154,13 @@ def _texts(holder: ConfigMap | Secret) -> dict[str, str]:
 
 
 def _reference(key: ObjectKey) -> Struct:
-    return Struct(
-        "v1.ObjectReference",
-        {
-            "Kind": key.gvk.kind,
-            "Namespace": key.namespace,
-            "Name": key.name,
-            "UID": "",
-            "APIVersion": key.gvk.api_version,
-            "ResourceVersion": "",
-            "FieldPath": "",
-        },
-    )
+    fields = {
+        "Kind": key.gvk.kind,
+        "Namespace": key.namespace,
+        "Name": key.name,
+        "UID": "",
+        "APIVersion": key.gvk.api_version,
+        "ResourceVersion": "",
+        "FieldPath": "",
+    }
+    return Struct(fields, "v1.ObjectReference")

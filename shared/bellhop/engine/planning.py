@@ -35,7 +35,7 @@ class Plan:
 def wanted(contents: Iterable[Content]) -> tuple[Wanted, ...]:
     """Return the objects of contents, in the order of their refs."""
     return tuple(
-        Wanted(ObjectKey.of(dict(manifest)), manifest, digest(manifest), content.ref)
+        Wanted(ObjectKey.of(manifest), manifest, digest(manifest), content.ref)
         for content in contents
         for manifest in content.manifests
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +24,7 @@ def render(
     *,
     name: str,
     limits: Limits,
-    functions: Mapping[str, Callable[..., Any]] | None = None,
+    functions: gotemplate.FunctionSet | None = None,
 ) -> str:
     """Render a Go template; `functions` default to those of event time.
 
@@ -34,7 +34,9 @@ def render(
     if "{{" not in text:
         return text
     try:
-        template = gotemplate.compile_template(text, name=name, funcs=functions or _event_time())
+        template = gotemplate.compile_template(
+            text, name=name, funcs=functions or gotemplate.event_functions()
+        )
         return template.render(
             variables,
             limits=gotemplate.Limits(seconds=limits.seconds, output=limits.output),
@@ -43,7 +45,3 @@ def render(
         raise TemplateError(
             str(error), name=error.name, line=error.line, column=error.column
         ) from error
-
-
-def _event_time() -> Mapping[str, Callable[..., Any]]:
-    return gotemplate.event_functions()
