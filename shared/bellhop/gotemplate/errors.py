@@ -14,11 +14,10 @@ GoTemplateError                  .name .line .column .excerpt; str() is Go's own
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """A point in a template's text: line counts from 1, column in bytes from 0, as in Go."""
 
     name: str

@@ -89,7 +89,7 @@ class Site:
             raise failure from error
 
 
-def follow(  # noqa: PLR0913 - the state of one walk
+def follow(
     site: Site,
     node: Node,
     value: Any,

@@ -6,10 +6,8 @@ arguments to, with Go's own complaints. `Budget` is handed to functions that can
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from bellhop.gotemplate.values import ANY
 
@@ -19,8 +17,7 @@ VALUE = "reflect.Value"
 _Callable = TypeVar("_Callable", bound=Callable[..., Any])
 
 
-@dataclass(frozen=True, slots=True)
-class Function:
+class Function(NamedTuple):
     """A template function: its name, what it takes, and what does it."""
 
     name: str
@@ -94,13 +91,15 @@ class Table(dict[str, Function]):
 
     def alias(self, name: str, known: str) -> None:
         """Register a function under another name as well."""
-        self[name] = replace(self[known], name=name)
+        self[name] = self[known]._replace(name=name)
 
 
 def as_function(name: str, value: Function | Callable[..., Any]) -> Function:
     """Declare a plain callable: its positional parameters take anything."""
     if isinstance(value, Function):
         return value
+    import inspect  # noqa: PLC0415 - dear, and only for callables without a declaration
+
     fixed: list[str] = []
     variadic = None
     for parameter in inspect.signature(value).parameters.values():

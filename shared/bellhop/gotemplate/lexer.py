@@ -56,6 +56,11 @@ _WORD = re.compile(r"\w+")
 _TERMINATOR = re.compile(r"[ \t\r\n.,|:)(]|\}\}|\Z")
 _QUOTED = re.compile(r'"(?:[^"\\\n]|\\[^\n])*"')
 _CHARACTER = re.compile(r"'(?:[^'\\\n]|\\[^\n])*'")
+_DELIMITED = {
+    '"': (_QUOTED, STRING, "unterminated quoted string"),
+    "'": (_CHARACTER, CHAR_CONSTANT, "unterminated character constant"),
+    "`": (re.compile("`[^`]*`"), RAW_STRING, "unterminated raw quoted string"),
+}
 _NUMBER = re.compile(
     r"[+-]?(?:"
     r"0[xX][0-9a-fA-F_]*(?:\.[0-9a-fA-F_]*)?(?:[pP][+-]?[0-9_]*)?"
@@ -205,35 +210,28 @@ class _Lexer:
             self._sign(first, start)
 
     def _sign(self, first: str, start: int) -> None:
-        if first == '"':
-            self._delimited(_QUOTED, start, STRING, "unterminated quoted string")
-        elif first == "'":
-            self._delimited(_CHARACTER, start, CHAR_CONSTANT, "unterminated character constant")
-        elif first == "`":
-            end = self.text.find("`", start + 1)
-            if end < 0:
-                raise _LexError(start, "unterminated raw quoted string")
-            self._emit(RAW_STRING, start, end + 1)
+        if first in _DELIMITED:
+            self._delimited(start, *_DELIMITED[first])
         elif first == ":":
             if not self.text.startswith(DECLARE, start):
                 raise _LexError(start, "expected :=")
             self._emit(DECLARE, start, start + 2)
         elif first in "=|":
             self._emit(first, start, start + 1)
-        elif first == "(":
-            self.depth += 1
-            self._emit(LEFT_PAREN, start, start + 1)
-        elif first == ")":
-            self.depth -= 1
-            if self.depth < 0:
-                raise _LexError(start, "unexpected right paren")
-            self._emit(RIGHT_PAREN, start, start + 1)
+        elif first in "()":
+            self._parenthesis(first, start)
         elif ord(first) < _ASCII and first.isprintable():
             self._emit(CHAR, start, start + 1)
         else:
             raise _LexError(start, f"unrecognized character in action: {_name(first)}")
 
-    def _delimited(self, pattern: re.Pattern[str], start: int, kind: str, complaint: str) -> None:
+    def _parenthesis(self, first: str, start: int) -> None:
+        self.depth += 1 if first == LEFT_PAREN else -1
+        if self.depth < 0:
+            raise _LexError(start, "unexpected right paren")
+        self._emit(first, start, start + 1)
+
+    def _delimited(self, start: int, pattern: re.Pattern[str], kind: str, complaint: str) -> None:
         found = pattern.match(self.text, start)
         if found is None:
             raise _LexError(start, complaint)

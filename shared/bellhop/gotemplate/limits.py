@@ -6,9 +6,8 @@ it is done: a function that would build a large value asks first, a loop pays pe
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bellhop.gotemplate.errors import (
     DepthLimitError,
@@ -31,8 +30,7 @@ _CALLS_PER_LOOK = 128
 _ITEMS_PER_LOOK = 512
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(NamedTuple):
     """What one render may use; the defaults suit manifests with room to spare."""
 
     output: int = 8_000_000
@@ -45,28 +43,42 @@ class Limits:
     """Wall-clock time."""
 
 
-@dataclass(slots=True)
 class Budget:
     """What is left of the limits of one render; functions that can be made to toil ask it."""
 
-    limits: Limits
-    context: Any = None
-    """What the functions of this render may read, such as the resources of `deploy_functions`."""
-    pieces: list[str] = field(default_factory=list)
-    """What was written so far."""
-    owned: bool = False
-    """The data may be written into: it is the render's own copy."""
-    seen: int = field(init=False, default=0)
-    written: int = field(init=False, default=0)
-    steps: int = field(init=False)
-    held: int = field(init=False)
-    deadline: float = field(init=False)
-    calls: int = field(init=False, default=_CALLS_PER_LOOK)
+    __slots__ = (
+        "calls",
+        "context",
+        "deadline",
+        "held",
+        "limits",
+        "owned",
+        "pieces",
+        "seen",
+        "steps",
+        "written",
+    )
 
-    def __post_init__(self) -> None:
-        self.steps = self.limits.steps
-        self.held = self.limits.output * _HELD_PER_OUTPUT
-        self.deadline = monotonic() + self.limits.seconds
+    def __init__(
+        self,
+        limits: Limits,
+        context: Any = None,
+        pieces: list[str] | None = None,
+        *,
+        owned: bool = False,
+    ) -> None:
+        self.limits = limits
+        self.context = context
+        """What the functions of this render may read: the resources of `deploy_functions`."""
+        self.pieces: list[str] = [] if pieces is None else pieces
+        """What was written so far."""
+        self.owned = owned
+        """The data may be written into: it is the render's own copy."""
+        self.seen = self.written = 0
+        self.steps = limits.steps
+        self.held = limits.output * _HELD_PER_OUTPUT
+        self.calls = _CALLS_PER_LOOK
+        self.deadline = monotonic() + limits.seconds
 
     def spend(self, steps: int) -> None:
         """Pay for a number of steps at once."""
@@ -113,23 +125,15 @@ class Budget:
                 self.look()
             yield item
 
-    def walk(self, value: Any, depth: int = 0) -> None:
+    def walk(self, value: dict[Any, Any] | list[Any], depth: int = 0) -> None:
         """Pay for each item of a nested value, so that shared parts cannot multiply unseen."""
         if depth > MAX_DATA_DEPTH:
             raise DepthLimitError(f"data nested more than {MAX_DATA_DEPTH} deep")
-        if isinstance(value, dict):
-            self.spend(len(value))
-            for item in value.values():
-                if isinstance(item, dict | list):
-                    self.walk(item, depth + 1)
-                elif isinstance(item, str):
-                    self.held -= len(item)
-        elif isinstance(value, list):
-            self.spend(len(value))
-            for item in value:
-                if isinstance(item, dict | list):
-                    self.walk(item, depth + 1)
-                elif isinstance(item, str):
-                    self.held -= len(item)
+        self.spend(len(value))
+        for item in value.values() if isinstance(value, dict) else value:
+            if isinstance(item, str):
+                self.held -= len(item)
+            elif isinstance(item, dict | list):
+                self.walk(item, depth + 1)
         if self.held < 0:
             self.charge(0)

@@ -7,7 +7,7 @@ Go's strings are bytes. Ours are str; a byte that is not UTF-8 is held as a lone
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _SIMPLE = {
     "a": "\a",
@@ -128,8 +128,7 @@ def _unescape(text: str, position: int, mark: str) -> tuple[str | bytes, int]:
     raise ValueError("invalid syntax")
 
 
-@dataclass(frozen=True, slots=True)
-class Number:
+class Number(NamedTuple):
     """A constant under every type that can hold it, as Go's ideal constants."""
 
     integer: int | None = None

@@ -1,8 +1,10 @@
-"""The tree a template becomes. Nodes declare fields, and `str` writes them as Go does in errors."""
+"""The tree a template becomes. Nodes have fields alone, and `str` writes them as Go does in errors.
+
+Plain classes rather than dataclasses: making twenty of those costs more than loading all else.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from bellhop.gotemplate.literals import quote
@@ -11,117 +13,148 @@ if TYPE_CHECKING:
     from bellhop.gotemplate.literals import Number
 
 
-@dataclass(slots=True)
 class Node:
     """A part of a template and the position, in characters, where it starts."""
 
-    position: int
+    __slots__ = ("position",)
+
+    def __init__(self, position: int) -> None:
+        self.position = position
 
 
-@dataclass(slots=True)
 class Text(Node):
     """What is written as it stands."""
 
-    text: str
+    __slots__ = ("text",)
+
+    def __init__(self, position: int, text: str) -> None:
+        super().__init__(position)
+        self.text = text
 
 
-@dataclass(slots=True)
 class Dot(Node):
     """The cursor."""
+
+    __slots__ = ()
 
     def __str__(self) -> str:
         return "."
 
 
-@dataclass(slots=True)
 class Nil(Node):
     """The untyped nil constant."""
+
+    __slots__ = ()
 
     def __str__(self) -> str:
         return "nil"
 
 
-@dataclass(slots=True)
 class Bool(Node):
     """A boolean constant."""
 
-    value: bool
+    __slots__ = ("value",)
+
+    def __init__(self, position: int, *, value: bool) -> None:
+        super().__init__(position)
+        self.value = value
 
     def __str__(self) -> str:
         return "true" if self.value else "false"
 
 
-@dataclass(slots=True)
 class NumberConstant(Node):
     """A number, under every type that can hold it."""
 
-    literal: str
-    number: Number
+    __slots__ = ("literal", "number")
+
+    def __init__(self, position: int, literal: str, number: Number) -> None:
+        super().__init__(position)
+        self.literal = literal
+        self.number = number
 
     def __str__(self) -> str:
         return self.literal
 
 
-@dataclass(slots=True)
 class String(Node):
     """A string constant, as written and as meant."""
 
-    literal: str
-    value: str
+    __slots__ = ("literal", "value")
+
+    def __init__(self, position: int, literal: str, value: str) -> None:
+        super().__init__(position)
+        self.literal = literal
+        self.value = value
 
     def __str__(self) -> str:
         return self.literal
 
 
-@dataclass(slots=True)
 class Identifier(Node):
     """A function's name."""
 
-    name: str
+    __slots__ = ("name",)
+
+    def __init__(self, position: int, name: str) -> None:
+        super().__init__(position)
+        self.name = name
 
     def __str__(self) -> str:
         return self.name
 
 
-@dataclass(slots=True)
 class Field(Node):
     """A chain of fields of the cursor."""
 
-    names: tuple[str, ...]
+    __slots__ = ("names",)
+
+    def __init__(self, position: int, names: tuple[str, ...]) -> None:
+        super().__init__(position)
+        self.names = names
 
     def __str__(self) -> str:
         return "".join(f".{name}" for name in self.names)
 
 
-@dataclass(slots=True)
 class Variable(Node):
     """A variable, perhaps with fields; the slot is where the frame keeps it."""
 
-    name: str
-    slot: int
-    names: tuple[str, ...] = ()
+    __slots__ = ("name", "names", "slot")
+
+    def __init__(self, position: int, name: str, slot: int, names: tuple[str, ...] = ()) -> None:
+        super().__init__(position)
+        self.name = name
+        self.slot = slot
+        self.names = names
 
     def __str__(self) -> str:
         return ".".join((self.name, *self.names))
 
 
-@dataclass(slots=True)
 class Chain(Node):
     """Fields of what a term gives."""
 
-    term: Operand
-    names: tuple[str, ...]
+    __slots__ = ("names", "term")
+
+    def __init__(self, position: int, term: Operand, names: tuple[str, ...]) -> None:
+        super().__init__(position)
+        self.term = term
+        self.names = names
 
     def __str__(self) -> str:
         inner = f"({self.term})" if isinstance(self.term, Pipeline) else str(self.term)
         return inner + "".join(f".{name}" for name in self.names)
 
 
-@dataclass(slots=True)
 class Command(Node):
     """A function with its arguments, or a value alone."""
 
-    arguments: list[Operand] = field(default_factory=list)
+    __slots__ = ("arguments",)
+
+    def __init__(self, position: int) -> None:
+        super().__init__(position)
+        self.arguments: list[Operand] = []
 
     def __str__(self) -> str:
         return " ".join(
@@ -130,13 +163,16 @@ class Command(Node):
         )
 
 
-@dataclass(slots=True)
 class Pipeline(Node):
     """Commands, each handing its value to the next, and the variables that take the last one."""
 
-    variables: list[Variable] = field(default_factory=list)
-    assigns: bool = False
-    commands: list[Command] = field(default_factory=list)
+    __slots__ = ("assigns", "commands", "variables")
+
+    def __init__(self, position: int) -> None:
+        super().__init__(position)
+        self.variables: list[Variable] = []
+        self.assigns = False
+        self.commands: list[Command] = []
 
     def __str__(self) -> str:
         commands = " | ".join(str(command) for command in self.commands)
@@ -151,92 +187,112 @@ Operand = (
 )
 
 
-@dataclass(slots=True)
 class Action(Node):
     """A pipeline whose value is written."""
 
-    pipeline: Pipeline
+    __slots__ = ("pipeline",)
+
+    def __init__(self, position: int, pipeline: Pipeline) -> None:
+        super().__init__(position)
+        self.pipeline = pipeline
 
     def __str__(self) -> str:
         return f"{{{{{self.pipeline}}}}}"
 
 
-@dataclass(slots=True)
 class Branch(Node):
     """What `if`, `with` and `range` have in common."""
 
-    pipeline: Pipeline
-    body: list[Node]
-    otherwise: list[Node] | None
+    __slots__ = ("body", "otherwise", "pipeline")
+
+    def __init__(
+        self, position: int, pipeline: Pipeline, body: list[Node], otherwise: list[Node] | None
+    ) -> None:
+        super().__init__(position)
+        self.pipeline = pipeline
+        self.body = body
+        self.otherwise = otherwise
 
 
-@dataclass(slots=True)
 class If(Branch):
     """One of two bodies."""
 
+    __slots__ = ()
 
-@dataclass(slots=True)
+
 class With(Branch):
     """One of two bodies, the first with the cursor moved."""
 
+    __slots__ = ()
 
-@dataclass(slots=True)
+
 class Range(Branch):
     """A body for each item, or another for none."""
 
+    __slots__ = ()
 
-@dataclass(slots=True)
+
 class Break(Node):
     """Leave the innermost range."""
+
+    __slots__ = ()
 
     def __str__(self) -> str:
         return "{{break}}"
 
 
-@dataclass(slots=True)
 class Continue(Node):
     """Go on with the innermost range's next item."""
+
+    __slots__ = ()
 
     def __str__(self) -> str:
         return "{{continue}}"
 
 
-@dataclass(slots=True)
 class Template(Node):
     """A call of another template."""
 
-    name: str
-    pipeline: Pipeline | None
+    __slots__ = ("name", "pipeline")
+
+    def __init__(self, position: int, name: str, pipeline: Pipeline | None) -> None:
+        super().__init__(position)
+        self.name = name
+        self.pipeline = pipeline
 
     def __str__(self) -> str:
         argument = f" {self.pipeline}" if self.pipeline is not None else ""
         return f"{{{{template {quote(self.name)}{argument}}}}}"
 
 
-@dataclass(slots=True)
 class End(Node):
     """Ends a list; never part of the tree."""
+
+    __slots__ = ()
 
     def __str__(self) -> str:
         return "{{end}}"
 
 
-@dataclass(slots=True)
 class Else(Node):
     """Ends a list's first half; never part of the tree."""
+
+    __slots__ = ()
 
     def __str__(self) -> str:
         return "{{else}}"
 
 
-@dataclass(slots=True)
 class Body:
     """A whole template: its nodes and how many variables its frame holds."""
 
-    name: str
-    nodes: list[Node]
-    slots: int
-    position: int = 0
+    __slots__ = ("name", "nodes", "position", "slots")
+
+    def __init__(self, name: str, nodes: list[Node], slots: int, position: int = 0) -> None:
+        self.name = name
+        self.nodes = nodes
+        self.slots = slots
+        self.position = position
 
     def is_empty(self) -> bool:
         """Tell whether there is nothing but space."""

@@ -207,12 +207,13 @@ class _Parser:
 
     def _item_list(self) -> tuple[list[nodes.Node], nodes.Node]:
         found: list[nodes.Node] = []
-        while self._peek_word().kind != lexer.EOF:
+        while True:
+            if self._peek_word().kind == lexer.EOF:
+                self._fail("unexpected EOF")
             node = self._text_or_action()
             if isinstance(node, nodes.End | nodes.Else):
                 return found, node
             found.append(node)
-        self._fail("unexpected EOF")
 
     def _text_or_action(self) -> nodes.Node:
         token = self._next_word()
@@ -461,7 +462,7 @@ class _Parser:
 
     def _constant(self, token: Token) -> nodes.Operand | None:
         if token.kind == lexer.BOOL:
-            return nodes.Bool(token.position, token.text == "true")
+            return nodes.Bool(token.position, value=token.text == "true")
         if token.kind == "nil":
             return nodes.Nil(token.position)
         if token.kind in _NUMBERS:

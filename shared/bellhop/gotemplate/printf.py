@@ -46,8 +46,17 @@ def sprintf(template: str, arguments: Sequence[Any], budget: Budget) -> str:
 class _Flags:
     """The state of one verb."""
 
-    __slots__ = ("minus", "plus", "plus_v", "precision", "sharp", "sharp_v", "space", "width")
-    __slots__ += ("zero",)
+    __slots__ = (
+        "minus",
+        "plus",
+        "plus_v",
+        "precision",
+        "sharp",
+        "sharp_v",
+        "space",
+        "width",
+        "zero",
+    )
 
     def __init__(self) -> None:
         self.minus = self.plus = self.sharp = self.space = self.zero = False

@@ -80,7 +80,9 @@ class Template:
         if program.mutates:
             data = deepcopy(data)
         pieces: list[str] = []
-        budget = Budget(limits or self._limits, self._functions.context, pieces, program.mutates)
+        budget = Budget(
+            limits or self._limits, self._functions.context, pieces, owned=program.mutates
+        )
         dot = NO_VALUE if data is None else data
         variables = [NO_VALUE] * program.bodies[program.name].slots
         variables[0] = dot

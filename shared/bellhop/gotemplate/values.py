@@ -200,8 +200,8 @@ def sorted_items(value: Mapping[Any, Any]) -> list[tuple[Any, Any]]:
 
 def to_string(value: Any, budget: Budget) -> str:
     """Write a value as Go's %v does, within the budget."""
-    if value.__class__ is str:
-        return value  # type: ignore[no-any-return]
+    if isinstance(value, str):
+        return value
     if isinstance(value, dict | list):
         budget.walk(value)
     return write(value)
@@ -209,9 +209,9 @@ def to_string(value: Any, budget: Budget) -> str:
 
 def write(value: Any) -> str:
     """Write a value as Go's %v does; its size is known to be small."""
+    if isinstance(value, str):
+        return value
     cls = value.__class__
-    if cls is str:
-        return value  # type: ignore[no-any-return]
     if cls is int or cls is Int:
         return int.__repr__(value)
     if value is None:
