@@ -65,7 +65,7 @@ def _compile(tarball: Path, root: Path, shop: Workshop) -> Path:
     tree.mkdir(parents=True)
     shop.run(["tar", "-xzf", tarball, "-C", tree, "--strip-components=1"])
     tools = _tools(root, shop.folder / "tools")
-    shop.progress.stage("compiling Kubernetes, which takes about 4 minutes once")
+    shop.progress.stage("compiling Kubernetes, which takes 4 to 7 minutes once")
     what = " ".join(f"cmd/{name}" for name in sorted(_COMPILED))
     shop.run(["make", f"WHAT={what}"], cwd=tree, env=_environment(shop.folder, root, tools))
     return tree / "_output/bin"

@@ -1,0 +1,73 @@
+"""Real clusters for tests: booted once in a session, by the first test that wants one.
+
+Use as a plugin (`pytest_plugins = ["tests.kube_fixtures"]`). Each test finds its clusters as
+they were after boot. `stop()` and `start()` of a cluster play an outage; a cluster that a test
+leaves stopped is up again for the next.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from bellhop.errors import MissingError
+from infra.lab.binaries import Binaries, find
+from infra.lab.cluster import Cluster
+from infra.lab.control_plane import ControlPlane
+
+
+@pytest.fixture(scope="session")
+def control_plane_binaries() -> Binaries:
+    """The binaries; without them a test is skipped locally and fails in CI."""
+    try:
+        return find()
+    except MissingError as error:
+        if os.environ.get("CI") == "true":
+            pytest.fail(str(error))
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def control_plane(
+    control_plane_binaries: Binaries, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ControlPlane]:
+    """The session's control plane, without clusters of its own."""
+    with ControlPlane(control_plane_binaries, tmp_path_factory.mktemp("lab") / "state") as plane:
+        yield plane
+
+
+@pytest.fixture(scope="session")
+def _two_clusters(control_plane: ControlPlane) -> tuple[Cluster, Cluster]:
+    source, destination = control_plane.start_clusters("source", "destination")
+    return source, destination
+
+
+@pytest.fixture(scope="session")
+def _governed(control_plane: ControlPlane) -> Cluster:
+    return control_plane.start_cluster("governed", controllers=True)
+
+
+@pytest.fixture
+def source_cluster(_two_clusters: tuple[Cluster, Cluster]) -> Cluster:
+    """The cluster that events come from, as after boot."""
+    return _as_after_boot(_two_clusters[0])
+
+
+@pytest.fixture
+def destination_cluster(_two_clusters: tuple[Cluster, Cluster]) -> Cluster:
+    """The cluster that add-ons go to, as after boot."""
+    return _as_after_boot(_two_clusters[1])
+
+
+@pytest.fixture
+def governed_cluster(_governed: Cluster) -> Cluster:
+    """A cluster with controllers: garbage is collected, namespaces end, roles are aggregated."""
+    return _as_after_boot(_governed)
+
+
+def _as_after_boot(cluster: Cluster) -> Cluster:
+    cluster.start()
+    cluster.reset()
+    return cluster
