@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import timedelta
-from typing import get_type_hints
+from typing import Any, get_type_hints
 
 from bellhop.errors import InvalidError
 
@@ -67,7 +67,7 @@ def read(environment: Mapping[str, str]) -> Settings:
         InvalidError: a value is not of its setting's type.
     """
     types = get_type_hints(Settings)
-    given = {}
+    given: dict[str, Any] = {}
     for field in fields(Settings):
         name = f"BELLHOP_{field.name.upper()}"
         if name not in environment:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ class GVK(NamedTuple):
     kind: str
 
     @classmethod
-    def of(cls, manifest: dict[str, Any]) -> GVK:
+    def of(cls, manifest: Mapping[str, Any]) -> GVK:
         """Read apiVersion and kind of an object."""
         return cls.parse(str(manifest.get("apiVersion", "")), str(manifest.get("kind", "")))
 
@@ -41,7 +42,7 @@ class ObjectKey(NamedTuple):
     name: str
 
     @classmethod
-    def of(cls, manifest: dict[str, Any]) -> ObjectKey:
+    def of(cls, manifest: Mapping[str, Any]) -> ObjectKey:
         """Read the key of an object."""
         metadata = manifest.get("metadata") or {}
         return cls(GVK.of(manifest), metadata.get("namespace") or "", metadata.get("name") or "")

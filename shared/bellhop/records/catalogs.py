@@ -8,6 +8,9 @@ from bellhop.engine.catalog import Catalog
 from bellhop.model.kinds import ClusterProfile, ConfigMap, EventSource, EventTrigger, Secret, of
 from bellhop.records.records import Records
 
+_HOLDERS = 256
+"""ConfigMaps and Secrets kept in memory; one may take a megabyte."""
+
 
 class Catalogs:
     """The newest Catalog for one read of its revision; shared between threads."""
@@ -16,6 +19,7 @@ class Catalogs:
         self._records = records
         self._lock = threading.Lock()
         self._newest: Catalog | None = None
+        self._holders: dict[tuple[int, str, str, str], ConfigMap | Secret | None] = {}
 
     def current(self) -> Catalog:
         """Return the catalog of the current revision."""
@@ -30,7 +34,15 @@ class Catalogs:
         return newest
 
     def holder(self, kind: str, namespace: str, name: str) -> ConfigMap | Secret | None:
-        """Read a ConfigMap or Secret that users declared."""
+        """Read a ConfigMap or Secret that users declared, once in a revision."""
+        place = (self.current().revision, kind, namespace, name)
+        if place not in self._holders:
+            if len(self._holders) >= _HOLDERS:
+                self._holders.clear()
+            self._holders[place] = self._read_holder(kind, namespace, name)
+        return self._holders[place]
+
+    def _read_holder(self, kind: str, namespace: str, name: str) -> ConfigMap | Secret | None:
         manifest = self._records.manifest(kind, namespace, name)
         if manifest is None:
             return None

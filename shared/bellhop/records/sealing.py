@@ -51,9 +51,9 @@ class Sealer:
 
 def as_text(sealed: bytes) -> str:
     """Write sealed bytes as JSON can hold them."""
-    return base64.b85encode(sealed).decode()
+    return base64.b64encode(sealed).decode()
 
 
 def as_bytes(text: str) -> bytes:
     """Read back what `as_text` wrote."""
-    return base64.b85decode(text)
+    return base64.b64decode(text)

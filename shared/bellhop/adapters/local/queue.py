@@ -77,6 +77,7 @@ _SCHEMA = Schema(
 _POLL = 0.02
 """Seconds between two looks for what another process published."""
 
+_DIGITS = 18
 _Execute = Callable[..., Any]
 _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False, default=dict).encode
 
@@ -342,7 +343,7 @@ class SqliteQueue:
     def _exhume(self, execute: _Execute, number: str) -> tuple[str, str]:
         found = execute(
             "DELETE FROM dead WHERE queue = ? AND id = ? RETURNING name, body",
-            (self._name, int(number) if number.isascii() and number.isdecimal() else -1),
+            (self._name, _number(number)),
         ).fetchone()
         if found is None:
             raise MissingError(f"The queue {self._name!r} has no dead letter {number!r}.")
@@ -383,7 +384,13 @@ def _text(message: Message) -> str:
 
 
 def _parse(receipt: str) -> tuple[int, int]:
-    number, _, attempt = receipt.partition(".")
-    if not (number + attempt).isdecimal():
+    number, attempt = map(_number, receipt.partition(".")[::2])
+    if min(number, attempt) < 0:
         raise InvalidError(f"The receipt {receipt!r} is not one of this queue's.")
-    return int(number), int(attempt)
+    return number, attempt
+
+
+def _number(text: str) -> int:
+    """Read what SQLite takes as an integer; -1, which names nothing, where it is none."""
+    plain = text.isascii() and text.isdecimal() and len(text) <= _DIGITS
+    return int(text) if plain else -1
