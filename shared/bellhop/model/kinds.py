@@ -51,6 +51,8 @@ __all__ = [
 _LIB = ("lib.projectsveltos.io/v1beta1", "lib.projectsveltos.io/v1alpha1")
 _CONFIG = ("config.projectsveltos.io/v1beta1", "config.projectsveltos.io/v1alpha1")
 
+_NEITHER = "; what goes to the clusters is put into a ConfigMap or Secret that policyRefs name"
+
 KINDS: dict[str, tuple[type[Kind], tuple[str, ...]]] = {
     "EventSource": (EventSource, _LIB),
     "EventTrigger": (EventTrigger, _LIB),
@@ -131,7 +133,7 @@ def _model(document: Document, problems: list[InvalidError]) -> type[Kind] | Non
         return None
     name, api_version = data["kind"], data["apiVersion"]
     if name not in KINDS:
-        guess = nearest(name, KINDS) or f"; the kinds are {', '.join(KINDS)}"
+        guess = nearest(name, KINDS) or _NEITHER
         refuse(f"the kind {name!r} is not known{guess}", "kind")
         return None
     model, versions = KINDS[name]

@@ -117,7 +117,13 @@ def _wrong_type(wanted: str, given: Any) -> str:
 
 
 def _unknown(_detail: ErrorDetails, path: Path, model: type[BaseModel]) -> str:
-    return f"unknown field '{path[-1]}'{nearest(str(path[-1]), _known_beside(path, model))}"
+    word = str(path[-1])
+    guess = nearest(word, _known_beside(path, model))
+    if len(path) == 1 and not guess:
+        # A document whose indentation was lost has the fields of its parts beside them.
+        parts = [part for part in ("metadata", "spec") if field_at(model, (part, word))]
+        guess = f"; it belongs under '{parts[0]}': indent it" if parts else ""
+    return f"unknown field '{word}'{guess}"
 
 
 def _enumerated(detail: ErrorDetails, path: Path, model: type[BaseModel]) -> str:

@@ -7,6 +7,7 @@ a file that would mean something else to an API server is refused here.
 from __future__ import annotations
 
 import codecs
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -24,6 +25,7 @@ _PLAIN = "plain"
 _TAG = "tag:yaml.org,2002:"
 _STRING_TAGS = frozenset({f"{_TAG}str", f"{_TAG}timestamp", "!"})
 _NUMBER_TAGS = frozenset({f"{_TAG}{name}" for name in ("int", "float", "bool", "null")})
+_INDENTATION = ("did not find expected key", "could not find expected ':'", "expected <block end>")
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
@@ -35,15 +37,46 @@ def read(text: str | bytes, *, source: str, largest: int, expand_lists: bool) ->
             f"the file has {size:,} bytes and at most {largest:,} are read; split it", where=source
         )
     content = _decoded(text, source)
-    documents: list[Document] = []
+    try:
+        documents = list(_documents(content, source))
+    except InvalidError:
+        plain = _json(content, source)
+        if plain is None:
+            raise
+        documents = [plain]
+    if not expand_lists:
+        return documents
+    return [part for document in documents for part in _unpacked(document)]
+
+
+def _documents(content: str, source: str) -> Iterator[Document]:
     for index, node in _nodes(content, source):
         builder = _Builder(source, index, len(content) + EXPANSION)
         data = builder.build(node)
-        if data is None:
-            continue
-        document = Document(data, source, index, node.start_mark.line + 1, (), node)
-        documents.extend(_unpacked(document) if expand_lists else [document])
-    return documents
+        if data is not None:
+            yield Document(data, source, index, node.start_mark.line + 1, (), node)
+
+
+def _json(content: str, source: str) -> Document | None:
+    """Read JSON that is no YAML: it may escape surrogates and be indented with tabs."""
+    if not content.lstrip().startswith("{"):
+        return None
+    try:
+        data = json.loads(content, object_pairs_hook=_unique, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        return None
+    return Document(data, source)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError
+    return found
+
+
+def _refuse_constant(_name: str) -> None:
+    raise ValueError
 
 
 def write(data: Any) -> str:
@@ -99,13 +132,10 @@ def _unpacked(document: Document) -> Iterator[Document]:
         return
     for position, item in enumerate(data["items"]):
         found = document.node and _descend(document.node, ("items", position))
-        yield Document(
-            item,
-            document.source,
-            document.index,
-            document.line_of(("items", position)),
-            (*document.prefix, "items", position),
-            found or None,
+        line = document.line_of(("items", position))
+        prefix = (*document.prefix, "items", position)
+        yield from _unpacked(
+            Document(item, document.source, document.index, line, prefix, found or None)
         )
 
 
@@ -185,7 +215,7 @@ def _guess(problem: str, written: str) -> str:
         return "; quote a text that holds ': ', or put the key at its parents' indentation"
     if "{{" in written:
         return "; put quotes around a text that begins with {{"
-    if "expected <block end>" in problem or "could not find expected ':'" in problem:
+    if any(word in problem for word in _INDENTATION):
         return "; look at the indentation of this line and of the one before"
     return ""
 

@@ -1,0 +1,35 @@
+"""What a cold function loads is part of what it costs."""
+
+import subprocess
+import sys
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("module", "absent"),
+    [
+        pytest.param("bellhop.model.gvk", {"pydantic", "yaml"}, id="names of kinds"),
+        pytest.param(
+            "bellhop.model.kinds",
+            {
+                "yaml",
+                "bellhop.model.reading",
+                "bellhop.model.helm",
+                "bellhop.model.kustomize",
+                "bellhop.model.checks",
+                "bellhop.model.patches",
+                "bellhop.model.ref",
+                "bellhop.model.rules",
+            },
+            id="kinds",
+        ),
+    ],
+)
+def test_importing_does_not_load(module: str, absent: set[str]) -> None:
+    """YAML and what is not built yet wait until somebody asks for them."""
+    program = f"import sys, {module}; print(*sys.modules)"
+
+    loaded = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
+
+    assert not absent & set(loaded.stdout.decode().split())
