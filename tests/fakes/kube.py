@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bellhop.errors import BellhopError, InvalidError, MissingError
+from bellhop.errors import BellhopError, InvalidError, MissingError, StaleError
 from bellhop.model.gvk import GVK, ObjectKey, Resource
 from bellhop.ports.kube import Manifest
 
@@ -99,8 +99,8 @@ class FakeKube:
     def put(self, manifest: Manifest) -> Manifest:
         """Write an object as a user of the cluster would: nothing is recorded as a call."""
         with self._lock:
-            key = self._key(manifest)
-            return copy.deepcopy(self._store(key, copy.deepcopy(manifest)))
+            key, manifest = self._placed(manifest)
+            return copy.deepcopy(self._store(key, manifest))
 
     def drop(self, gvk: GVK, namespace: str, name: str) -> None:
         """Delete an object as a user of the cluster would."""
@@ -144,7 +144,7 @@ class FakeKube:
         with self._lock:
             key = ObjectKey.of(manifest)
             self._called(Call("apply", key.gvk, key.namespace, key.name, dry_run))
-            key = self._key(manifest)
+            key, manifest = self._placed(manifest)
             there = self._objects.get(key)
             ours = self._applied.get(key, {})
             merged = _merge(_without(copy.deepcopy(there or {}), ours, manifest), manifest)
@@ -162,8 +162,12 @@ class FakeKube:
             self._called(Call("remove", gvk, namespace, name))
             key = ObjectKey(gvk, namespace, name)
             there = self._objects.get(key)
-            if there is None or uid not in ("", there["metadata"]["uid"]):
+            if there is None:
                 return False
+            if uid not in ("", there["metadata"]["uid"]):
+                raise StaleError(
+                    f"The cluster {self.cluster!r} has another object under the name '{key}'."
+                )
             self._delete(key)
             return True
 
@@ -178,19 +182,22 @@ class FakeKube:
             raise MissingError(f"The cluster {self.cluster!r} does not know the kind '{gvk}'.")
         return self._resources[gvk]
 
-    def _key(self, manifest: Manifest) -> ObjectKey:
+    def _placed(self, manifest: Manifest) -> tuple[ObjectKey, Manifest]:
+        """Return a copy in the namespace where it ends up, if its kind has any, and its key."""
         key = ObjectKey.of(manifest)
         if not key.gvk.kind or not key.name:
             raise InvalidError(f"The cluster {self.cluster!r} refuses an object without a name.")
+        manifest = copy.deepcopy(manifest)
         if not self._known(key.gvk).namespaced:
-            return key._replace(namespace="")
-        if not key.namespace:
-            raise InvalidError(f"The object '{key}' has no namespace.")
+            manifest["metadata"].pop("namespace", None)
+            return key._replace(namespace=""), manifest
+        key = key._replace(namespace=key.namespace or "default")
+        manifest["metadata"]["namespace"] = key.namespace
         if ObjectKey(NAMESPACE, "", key.namespace) not in self._objects:
             raise MissingError(
                 f"The cluster {self.cluster!r} has no namespace {key.namespace!r} for '{key}'."
             )
-        return key
+        return key, manifest
 
     def _store(self, key: ObjectKey, manifest: Manifest) -> Manifest:
         there = self._objects.get(key)

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, ClassVar
-
-from tests.fakes.clock import FakeClock
+from typing import ClassVar, TypeVar
 
 from bellhop.adapters.local import queue, secrets, store
 from bellhop.adapters.local.blobs import FileBlobs
 from bellhop.adapters.local.queue import SqliteQueue
 from bellhop.adapters.local.secrets import FileSecrets
 from bellhop.adapters.local.store import SqliteStore
+from tests.fakes.clock import FakeClock
 
 KEY = bytes(range(32))
+Client = TypeVar("Client", SqliteStore, SqliteQueue)
 
 
 class LocalRig:
@@ -68,6 +68,6 @@ class LocalRig:
         for close in self._closers:
             close()
 
-    def _opened(self, client: Any) -> Any:
+    def _opened(self, client: Client) -> Client:
         self._closers.append(client.close)
         return client
