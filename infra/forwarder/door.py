@@ -1,0 +1,156 @@
+"""Where the API server rings: it is answered at once, and always `allowed`.
+
+Whatever goes wrong here, somebody's write goes on. Who knocks at another path than the one in the
+Secret is nobody's API server and learns nothing.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import Any
+
+from bellhop.engine.hints import AnyKind, Hint, admission
+from bellhop.logs import Log
+from infra.forwarder.counts import Counts
+
+BODY_BYTES = 4 * 1024 * 1024
+"""The longest review that is read: API servers take objects up to 3 MiB in all."""
+
+_PIECE = 65_536
+_DRAINED_BYTES = 16 * BODY_BYTES
+_KINDS = AnyKind()
+_REFUSALS = {
+    HTTPStatus.NOT_FOUND: b'{"error":"there is nothing here"}',
+    HTTPStatus.METHOD_NOT_ALLOWED: b'{"error":"send an AdmissionReview by POST"}',
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: b'{"error":"the body is too large"}',
+    HTTPStatus.BAD_REQUEST: b'{"error":"the body is no AdmissionReview with a request and uid"}',
+}
+
+Environ = dict[str, Any]
+
+
+class Door:
+    """The WSGI app of the webhook.
+
+    `paths` tells the paths that may ring at present; `stranger` is called for each request to
+    another one, since the path may just have been changed.
+    """
+
+    def __init__(
+        self,
+        ring: Callable[[Hint, str], None],
+        paths: Callable[[], Sequence[str]],
+        stranger: Callable[[], None],
+        counts: Counts,
+        log: Log,
+    ) -> None:
+        self._ring = ring
+        self._paths = paths
+        self._stranger = stranger
+        self._counts = counts
+        self._log = log
+
+    def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
+        """Answer one request."""
+        status, body = self._respond(environ)
+        start_response(
+            f"{status.value} {status.phrase}",
+            [("Content-Type", "application/json"), ("Content-Length", str(len(body)))],
+        )
+        return [body]
+
+    def _respond(self, environ: Environ) -> tuple[HTTPStatus, bytes]:
+        if not self._is_for_us(str(environ.get("PATH_INFO", ""))):
+            self._counts.add("wrong_path")
+            self._stranger()
+            return self._refuse(HTTPStatus.NOT_FOUND, environ)
+        if environ.get("REQUEST_METHOD") != "POST":
+            return self._refuse(HTTPStatus.METHOD_NOT_ALLOWED, environ)
+        length = _length(environ)
+        if length > BODY_BYTES:
+            self._counts.add("malformed")
+            return self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, environ)
+        body = environ["wsgi.input"].read(length) if length >= 0 else b""
+        request = _request(body)
+        if request is None:
+            self._counts.add("malformed")
+            return self._refuse(HTTPStatus.BAD_REQUEST, environ)
+        self._note(request)
+        return HTTPStatus.OK, _allowed(request["uid"])
+
+    def _is_for_us(self, path: str) -> bool:
+        given = path.encode("latin-1", "replace")
+        # All are compared, so that the time tells neither how many there are nor which one it was.
+        return any([hmac.compare_digest(given, each.encode()) for each in self._paths()])  # noqa: C419
+
+    def _note(self, request: Mapping[str, Any]) -> None:
+        try:
+            hint = None if changes_nothing(request) else admission(request, _KINDS)
+        except (AttributeError, TypeError, ValueError):
+            self._counts.add("malformed")
+            return
+        if hint is None:
+            self._counts.add("ignored")
+            return
+        self._counts.add("hints")
+        try:
+            self._ring(hint, datetime.now(UTC).isoformat())
+        except Exception as error:  # noqa: BLE001 - the API server is answered whatever happens
+            self._log.error("Failed to note a hint", error, object=str(hint.key))
+
+    @staticmethod
+    def _refuse(status: HTTPStatus, environ: Environ) -> tuple[HTTPStatus, bytes]:
+        _drain(environ)
+        return status, _REFUSALS[status]
+
+
+def changes_nothing(request: Mapping[str, Any]) -> bool:
+    """Say if an update would leave the object as it was; API servers then store nothing.
+
+    Controllers that apply the same thing every few seconds would otherwise cost a dozen reads
+    each time. What only changes managedFields counts as nothing, since these are not sent.
+    """
+    if request.get("operation") != "UPDATE":
+        return False
+    before, after = request.get("oldObject"), request.get("object")
+    if not isinstance(before, dict) or not isinstance(after, dict):
+        return False
+    return _bare(before) == _bare(after)
+
+
+def _bare(manifest: dict[str, Any]) -> dict[str, Any]:
+    metadata = {**(manifest.get("metadata") or {})}
+    metadata.pop("managedFields", None)
+    return {**manifest, "metadata": metadata}
+
+
+def _length(environ: Environ) -> int:
+    text = environ.get("CONTENT_LENGTH") or ""
+    return int(text) if text.isascii() and text.isdigit() else -1
+
+
+def _request(body: bytes) -> Mapping[str, Any] | None:
+    try:
+        request = json.loads(body)["request"]
+        return request if isinstance(request["uid"], str) else None
+    except (KeyError, TypeError, ValueError, RecursionError):
+        return None
+
+
+def _allowed(uid: str) -> bytes:
+    response = {"uid": uid, "allowed": True}
+    review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}
+    return json.dumps(review).encode()
+
+
+def _drain(environ: Environ) -> None:
+    """Read what a refused client still sends: the server would read it at once, into memory."""
+    read = 0
+    while piece := environ["wsgi.input"].read(_PIECE):
+        read += len(piece)
+        if read > _DRAINED_BYTES:
+            raise ConnectionAbortedError("the body of a refused request has no end")

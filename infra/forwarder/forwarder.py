@@ -1,0 +1,221 @@
+"""The forwarder put together, from its start to its end."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from http import HTTPStatus
+from pathlib import Path
+from queue import Empty, SimpleQueue
+
+from bellhop.adapters.local.server import Server
+from bellhop.errors import BellhopError
+from bellhop.logs import Log
+from bellhop.ports.kube import Kube
+from infra.forwarder import instructions as secret
+from infra.forwarder.counts import Counts
+from infra.forwarder.desk import Desk
+from infra.forwarder.door import Door
+from infra.forwarder.health import Health
+from infra.forwarder.instructions import Instructions
+from infra.forwarder.outbox import Outbox
+from infra.forwarder.reading import Readers
+from infra.forwarder.sending import Sender
+from infra.forwarder.spool import Spool
+
+LOOK_SECONDS = 60.0
+"""How often the Secret is read again."""
+
+DOUBT_SECONDS = 1.0
+"""How often at most it is read for a refused token or a request to another path."""
+
+OLD_PATH_SECONDS = 600.0
+"""How long the former path may still ring: the webhook configuration follows the Secret."""
+
+_WAIT_SECONDS = 3.0
+_SAY_EVERY = 20
+_DOOR_THREADS = 8
+_LAST_REQUEST_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the command line says; times in seconds."""
+
+    listen: tuple[str, int]
+    spool: Path
+    health: tuple[str, int] | None = None
+    linger: float = 0.0
+    grace: float = 3.0
+
+
+class Forwarder:
+    """One process's forwarder; `run` is its life, `stop` may be called from anywhere."""
+
+    def __init__(self, options: Options, kube: Kube, log: Log) -> None:
+        self._options = options
+        self._kube = kube
+        self._log = log
+        self._counts = Counts()
+        self._spool = Spool(options.spool)
+        self._desk = Desk(self._spool, log)
+        self._outbox = Outbox()
+        self._readers = Readers(kube, self._desk, self._outbox, self._counts, log)
+        self._sender = Sender(
+            lambda: self._present, self._doubt, self._outbox, self._desk, self._counts, log
+        )
+        # A SimpleQueue, because a signal handler may put into it whatever its thread is at.
+        self._calls: SimpleQueue[str] = SimpleQueue()
+        self._read_at = float("-inf")
+        self._present: Instructions
+        self._former_path = ("", float("-inf"))
+        self._ready = False
+
+    def stop(self) -> None:
+        """Have `run` end what it does, and return."""
+        self._calls.put("stop")
+
+    def run(self) -> int:
+        """Serve until stopped; return the exit status."""
+        health = self._start_health()
+        first = self._wait_for_instructions()
+        if first is None:
+            return 0
+        self._present = first
+        server = self._start()
+        self._log.info(
+            "Ready to be rung", cluster=first.cluster, address=server.url, ingest=first.ingest_url
+        )
+        self._follow(server)
+        self._end(server)
+        if health:
+            health.stop()
+        return 0
+
+    def _start_health(self) -> Health | None:
+        if self._options.health is None:
+            return None
+        answers = {"/healthz": self._healthz, "/readyz": self._readyz, "/metrics": self._metrics}
+        health = Health(self._options.health, answers)
+        self._log.info("Ready to be probed", port=health.port)
+        return health
+
+    def _wait_for_instructions(self) -> Instructions | None:
+        tries = 0
+        while True:
+            try:
+                found = secret.read(self._kube)
+                why = "it is not there yet; register the cluster"
+            except BellhopError as error:
+                found, why = None, str(error)
+            if found is not None:
+                self._read_at = time.monotonic()
+                return found
+            if tries % _SAY_EVERY == 0:
+                self._log.warning("Waiting for the Secret", secret=secret.PLACE, why=why)
+            tries += 1
+            if self._called(_WAIT_SECONDS):
+                return None
+
+    def _start(self) -> Server:
+        left = self._desk.restore()
+        if left:
+            self._log.info("Taking up what an earlier process owed", objects=left)
+        door = Door(self._desk.ring, self._paths, self._doubt, self._counts, self._log)
+        host, port = self._options.listen
+        server = Server(
+            door,
+            host=host,
+            port=port,
+            certificate_pem=self._present.certificate,
+            key_pem=self._present.key,
+            threads=_DOOR_THREADS,
+            log=self._log,
+        )
+        server.start()
+        self._readers.start()
+        self._sender.start()
+        self._ready = True
+        return server
+
+    def _follow(self, server: Server) -> None:
+        """Follow the Secret until stopped."""
+        while not self._called(LOOK_SECONDS):
+            wait = self._read_at + DOUBT_SECONDS - time.monotonic()
+            if wait > 0 and self._called(wait, passing_over=True):
+                return
+            try:
+                found = secret.read(self._kube)
+                if found and found != self._present:
+                    self._change(server, found)
+            except BellhopError as error:
+                self._log.warning("Keep to what the Secret said before", error=str(error))
+            self._read_at = time.monotonic()
+
+    def _change(self, server: Server, found: Instructions) -> None:
+        former = self._present
+        if (found.certificate, found.key) != (former.certificate, former.key):
+            server.renew(found.certificate, found.key)
+        if found.path != former.path:
+            self._former_path = (former.path, time.monotonic() + OLD_PATH_SECONDS)
+        self._present = found
+        self._sender.nudge()
+        self._log.info("The Secret changed", cluster=found.cluster, ingest=found.ingest_url)
+
+    def _end(self, server: Server) -> None:
+        self._ready = False
+        ends = time.monotonic() + self._options.grace
+        # Still rung until everybody knows that this pod is leaving.
+        time.sleep(min(self._options.linger, self._options.grace))
+        server.stop()
+        clear = self._desk.wait_until_clear(max(0.0, ends - time.monotonic()))
+        self._desk.close()
+        self._sender.close(_LAST_REQUEST_SECONDS)
+        left, _ = self._desk.owed()
+        self._spool.close()
+        self._log.info("Ended" if clear else "Ended with objects owed, kept on disk", objects=left)
+
+    def _called(self, seconds: float, *, passing_over: bool = False) -> bool:
+        """Wait to be called, by doubts too unless they are passed over; say if it is to stop."""
+        ends = time.monotonic() + seconds
+        while True:
+            try:
+                call = self._calls.get(timeout=max(0.0, ends - time.monotonic()))
+            except Empty:
+                return False
+            if call == "stop":
+                return True
+            if not passing_over:
+                return False
+
+    def _doubt(self) -> None:
+        if self._calls.empty():
+            self._calls.put("look")
+
+    def _paths(self) -> tuple[str, ...]:
+        former, until = self._former_path
+        present = self._present.path
+        return (present, former) if time.monotonic() < until else (present,)
+
+    def _healthz(self) -> tuple[HTTPStatus, str]:
+        if self._ready and not (self._readers.alive() and self._sender.alive()):
+            return HTTPStatus.SERVICE_UNAVAILABLE, "a thread ended\n"
+        return HTTPStatus.OK, "ok\n"
+
+    def _readyz(self) -> tuple[HTTPStatus, str]:
+        if self._ready:
+            return HTTPStatus.OK, "ok\n"
+        return HTTPStatus.SERVICE_UNAVAILABLE, "not rung yet, or no longer\n"
+
+    def _metrics(self) -> tuple[HTTPStatus, str]:
+        owed, since = self._desk.owed()
+        age = 0.0
+        if since:
+            age = (datetime.now(UTC) - datetime.fromisoformat(since)).total_seconds()
+        return HTTPStatus.OK, self._counts.text(
+            {
+                "spooled": ("Objects that are owed to ingest.", owed),
+                "oldest_spooled_seconds": ("For how long the first of them is owed.", age),
+            }
+        )

@@ -1,0 +1,75 @@
+"""Probes and metrics over plain HTTP: what a kubelet and a Prometheus ask for, and no secret."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from bellhop.errors import InvalidError
+
+Answer = Callable[[], tuple[HTTPStatus, str]]
+
+
+class Health:
+    """Answers GET on a few paths, each by asking a function.
+
+    Raises:
+        InvalidError: the address cannot be listened on.
+    """
+
+    def __init__(self, address: tuple[str, int], answers: Mapping[str, Answer]) -> None:
+        class Handler(_Handler):
+            paths = answers
+
+        try:
+            self._server = _Server(address, Handler)
+        except OSError as error:
+            raise InvalidError(
+                f"the address '{address[0]}:{address[1]}' cannot be listened on for health: "
+                f"{error.strerror}; choose another"
+            ) from error
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(0.1,), name="health", daemon=True
+        )
+        self._thread.start()
+
+    @property
+    def port(self) -> int:
+        """Return the port that is listened on."""
+        return int(self._server.server_address[1])
+
+    def stop(self) -> None:
+        """Answer no more."""
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing: a probe's client may go away at any point."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    timeout = 5
+    protocol_version = "HTTP/1.1"
+    paths: Mapping[str, Answer] = {}
+
+    def do_GET(self) -> None:
+        """Answer one request."""
+        answer = self.paths.get(self.path.partition("?")[0])
+        status, text = answer() if answer else (HTTPStatus.NOT_FOUND, "no such page\n")
+        body = text.encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        """Keep probes out of the log."""

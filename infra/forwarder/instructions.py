@@ -1,0 +1,123 @@
+"""What the forwarder is told: one Secret in its own cluster, as registration wrote it."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import ipaddress
+import ssl
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+from bellhop.engine.wiring import NAME, NAMESPACE
+from bellhop.errors import InvalidError
+from bellhop.model.gvk import GVK
+from bellhop.ports.kube import Kube
+
+PLACE = f"{NAMESPACE}/{NAME}"
+"""The Secret, as messages name it."""
+
+_SECRET = GVK("", "v1", "Secret")
+_NEEDED = ("ingest-url", "cluster", "token", "path", "tls.crt", "tls.key")
+
+
+@dataclass(frozen=True, slots=True)
+class Instructions:
+    """Whom to serve, by which path and certificate, and whom to send to, with which token."""
+
+    ingest_url: str
+    """Of this very cluster: `…/clusters/<namespace>/<name>`."""
+
+    ingest_ca: str = field(repr=False)
+    """PEM; empty to trust what the system trusts."""
+
+    cluster: str
+    token: str = field(repr=False)
+    path: str = field(repr=False)
+    certificate: bytes = field(repr=False)
+    key: bytes = field(repr=False)
+
+
+def read(kube: Kube) -> Instructions | None:
+    """Read the Secret; None if it is not there.
+
+    Raises:
+        InvalidError: an entry is missing or malformed; the message quotes no value.
+        BellhopError: as reading an object does.
+    """
+    secret = kube.get(_SECRET, NAMESPACE, NAME)
+    return None if secret is None else parse(secret)
+
+
+def parse(secret: dict[str, Any]) -> Instructions:
+    """Read the entries of the Secret.
+
+    Raises:
+        InvalidError: an entry is missing or malformed; the message quotes no value.
+    """
+    entries = {key: _decoded(key, value) for key, value in (secret.get("data") or {}).items()}
+    missing = [key for key in _NEEDED if not entries.get(key)]
+    if missing:
+        raise InvalidError(
+            f"the Secret '{PLACE}' has no {', '.join(missing)}; register the cluster again"
+        )
+    path, cluster = entries["path"], entries["cluster"]
+    if not path.startswith("/") or len(path) < 2:  # noqa: PLR2004 - a slash and a secret
+        raise _malformed("path", "a path that begins with '/'")
+    if cluster.count("/") != 1:
+        raise _malformed("cluster", "of the form namespace/name")
+    if not (entries["token"].isascii() and entries["token"].isprintable()):
+        raise _malformed("token", "something that can stand in a header")
+    _check_authority(entries.get("ingest-ca", ""))
+    return Instructions(
+        ingest_url=f"{_address(entries['ingest-url'])}/clusters/{cluster}",
+        ingest_ca=entries.get("ingest-ca", ""),
+        cluster=cluster,
+        token=entries["token"],
+        path=path,
+        certificate=entries["tls.crt"].encode(),
+        key=entries["tls.key"].encode(),
+    )
+
+
+def _decoded(key: str, value: Any) -> str:
+    try:
+        return base64.b64decode(value, validate=True).decode().strip()
+    except (binascii.Error, TypeError, ValueError):
+        pass
+    # Outside of the handler: a chained decoding error would hold the value.
+    raise _malformed(key, "base64 of a text")
+
+
+def _check_authority(pem: str) -> None:
+    try:
+        ssl.create_default_context(cadata=pem or None)
+    except (ssl.SSLError, ValueError) as error:
+        raise _malformed("ingest-ca", "PEM, or nothing") from error
+
+
+def _address(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname or "", parts.port
+    except ValueError:
+        parts, host = None, ""
+    if parts is None or not host or parts.scheme not in {"https", "http"}:
+        raise _malformed("ingest-url", "an address such as 'https://bellhop.example.com'")
+    if parts.scheme == "http" and not _is_loopback(host):
+        raise _malformed("ingest-url", "https: over http anybody could read the token")
+    return url.rstrip("/")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _malformed(key: str, wanted: str) -> InvalidError:
+    return InvalidError(
+        f"the entry '{key}' of the Secret '{PLACE}' is not {wanted}; register the cluster again"
+    )

@@ -1,0 +1,128 @@
+"""What was read and is not sent yet: the newest of each object, and only so much of it.
+
+When ingest does not take anything, readers stop here instead of filling the memory: what they
+would have read stays in the spool, as a name.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from bellhop.model.gvk import ObjectKey
+
+BATCH_ITEMS = 100
+BATCH_BYTES = 1024 * 1024
+"""What one request holds at most; a larger object goes alone."""
+
+ROOM_ITEMS = 500
+ROOM_BYTES = 8 * 1024 * 1024
+"""From here on nothing more is read."""
+
+
+@dataclass(slots=True)
+class Item:
+    """One element of a batch, as JSON, and how far it covers what is owed about its object."""
+
+    key: ObjectKey
+    serial: int
+    rang: str
+    body: bytes
+
+
+class Outbox:
+    """Items for one sender, from many readers."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._waiting: OrderedDict[ObjectKey, Item] = OrderedDict()
+        self._away: dict[ObjectKey, Item] = {}
+        self._bytes = 0
+        self._open = True
+
+    def put(self, item: Item) -> None:
+        """Add an item in the place of an older one of its object."""
+        with self._changed:
+            self._add(item)
+            self._changed.notify_all()
+
+    def cover(self, key: ObjectKey, serial: int) -> bool:
+        """Have an unsent item stand for a later hint that changed nothing; say if there is one."""
+        with self._changed:
+            item = self._waiting.get(key) or self._away.get(key)
+            if item is None:
+                return False
+            item.serial = max(item.serial, serial)
+            return True
+
+    def take(self) -> list[Item]:
+        """Wait for items and take the next batch; an empty one means that the outbox is closed.
+
+        The batch must be given back: to `settle`, or to `put_back`.
+        """
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or not self._open)
+            if not self._open:
+                return []
+            batch: list[Item] = []
+            size = 0
+            while self._waiting and len(batch) < BATCH_ITEMS:
+                item = next(iter(self._waiting.values()))
+                size += len(item.body)
+                if batch and size > BATCH_BYTES:
+                    break
+                self._remove(item.key)
+                batch.append(item)
+            self._away = {item.key: item for item in batch}
+            self._changed.notify_all()
+            return batch
+
+    def settle(self, items: Iterable[Item]) -> list[tuple[ObjectKey, int]]:
+        """Count items as done; return what they cover."""
+        with self._changed:
+            done = []
+            for item in items:
+                self._away.pop(item.key, None)
+                done.append((item.key, item.serial))
+            return done
+
+    def put_back(self, items: Iterable[Item]) -> None:
+        """Take items again that could not be sent, to be sent first, unless there is newer."""
+        with self._changed:
+            for item in reversed(list(items)):
+                self._away.pop(item.key, None)
+                newer = self._waiting.get(item.key)
+                if newer is not None:
+                    newer.rang = min(newer.rang, item.rang)
+                    newer.serial = max(newer.serial, item.serial)
+                else:
+                    self._add(item)
+                    self._waiting.move_to_end(item.key, last=False)
+
+    def wait_for_room(self) -> bool:
+        """Wait until more may be read; say False once the outbox is closed."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._has_room() or not self._open)
+            return self._open
+
+    def close(self) -> None:
+        """Send everybody home."""
+        with self._changed:
+            self._open = False
+            self._changed.notify_all()
+
+    def _has_room(self) -> bool:
+        return len(self._waiting) < ROOM_ITEMS and self._bytes < ROOM_BYTES
+
+    def _add(self, item: Item) -> None:
+        older = self._waiting.get(item.key)
+        if older is not None:
+            item.rang = min(older.rang, item.rang)
+            self._remove(item.key)
+        self._waiting[item.key] = item
+        self._bytes += len(item.body)
+
+    def _remove(self, key: ObjectKey) -> None:
+        self._bytes -= len(self._waiting.pop(key).body)

@@ -1,0 +1,105 @@
+"""What is owed to ingest about one object, and what a look at the object says about it.
+
+    state before the write    look shows          then
+    ──────────────────────    ──────────────────  ──────────────────────────────────
+    absent (a create)         absent              not yet
+                              the created uid     send it
+                              another uid         not yet: that object was there before
+    uid and version           the same            not yet
+                              absent              gone
+                              anything else       send it
+    unknown                   anything            send it
+
+"Not yet" may mean "never": a write that was denied, or one that changed nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any, NamedTuple
+
+from bellhop.engine.hints import Hint, version_of
+from bellhop.model.gvk import ObjectKey
+
+
+class Finding(Enum):
+    """What to do after a look."""
+
+    NOT_YET = "not yet"
+    SEND = "send"
+    GONE = "gone"
+    NOTHING = "nothing"
+
+
+class Known(NamedTuple):
+    """An object that was there: its uid, and its newest known version."""
+
+    uid: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """One object that hints concern; they are merged, so that there is one for each object.
+
+    `serial` grows with each hint. `rang` is when the first of them came. `sure` says that all
+    hints started from one state, so that finding this state again means that nothing happened.
+    """
+
+    key: ObjectKey
+    uid: str
+    before: int
+    known: Known | None
+    rang: str
+    serial: int
+    sure: bool = True
+
+    @classmethod
+    def of(cls, hint: Hint, rang: str, serial: int) -> Pending:
+        """Begin with one hint."""
+        known = Known(hint.uid, hint.before) if hint.uid and hint.before else None
+        return cls(hint.key, hint.uid, hint.before, known, rang, serial)
+
+    def merge(self, later: Pending) -> Pending:
+        """Return what is owed after a later hint; of one object's hints the newest version wins.
+
+        Hints of several API servers may overtake each other.
+        """
+        overtaken = later.uid == self.uid and later.before < self.before
+        newest = self if overtaken else later
+        return replace(
+            newest,
+            known=newest.known or later.known or self.known,
+            rang=min(self.rang, later.rang),
+            serial=later.serial,
+            sure=self.sure and later.sure and self._baseline == later._baseline,
+        )
+
+    def judge(self, state: Mapping[str, Any] | None) -> Finding:
+        """Say what the object's present state means; None is an object that is not there."""
+        if not self.uid:
+            return Finding.NOT_YET if state is None else Finding.SEND
+        if state is None:
+            return Finding.GONE if self.before else Finding.NOT_YET
+        metadata = state.get("metadata") or {}
+        same = metadata.get("uid") == self.uid
+        if not self.before:
+            return Finding.SEND if same else Finding.NOT_YET
+        unchanged = same and version_of(metadata) == self.before
+        return Finding.NOT_YET if unchanged else Finding.SEND
+
+    def conclude(self, state: Mapping[str, Any] | None) -> Finding:
+        """Say what the state means once the last hint's write can no longer be on its way."""
+        finding = self.judge(state)
+        if finding is not Finding.NOT_YET:
+            return finding
+        if state is None:
+            return Finding.GONE if self.known else Finding.NOTHING
+        # One of several writes happened, perhaps, or the process began anew in between.
+        return Finding.NOTHING if self.sure else Finding.SEND
+
+    @property
+    def _baseline(self) -> Known | None:
+        return Known(self.uid, self.before) if self.before else None

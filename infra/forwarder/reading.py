@@ -1,0 +1,152 @@
+"""Readers: look at an object until it shows what became of a write, and hand it to the outbox.
+
+    look at      3   8   18   38   88   188   388   888   1888   2888   3888 ms after the hint
+    then         the write was denied, or changed nothing
+
+Looks that fail are repeated for ever, except where a right or the kind itself is missing: what
+is refused for an hour is given up, since its kind is then no longer meant to be read.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from bellhop.errors import (
+    BellhopError,
+    DeniedError,
+    MissingError,
+    PermanentError,
+    TemporaryError,
+)
+from bellhop.logs import Log
+from bellhop.model.gvk import GVK
+from bellhop.ports.kube import Kube
+from infra.forwarder.backoff import pause
+from infra.forwarder.counts import Counts
+from infra.forwarder.desk import Desk, Turn
+from infra.forwarder.outbox import Item, Outbox
+from infra.forwarder.pending import Finding, Known, Pending
+
+READERS = 4
+NEXT_LOOKS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 1.0, 1.0)
+"""Seconds from one look to the next."""
+
+REFUSED_AT_MOST = timedelta(hours=1)
+_SAY_AGAIN_SECONDS = 60
+_AFTER_A_BUG_SECONDS = 30
+
+
+class Readers:
+    """A few threads that look at objects."""
+
+    def __init__(self, kube: Kube, desk: Desk, outbox: Outbox, counts: Counts, log: Log) -> None:
+        self._kube = kube
+        self._desk = desk
+        self._outbox = outbox
+        self._counts = counts
+        self._log = log
+        self._said: dict[tuple[GVK, str], float] = {}
+        self._threads = [
+            threading.Thread(target=self._work, name=f"reader-{number}", daemon=True)
+            for number in range(READERS)
+        ]
+
+    def start(self) -> None:
+        """Begin to look; it ends once desk and outbox are closed."""
+        for thread in self._threads:
+            thread.start()
+
+    def alive(self) -> bool:
+        """Say if all of them still work."""
+        return all(thread.is_alive() for thread in self._threads)
+
+    def _work(self) -> None:
+        while self._outbox.wait_for_room():
+            turn = self._desk.take()
+            if turn is None:
+                return
+            try:
+                self._look(turn)
+            except Exception as error:  # noqa: BLE001 - one odd object must not end a reader
+                self._log.error("Failed to look at an object", error, object=str(turn.pending.key))
+                self._desk.later(turn, _AFTER_A_BUG_SECONDS)
+
+    def _look(self, turn: Turn) -> None:
+        pending = turn.pending
+        self._counts.add("reads")
+        try:
+            state = self._kube.get(*pending.key)
+        except BellhopError as error:
+            self._counts.add("read_failures")
+            self._refused(turn, error)
+            return
+        last = turn.looks >= len(NEXT_LOOKS)
+        finding = pending.conclude(state) if last else pending.judge(state)
+        if finding is Finding.NOT_YET:
+            turn.looks += 1
+            turn.failures = 0
+            self._desk.later(turn, NEXT_LOOKS[turn.looks - 1])
+        elif finding is Finding.NOTHING:
+            self._counts.add("nothing")
+            self._let_go(turn)
+        else:
+            self._outbox.put(_item(pending, state if finding is Finding.SEND else None))
+            self._desk.finish(turn)
+
+    def _refused(self, turn: Turn, error: BellhopError) -> None:
+        turn.failures += 1
+        waits = isinstance(error, (TemporaryError, DeniedError, MissingError))
+        too_long = isinstance(error, PermanentError) and _age(turn.pending) > REFUSED_AT_MOST
+        if not waits or too_long:
+            self._log.warning(
+                "Gave up on an object; sweeps look at it",
+                object=str(turn.pending.key),
+                error=str(error),
+            )
+            self._counts.add("dropped")
+            self._let_go(turn)
+            return
+        self._say(turn.pending.key.gvk, error)
+        given = (
+            error.delay.total_seconds()
+            if isinstance(error, TemporaryError) and error.delay
+            else 0.0
+        )
+        self._desk.later(turn, pause(turn.failures, at_least=given))
+
+    def _let_go(self, turn: Turn) -> None:
+        pending = turn.pending
+        # An older state of the object may still wait to be sent; the disk must not forget that.
+        if not self._outbox.cover(pending.key, pending.serial):
+            self._desk.forget([(pending.key, pending.serial)])
+        self._desk.finish(turn)
+
+    def _say(self, gvk: GVK, error: BellhopError) -> None:
+        """Log that a kind cannot be read, once a minute."""
+        now = time.monotonic()
+        topic = (gvk, error.code)
+        if now - self._said.get(topic, float("-inf")) >= _SAY_AGAIN_SECONDS:
+            self._said[topic] = now
+            self._log.warning("Cannot read back what rang, and keep trying", error=str(error))
+
+
+def _item(pending: Pending, state: dict[str, Any] | None) -> Item:
+    body: dict[str, Any] = {"rang": pending.rang}
+    if state is None:
+        known = pending.known or Known(pending.uid, pending.before)
+        gone = {"key": str(pending.key), "uid": known.uid, "version": known.version}
+        body["gone"] = gone
+    else:
+        metadata = {**(state.get("metadata") or {})}
+        metadata.pop("managedFields", None)
+        body["object"] = {**state, "metadata": metadata}
+    text = json.dumps(body, separators=(",", ":"), ensure_ascii=False)
+    return Item(pending.key, pending.serial, pending.rang, text.encode())
+
+
+def _age(pending: Pending) -> timedelta:
+    return datetime.now(UTC) - datetime.fromisoformat(pending.rang)
