@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from http import HTTPStatus
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -16,14 +18,13 @@ from bellhop.adapters.kube import applying
 from bellhop.adapters.kube.discovery import Discovery, group_path
 from bellhop.adapters.kube.errors import Call, Refusal, refusal_error
 from bellhop.adapters.kube.transport import Renew, Request, Transport
-from bellhop.errors import InvalidError, MissingError, StaleError
+from bellhop.errors import InvalidError, MissingError, StaleError, UnreachableError
 from bellhop.model.gvk import GVK, ObjectKey, Resource
 from bellhop.model.kubeconfig import Kubeconfig
 from bellhop.ports.kube import Manifest
 
 PAGE = 500
 _RESTARTS = 3
-_GONE = 410
 _SECRET = GVK("", "v1", "Secret")
 
 
@@ -75,38 +76,20 @@ class KubeClient:
         """
         call = self._call("list", gvk, namespace, "")
         resource = self._served(gvk, call)
-        path = _collection(resource, call.namespace)
+        query = {"limit": str(PAGE)} | ({"labelSelector": labels} if labels else {})
+        request = Request("GET", _collection(resource, call.namespace), query)
         seen: set[tuple[str, str]] = set()
-        restarts, token = 0, ""
-        while True:
-            query = {"limit": str(PAGE)}
-            query |= {"labelSelector": labels} if labels else {}
-            query |= {"continue": token} if token else {}
-            answer = self._transport.ask(Request("GET", path, query), call)
-            if isinstance(answer, Refusal):
-                if answer.code != _GONE:
-                    raise self._refused(answer, gvk, call)
-                restarts, token = restarts + 1, ""
-                if restarts > _RESTARTS:
-                    raise StaleError(f"{call}: it changes faster than it can be read")
-                continue
-            for item in answer.get("items") or []:
-                metadata = item.get("metadata") or {}
-                key = (metadata.get("uid", ""), metadata.get("resourceVersion", ""))
-                if key in seen:
-                    continue
+        for item in self._items(request, gvk, call):
+            metadata = item["metadata"]
+            key = (metadata.get("uid", ""), metadata.get("resourceVersion", ""))
+            if key not in seen:
                 seen.add(key)
                 yield {**item, "apiVersion": gvk.api_version, "kind": gvk.kind}
-            token = (answer.get("metadata") or {}).get("continue") or ""
-            if not token:
-                return
 
     def apply(self, manifest: Manifest, *, dry_run: bool = False) -> Manifest:
         """Apply one object by server-side apply as field manager `bellhop`, taking over fields."""
-        key = ObjectKey.of(manifest)
+        key = _key(manifest, self._name)
         call = self._call("apply", key.gvk, key.namespace, key.name)
-        if not key.gvk.kind or not key.gvk.version:
-            raise InvalidError(f"{call}: it has no `apiVersion` or no `kind`")
         resource = self._served(key.gvk, call)
         call = self._call("apply", key.gvk, _home(resource, key.namespace), key.name)
         path = _path(resource, call, key.name)
@@ -161,7 +144,6 @@ class KubeClient:
             self._name,
             f"make a token of service account '{namespace}/{service_account}'",
             namespace,
-            private=True,
         )
         spec: dict[str, Any] = {"expirationSeconds": seconds}
         spec |= {"audiences": [audience]} if audience else {}
@@ -174,6 +156,25 @@ class KubeClient:
     def close(self) -> None:
         """Close the idle connections; those in use finish first."""
         self._transport.close()
+
+    def _items(self, request: Request, gvk: GVK, call: Call) -> Iterator[Manifest]:
+        restarts, token = 0, ""
+        while True:
+            query = {**(request.query or {}), **({"continue": token} if token else {})}
+            answer = self._transport.ask(replace(request, query=query), call)
+            if isinstance(answer, Refusal):
+                if answer.code != HTTPStatus.GONE:
+                    raise self._refused(answer, gvk, call)
+                restarts, token = restarts + 1, ""
+                if restarts > _RESTARTS:
+                    raise StaleError(f"{call}: it changes faster than it can be read")
+                continue
+            if not isinstance(answer, dict) or "items" not in answer:
+                raise UnreachableError(f"{call}: the answer is not a list")
+            yield from answer["items"] or ()
+            token = (answer.get("metadata") or {}).get("continue") or ""
+            if not token:
+                return
 
     def _may(self, right: Right) -> bool:
         call = Call(self._name, f"ask for the right to {right.verb} '{right.resource}'")
@@ -206,7 +207,21 @@ class KubeClient:
         error = refusal_error(refusal, call)
         if isinstance(error, MissingError):
             self._discovery.forget(gvk)
+        if isinstance(error, MissingError) or refusal.code == HTTPStatus.FORBIDDEN:
+            self._discovery.require_ready(call)
         return error
+
+
+def _key(manifest: Manifest, cluster: str) -> ObjectKey:
+    metadata = manifest.get("metadata") or {}
+    if isinstance(metadata, dict):
+        key = ObjectKey.of(manifest)
+        if key.gvk.kind and key.gvk.version and all(isinstance(part, str) for part in key[1:]):
+            return key
+    raise InvalidError(
+        f"cannot apply an object on cluster '{cluster}': it needs `apiVersion`, `kind` and "
+        "`metadata`, and in it names that are texts"
+    )
 
 
 def _home(resource: Resource, namespace: str) -> str:
@@ -233,5 +248,5 @@ def _path(resource: Resource, call: Call, name: str) -> str:
 
 def _object(answer: Any, call: Call) -> Manifest:
     if not isinstance(answer, dict):
-        raise InvalidError(f"{call}: the answer is not an object")
+        raise UnreachableError(f"{call}: the answer is not an object")
     return answer

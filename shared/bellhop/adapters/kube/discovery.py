@@ -42,16 +42,19 @@ class Discovery:
         if isinstance(answer, Refusal):
             if answer.code != HTTPStatus.NOT_FOUND:
                 raise refusal_error(answer, call)
-            answer = {}
+            answer = {"resources": []}
+        if not isinstance(answer, dict) or not isinstance(answer.get("resources"), list):
+            raise UnreachableError(f"{call}: the answer is not a list of kinds")
         found = resources(gvk, answer)
         if gvk not in found:
-            self._require_ready(call)
+            self.require_ready(call)
         return found
 
-    def _require_ready(self, call: Call) -> None:
-        """Tell a kind that is not served from one that is not served yet.
+    def require_ready(self, call: Call) -> None:
+        """Raise UnreachableError if the API server is still starting.
 
-        A starting API server answers 404 to every custom kind until it has read the CRDs.
+        Until it has read the CRDs it answers 404 to every custom kind, and until it has read the
+        roles 403 to everybody.
         """
         answer = self._transport.ask(Request("GET", "/readyz", answers_json=False), call)
         if isinstance(answer, Refusal) and answer.code >= HTTPStatus.INTERNAL_SERVER_ERROR:
@@ -66,7 +69,7 @@ def group_path(gvk: GVK) -> str:
 
 def resources(gvk: GVK, document: dict[str, Any]) -> dict[GVK, Resource]:
     """Read an APIResourceList of the group and version of `gvk`."""
-    entries = [e for e in document.get("resources") or [] if isinstance(e, dict)]
+    entries = [e for e in document["resources"] if isinstance(e, dict)]
     below: dict[str, list[str]] = {}
     for entry in entries:
         plural, slash, subresource = str(entry.get("name", "")).partition("/")

@@ -160,7 +160,7 @@ def refusal_error(refusal: Refusal, call: Call) -> BellhopError:
         return StaleError(f"{call}: what was read is too old by now")
     if code == HTTPStatus.TOO_MANY_REQUESTS:
         return ThrottledError(f"{call}: it asks to slow down", delay=refusal.retry_after)
-    if code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+    if code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE or _exceeds_etcd(refusal):
         return TooLargeError(f"{call}: it is larger than the API server takes")
     if code == HTTPStatus.REQUEST_TIMEOUT or (_fails(code) and not _is_about_the_object(refusal)):
         return UnreachableError(
@@ -221,6 +221,14 @@ def _conflict(refusal: Refusal, call: Call, words: str) -> BellhopError:
 
 def _fails(code: int) -> bool:
     return code >= HTTPStatus.INTERNAL_SERVER_ERROR or code < HTTPStatus.BAD_REQUEST
+
+
+def _exceeds_etcd(refusal: Refusal) -> bool:
+    """Tell the 500s that are too large an object: smaller than a request may be, not a record."""
+    return _fails(refusal.code) and any(
+        words in refusal.message
+        for words in ("larger than max", "request is too large", "request too large")
+    )
 
 
 def _is_about_the_object(refusal: Refusal) -> bool:

@@ -160,6 +160,8 @@ class _Session:
             raise client_error(exc, call) from exc
         except urllib3.exceptions.ProtocolError:
             raise
+        except (TypeError, ValueError, RecursionError) as exc:
+            raise InvalidError(f"{call}: it holds what JSON cannot, such as a date") from exc
         except (urllib3.exceptions.HTTPError, OSError) as exc:
             raise transport_error(exc, call) from exc
         return _json(text, call) if request.answers_json else text

@@ -1,0 +1,386 @@
+"""Every sentence of the port `Kube`, asked of a real API server and of the fake."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from bellhop.adapters.kube.client import KubeClient
+from bellhop.errors import InvalidError, MissingError, StaleError
+from bellhop.model.gvk import GVK
+from bellhop.model.kubeconfig import sanitise
+from bellhop.ports.kube import Kube, Manifest
+from tests.fakes.kube import FakeKube
+
+pytest_plugins = ["tests.kube_fixtures"]
+
+CONFIG_MAP = GVK("", "v1", "ConfigMap")
+SERVICE = GVK("", "v1", "Service")
+NAMESPACE = GVK("", "v1", "Namespace")
+DEPLOYMENT = GVK("apps", "v1", "Deployment")
+CLUSTER_ROLE = GVK("rbac.authorization.k8s.io", "v1", "ClusterRole")
+WIDGET = GVK("lab.example", "v1", "Widget")
+
+
+def config_map(name: str = "a", namespace: str = "default", **data: str) -> Manifest:
+    """Make a ConfigMap."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": namespace},
+        "data": data,
+    }
+
+
+def namespace(name: str) -> Manifest:
+    """Make a namespace."""
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+
+
+def widgets(scope: str = "Namespaced") -> Manifest:
+    """Make the definition of a custom kind."""
+    schema = {
+        "type": "object",
+        "properties": {"spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+    }
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.lab.example"},
+        "spec": {
+            "group": "lab.example",
+            "scope": scope,
+            "names": {"plural": "widgets", "singular": "widget", "kind": "Widget"},
+            "versions": [version],
+        },
+    }
+
+
+@pytest.fixture(params=["api server", "fake"])
+def kube(request: pytest.FixtureRequest) -> Iterator[Kube]:
+    """One cluster, as after its start."""
+    if request.param == "fake":
+        yield FakeKube("prod/eu-1")
+        return
+    client = KubeClient(
+        "prod/eu-1", sanitise(request.getfixturevalue("source_cluster").kubeconfig())
+    )
+    yield client
+    client.close()
+
+
+def names(objects: Iterator[Manifest]) -> list[str]:
+    """Return the names, in order."""
+    return sorted(each["metadata"]["name"] for each in objects)
+
+
+def wait_for(kube: Kube, gvk: GVK) -> None:
+    """Wait until a kind is served; it takes an API server a moment to establish it."""
+    until = time.monotonic() + 10
+    while kube.resource(gvk) is None:
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    ("gvk", "plural", "namespaced"),
+    [
+        pytest.param(SERVICE, "services", True, id="core"),
+        pytest.param(DEPLOYMENT, "deployments", True, id="of a group"),
+        pytest.param(NAMESPACE, "namespaces", False, id="cluster-scoped"),
+    ],
+)
+def test_finds_the_resource_of_a_kind(
+    kube: Kube,
+    gvk: GVK,
+    plural: str,
+    namespaced: bool,  # noqa: FBT001
+) -> None:
+    """A kind is served under a plural, in namespaces or not."""
+    resource = kube.resource(gvk)
+
+    assert resource is not None
+    assert (resource.gvk, resource.plural, resource.namespaced) == (gvk, plural, namespaced)
+
+
+@pytest.mark.parametrize(
+    "gvk",
+    [
+        pytest.param(GVK("nobody.example", "v1", "Thing"), id="group"),
+        pytest.param(GVK("apps", "v1", "Thing"), id="kind"),
+        pytest.param(GVK("apps", "v17", "Deployment"), id="version"),
+    ],
+)
+def test_an_unknown_kind_has_no_resource(kube: Kube, gvk: GVK) -> None:
+    """What the cluster does not know is None, and no error."""
+    assert kube.resource(gvk) is None
+
+
+def test_reads_an_object(kube: Kube) -> None:
+    """What was applied is read back."""
+    kube.apply(config_map(key="value"))
+
+    manifest = kube.get(CONFIG_MAP, "default", "a")
+
+    assert manifest is not None
+    assert manifest["data"] == {"key": "value"}
+    assert manifest["metadata"]["uid"]
+
+
+@pytest.mark.parametrize("where", ["default", "nowhere"])
+def test_an_object_that_is_not_there_is_none(kube: Kube, where: str) -> None:
+    """Not there is an answer, also in a namespace that is not there."""
+    assert kube.get(CONFIG_MAP, where, "a") is None
+
+
+def test_an_object_of_an_unknown_kind_is_not_none(kube: Kube) -> None:
+    """A cluster without the kind says nothing about the object."""
+    with pytest.raises(MissingError, match=r"(?s)prod/eu-1.*lab.example/v1/Widget"):
+        kube.get(WIDGET, "default", "a")
+
+
+def test_lists_the_objects_of_all_namespaces(kube: Kube) -> None:
+    """Each comes with apiVersion and kind, which API servers leave out of lists."""
+    kube.apply(namespace("web"))
+    kube.apply(config_map("a"))
+    kube.apply(config_map("b", "web"))
+
+    found = [
+        each
+        for each in kube.list(CONFIG_MAP)
+        if each["metadata"]["namespace"] in {"default", "web"}
+    ]
+
+    assert names(iter(found)) == ["a", "b"]
+    assert {(each["apiVersion"], each["kind"]) for each in found} == {("v1", "ConfigMap")}
+
+
+def test_lists_the_objects_of_one_namespace(kube: Kube) -> None:
+    """Others are left out."""
+    kube.apply(namespace("web"))
+    kube.apply(config_map("a"))
+    kube.apply(config_map("b", "web"))
+
+    assert names(kube.list(CONFIG_MAP, namespace="web")) == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        pytest.param("app=web", ["a"], id="equals"),
+        pytest.param("app in (web, api)", ["a", "b"], id="in"),
+        pytest.param("app!=web", ["b", "c"], id="not equals"),
+        pytest.param("!app", ["c"], id="absent"),
+        pytest.param("app,app notin (api)", ["a"], id="two"),
+    ],
+)
+def test_lists_by_labels(kube: Kube, labels: str, expected: list[str]) -> None:
+    """A selector is Kubernetes' own."""
+    for name, app in (("a", "web"), ("b", "api"), ("c", None)):
+        manifest = config_map(name)
+        manifest["metadata"]["labels"] = {"app": app} if app else {}
+        kube.apply(manifest)
+
+    assert names(kube.list(CONFIG_MAP, namespace="default", labels=labels)) == expected
+
+
+def test_a_list_of_nothing_is_empty(kube: Kube) -> None:
+    """Nothing is there, and that is certain."""
+    assert list(kube.list(DEPLOYMENT)) == []
+
+
+def test_a_list_of_an_unknown_kind_is_not_empty(kube: Kube) -> None:
+    """A cluster without the kind is not a cluster without objects."""
+    with pytest.raises(MissingError):
+        list(kube.list(WIDGET))
+
+
+def test_applies_a_new_object(kube: Kube) -> None:
+    """What is returned is the object as the cluster has it."""
+    applied = kube.apply(config_map(key="value"))
+
+    assert applied == kube.get(CONFIG_MAP, "default", "a")
+
+
+def test_applying_the_same_again_changes_nothing(kube: Kube) -> None:
+    """A repeat is no new version."""
+    first = kube.apply(config_map(key="value"))
+
+    assert kube.apply(config_map(key="value")) == first
+
+
+def test_applies_what_changed_and_takes_away_what_is_gone(kube: Kube) -> None:
+    """Fields applied before and not now are removed."""
+    first = kube.apply(config_map(kept="1", changed="1", dropped="1"))
+
+    second = kube.apply(config_map(kept="1", changed="2"))
+
+    assert second["data"] == {"kept": "1", "changed": "2"}
+    assert second["metadata"]["uid"] == first["metadata"]["uid"]
+    assert second["metadata"]["resourceVersion"] != first["metadata"]["resourceVersion"]
+
+
+def test_applies_what_it_read(kube: Kube) -> None:
+    """What only the cluster writes is not sent, however old it is."""
+    old = kube.apply(config_map(key="1"))
+    kube.apply(config_map(key="2"))
+    old["metadata"] |= {"uid": "another", "creationTimestamp": "2001-01-01T00:00:00Z"}
+
+    assert kube.apply(old)["data"] == {"key": "1"}
+
+
+def test_does_not_change_what_it_is_given(kube: Kube) -> None:
+    """The caller's manifest stays its own."""
+    manifest = config_map(key="1")
+
+    kube.apply(manifest)
+
+    assert manifest == config_map(key="1")
+
+
+def test_integers_stay_integers(kube: Kube) -> None:
+    """A port and 2**63 - 1 come back as they went in."""
+    kube.apply(widgets())
+    wait_for(kube, WIDGET)
+    spec = {"port": 443, "largest": 2**63 - 1, "least": -(2**63), "half": 0.5}
+    widget = {
+        "apiVersion": "lab.example/v1",
+        "kind": "Widget",
+        "metadata": {"name": "w", "namespace": "default"},
+        "spec": spec,
+    }
+
+    applied = kube.apply(widget)
+
+    assert applied["spec"] == spec
+    assert [type(value) for value in spec.values()] == [int, int, int, float]
+
+
+def test_puts_an_object_without_a_namespace_into_default(kube: Kube) -> None:
+    """As kubectl does without one."""
+    manifest = config_map()
+    del manifest["metadata"]["namespace"]
+
+    assert kube.apply(manifest)["metadata"]["namespace"] == "default"
+    assert kube.get(CONFIG_MAP, "default", "a") is not None
+
+
+def test_drops_the_namespace_of_a_cluster_scoped_object(kube: Kube) -> None:
+    """A namespace means nothing there."""
+    manifest = namespace("web")
+    manifest["metadata"]["namespace"] = "default"
+
+    applied = kube.apply(manifest)
+
+    assert "namespace" not in applied["metadata"]
+
+
+def test_a_dry_run_changes_nothing(kube: Kube) -> None:
+    """It shows what would be, of a new object and of one that is there."""
+    kube.apply(config_map("there", key="1"))
+
+    shown = [
+        kube.apply(config_map(name, key="2"), dry_run=True)["data"] for name in ("new", "there")
+    ]
+
+    assert shown == [{"key": "2"}, {"key": "2"}]
+    assert kube.get(CONFIG_MAP, "default", "new") is None
+    there = kube.get(CONFIG_MAP, "default", "there")
+    assert there is not None
+    assert there["data"] == {"key": "1"}
+
+
+def test_a_missing_namespace_is_named(kube: Kube) -> None:
+    """The person sees what to create."""
+    with pytest.raises(MissingError, match="nowhere"):
+        kube.apply(config_map("a", "nowhere"))
+
+
+def test_an_object_of_an_unknown_kind_cannot_be_applied(kube: Kube) -> None:
+    """The kind is missing, not the object wrong."""
+    manifest = {"apiVersion": "lab.example/v1", "kind": "Widget", "metadata": {"name": "w"}}
+
+    with pytest.raises(MissingError):
+        kube.apply(manifest)
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        pytest.param({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {}}, id="no name"),
+        pytest.param({"apiVersion": "v1", "kind": "ConfigMap"}, id="no metadata"),
+        pytest.param({"apiVersion": "v1", "metadata": {"name": "a"}}, id="no kind"),
+    ],
+)
+def test_an_object_without_identity_is_invalid(kube: Kube, manifest: Manifest) -> None:
+    """What cannot be named cannot be applied."""
+    with pytest.raises(InvalidError):
+        kube.apply(manifest)
+
+
+def test_removes_an_object_once(kube: Kube) -> None:
+    """The second time it was not there any more."""
+    kube.apply(config_map())
+
+    assert kube.remove(CONFIG_MAP, "default", "a") is True
+    assert kube.get(CONFIG_MAP, "default", "a") is None
+    assert kube.remove(CONFIG_MAP, "default", "a") is False
+
+
+def test_removes_an_object_that_still_has_the_uid(kube: Kube) -> None:
+    """It is the one that was meant."""
+    uid = kube.apply(config_map())["metadata"]["uid"]
+
+    assert kube.remove(CONFIG_MAP, "default", "a", uid=uid) is True
+
+
+def test_does_not_remove_an_object_of_another_uid(kube: Kube) -> None:
+    """Somebody else made a new one under the name; what to do is to be decided anew."""
+    kube.apply(config_map())
+
+    with pytest.raises(StaleError, match="default/a"):
+        kube.remove(CONFIG_MAP, "default", "a", uid="another")
+    assert kube.get(CONFIG_MAP, "default", "a") is not None
+
+
+def test_removing_an_object_of_an_unknown_kind_finds_nothing(kube: Kube) -> None:
+    """With its definition went every object of the kind."""
+    assert kube.remove(WIDGET, "default", "w") is False
+
+
+def test_finds_a_kind_that_was_defined_meanwhile(kube: Kube) -> None:
+    """That it was not there is not remembered."""
+    assert kube.resource(WIDGET) is None
+
+    kube.apply(widgets(scope="Cluster"))
+    wait_for(kube, WIDGET)
+
+    resource = kube.resource(WIDGET)
+    assert resource is not None
+    assert (resource.plural, resource.namespaced) == ("widgets", False)
+    assert list(kube.list(WIDGET)) == []
+
+
+def test_threads_share_it(kube: Kube) -> None:
+    """Eight threads at once do what one would do."""
+    together = threading.Barrier(8)
+
+    def work(index: int) -> list[Any]:
+        together.wait(10)
+        name = f"of-{index}"
+        return [
+            kube.apply(config_map(name, key=str(index)))["data"]["key"],
+            kube.get(CONFIG_MAP, "default", name) is not None,
+            kube.remove(CONFIG_MAP, "default", name),
+        ]
+
+    with ThreadPoolExecutor(8) as threads:
+        results = list(threads.map(work, range(8)))
+
+    assert results == [[str(index), True, True] for index in range(8)]
