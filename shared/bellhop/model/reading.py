@@ -63,6 +63,7 @@ def _json(content: str, source: str) -> Document | None:
         return None
     try:
         data = json.loads(content, object_pairs_hook=_unique, parse_constant=_refuse_constant)
+        json.dumps(data, ensure_ascii=False).encode()  # half a surrogate pair fails here
     except (ValueError, RecursionError):
         return None
     return Document(data, source)
@@ -107,6 +108,10 @@ def line_under(node: yaml.Node, path: Path) -> int | None:
 
 def _decoded(text: str | bytes, source: str) -> str:
     if isinstance(text, str):
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise InvalidError("the text holds half of a character", where=source) from error
         return text.removeprefix("\ufeff")
     if text.startswith(_UTF16):
         raise InvalidError("the file is UTF-16; save it as UTF-8", where=source)

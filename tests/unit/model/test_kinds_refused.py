@@ -485,6 +485,54 @@ def test_tells_every_mistake(text: str, told: list[str]) -> None:
     assert problems(text) == told
 
 
+@pytest.mark.parametrize(
+    ("metadata", "told"),
+    [
+        pytest.param(
+            {"labels": {"A_b/x": "y"}},
+            "f, metadata.labels: 'A_b/x' is not a key: what stands before '/' must be a DNS name",
+            id="prefix",
+        ),
+        pytest.param(
+            {"labels": {"x": "-"}},
+            "f, metadata.labels: 'x': '-' is not a label's value: "
+            "it takes letters, digits, '-', '_' and '.'",
+            id="label's value",
+        ),
+        pytest.param(
+            {"annotations": {"x": "é" * 150_000}},
+            "f, metadata.annotations: annotations have at most 262,144 bytes together, "
+            "these have 300,001",
+            id="large annotations",
+        ),
+        pytest.param(
+            {"annotations": {"": "x"}},
+            "f, metadata.annotations: '' is not a key: it takes letters, digits, '-', '_' and '.'",
+            id="empty key",
+        ),
+    ],
+)
+def test_holds_metadata_to_the_rules(metadata: dict[str, Any], told: str) -> None:
+    """Labels and annotations are what an API server would take."""
+    with pytest.raises(InvalidDocuments) as raised:
+        of(
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", **metadata}},
+            source="f",
+        )
+
+    assert str(raised.value) == told
+
+
+def test_bounds_data_keys() -> None:
+    """A data key is a file name of at most 253 characters."""
+    assert problems(f"{CONFIG_MAP}data: {{{'k' * 254}: x}}\n") == [
+        "line 4, data: a data key has at most 253 characters, this one has 254"
+    ]
+    assert problems(f"{CONFIG_MAP}data: {{..: x}}\n") == [
+        "line 4, data: '..' is not a data key: it takes letters, digits, '-', '_' and '.'"
+    ]
+
+
 def test_tells_of_all_documents() -> None:
     """One bad document hides neither the others' mistakes nor where they are."""
     text = f"{CONFIG_MAP}spec: 1\n---\n{CONFIG_MAP}---\n{SECRET}type: 1\n"

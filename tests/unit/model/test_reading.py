@@ -5,7 +5,7 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bellhop.errors import InvalidError, TooLargeError
@@ -162,6 +162,7 @@ def test_reads(text: str, data: list[Any]) -> None:
         pytest.param(
             "a: 1\n".encode("utf-16"), "f.yaml: the file is UTF-16; save it as UTF-8", id="UTF-16"
         ),
+        pytest.param("\ud800", "f.yaml: the text holds half of a character", id="half a character"),
         pytest.param(
             b"a: 1\nb: \xe9\n",
             "f.yaml, line 2: the file is not UTF-8 here; save it as UTF-8",
@@ -278,12 +279,14 @@ def test_writes(data: Any, text: str) -> None:
     assert dump(data) == text
 
 
+@settings(deadline=None)
 @given(JSON)
 def test_reads_what_it_writes(data: Any) -> None:
     """Every JSON value survives being written and read."""
     assert read(dump({"data": data})) == [{"data": data}]
 
 
+@settings(deadline=None)
 @given(JSON)
 def test_reads_json(data: Any) -> None:
     """JSON is YAML, whatever it holds."""

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -87,6 +87,7 @@ def test_refuses_selector_strings(text: str, sentence: str) -> None:
     assert sentence in str(raised.value)
 
 
+@settings(deadline=None)
 @given(st.lists(REQUIREMENTS, min_size=1, max_size=4))
 def test_strings_round_trip(requirements: list[Requirement]) -> None:
     """A selector written as a string reads back as the same selector."""
