@@ -1,0 +1,95 @@
+"""Which objects a command line means: KIND NAME, KIND/NAME, NAMESPACE/NAME, -n and -l."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import click
+
+from bellhop.cli.kinds import KindName, kind_named
+from bellhop.cli.views.view import Query
+from bellhop.errors import InvalidError, MissingError
+from bellhop.model.selector import Selector
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A kind, and which objects of it."""
+
+    kind: KindName
+    query: Query
+
+
+def naming_options(command: F) -> F:
+    """Add -n, -A and -l."""
+    command = click.option(
+        "-l", "--selector", default="", help="Labels, as in env=prod,tier in (a,b)."
+    )(command)
+    # It is what happens anyway; the option is there for fingers used to kubectl.
+    command = click.option(
+        "-A",
+        "--all-namespaces",
+        is_flag=True,
+        expose_value=False,
+        help="Look through all namespaces; the default.",
+    )(command)
+    return click.option("-n", "--namespace", default="", help="Look into one namespace.")(command)
+
+
+def asked(
+    kind: str, name: str, namespace: str, selector: str = "", *, show_secrets: bool = False
+) -> Asked:
+    """Read which objects are meant.
+
+    Raises:
+        InvalidError: there is no such kind, or the selector cannot be read.
+    """
+    first, slash, rest = kind.partition("/")
+    known = kind_named(first)
+    name = name or (rest if slash else "")
+    if known.namespaced and "/" in name:
+        place, _, name = name.partition("/")
+        if namespace not in ("", place):
+            raise InvalidError(f"'{place}/{name}' and -n {namespace} name two namespaces")
+        namespace = place
+    query = Query(
+        namespace=namespace if known.namespaced else "",
+        name=name,
+        selector=read_selector(selector),
+        show_secrets=show_secrets,
+    )
+    return Asked(known, query)
+
+
+def absent(what: Asked, names: list[str]) -> MissingError:
+    """Say that an object is not there, and what may have been meant."""
+    near = difflib.get_close_matches(what.query.name, names, n=1)
+    hint = (
+        f"did you mean '{near[0]}'?"
+        if near
+        else f"`bellhop get {what.kind.plural}` lists those that are there"
+    )
+    place = f"{what.query.namespace}/" if what.query.namespace else ""
+    return MissingError(f"there is no {what.kind.singular} '{place}{what.query.name}'; {hint}")
+
+
+def read_selector(text: str) -> Selector | None:
+    """Read a label selector; an empty one asks nothing.
+
+    Raises:
+        InvalidError: it is not written as Kubernetes has them.
+    """
+    if not text:
+        return None
+    from pydantic import ValidationError  # noqa: PLC0415 - the model has loaded it by now
+
+    try:
+        return Selector.parse(text)
+    except ValidationError as error:
+        sentence = error.errors(include_url=False, include_context=False)[0]["msg"]
+        raise InvalidError(f"cannot read the selector '{text}': {sentence}") from error

@@ -1,0 +1,27 @@
+"""`bellhop completion`: the script that makes a shell complete commands."""
+
+from __future__ import annotations
+
+import click
+from click.shell_completion import get_completion_class
+
+from bellhop.cli.exampled import Command
+
+_SHELLS = ("bash", "zsh", "fish")
+
+
+@click.command(
+    "completion",
+    cls=Command,
+    examples=(
+        "source <(bellhop completion bash)",
+        "bellhop completion fish > ~/.config/fish/completions/bellhop.fish",
+    ),
+)
+@click.argument("shell", type=click.Choice(_SHELLS))
+@click.pass_context
+def command(ctx: click.Context, shell: str) -> None:
+    """Print the script that makes a shell complete `bellhop`."""
+    found = get_completion_class(shell)
+    assert found is not None
+    click.echo(found(ctx.find_root().command, {}, "bellhop", "_BELLHOP_COMPLETE").source())

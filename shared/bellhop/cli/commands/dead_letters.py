@@ -1,0 +1,107 @@
+"""`bellhop dead-letters`: messages that were given up, kept until somebody decides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol, runtime_checkable
+
+import click
+
+from bellhop.cli import output
+from bellhop.cli.exampled import Command, Group
+from bellhop.cli.installation import Installation
+from bellhop.cli.options import output_option, state_option
+from bellhop.cli.output import Column, Row
+from bellhop.cli.session import installation
+from bellhop.errors import InvalidError, MissingError, PermanentError
+from bellhop.ports.queue import DeadLetters
+
+_COLUMNS = (
+    Column("ID", "id"),
+    Column("DIED", "died", shown=output.stamp),
+    Column("ATTEMPTS", "attempts"),
+    Column("GROUP", "group"),
+    Column("REASON", "reason"),
+    Column("MESSAGE", "message", wide=True, shown=output.line),
+)
+_MANY = 10_000
+
+
+@runtime_checkable
+class _Droppable(Protocol):
+    def drop(self, id: str) -> None:  # noqa: A002 - as queues have it
+        """Forget a dead letter for good."""
+        ...
+
+
+@click.group(
+    "dead-letters",
+    cls=Group,
+    examples=("bellhop dead-letters list", "bellhop dead-letters replay deploy/12"),
+)
+def command() -> None:
+    """List, replay or drop messages that were given up."""
+
+
+@command.command("list", cls=Command, examples=("bellhop dead-letters list -o wide",))
+@output_option
+@state_option
+def list_letters(form: str) -> None:
+    """List the messages that were given up, with the reason."""
+    output.present(_COLUMNS, _rows(installation()), form, nothing="No dead letters found.")
+
+
+@command.command(
+    "replay",
+    cls=Command,
+    examples=("bellhop dead-letters replay deploy/12", "bellhop dead-letters replay --all"),
+)
+@click.argument("ids", nargs=-1, metavar="[STAGE/ID]...")
+@click.option("--all", "everything", is_flag=True, help="Replay all of them.")
+@state_option
+def replay(ids: tuple[str, ...], *, everything: bool) -> None:
+    """Put messages back into their queue, with their attempts forgotten."""
+    if bool(ids) == everything:
+        raise click.UsageError("name what to replay: either STAGE/ID, or --all")
+    here = installation()
+    for each in [row["id"] for row in _rows(here)] if everything else ids:
+        letters, number = _letters(here, each)
+        letters.replay(number)
+        click.echo(f"dead-letter/{each} replayed")
+
+
+@command.command("drop", cls=Command, examples=("bellhop dead-letters drop deploy/12",))
+@click.argument("ids", nargs=-1, required=True, metavar="STAGE/ID...")
+@state_option
+def drop(ids: tuple[str, ...]) -> None:
+    """Forget messages for good; sweeps make good what they were about, where they can."""
+    here = installation()
+    for each in ids:
+        letters, number = _letters(here, each)
+        if not isinstance(letters, _Droppable):
+            raise PermanentError(f"cannot drop dead letter '{each}': its queue keeps them")
+        letters.drop(number)
+        click.echo(f"dead-letter/{each} dropped")
+
+
+def _rows(here: Installation) -> Iterator[Row]:
+    for stage, letters in here.dead.items():
+        for letter in letters.list(limit=_MANY):
+            yield {
+                "id": f"{stage}/{letter.id}",
+                "died": letter.died_at,
+                "attempts": letter.attempts,
+                "group": letter.message.group,
+                "reason": letter.reason,
+                "message": dict(letter.message.body),
+            }
+
+
+def _letters(here: Installation, text: str) -> tuple[DeadLetters, str]:
+    stage, slash, number = text.partition("/")
+    if not slash or not number:
+        raise InvalidError(f"cannot find dead letter '{text}': write STAGE/ID, as the list has it")
+    if stage not in here.dead:
+        known = ", ".join(here.dead)
+        raise MissingError(f"cannot find dead letter '{text}': the stages are {known}")
+    return here.dead[stage], number

@@ -1,0 +1,43 @@
+"""`bellhop describe`: the story of an object, in sections."""
+
+from __future__ import annotations
+
+import click
+
+from bellhop.cli.asking import absent, asked, naming_options
+from bellhop.cli.exampled import Command
+from bellhop.cli.kinds import complete_kind
+from bellhop.cli.options import state_option
+from bellhop.cli.session import installation
+from bellhop.cli.story import Story
+from bellhop.cli.views.view import Query
+
+
+@click.command(
+    "describe",
+    cls=Command,
+    examples=(
+        "bellhop describe eventtrigger service-network-policy",
+        "bellhop describe cluster prod/eu-1",
+    ),
+)
+@click.argument("kind", shell_complete=complete_kind)
+@click.argument("name", required=False, default="")
+@naming_options
+@click.option("--show-secrets", is_flag=True, help="Show the values of Secrets.")
+@state_option
+def command(kind: str, name: str, namespace: str, selector: str, *, show_secrets: bool) -> None:
+    """Tell all about one object, or about every object of a kind.
+
+    A trigger's story has where it is in force, its source, the profiles it made and how applying
+    them ended; a source's, its matches and errors; a profile's, its contents and inventory.
+    """
+    what = asked(kind, name, namespace, selector, show_secrets=show_secrets)
+    here = installation()
+    view = what.kind.view
+    if view.describe(here, what.query, Story()):
+        return
+    if what.query.name:
+        everything = view.rows(here, Query(namespace=what.query.namespace))
+        raise absent(what, [str(row["name"]) for row in everything])
+    click.echo(f"No {what.kind.plural} found.", err=True)

@@ -1,0 +1,30 @@
+"""`bellhop label`: labels decide which triggers and profiles concern a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+from bellhop.cli.exampled import Command, Group
+from bellhop.cli.labels import read_changes
+from bellhop.cli.options import state_option
+from bellhop.cli.output import pairs
+from bellhop.cli.session import installation
+
+_EXAMPLE = "bellhop label cluster prod/eu-1 env=prod canary-"
+
+
+@click.group("label", cls=Group, examples=(_EXAMPLE,))
+def command() -> None:
+    """Set and remove labels."""
+
+
+@command.command("cluster", cls=Command, examples=(_EXAMPLE,))
+@click.argument("key", metavar="NAMESPACE/NAME")
+@click.argument("changes", nargs=-1, required=True, metavar="KEY=VALUE|KEY-...")
+@state_option
+def cluster(key: str, changes: Sequence[str]) -> None:
+    """Set labels of a cluster, or remove those written with a dash behind them."""
+    labelled = installation().declare.label(key, read_changes(changes))
+    click.echo(f"cluster/{labelled.key} labelled {pairs(labelled.labels)}")

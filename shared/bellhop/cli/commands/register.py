@@ -1,0 +1,139 @@
+"""`bellhop register`: a cluster joins the fleet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from bellhop.cli import session
+from bellhop.cli.credentials import read_kubeconfig
+from bellhop.cli.exampled import Command, Group
+from bellhop.cli.installation import Inbound, Installation
+from bellhop.cli.labels import read_labels
+from bellhop.cli.options import state_option
+from bellhop.cli.output import pairs
+from bellhop.cli.registration import Registered, Wish, register
+from bellhop.errors import InvalidError, MissingError
+from bellhop.model.names import name_problem, namespace_problem
+
+_EXAMPLE = (
+    "bellhop register cluster --namespace prod --cluster eu-1 --kubeconfig eu-1.kubeconfig"
+    " --labels env=prod,region=eu"
+)
+
+
+@click.group("register", cls=Group, examples=(_EXAMPLE,))
+def command() -> None:
+    """Add a cluster to the fleet."""
+
+
+@command.command("cluster", cls=Command, examples=(_EXAMPLE,))
+@click.option("--namespace", required=True, help="Namespace of the cluster in the fleet.")
+@click.option("--cluster", "name", required=True, help="Name of the cluster in the fleet.")
+@click.option(
+    "--kubeconfig",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="Address and credentials; programs, proxies and impersonation in it are refused.",
+)
+@click.option("--context", "kube_context", help="Context of the kubeconfig; else its current one.")
+@click.option("--labels", help="Labels, as in env=prod,region=eu.")
+@click.option(
+    "--forwarder-url",
+    default="",
+    help="Where the cluster's API server reaches the forwarder, if it is no Service in it.",
+)
+@click.option(
+    "--forwarder/--no-forwarder",
+    default=True,
+    show_default=True,
+    help="Have the cluster ring; without, sweeps alone find what happens.",
+)
+@click.option("--ingest-url", help="Where the cluster sends events; else where `serve` listens.")
+@click.option(
+    "--ingest-ca",
+    type=click.Path(path_type=Path),
+    help="Authority to trust there, in PEM; with --ingest-url alone, public ones.",
+)
+@state_option
+def cluster(  # noqa: PLR0913, PLR0917 - one for each option
+    namespace: str,
+    name: str,
+    kubeconfig: Path,
+    kube_context: str | None,
+    labels: str | None,
+    forwarder_url: str,
+    ingest_url: str | None,
+    ingest_ca: Path | None,
+    *,
+    forwarder: bool,
+) -> None:
+    """Add a cluster to the fleet, or renew one that is in it.
+
+    The cluster is asked for its version and for the rights that the credentials have. Then the
+    forwarder's namespace, account and Secret are applied to it, the kubeconfig is stored, and
+    the cluster is swept, which also installs the webhook configuration. Registering again renews
+    credentials, labels, the sender's token and the forwarder's certificate.
+    """
+    for problem in (namespace_problem(namespace), name_problem(name)):
+        if problem:
+            raise InvalidError(f"cannot register cluster '{namespace}/{name}': {problem}")
+    given = read_kubeconfig(kubeconfig, kube_context)
+    wanted = None if labels is None else read_labels(labels)
+    here = session.installation()
+    inbound = _inbound(here, ingest_url, ingest_ca)
+    if forwarder and not inbound.url:
+        raise MissingError(
+            f"cannot register cluster '{namespace}/{name}': nobody knows yet where it is to send"
+            " its events; start `bellhop serve` first, or give --ingest-url"
+        )
+    wish = Wish(
+        namespace,
+        name,
+        given,
+        labels=wanted,
+        inbound=inbound,
+        forwarder_url=forwarder_url,
+        forwarder=forwarder,
+    )
+    done = register(here, wish)
+    _tell(done, wish)
+    if forwarder and not ingest_url and not session.answers(inbound):
+        click.echo(
+            f"warning: nothing answers at {inbound.url}; start `bellhop serve`, which also sweeps"
+            " the cluster",
+            err=True,
+        )
+
+
+def _inbound(here: Installation, url: str | None, ca: Path | None) -> Inbound:
+    if ca is not None and url is None:
+        raise click.UsageError("--ingest-ca belongs to --ingest-url")
+    if url is None:
+        return here.inbound
+    if not url.startswith("https://"):
+        raise InvalidError(
+            f"cannot use --ingest-url '{url}': a token is sent there, so it must be https"
+        )
+    try:
+        return Inbound(url, ca.read_text() if ca else "")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidError(f"cannot read the authority '{ca}'") from error
+
+
+def _tell(done: Registered, wish: Wish) -> None:
+    found = done.cluster
+    word = "renewed: credentials, token and certificate" if done.again else "registered"
+    click.echo(f"Cluster '{found.key}' {word}.")
+    click.echo(f"  reached      {wish.kubeconfig.describe()}; Kubernetes {found.kubernetes}")
+    click.echo(f"  labels       {pairs(found.labels)}")
+    if wish.forwarder:
+        where = wish.forwarder_url or "a Service in the cluster"
+        click.echo(f"  forwarder    {where}; it sends to {wish.inbound.url}")
+        click.echo("  applied      namespace, account, rights and Secret of the forwarder")
+    else:
+        click.echo("  forwarder    none: sweeps alone find what happens")
+    click.echo("  next         a sweep, which lists the cluster and makes it ring")
+    for warning in done.warnings:
+        click.echo(f"warning: {warning}", err=True)

@@ -1,0 +1,59 @@
+"""`bellhop serve`: the embedded mode, in the foreground."""
+
+from __future__ import annotations
+
+import click
+
+from bellhop.cli.exampled import Command
+from bellhop.cli.options import state_option
+from bellhop.cli.session import state_folder
+from bellhop.errors import InvalidError
+
+_WILDCARDS = ("", "0.0.0.0", "::")  # noqa: S104 - to tell them, not to bind them
+_HIGHEST_PORT = 65535
+
+
+@click.command(
+    "serve",
+    cls=Command,
+    examples=(
+        "bellhop serve",
+        "bellhop serve --listen 0.0.0.0:8443 --advertise https://10.0.0.5:8443",
+    ),
+)
+@click.option(
+    "--listen",
+    default="127.0.0.1:8443",
+    show_default=True,
+    metavar="HOST:PORT",
+    help="Where to listen; port 0 takes a free one.",
+)
+@click.option(
+    "--advertise",
+    default="",
+    metavar="URL",
+    help="How clusters reach it, where that is not the listener's own address.",
+)
+@state_option
+def command(listen: str, advertise: str) -> None:
+    """Run every stage in this process, over a state folder, until it is told to stop.
+
+    Ctrl-C and SIGTERM let it finish what is in hand. Logs go to standard output as JSON.
+    """
+    host, port = _address(listen)
+    if host in _WILDCARDS and not advertise:
+        raise InvalidError(
+            f"cannot serve on '{listen}' without --advertise: clusters need an address to send to"
+        )
+    if advertise and not advertise.startswith("https://"):
+        raise InvalidError(f"cannot advertise '{advertise}': the listener speaks https alone")
+    from bellhop.cli.serve import serve  # noqa: PLC0415 - checking the command line comes first
+
+    serve(state_folder(), host=host, port=port, advertise=advertise)
+
+
+def _address(listen: str) -> tuple[str, int]:
+    host, colon, port = listen.rpartition(":")
+    if not colon or not port.isdecimal() or int(port) > _HIGHEST_PORT:
+        raise InvalidError(f"cannot listen on '{listen}': write HOST:PORT, as in 127.0.0.1:8443")
+    return host.strip("[]"), int(port)

@@ -1,0 +1,175 @@
+"""`bellhop show`: what is deployed, what happened, and what is wrong."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+
+import click
+
+from bellhop.cli import output, timeline
+from bellhop.cli.exampled import Command, Group
+from bellhop.cli.installation import Installation
+from bellhop.cli.options import JSON, TABLE, YAML, output_option, state_option
+from bellhop.cli.output import Column, Row
+from bellhop.cli.session import installation
+from bellhop.errors import InvalidError
+from bellhop.model.gvk import GVK
+from bellhop.model.record import Entry
+
+_ADDONS = (
+    Column("CLUSTER", "cluster"),
+    Column("RESOURCE TYPE", "resourceType"),
+    Column("NAMESPACE", "namespace"),
+    Column("NAME", "name"),
+    Column("VERSION", "version"),
+    Column("TIME", "time", shown=lambda value: output.stamp(value) or "applying"),
+    Column("DEPLOYMENT TYPE", "deploymentType"),
+    Column("PROFILES", "profiles", shown=", ".join),
+    Column("FROM", "from", wide=True),
+)
+_FAILURES = (
+    Column("WHAT", "what"),
+    Column("WHICH", "which"),
+    Column("SINCE", "since", shown=lambda value: output.stamp(value) or "-"),
+    Column("SENTENCE", "sentence"),
+)
+_DURATION = re.compile(r"(\d+)(s|m|h|d)")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+@click.group(
+    "show",
+    cls=Group,
+    examples=("bellhop show addons", "bellhop show events --follow", "bellhop show failures"),
+)
+def command() -> None:
+    """Show add-ons, events and failures."""
+
+
+@command.command(
+    "addons",
+    cls=Command,
+    examples=(
+        "bellhop show addons --namespace prod --cluster eu-1",
+        "bellhop show addons --profile ClusterProfile/kyverno -o json",
+    ),
+)
+@click.option("--namespace", default="", help="Namespace of the clusters.")
+@click.option("--cluster", default="", help="Name of the cluster.")
+@click.option("--profile", default="", metavar="KIND/NAME", help="What one profile deployed.")
+@output_option
+@state_option
+def addons(namespace: str, cluster: str, profile: str, form: str) -> None:
+    """Show what is deployed where, and by which profile."""
+    kind, slash, name = profile.rpartition("/")
+    if slash and kind.lower() != "clusterprofile":
+        raise InvalidError(
+            f"cannot show what '{profile}' deployed: profiles are named ClusterProfile/NAME"
+        )
+    rows = _addons(installation(), namespace, cluster, name)
+    output.present(_ADDONS, rows, form, nothing="No add-ons found.")
+
+
+def _addons(here: Installation, namespace: str, name: str, profile: str) -> Iterator[Row]:
+    for cluster in here.catalogs.current().clusters.values():
+        if namespace not in ("", cluster.namespace) or name not in ("", cluster.name):
+            continue
+        for inventory in here.records.inventories(cluster.key):
+            if profile not in ("", inventory.profile):
+                continue
+            for key, held in inventory.held.items():
+                yield {
+                    "cluster": cluster.key,
+                    "resourceType": _resource_type(key.gvk),
+                    "namespace": key.namespace,
+                    "name": key.name,
+                    "version": "N/A",
+                    "time": held.applied_at,
+                    "deploymentType": "Managed cluster",
+                    "profiles": [f"ClusterProfile/{inventory.profile}"],
+                    "from": held.ref,
+                }
+
+
+def _resource_type(gvk: GVK) -> str:
+    return f"{gvk.group}:{gvk.kind}"
+
+
+@command.command(
+    "events",
+    cls=Command,
+    examples=(
+        "bellhop show events --since 10m",
+        "bellhop show events --follow --cluster prod/eu-1",
+        "bellhop show events --trace 3f9a1c20 -o json",
+    ),
+)
+@click.option("--follow", is_flag=True, help="Go on with what comes, until Ctrl-C.")
+@click.option("--since", help="How far back, as in 90s, 10m, 2h, 1d; else 1h, or now to follow.")
+@click.option("--trace", default="", help="One event, by the beginning of its trace.")
+@click.option("--cluster", default="", metavar="NAMESPACE/NAME", help="What concerns one cluster.")
+@output_option
+@state_option
+def events(since: str | None, trace: str, cluster: str, form: str, *, follow: bool) -> None:
+    """Show what rang, what it matched and rendered, and where that was applied.
+
+    One block for each event, oldest first; with --follow or -o wide, line by line. JSON is one
+    object a line.
+    """
+    here = installation()
+    ago = _duration(since) if since else timedelta(0 if follow else 3600)
+    wanted = timeline.Filter(trace, cluster)
+    begin = timeline.beginning(here.records, ago)
+    if follow:
+        _follow(timeline.follow(here.records, begin), wanted, form)
+        return
+    entries = (entry for _, entry in timeline.read(here.records, begin))
+    if form == TABLE:
+        told = False
+        for block in timeline.blocks(entries, wanted):
+            timeline.tell(block)
+            told = True
+        if not told:
+            click.echo(f"No events found in the last {since or '1h'}.", err=True)
+    elif form == YAML:
+        output.records((timeline.row(each) for each in entries if wanted.takes(each)), form)
+    else:
+        _lines(entries, wanted, form)
+
+
+def _follow(entries: Iterator[Entry], wanted: timeline.Filter, form: str) -> None:
+    try:
+        _lines(entries, wanted, form)
+    except KeyboardInterrupt:
+        # It is how following ends, not how it fails.
+        click.echo(err=True)
+
+
+def _lines(entries: Iterator[Entry], wanted: timeline.Filter, form: str) -> None:
+    tell = timeline.tell_json if form == JSON else timeline.tell_line
+    for entry in entries:
+        if wanted.takes(entry):
+            tell(entry)
+
+
+def _duration(text: str) -> timedelta:
+    parts = _DURATION.findall(text)
+    if not parts or "".join(f"{number}{unit}" for number, unit in parts) != text:
+        raise InvalidError(f"cannot read '{text}' as a duration: write it like 90s, 10m or 1h30m")
+    return timedelta(seconds=sum(int(number) * _SECONDS[unit] for number, unit in parts))
+
+
+@command.command("failures", cls=Command, examples=("bellhop show failures",))
+@output_option
+@state_option
+def failures(form: str) -> None:
+    """Show all that is wrong now: clusters, triggers, evaluations, deployments, dead letters."""
+    from bellhop.cli.failures import failures as found  # noqa: PLC0415 - this command alone
+
+    rows = (
+        {"what": each.what, "which": each.which, "since": each.at, "sentence": each.sentence}
+        for each in found(installation())
+    )
+    output.present(_FAILURES, rows, form, nothing="Nothing is wrong.")

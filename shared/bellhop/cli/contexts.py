@@ -1,0 +1,162 @@
+"""Contexts: the installations a user talks to, by name, in one small file.
+
+$XDG_CONFIG_HOME/bellhop/config.yaml, 0600, replaced as a whole:
+
+  current: local
+  contexts:
+    - {name: local, kind: embedded, state: /home/ann/.local/state/bellhop}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from bellhop.adapters.local.files import write_whole
+from bellhop.errors import InvalidError, MissingError
+
+LOCAL = "local"
+EMBEDDED = "embedded"
+KINDS = (EMBEDDED, "aws", "gcp")
+
+
+@dataclass(frozen=True)
+class Context:
+    """One installation; `state` is the folder of an embedded one."""
+
+    name: str
+    kind: str
+    state: Path
+
+
+@dataclass(frozen=True)
+class Contexts:
+    """All contexts, and which one is current."""
+
+    current: str
+    known: Mapping[str, Context]
+
+    def named(self, name: str) -> Context:
+        """Find a context.
+
+        Raises:
+            MissingError: there is none of that name.
+        """
+        if name not in self.known:
+            raise MissingError(
+                f"cannot use context '{name}': there is none of that name;"
+                " `bellhop context list` shows those that are there"
+            )
+        return self.known[name]
+
+    def using(self, name: str) -> Contexts:
+        """Return the contexts with another one current."""
+        return replace(self, current=self.named(name).name)
+
+    def adding(self, context: Context) -> Contexts:
+        """Return the contexts with one more, or one replaced."""
+        return replace(self, known={**self.known, context.name: context})
+
+
+def config_file(environment: Mapping[str, str]) -> Path:
+    """Say where the contexts are kept."""
+    home = environment.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    return Path(home) / "bellhop" / "config.yaml"
+
+
+def default_state(environment: Mapping[str, str]) -> Path:
+    """Say where the default context keeps its state."""
+    home = environment.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(home) / "bellhop"
+
+
+def load(environment: Mapping[str, str]) -> Contexts:
+    """Read the contexts; `local` is there without any file.
+
+    Raises:
+        InvalidError: the file cannot be read, or is not one of ours.
+    """
+    path = config_file(environment)
+    local = Context(LOCAL, EMBEDDED, default_state(environment))
+    try:
+        data = yaml.safe_load(path.read_text())
+    except FileNotFoundError:
+        return Contexts(LOCAL, {LOCAL: local})
+    except OSError as error:
+        raise InvalidError(f"cannot read '{path}': {error.strerror}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise InvalidError(f"cannot read '{path}': it is not YAML; mend or remove it") from error
+    known = {LOCAL: local}
+    for entry in _entries(data, path):
+        known[entry.name] = entry
+    current = str(data.get("current") or LOCAL)
+    return Contexts(current, known)
+
+
+def save(contexts: Contexts, environment: Mapping[str, str]) -> None:
+    """Write the contexts, whole or not at all."""
+    data = {
+        "current": contexts.current,
+        "contexts": [
+            {"name": each.name, "kind": each.kind, "state": str(each.state)}
+            for each in contexts.known.values()
+        ],
+    }
+    path = config_file(environment)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise InvalidError(f"cannot make the folder '{path.parent}': {error.strerror}") from error
+    write_whole(path, yaml.safe_dump(data, sort_keys=False).encode())
+
+
+def choose(state: Path | None, context: str | None, environment: Mapping[str, str]) -> Context:
+    """Choose the installation: --state, --context, BELLHOP_STATE, BELLHOP_CONTEXT, the current.
+
+    Raises:
+        MissingError: a context is named that is not there.
+        InvalidError: it is of a kind that this release cannot talk to.
+    """
+    if state is None and context is None and environment.get("BELLHOP_STATE"):
+        state = Path(environment["BELLHOP_STATE"])
+    if state is not None:
+        return Context("", EMBEDDED, state.absolute())
+    contexts = load(environment)
+    chosen = contexts.named(context or environment.get("BELLHOP_CONTEXT") or contexts.current)
+    require_embedded(chosen.kind, chosen.name)
+    return chosen
+
+
+def require_embedded(kind: str, name: str) -> None:
+    """Refuse the kinds that cannot be talked to yet.
+
+    Raises:
+        InvalidError: with the reason.
+    """
+    if kind != EMBEDDED:
+        raise InvalidError(
+            f"cannot use context '{name}': this release cannot talk to an installation of kind"
+            f" '{kind}'; use one of kind '{EMBEDDED}'"
+        )
+
+
+def _entries(data: Any, path: Path) -> list[Context]:
+    wrong = InvalidError(f"cannot read '{path}': it is not a list of contexts; mend or remove it")
+    if not isinstance(data, dict) or not isinstance(data.get("contexts") or [], list):
+        raise wrong
+    found = []
+    for entry in data.get("contexts") or []:
+        if not isinstance(entry, dict) or not entry.get("name"):
+            raise wrong
+        found.append(
+            Context(
+                str(entry["name"]),
+                str(entry.get("kind") or EMBEDDED),
+                Path(str(entry.get("state") or "")),
+            )
+        )
+    return found

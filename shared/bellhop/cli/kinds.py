@@ -1,0 +1,121 @@
+"""The names by which users ask for a kind, as kubectl knows them: plural, singular, short."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+from bellhop.errors import InvalidError
+
+if TYPE_CHECKING:
+    from bellhop.cli.views.view import View
+
+_LIB = "lib.projectsveltos.io"
+_CONFIG = "config.projectsveltos.io"
+
+
+@dataclass(frozen=True)
+class KindName:
+    """One kind for the command line; `stored` are the kinds of manifests that it means.
+
+    An EventBasedAddOn is an EventTrigger by its first name, so that asking for one shows both.
+    """
+
+    plural: str
+    singular: str
+    short: str
+    group: str
+    namespaced: bool
+    module: str
+    stored: tuple[str, ...] = ()
+
+    @property
+    def view(self) -> View:
+        """Import the view of this kind."""
+        module = importlib.import_module(f"bellhop.cli.views.{self.module}")
+        found: View = module.VIEWS[self.singular]
+        return found
+
+
+KINDS = (
+    KindName("clusters", "cluster", "cl", "", namespaced=True, module="clusters"),
+    KindName(
+        "eventsources",
+        "eventsource",
+        "es",
+        _LIB,
+        namespaced=False,
+        module="sources",
+        stored=("EventSource",),
+    ),
+    KindName(
+        "eventtriggers",
+        "eventtrigger",
+        "et",
+        _LIB,
+        namespaced=False,
+        module="triggers",
+        stored=("EventTrigger", "EventBasedAddOn"),
+    ),
+    KindName("eventreports", "eventreport", "er", _LIB, namespaced=True, module="reports"),
+    KindName(
+        "clusterprofiles",
+        "clusterprofile",
+        "cp",
+        _CONFIG,
+        namespaced=False,
+        module="profiles",
+        stored=("ClusterProfile",),
+    ),
+    KindName(
+        "configmaps",
+        "configmap",
+        "cm",
+        "",
+        namespaced=True,
+        module="holders",
+        stored=("ConfigMap",),
+    ),
+    KindName("secrets", "secret", "sec", "", namespaced=True, module="holders", stored=("Secret",)),
+)
+
+_OTHER_NAMES = {
+    "eventbasedaddons": "eventtriggers",
+    "eventbasedaddon": "eventtriggers",
+    "ebao": "eventtriggers",
+    "sveltosclusters": "clusters",
+    "sveltoscluster": "clusters",
+}
+_BY_NAME = {name: kind for kind in KINDS for name in (kind.plural, kind.singular, kind.short)}
+_BY_NAME |= {other: _BY_NAME[name] for other, name in _OTHER_NAMES.items()}
+
+
+def kind_named(text: str) -> KindName:
+    """Find a kind by plural, singular or short name, in any case, with or without its group.
+
+    Raises:
+        InvalidError: there is no such kind; names the nearest one.
+    """
+    name, _, group = text.lower().partition(".")
+    kind = _BY_NAME.get(name)
+    if kind is None or group not in ("", kind.group):
+        near = difflib.get_close_matches(name, _BY_NAME, n=1)
+        hint = f"; did you mean '{near[0]}'?" if near else ""
+        known = ", ".join(f"{kind.plural} ({kind.short})" for kind in KINDS)
+        raise InvalidError(f"there is no kind '{text}'{hint or f'; the kinds are {known}'}")
+    return kind
+
+
+def complete_kind(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Complete the names of kinds in a shell."""
+    return [kind.plural for kind in KINDS if kind.plural.startswith(incomplete.lower())]
+
+
+def shown_name(kind: str, api_version: str, name: str) -> str:
+    """Name an object as kubectl does: kind.group/name."""
+    group = api_version.rpartition("/")[0]
+    return f"{kind.lower()}{'.' if group else ''}{group}/{name}"

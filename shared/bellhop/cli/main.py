@@ -1,0 +1,156 @@
+"""The `bellhop` command: it finds the subcommand, and tells errors the way shells expect.
+
+Only click is loaded here. A subcommand is imported when it is called, so that `bellhop --help`
+and completion answer at once.
+
+exit code   0 done   1 refused (permanent)   2 wrong input   75 may pass, try again
+            70 a fault of ours   130 Ctrl-C   141 the reader of a pipe went away
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from bellhop.cli.exampled import Group
+from bellhop.cli.options import Choice
+from bellhop.errors import BellhopError, InvalidError, TemporaryError
+
+COMMANDS = {
+    "apply": "Validate and store manifests.",
+    "completion": "Print the completion script of a shell.",
+    "context": "Choose the installation that the CLI talks to.",
+    "dead-letters": "List, replay or drop messages that were given up.",
+    "delete": "Delete manifests.",
+    "deregister": "Take a cluster out of the fleet.",
+    "describe": "Tell all about one object.",
+    "get": "List objects, or show one.",
+    "label": "Set and remove labels.",
+    "register": "Add a cluster to the fleet.",
+    "serve": "Run the embedded mode.",
+    "show": "Show add-ons, events and failures.",
+    "sweep": "List clusters now.",
+}
+
+_INTERRUPTED = 130
+_PIPE_CLOSED = 141
+_TRY_AGAIN = 75
+_FAULT = 70
+_WRONG_INPUT = 2
+
+
+class Root(Group):
+    """The group that imports its commands when they are needed, and answers for all errors."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands."""
+        del ctx
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import one command."""
+        del ctx
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"bellhop.cli.commands.{cmd_name.replace('-', '_')}")
+        found: click.Command = module.command
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without importing them."""
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,  # noqa: FBT001, FBT002 - click's signature
+        **extra: Any,
+    ) -> Any:
+        """Run and exit with the code that says how it went."""
+        del standalone_mode
+        try:
+            code = super().main(
+                args, prog_name or "bellhop", complete_var, standalone_mode=False, **extra
+            )
+            sys.stdout.flush()
+        except Exception as error:  # noqa: BLE001 - the one place that answers for everything
+            code = _report(error)
+        sys.exit(code if isinstance(code, int) else 0)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; a reader that has seen enough is no error."""
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # What is still buffered would fail once more when the interpreter ends.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            ctx.exit(_PIPE_CLOSED)
+        return result
+
+
+@click.command(
+    cls=Root,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    examples=(
+        "bellhop serve",
+        "bellhop register cluster --namespace prod --cluster eu-1 --kubeconfig eu-1.kubeconfig",
+        "bellhop apply -f sources/ -f triggers/",
+        "bellhop show events --follow",
+    ),
+)
+@click.version_option(None, "--version", package_name="bellhop", message="bellhop %(version)s")
+@click.option(
+    "--state", type=click.Path(path_type=Path), help="State folder of an embedded installation."
+)
+@click.option("--context", "context_name", metavar="NAME", help="A context of `bellhop context`.")
+@click.pass_context
+def cli(ctx: click.Context, state: Path | None, context_name: str | None) -> None:
+    """Carry add-ons to the clusters where something rings."""
+    ctx.obj = Choice(state=state, context=context_name)
+
+
+def run() -> None:
+    """Run the command line."""
+    cli.main(prog_name="bellhop")
+
+
+def _report(error: Exception) -> int:
+    if isinstance(error, click.exceptions.Exit):
+        return error.exit_code
+    if isinstance(error, click.Abort):
+        return _INTERRUPTED
+    if isinstance(error, click.ClickException):
+        error.show()
+        return error.exit_code
+    if os.environ.get("BELLHOP_DEBUG"):
+        import traceback  # noqa: PLC0415 - for who asks for it alone
+
+        traceback.print_exception(error)
+    if not isinstance(error, BellhopError):
+        click.echo(
+            f"error: something unforeseen happened ({type(error).__name__}); run it again with"
+            " BELLHOP_DEBUG=1 to see where",
+            err=True,
+        )
+        return _FAULT
+    problems: Sequence[Exception] = getattr(error, "problems", ())
+    for each in problems or (error,):
+        click.echo(f"error: {each}", err=True)
+    if isinstance(error, TemporaryError):
+        return _TRY_AGAIN
+    return _WRONG_INPUT if isinstance(error, InvalidError) else 1
+
+
+if __name__ == "__main__":
+    run()

@@ -1,0 +1,101 @@
+"""From the files that users name to validated kinds, with every mistake of all files at once."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from bellhop.errors import InvalidError, MissingError
+from bellhop.model.document import Document, InvalidDocuments, read_documents
+from bellhop.model.kinds import Kind, parse
+
+STDIN = "-"
+_SUFFIXES = (".yaml", ".yml", ".json")
+
+
+def files(paths: Iterable[str], *, recursive: bool) -> Iterator[str]:
+    """Yield the files that paths mean; a folder's in the order of their names.
+
+    Raises:
+        MissingError: a path is not there, or a folder holds no manifest.
+    """
+    for given in paths:
+        path = Path(given)
+        if given == STDIN or not path.is_dir():
+            yield given
+            continue
+        inside = path.rglob("*") if recursive else path.iterdir()
+        found = sorted(each for each in inside if each.suffix in _SUFFIXES and each.is_file())
+        if not found:
+            hint = "" if recursive else "; -R looks into its folders too"
+            raise MissingError(
+                f"cannot read '{given}': the folder has no {', '.join(_SUFFIXES)} file{hint}"
+            )
+        yield from map(str, found)
+
+
+def documents(paths: Iterable[str], *, validate: bool = True) -> list[Document]:
+    """Read the documents of all files; when one cannot be read, tell what else is wrong, too.
+
+    Raises:
+        InvalidDocuments: with what is wrong in each file.
+        MissingError: a file is not there.
+    """
+    found: list[Document] = []
+    problems: list[InvalidError] = []
+    for path in paths:
+        try:
+            found.extend(read_documents(_content(path), source=_source(path)))
+        except InvalidError as error:
+            problems.append(error)
+    if problems:
+        if validate:
+            _collect(found, problems)
+        raise InvalidDocuments(problems)
+    return found
+
+
+def kinds(read: Sequence[Document]) -> list[Kind]:
+    """Validate documents, and refuse them all when one has a mistake, or comes twice.
+
+    Raises:
+        InvalidDocuments: with every mistake.
+    """
+    problems: list[InvalidError] = []
+    found = _collect(read, problems)
+    if problems:
+        raise InvalidDocuments(problems)
+    return found
+
+
+def _collect(read: Sequence[Document], problems: list[InvalidError]) -> list[Kind]:
+    found: list[Kind] = []
+    places: dict[tuple[str, str, str], Document] = {}
+    for document in read:
+        try:
+            kind = parse(document)
+        except InvalidDocuments as error:
+            problems.extend(error.problems)
+            continue
+        first = places.setdefault(kind.key, document)
+        if first is not document:
+            sentence = f"{kind.key} is declared at {first.where()} already; keep one of them"
+            problems.append(InvalidError(sentence, where=document.where()))
+        found.append(kind)
+    return found
+
+
+def _content(path: str) -> bytes:
+    if path == STDIN:
+        return sys.stdin.buffer.read()
+    try:
+        return Path(path).read_bytes()
+    except FileNotFoundError as error:
+        raise MissingError(f"cannot read '{path}': there is no such file") from error
+    except OSError as error:
+        raise InvalidError(f"cannot read '{path}': {error.strerror}") from error
+
+
+def _source(path: str) -> str:
+    return "standard input" if path == STDIN else path

@@ -1,0 +1,28 @@
+"""What is not shown unless it is asked for: the values of Secrets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+HIDDEN = "<hidden>"
+"""No base64, so that a manifest shown with hidden values cannot be applied by mistake."""
+
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+def hidden(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a manifest with the values of a Secret hidden; other kinds as they are."""
+    shown = dict(manifest)
+    if shown.get("kind") != "Secret" or shown.get("apiVersion") != "v1":
+        return shown
+    for part in ("data", "stringData"):
+        if isinstance(shown.get(part), Mapping):
+            shown[part] = dict.fromkeys(shown[part], HIDDEN)
+    metadata = shown.get("metadata")
+    annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
+    if isinstance(metadata, Mapping) and annotations and _LAST_APPLIED in annotations:
+        # kubectl keeps a copy of the whole Secret there.
+        kept = {**annotations, _LAST_APPLIED: HIDDEN}
+        shown["metadata"] = {**metadata, "annotations": kept}
+    return shown

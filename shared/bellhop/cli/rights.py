@@ -1,0 +1,86 @@
+"""What Bellhop may have to do in a cluster, and which of it its credentials may not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from bellhop.engine.catalog import Catalog
+from bellhop.engine.wiring import NAMESPACE
+from bellhop.model.gvk import GVK, Resource
+from bellhop.model.record import Cluster
+
+Check = tuple[str, str, str, str, str]
+"""Verb, group, resource, subresource, namespace."""
+
+_WRITE = ("create", "patch", "delete")
+_ADMISSION = "admissionregistration.k8s.io"
+_RBAC = "rbac.authorization.k8s.io"
+_RINGING = (
+    ("", "namespaces", ""),
+    (_ADMISSION, "validatingwebhookconfigurations", ""),
+    (_RBAC, "clusterroles", ""),
+    (_RBAC, "clusterrolebindings", ""),
+    ("", "secrets", NAMESPACE),
+    ("", "serviceaccounts", NAMESPACE),
+    (_RBAC, "roles", NAMESPACE),
+    (_RBAC, "rolebindings", NAMESPACE),
+)
+_ANY = "*"
+
+
+class Examined(Protocol):
+    """A cluster that can be asked what its credentials may do."""
+
+    def resource(self, gvk: GVK) -> Resource | None:
+        """Find the resource that serves a kind."""
+        ...
+
+    def rights(self, checks: Sequence[Check]) -> Sequence[Check]:
+        """Return those rights that are missing."""
+        ...
+
+
+def missing_for_watching(
+    kube: Examined, catalog: Catalog, cluster: Cluster, *, ringing: bool
+) -> list[str]:
+    """Tell which rights are missing that registration cannot do without, a sentence each."""
+    future = Catalog(
+        catalog.revision, [cluster], catalog.sources.values(), catalog.triggers.values(), ()
+    )
+    checks: list[Check] = []
+    for gvk in future.kinds_in(cluster.key):
+        resource = kube.resource(gvk)
+        if resource is not None:
+            checks += [(verb, gvk.group, resource.plural, "", "") for verb in ("get", "list")]
+    if ringing:
+        checks += [
+            (verb, group, resource, "", namespace)
+            for group, resource, namespace in _RINGING
+            for verb in _WRITE
+        ]
+    return _sentences(kube.rights(checks))
+
+
+def missing_for_applying(kube: Examined) -> list[str]:
+    """Tell which rights over all kinds are missing; narrower ones may well be enough."""
+    return _sentences(kube.rights([(verb, _ANY, _ANY, "", "") for verb in ("get", *_WRITE)]))
+
+
+def _sentences(missing: Iterable[Check]) -> list[str]:
+    """Join the verbs that are missing for one resource into one sentence."""
+    verbs: dict[tuple[str, str], list[str]] = {}
+    for verb, group, resource, _, namespace in missing:
+        if resource == _ANY:
+            what = "objects of every kind"
+        else:
+            what = f"{resource}.{group}" if group else resource
+        verbs.setdefault((what, namespace), []).append(verb)
+    return [
+        f"may not {_joined(each)} {what}" + (f" in namespace '{namespace}'" if namespace else "")
+        for (what, namespace), each in verbs.items()
+    ]
+
+
+def _joined(verbs: Sequence[str]) -> str:
+    return verbs[0] if len(verbs) == 1 else f"{', '.join(verbs[:-1])} or {verbs[-1]}"

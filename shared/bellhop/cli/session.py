@@ -1,0 +1,55 @@
+"""The installation of a command: opened when it is asked for, closed when the command ends."""
+
+from __future__ import annotations
+
+import os
+import ssl
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import click
+
+from bellhop.cli.contexts import Context, choose
+from bellhop.cli.installation import Inbound, Installation
+from bellhop.cli.options import Choice
+
+_PROBE_SECONDS = 2.0
+
+
+def chosen() -> Context:
+    """Say which installation the command line, the environment and the contexts lead to."""
+    choice = click.get_current_context().find_root().ensure_object(Choice)
+    return choose(choice.state, choice.context, os.environ)
+
+
+def installation() -> Installation:
+    """Open the chosen installation for the rest of the command."""
+    from bellhop.cli.embedded import open_state  # noqa: PLC0415 - most of the time a start takes
+    from bellhop.settings import read  # noqa: PLC0415
+
+    embedded = open_state(chosen().state, read(os.environ))
+    click.get_current_context().find_root().call_on_close(embedded.close)
+    return embedded.installation
+
+
+def state_folder() -> Path:
+    """Return the state folder of the chosen installation."""
+    return chosen().state
+
+
+def answers(inbound: Inbound) -> bool:
+    """Ask whether something listens where clusters are told to send their events."""
+    if not inbound.url:
+        return False
+    trust = ssl.create_default_context(cadata=inbound.ca or None)
+    url = f"{inbound.url.rstrip('/')}/healthz"
+    if not url.startswith("https://"):
+        return False
+    try:
+        with urllib.request.urlopen(url, timeout=_PROBE_SECONDS, context=trust):  # noqa: S310 - https alone
+            return True
+    except urllib.error.HTTPError:
+        return True
+    except (OSError, ValueError):
+        return False

@@ -1,0 +1,95 @@
+"""Questions over several records at once, which only people ask: the stages never do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from bellhop.cli.installation import Installation
+from bellhop.model.gvk import ObjectKey
+from bellhop.model.record import Match, Outcome, Profile
+
+Who = tuple[str, str, str]
+"""A profile's trigger, source cluster and name."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A profile and how applying it ended where it was tried."""
+
+    profile: Profile
+    outcomes: Sequence[Outcome]
+
+    @property
+    def provisioned(self) -> int:
+        """Count the destinations where all is as it should be."""
+        good = {each.cluster for each in self.outcomes if each.phase == "Provisioned"}
+        return len(good.intersection(self.profile.destinations))
+
+    @property
+    def state(self) -> str:
+        """Sum up in one word; the worst counts."""
+        phases = {each.phase for each in self.outcomes}
+        for phase in ("FailedNonRetriable", "Failed"):
+            if phase in phases:
+                return phase
+        if self.profile.error:
+            return "FailedNonRetriable"
+        if not self.profile.destinations:
+            return "Removing" if self.profile.leaving else "NoClusters"
+        everywhere = self.provisioned == len(self.profile.destinations)
+        return "Provisioned" if everywhere and not self.profile.leaving else "Provisioning"
+
+
+def outcomes(here: Installation) -> dict[Who, list[Outcome]]:
+    """Collect the outcomes of all clusters by profile."""
+    found: dict[Who, list[Outcome]] = {}
+    for cluster in here.catalogs.current().clusters:
+        for outcome in here.records.outcomes(cluster):
+            found.setdefault((outcome.trigger, outcome.source, outcome.profile), []).append(outcome)
+    return found
+
+
+def standings(
+    here: Installation,
+    trigger: str | None = None,
+    known: Mapping[Who, Sequence[Outcome]] | None = None,
+) -> Iterator[Standing]:
+    """Yield every profile, users' own first, or those of one trigger; by trigger and name.
+
+    Triggers that were deleted count while a cluster still holds something of theirs. `known`
+    are the outcomes, for who asks more than once.
+    """
+    known = outcomes(here) if known is None else known
+    triggers = {who[0] for who in known} | set(here.catalogs.current().triggers) | {""}
+    for name in sorted(triggers) if trigger is None else [trigger]:
+        for profile in here.records.profiles(name):
+            who = (profile.trigger, profile.cluster, profile.name)
+            yield Standing(profile, known.get(who, ()))
+
+
+def sources_in_force(here: Installation) -> Iterator[tuple[str, str]]:
+    """Yield (cluster, source) wherever a source is in force."""
+    catalog = here.catalogs.current()
+    for cluster in catalog.clusters:
+        for source in catalog.sources_in(cluster):
+            yield cluster, source
+
+
+def matches(here: Installation, source: str) -> Mapping[str, list[Match]]:
+    """Collect the matches of one source by the clusters where it is in force."""
+    return {
+        cluster: list(here.records.matches(cluster, source))
+        for cluster, name in sources_in_force(here)
+        if name == source
+    }
+
+
+def object_name(key: ObjectKey | str) -> str:
+    """Name an object of a cluster for people: `Service default/web`."""
+    if isinstance(key, str):
+        if not key:
+            return ""
+        key = ObjectKey.parse(key)
+    place = f"{key.namespace}/{key.name}" if key.namespace else key.name
+    return f"{key.gvk.kind} {place}"

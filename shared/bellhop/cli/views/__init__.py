@@ -1,0 +1,1 @@
+"""How each kind is listed, shown and described; reads records, changes nothing."""

@@ -1,0 +1,131 @@
+"""Clusters: who they are, and how they were when last met."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bellhop.cli import survey
+from bellhop.cli.installation import Installation
+from bellhop.cli.output import Column, Row, age, count, pairs, stamp
+from bellhop.cli.story import Story
+from bellhop.cli.views.view import Query, View
+from bellhop.engine.catalog import cluster_object
+from bellhop.model.record import Cluster
+from bellhop.ports.kube import Manifest
+
+COLUMNS = (
+    Column("NAMESPACE", "namespace"),
+    Column("NAME", "name"),
+    Column("LABELS", "labels"),
+    Column("VERSION", "version"),
+    Column("STATE", "state"),
+    Column("AGE", "age"),
+    Column("LAST SWEEP", "lastSweep", wide=True),
+    Column("MISSED", "missed", wide=True),
+    Column("MESSAGE", "message", wide=True),
+)
+
+
+def _clusters(here: Installation, query: Query) -> Iterator[Cluster]:
+    for cluster in here.records.clusters():
+        if query.takes(cluster.namespace, cluster.name, cluster.labels):
+            yield cluster
+
+
+def manifests(here: Installation, query: Query) -> Iterator[Manifest]:
+    """Yield clusters as SveltosClusters, with how they are; credentials are never shown."""
+    for cluster in _clusters(here, query):
+        manifest = cluster_object(cluster)
+        health = here.records.health(cluster.key)
+        manifest["metadata"]["creationTimestamp"] = cluster.registered_at
+        manifest["status"] = {
+            "ready": health.state == "Healthy",
+            "version": cluster.kubernetes,
+            "connectionStatus": health.state,
+            **({"failureMessage": health.message} if health.message else {}),
+            **({"lastSweepTime": health.swept_at} if health.swept_at else {}),
+            "observed": health.seen,
+            "missed": health.missed,
+        }
+        yield manifest
+
+
+def rows(here: Installation, query: Query) -> Iterator[Row]:
+    """Yield one row for each cluster."""
+    now = here.records.clock.now()
+    for cluster in _clusters(here, query):
+        health = here.records.health(cluster.key)
+        yield {
+            "namespace": cluster.namespace,
+            "name": cluster.name,
+            "labels": pairs(cluster.labels),
+            "version": cluster.kubernetes,
+            "state": health.state,
+            "age": age(cluster.registered_at, now),
+            "lastSweep": age(health.swept_at, now),
+            "missed": f"{health.missed}/{health.seen}",
+            "message": health.message,
+        }
+
+
+def describe(here: Installation, query: Query, story: Story) -> int:
+    """Tell of each cluster how it rings, what is in force and what it holds."""
+    told = 0
+    for cluster in _clusters(here, query):
+        told += 1
+        _tell(here, cluster, story)
+    return told
+
+
+def _tell(here: Installation, cluster: Cluster, story: Story) -> None:
+    now = here.records.clock.now()
+    health = here.records.health(cluster.key)
+    catalog = here.catalogs.current()
+    story.begin("Cluster", cluster.key)
+    story.fact("Labels", pairs(cluster.labels))
+    story.fact("Kubernetes", cluster.kubernetes)
+    story.fact("Registered", stamp(cluster.registered_at))
+    story.fact("State", health.state)
+    story.fact("Message", health.message)
+    story.fact("Last sweep", age(health.swept_at, now))
+    story.fact("Found by sweeps", f"{health.missed} of {health.seen} looks at objects")
+    story.fact("Rings", _rings(cluster))
+    story.grid(
+        "Sources in force",
+        (
+            (
+                source,
+                count(
+                    sum(match.matching for match in here.records.matches(cluster.key, source)),
+                    "match",
+                    "matches",
+                ),
+                "by " + ", ".join(catalog.triggers_on(cluster.key, source)),
+            )
+            for source in catalog.sources_in(cluster.key)
+        ),
+    )
+    story.grid(
+        "Profiles",
+        (
+            (outcome.profile, outcome.phase, age(outcome.at, now), outcome.message)
+            for outcome in here.records.outcomes(cluster.key)
+        ),
+    )
+    story.grid(
+        "Holds",
+        (
+            (survey.object_name(key), f"ClusterProfile/{inventory.profile}")
+            for inventory in here.records.inventories(cluster.key)
+            for key in inventory.held
+        ),
+    )
+
+
+def _rings(cluster: Cluster) -> str:
+    if not cluster.forwarder:
+        return "not at all: sweeps alone find what happens"
+    return cluster.forwarder.get("url") or "its forwarder, a Service in the cluster"
+
+
+VIEWS = {"cluster": View(COLUMNS, rows, manifests, describe)}

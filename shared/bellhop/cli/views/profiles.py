@@ -1,0 +1,211 @@
+"""ClusterProfiles: users' own, and those that triggers generated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from bellhop.cli import survey
+from bellhop.cli.installation import Installation
+from bellhop.cli.output import Column, Row, age, count
+from bellhop.cli.story import Story
+from bellhop.cli.survey import Standing
+from bellhop.cli.views.view import Query, View, labels_of, name_of
+from bellhop.model.gvk import ObjectKey
+from bellhop.model.record import Content, Profile
+from bellhop.ports.kube import Manifest
+
+COLUMNS = (
+    Column("NAME", "name"),
+    Column("TRIGGER", "trigger", shown=lambda value: value or "<own>"),
+    Column("FROM", "from", shown=lambda value: value or "-"),
+    Column("PROVISIONED", "provisioned"),
+    Column("STATE", "state"),
+    Column("OBJECT", "object", wide=True, shown=lambda value: value or "-"),
+    Column("TIER", "tier", wide=True),
+    Column("MESSAGE", "message", wide=True),
+)
+TRIGGER_LABEL = "eventtrigger.lib.projectsveltos.io/name"
+CLUSTER_LABEL = "eventtrigger.lib.projectsveltos.io/cluster-name"
+NAMESPACE_LABEL = "eventtrigger.lib.projectsveltos.io/cluster-namespace"
+
+
+def manifests(here: Installation, query: Query) -> Iterator[Manifest]:
+    """Yield users' profiles as they were written, generated ones as they are, with status."""
+    for standing, manifest in _found(here, query):
+        yield {**manifest, "status": _status(standing)} if standing else manifest
+
+
+def rows(here: Installation, query: Query) -> Iterator[Row]:
+    """Yield one row for each profile."""
+    for standing, manifest in _found(here, query):
+        if standing is None:
+            yield {
+                "name": name_of(manifest),
+                "trigger": "",
+                "from": "",
+                "provisioned": "0/0",
+                "state": "Provisioning",
+                "object": "",
+                "tier": (manifest.get("spec") or {}).get("tier", 100),
+                "message": "",
+            }
+            continue
+        profile = standing.profile
+        yield {
+            "name": profile.name,
+            "trigger": profile.trigger,
+            "from": profile.cluster,
+            "provisioned": f"{standing.provisioned}/{len(profile.destinations)}",
+            "state": standing.state,
+            "object": survey.object_name(profile.object),
+            "tier": profile.tier,
+            "message": _message(standing),
+        }
+
+
+def describe(here: Installation, query: Query, story: Story) -> int:
+    """Tell of each profile what it holds, where it goes and how that went."""
+    told = 0
+    for standing, manifest in _found(here, query):
+        told += 1
+        story.begin("ClusterProfile", name_of(manifest))
+        if standing is None:
+            story.fact("State", "not taken to any cluster yet; `bellhop serve` does it")
+            continue
+        _tell(here, standing, story)
+    return told
+
+
+def _tell(here: Installation, standing: Standing, story: Story) -> None:
+    profile = standing.profile
+    now = here.records.clock.now()
+    story.fact("State", standing.state)
+    story.fact("Trigger", profile.trigger)
+    story.fact("From", profile.cluster)
+    story.fact("Object", survey.object_name(profile.object))
+    story.fact("Tier", str(profile.tier))
+    story.fact("Error", profile.error)
+    story.grid("Contents", (_content(content) for content in profile.contents))
+    known = {outcome.cluster: outcome for outcome in standing.outcomes}
+    story.grid(
+        "Destinations",
+        (
+            (
+                cluster,
+                (known[cluster].phase if cluster in known else "Provisioning"),
+                (age(known[cluster].at, now) if cluster in known else ""),
+                (known[cluster].message if cluster in known else ""),
+            )
+            for cluster in (*profile.destinations, *profile.leaving)
+        ),
+        nothing="no cluster is selected",
+    )
+    story.grid(
+        "Inventory",
+        (
+            (
+                cluster,
+                survey.object_name(key),
+                age(held.applied_at, now) if held.digest else "being applied",
+            )
+            for cluster in (*profile.destinations, *profile.leaving)
+            for key, held in here.records.inventory(cluster, profile.name).held.items()
+        ),
+    )
+
+
+def _content(content: Content) -> tuple[str, str, str]:
+    if content.template:
+        return content.ref, content.entry, "rendered for each cluster"
+    named = [survey.object_name(ObjectKey.of(dict(each))) for each in content.manifests]
+    return content.ref, content.entry, ", ".join(named)
+
+
+def _found(here: Installation, query: Query) -> Iterator[tuple[Standing | None, dict[str, Any]]]:
+    """Yield every profile asked for, with its manifest; own ones nobody has resolved yet too."""
+    own = {name_of(each): each for each in here.records.manifests("ClusterProfile")}
+    pending = dict(own)
+    for standing in survey.standings(here):
+        profile = standing.profile
+        if not profile.trigger:
+            pending.pop(profile.name, None)
+        written = None if profile.trigger else own.get(profile.name)
+        manifest = written or _manifest(profile)
+        if query.takes("", profile.name, labels_of(manifest)):
+            yield standing, manifest
+    for name, manifest in pending.items():
+        if query.takes("", name, labels_of(manifest)):
+            yield None, manifest
+
+
+def _manifest(profile: Profile) -> dict[str, Any]:
+    """Return a generated profile as a ClusterProfile; what it holds is in its refs."""
+    namespace, _, name = profile.cluster.partition("/")
+    refs: dict[str, dict[str, str]] = {}
+    for content in profile.contents:
+        kind, _, place = content.ref.partition(" ")
+        parts = place.partition("/")
+        refs[content.ref] = {"kind": kind, "namespace": parts[0], "name": parts[2]}
+    return {
+        "apiVersion": "config.projectsveltos.io/v1beta1",
+        "kind": "ClusterProfile",
+        "metadata": {
+            "name": profile.name,
+            "labels": {
+                TRIGGER_LABEL: profile.trigger,
+                NAMESPACE_LABEL: namespace,
+                CLUSTER_LABEL: name,
+            },
+        },
+        "spec": {
+            "clusterRefs": [_cluster_ref(each) for each in profile.destinations],
+            "syncMode": "Continuous",
+            "tier": profile.tier,
+            "continueOnConflict": profile.continue_on_conflict,
+            "stopMatchingBehavior": (
+                "LeavePolicies" if profile.leaves_policies else "WithdrawPolicies"
+            ),
+            "policyRefs": list(refs.values()),
+        },
+    }
+
+
+def _status(standing: Standing) -> dict[str, Any]:
+    status: dict[str, Any] = {
+        "matchingClusters": [_cluster_ref(each) for each in standing.profile.destinations],
+        "state": standing.state,
+        "clusters": [
+            {
+                "cluster": each.cluster,
+                "phase": each.phase,
+                "lastAppliedTime": each.at,
+                **({"failureMessage": each.message} if each.message else {}),
+            }
+            for each in standing.outcomes
+        ],
+    }
+    if standing.profile.error:
+        status["failureMessage"] = standing.profile.error
+    return status
+
+
+def _cluster_ref(key: str) -> dict[str, str]:
+    namespace, _, name = key.partition("/")
+    return {
+        "apiVersion": "lib.projectsveltos.io/v1beta1",
+        "kind": "SveltosCluster",
+        "namespace": namespace,
+        "name": name,
+    }
+
+
+def _message(standing: Standing) -> str:
+    if standing.profile.error:
+        return standing.profile.error
+    failed = [f"{each.cluster}: {each.message}" for each in standing.outcomes if each.message]
+    more = f" (and {count(len(failed) - 1, 'other')})" if len(failed) > 1 else ""
+    return failed[0] + more if failed else ""
+
+
+VIEWS = {"clusterprofile": View(COLUMNS, rows, manifests, describe)}

@@ -1,0 +1,144 @@
+"""EventReports: what of a cluster matches a source now, seen over the single matches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from bellhop.cli import survey
+from bellhop.cli.installation import Installation
+from bellhop.cli.output import Column, Row, age, count
+from bellhop.cli.redaction import hidden
+from bellhop.cli.story import Story
+from bellhop.cli.views.view import Query, View
+from bellhop.model.gvk import ObjectKey
+from bellhop.model.kinds import event_report
+from bellhop.model.record import Match
+from bellhop.ports.kube import Manifest
+
+COLUMNS = (
+    Column("NAMESPACE", "namespace"),
+    Column("NAME", "name"),
+    Column("MATCHES", "matches"),
+    Column("ERRORS", "errors"),
+    Column("CHANGED", "changed", shown=lambda value: value or "-"),
+    Column("EVENTSOURCE", "source", wide=True),
+    Column("CLUSTER", "cluster", wide=True),
+    Column("MESSAGE", "message", wide=True),
+)
+
+
+def manifests(here: Installation, query: Query) -> Iterator[Manifest]:
+    """Yield reports in the shape that users of Sveltos know."""
+    for _, cluster, source, matches in _reports(here, query):
+        collect = here.catalogs.current().sources[source].collect_resources
+        found = [_resource(here, match, collect=collect, query=query) for match in matches]
+        resources = [resource for resource in found if resource is not None]
+        namespace, _, name = cluster.partition("/")
+        manifest = event_report(namespace, name, source, resources, collect=collect)
+        status = _status(here, cluster, source)
+        yield {**manifest, "status": status} if status else manifest
+
+
+def rows(here: Installation, query: Query) -> Iterator[Row]:
+    """Yield one row for each report."""
+    now = here.records.clock.now()
+    for report, cluster, source, matches in _reports(here, query):
+        failing = [match for match in here.records.matches(cluster, source) if match.error]
+        newest = max((match.since for match in matches), default=None)
+        status = _status(here, cluster, source)
+        yield {
+            "namespace": report["namespace"],
+            "name": report["name"],
+            "matches": len(matches),
+            "errors": len(failing),
+            "changed": age(newest, now) if newest else "",
+            "source": source,
+            "cluster": cluster,
+            "message": "; ".join(status.values()),
+        }
+
+
+def describe(here: Installation, query: Query, story: Story) -> int:
+    """Tell of each report which objects match, since when, and what fails."""
+    told = 0
+    now = here.records.clock.now()
+    for report, cluster, source, matches in _reports(here, query):
+        told += 1
+        story.begin("EventReport", f"{report['namespace']}/{report['name']}")
+        story.fact("Cluster", cluster)
+        story.fact("EventSource", source)
+        story.fact("Triggers", ", ".join(here.catalogs.current().triggers_on(cluster, source)))
+        story.fact("Swept", age(here.records.health(cluster).swept_at, now))
+        story.grid(
+            count(len(matches), "object matches", "objects match"),
+            (
+                (survey.object_name(match.key), f"since {age(match.since, now)}", match.message)
+                for match in matches
+            ),
+        )
+        story.section(
+            "Errors",
+            (
+                f"{survey.object_name(match.key)}: {match.error}"
+                for match in here.records.matches(cluster, source)
+                if match.error
+            ),
+        )
+        story.section("Failed profiles", _failed(here, cluster, source))
+    return told
+
+
+def _reports(
+    here: Installation, query: Query
+) -> Iterator[tuple[Mapping[str, Any], str, str, list[Match]]]:
+    for cluster, source in survey.sources_in_force(here):
+        namespace, _, name = cluster.partition("/")
+        metadata = event_report(namespace, name, source, [], collect=False)["metadata"]
+        if query.takes(namespace, metadata["name"], metadata["labels"]):
+            matching = [match for match in here.records.matches(cluster, source) if match.matching]
+            yield metadata, cluster, source, matching
+
+
+def _resource(
+    here: Installation, match: Match, *, collect: bool, query: Query
+) -> dict[str, Any] | None:
+    if not collect:
+        return _reference(match.key)
+    observation = here.records.observation(match.cluster, match.key)
+    if observation is None or observation.manifest is None:
+        # It went between the two reads; the next look will not have it at all.
+        return None
+    manifest = dict(observation.manifest)
+    return manifest if query.show_secrets else hidden(manifest)
+
+
+def _reference(key: ObjectKey) -> dict[str, Any]:
+    metadata = {"name": key.name}
+    if key.namespace:
+        metadata["namespace"] = key.namespace
+    return {"apiVersion": key.gvk.api_version, "kind": key.gvk.kind, "metadata": metadata}
+
+
+def _status(here: Installation, cluster: str, source: str) -> dict[str, str]:
+    status: dict[str, str] = {}
+    failing = [match for match in here.records.matches(cluster, source) if match.error]
+    if failing:
+        first = failing[0]
+        more = f" (and {count(len(failing) - 1, 'other')})" if len(failing) > 1 else ""
+        status["agentFailureMessage"] = f"{survey.object_name(first.key)}: {first.error}{more}"
+    failed = list(_failed(here, cluster, source))
+    if failed:
+        more = f" (and {count(len(failed) - 1, 'other')})" if len(failed) > 1 else ""
+        status["failureMessage"] = failed[0] + more
+    return status
+
+
+def _failed(here: Installation, cluster: str, source: str) -> Iterator[str]:
+    for trigger in here.catalogs.current().triggers_on(cluster, source):
+        for profile in here.records.profiles(trigger, cluster):
+            if profile.error:
+                yield f"{profile.name}: {profile.error}"
+
+
+VIEWS = {"eventreport": View(COLUMNS, rows, manifests, describe)}

@@ -1,0 +1,132 @@
+"""EventTriggers, and EventBasedAddOns: where they are in force, and what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from bellhop.cli import survey
+from bellhop.cli.installation import Installation
+from bellhop.cli.output import Column, Row, count
+from bellhop.cli.story import Story
+from bellhop.cli.survey import Standing
+from bellhop.cli.views.view import Query, View, labels_of, name_of
+from bellhop.model.kinds import EventTrigger
+from bellhop.ports.kube import Manifest
+
+COLUMNS = (
+    Column("NAME", "name"),
+    Column("EVENTSOURCE", "source"),
+    Column("ONE FOR EVENT", "oneForEvent", shown=lambda value: str(value).lower()),
+    Column("CLUSTERS", "clusters"),
+    Column("PROFILES", "profiles"),
+    Column("FAILING", "failing"),
+    Column("KIND", "kind", wide=True),
+    Column("SOURCE CLUSTERS", "sourceClusters", wide=True),
+    Column("DESTINATION CLUSTERS", "destinationClusters", wide=True),
+)
+_FAILING = ("Failed", "FailedNonRetriable")
+
+
+def manifests(here: Installation, query: Query) -> Iterator[Manifest]:
+    """Yield EventTriggers and EventBasedAddOns as they were written."""
+    for kind in ("EventTrigger", "EventBasedAddOn"):
+        for manifest in here.records.manifests(kind):
+            if query.takes("", name_of(manifest), labels_of(manifest)):
+                yield manifest
+
+
+def rows(here: Installation, query: Query) -> Iterator[Row]:
+    """Yield one row for each trigger."""
+    known = survey.outcomes(here)
+    for manifest in manifests(here, query):
+        trigger = here.catalogs.current().triggers[name_of(manifest)]
+        standings = list(survey.standings(here, trigger.name, known))
+        yield {
+            "name": trigger.name,
+            "source": trigger.event_source_name,
+            "oneForEvent": trigger.one_for_event,
+            "clusters": len(_in_force(here, trigger)),
+            "profiles": len(standings),
+            "failing": sum(each.state in _FAILING for each in standings),
+            "kind": trigger.kind,
+            "sourceClusters": str(trigger.source_selector) or "<none>",
+            "destinationClusters": _destination(trigger),
+        }
+
+
+def describe(here: Installation, query: Query, story: Story) -> int:
+    """Tell of each trigger where it is in force, what it made, and how that went."""
+    told = 0
+    for manifest in manifests(here, query):
+        told += 1
+        _tell(here, here.catalogs.current().triggers[name_of(manifest)], story)
+    return told
+
+
+def _tell(here: Installation, trigger: EventTrigger, story: Story) -> None:
+    story.begin(trigger.kind, trigger.name)
+    story.fact("One for event", str(trigger.one_for_event).lower())
+    story.fact("Source clusters", str(trigger.source_selector) or "none: the selector is empty")
+    story.fact("Destinations", _destination(trigger))
+    story.fact("Tier", str(trigger.tier))
+    story.fact("When unmatched", "leaves add-ons" if trigger.leaves_policies else "withdraws")
+    story.fact("EventSource", f"{trigger.event_source_name} ({_found(here, trigger)})")
+    story.grid("In force in", _in_force(here, trigger), nothing="no cluster")
+    story.grid("Policy refs", _refs(here, trigger))
+    standings = list(survey.standings(here, trigger.name))
+    story.section("Profiles", (_profile(each) for each in standings))
+
+
+def _found(here: Installation, trigger: EventTrigger) -> str:
+    if "{{" in trigger.event_source_name:
+        return "a template, rendered for each cluster"
+    known = trigger.event_source_name in here.catalogs.current().sources
+    return "found" if known else "there is no EventSource of that name"
+
+
+def _in_force(here: Installation, trigger: EventTrigger) -> list[tuple[str, str]]:
+    catalog = here.catalogs.current()
+    found = []
+    for cluster in catalog.clusters:
+        source = catalog.source_of(trigger, cluster)
+        if source is not None:
+            matching = sum(match.matching for match in here.records.matches(cluster, source.name))
+            found.append((cluster, count(matching, "match", "matches")))
+    return found
+
+
+def _refs(here: Installation, trigger: EventTrigger) -> Iterator[Sequence[str]]:
+    for ref in trigger.policy_refs:
+        place = f"{ref.namespace or '<namespace of the cluster>'}/{ref.name}"
+        if "{{" in place or not ref.namespace:
+            state = "named for each event"
+        elif here.records.manifest(ref.kind, ref.namespace, ref.name) is None:
+            state = "optional, not there" if ref.optional else "not there: apply it"
+        else:
+            state = "found"
+        yield ref.kind, place, state
+
+
+def _profile(standing: Standing) -> str:
+    profile = standing.profile
+    where = f"for {survey.object_name(profile.object)}" if profile.object else "for all matches"
+    lines = [f"{profile.name}  {standing.state}  {where} in {profile.cluster}"]
+    if profile.error:
+        lines.append(f"  not renewed: {profile.error}")
+    known = {outcome.cluster: outcome for outcome in standing.outcomes}
+    for cluster in profile.destinations:
+        outcome = known.get(cluster)
+        phase = outcome.phase if outcome else "Provisioning"
+        said = f": {outcome.message}" if outcome and outcome.message else ""
+        lines.append(f"  {cluster}  {phase}{said}")
+    lines += [f"  {cluster}  Removing" for cluster in profile.leaving]
+    return "\n".join(lines)
+
+
+def _destination(trigger: EventTrigger) -> str:
+    if trigger.destination_selector is None:
+        return "the cluster of the event"
+    return str(trigger.destination_selector) or "none: the selector is empty"
+
+
+VIEWS = {"eventtrigger": View(COLUMNS, rows, manifests, describe)}

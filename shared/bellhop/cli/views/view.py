@@ -1,0 +1,52 @@
+"""What a view is: the columns, rows, manifests and story of one kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from bellhop.cli.installation import Installation
+from bellhop.cli.output import Column, Row
+from bellhop.cli.story import Story
+from bellhop.model.selector import Selector
+
+Manifest = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Query:
+    """Which objects; what is empty asks nothing."""
+
+    namespace: str = ""
+    name: str = ""
+    selector: Selector | None = None
+    show_secrets: bool = False
+
+    def takes(self, namespace: str, name: str, labels: Mapping[str, str]) -> bool:
+        """Say whether an object is asked for."""
+        return (
+            self.namespace in ("", namespace)
+            and self.name in ("", name)
+            and (self.selector is None or self.selector.admits(labels))
+        )
+
+
+@dataclass(frozen=True)
+class View:
+    """One kind; `describe` tells of every object that a query takes, and says how many."""
+
+    columns: tuple[Column, ...]
+    rows: Callable[[Installation, Query], Iterable[Row]]
+    manifests: Callable[[Installation, Query], Iterable[Manifest]]
+    describe: Callable[[Installation, Query, Story], int]
+
+
+def labels_of(manifest: Manifest) -> Mapping[str, str]:
+    """Read the labels of a manifest."""
+    return (manifest.get("metadata") or {}).get("labels") or {}
+
+
+def name_of(manifest: Manifest) -> str:
+    """Read the name of a manifest."""
+    return str((manifest.get("metadata") or {}).get("name") or "")
