@@ -21,7 +21,6 @@ from bellhop.engine.wiring import NAME, NAMESPACE
 from bellhop.model.kubeconfig import sanitise
 from bellhop.records import Records
 from bellhop.settings import Settings
-from infra.lab.port import Port
 from infra.lab.processes import Nursery, Process
 
 _READY = 20.0
@@ -50,8 +49,8 @@ class Stand:
         self.folder = folder
         self.state = folder / "state"
         self._nursery = nursery
-        self._port = Port()
-        self._ports: dict[str, Port] = {}
+        self._port = _free_port()
+        self._ports: dict[str, int] = {}
         self._opened: Embedded | None = None
         self.processes: dict[str, Process] = {}
         self.environment = {
@@ -67,7 +66,7 @@ class Stand:
 
     def serve(self) -> None:
         """Start `bellhop serve`, again if it was killed, and wait until it answers."""
-        argv = [_program(), "serve", "--listen", f"127.0.0.1:{self._port.number}"]
+        argv = [_program(), "serve", "--listen", f"127.0.0.1:{self._port}"]
         log = self.folder / "serve.log"
         begun = log.read_text().count('"Bellhop serves"') if log.exists() else 0
         self._start("serve", argv)
@@ -117,15 +116,11 @@ class Stand:
         """Register a cluster and start its forwarder; return what the CLI printed."""
         path = self.folder / f"{cluster.name}.kubeconfig"
         cluster.kubeconfig(path)
-        port = self._ports.setdefault(cluster.name, Port())
+        port = self._ports.setdefault(cluster.name, _free_port())
         said = self.do(
             *("register", "cluster", "--namespace", namespace, "--cluster", cluster.name),
             *("--kubeconfig", str(path), "--labels", labels),
-            *(
-                ("--forwarder-url", f"https://127.0.0.1:{port.number}")
-                if forward
-                else ("--no-forwarder",)
-            ),
+            *(("--forwarder-url", f"https://127.0.0.1:{port}") if forward else ("--no-forwarder",)),
         )
         if forward:
             self._write_forwarder_kubeconfig(cluster)
@@ -134,7 +129,7 @@ class Stand:
 
     def forward(self, name: str) -> None:
         """Start a cluster's forwarder, again if it was killed, and wait until it listens."""
-        port = self._ports[name].number
+        port = self._ports[name]
         argv = [
             *(sys.executable, "-m", "infra.forwarder"),
             *("--kubeconfig", str(self.folder / f"{name}-forwarder.kubeconfig")),
@@ -178,11 +173,9 @@ class Stand:
         return self._opened.installation.records
 
     def close(self) -> None:
-        """Let go of the state folder and the ports; the nursery ends the processes."""
+        """Let go of the state folder; the nursery ends the processes."""
         if self._opened:
             self._opened.close()
-        for port in (self._port, *self._ports.values()):
-            port.release()
 
     # Processes ----------------------------------------------------------------------------------
 
@@ -200,6 +193,14 @@ class Stand:
             if time.monotonic() > deadline:
                 raise RuntimeError(f"{name} does not get ready: {process.last_words()}")
             time.sleep(0.02)
+
+
+def _free_port() -> int:
+    """Choose a port once, so that a restart finds it again."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return port
 
 
 def _listens(port: int) -> bool:

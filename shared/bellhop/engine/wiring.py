@@ -17,7 +17,8 @@ NAMESPACE = "bellhop-system"
 WEBHOOK = "ring.bellhop.dev"
 
 _TIMEOUT = 2
-_STATUS = "status"
+_RINGING = frozenset({"status", "finalize"})
+"""Subresources that write the object itself; a Namespace ends through its `finalize`."""
 
 
 def webhook_configuration(
@@ -145,7 +146,7 @@ def _rules(resources: Sequence[Resource]) -> list[dict[str, Any]]:
             "apiVersions": [resource.gvk.version],
             "resources": [
                 resource.plural,
-                *(f"{resource.plural}/{sub}" for sub in resource.subresources if sub == _STATUS),
+                *(f"{resource.plural}/{sub}" for sub in resource.subresources if sub in _RINGING),
             ],
             "operations": ["CREATE", "UPDATE", "DELETE"],
             "scope": "Namespaced" if resource.namespaced else "Cluster",

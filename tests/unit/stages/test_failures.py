@@ -1,0 +1,337 @@
+"""Scripts, templates and objects that are wrong: each has its sentence, and nothing is lost."""
+
+from __future__ import annotations
+
+import pytest
+
+from bellhop.errors import ConflictError, InvalidError, MissingError
+from bellhop.model.gvk import GVK, ObjectKey
+from tests.fakes.fleet import SERVICE, Fleet, service
+from tests.fakes.kube import FakeKube
+
+POLICY = GVK("networking.k8s.io", "v1", "NetworkPolicy")
+CONFIG = GVK("", "v1", "ConfigMap")
+WEB = ObjectKey(SERVICE, "default", "web")
+
+
+def source(script: str, name: str = "scripted") -> str:
+    body = "\n".join("      " + line for line in script.splitlines())
+    return f"""
+apiVersion: lib.projectsveltos.io/v1beta1
+kind: EventSource
+metadata: {{name: {name}}}
+spec:
+  collectResources: true
+  resourceSelectors:
+  - group: ""
+    version: v1
+    kind: Service
+    evaluate: |
+{body}
+"""
+
+
+def trigger(name: str, template: str, *, origin: str = "scripted", extra: str = "") -> str:
+    body = "\n".join("    " + line for line in template.splitlines())
+    return f"""
+apiVersion: lib.projectsveltos.io/v1beta1
+kind: EventTrigger
+metadata: {{name: {name}}}
+spec:
+  sourceClusterSelector: {{matchLabels: {{env: production}}}}
+  eventSourceName: {origin}
+  oneForEvent: true
+  policyRefs: [{{kind: ConfigMap, name: {name}, namespace: default}}]
+  {extra}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: {name}
+  namespace: default
+  annotations: {{projectsveltos.io/instantiate: ok}}
+data:
+  main.yaml: |
+{body}
+"""
+
+
+MATCHES = "function evaluate()\n  return {matching = true}\nend"
+CONFIG_MAP = """\
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: made-for-{{ .Resource.metadata.name }}
+  namespace: default
+data: {port: "{{ (index .Resource.spec.ports 0).port }}"}"""
+
+
+@pytest.fixture
+def east(fleet: Fleet) -> FakeKube:
+    return fleet.register("east", env="production")
+
+
+def made(kube: FakeKube) -> list[str]:
+    return [each["metadata"]["name"] for each in kube.objects(CONFIG)]
+
+
+def outcome(fleet: Fleet) -> tuple[str, str, str]:
+    found = next(iter(fleet.records.outcomes("fleet/east")))
+    return found.phase, found.reason, found.message
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        pytest.param("function evaluate(", "expected near", id="does not parse"),
+        pytest.param("function evaluate()\n  while true do end\nend", "took more", id="for ever"),
+        pytest.param("function evaluate()\n  return obj.a.b\nend", "attempt to index", id="fails"),
+        pytest.param("function evaluate()\n  return 7\nend", "not a lua table", id="no table"),
+        pytest.param("x = 1", "evaluate", id="no function"),
+    ],
+)
+def test_a_script_that_fails_shows_its_sentence_and_withdraws_nothing(
+    fleet: Fleet, east: FakeKube, script: str, expected: str
+) -> None:
+    """What matched before the script broke stays deployed; the error is kept at the object."""
+    fleet.apply(source(MATCHES), trigger("made", CONFIG_MAP))
+    fleet.pump()
+    fleet.write("east", service("web"))
+    fleet.pump()
+    assert made(east) == ["made-for-web"]
+
+    fleet.apply(source(script))
+    fleet.pump()
+
+    match = fleet.records.match("fleet/east", "scripted", WEB)
+    assert match
+    assert match.matching
+    assert expected in match.error
+    assert made(east) == ["made-for-web"]
+
+    fleet.apply(source(MATCHES))
+    fleet.pump()
+    healed = fleet.records.match("fleet/east", "scripted", WEB)
+    assert healed
+    assert healed.error == ""
+
+
+@pytest.mark.parametrize(
+    ("template", "code", "expected"),
+    [
+        pytest.param("{{ .Resource.nothing }}", "Template", "no entry for key", id="missing key"),
+        pytest.param("{{ if }}", "Template", "missing value for if", id="does not parse"),
+        pytest.param('{{ fail "not today" }}', "Template", "not today", id="fails by itself"),
+        pytest.param('{{ env "HOME" }}', "Template", "env", id="wants the environment"),
+        pytest.param("a: [", "Invalid", "default/made/main.yaml", id="not YAML"),
+        pytest.param("just text", "Invalid", "not a Kubernetes object", id="not an object"),
+        pytest.param("kind: X", "Invalid", "has no 'apiVersion'", id="no apiVersion"),
+        pytest.param(
+            "apiVersion: v1\nkind: ConfigMap", "Invalid", "no 'metadata.name'", id="no name"
+        ),
+    ],
+)
+def test_a_template_that_fails_shows_its_sentence_and_withdraws_nothing(
+    fleet: Fleet, east: FakeKube, template: str, code: str, expected: str
+) -> None:
+    """What was last good stays deployed; the outcome says what is wrong now."""
+    fleet.apply(source(MATCHES), trigger("made", CONFIG_MAP))
+    fleet.pump()
+    fleet.write("east", service("web"))
+    fleet.pump()
+
+    fleet.apply(trigger("made", template))
+    fleet.pump()
+
+    phase, reason, message = outcome(fleet)
+    assert (phase, reason) == ("FailedNonRetriable", code)
+    assert expected in message
+    assert made(east) == ["made-for-web"]
+
+    fleet.apply(trigger("made", CONFIG_MAP))
+    fleet.pump()
+    assert outcome(fleet) == ("Provisioned", "", "")
+
+
+def test_a_template_that_renders_to_nothing_is_fine(fleet: Fleet, east: FakeKube) -> None:
+    """No document at all withdraws what was there, without an error."""
+    fleet.apply(source(MATCHES), trigger("made", CONFIG_MAP))
+    fleet.write("east", service("web"))
+    fleet.pump()
+    fleet.apply(trigger("made", "{{ if false }}x{{ end }}\n---\n---\n"))
+    fleet.pump()
+
+    assert made(east) == []
+    assert outcome(fleet) == ("Provisioned", "", "")
+
+
+def test_a_missing_config_map_is_named_and_taken_when_it_comes(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """A ref to nothing fails with its name; applying the object later deploys it."""
+    documents = trigger("made", CONFIG_MAP).split("---\n")
+    fleet.apply(source(MATCHES), documents[0])
+    fleet.pump()
+    fleet.write("east", service("web"))
+    fleet.pump()
+    assert outcome(fleet)[2] == (
+        "cannot find ConfigMap default/made that policyRefs names; apply it, or mark the ref"
+        " optional"
+    )
+
+    fleet.apply(documents[1])
+    fleet.pump()
+    assert made(east) == ["made-for-web"]
+
+
+def test_two_profiles_that_want_one_object_conflict_until_one_goes(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """The first keeps it, the second says who has it, and gets it when the first is gone."""
+    same = CONFIG_MAP.replace("made-for", "shared-by")
+    fleet.apply(source(MATCHES), trigger("first", same))
+    fleet.pump()
+    fleet.write("east", service("web"))
+    fleet.pump()
+    fleet.apply(trigger("second", same.replace("data: {", 'data: {second: "1", ')))
+    fleet.pump()
+    failed = [each for each in fleet.records.outcomes("fleet/east") if each.reason == "Conflict"]
+    assert [each.trigger for each in failed] == ["second"]
+    assert "of tier 100 has it" in failed[0].message
+
+    fleet.declare.delete([("EventTrigger", "", "first")])
+    fleet.pump()
+
+    assert made(east) == ["shared-by-web"]
+    assert "second" in east.objects(CONFIG)[0]["data"]
+    assert [each.phase for each in fleet.records.outcomes("fleet/east")] == ["Provisioned"]
+
+
+def test_a_lower_tier_takes_an_object_over(fleet: Fleet, east: FakeKube) -> None:
+    """The profile of the lower tier wins; the loser says so and removes nothing."""
+    same = CONFIG_MAP.replace("made-for", "shared-by")
+    fleet.apply(source(MATCHES), trigger("first", same))
+    fleet.pump()
+    fleet.write("east", service("web"))
+    fleet.pump()
+
+    winner = same.replace("data: {", 'data: {winner: "1", ')
+    fleet.apply(trigger("second", winner, extra="tier: 50"))
+    fleet.pump()
+
+    assert "winner" in east.objects(CONFIG)[0]["data"]
+    reasons = {each.trigger: each.reason for each in fleet.records.outcomes("fleet/east")}
+    assert reasons == {"first": "Conflict", "second": ""}
+
+    fleet.declare.delete([("EventTrigger", "", "first")])
+    fleet.pump()
+    assert made(east) == ["shared-by-web"]
+
+
+def test_leaves_policies_when_told_so(fleet: Fleet, east: FakeKube) -> None:
+    """With stopMatchingBehavior LeavePolicies the objects stay, and are nobody's."""
+    fleet.apply(
+        source(MATCHES),
+        trigger("made", CONFIG_MAP, extra="stopMatchingBehavior: LeavePolicies"),
+    )
+    fleet.pump()
+    stored = fleet.write("east", service("web"))
+    fleet.pump()
+
+    fleet.drop("east", stored)
+    fleet.pump()
+
+    assert made(east) == ["made-for-web"]
+    assert list(fleet.records.inventories("fleet/east")) == []
+
+
+def test_refuses_to_change_one_for_event(fleet: Fleet, east: FakeKube) -> None:
+    """OneForEvent cannot be changed, as in Sveltos; nothing of the same apply is stored."""
+    del east
+    fleet.apply(trigger("made", CONFIG_MAP))
+    changed = trigger("made", CONFIG_MAP).replace("oneForEvent: true", "oneForEvent: false")
+
+    with pytest.raises(InvalidError, match="Value is immutable"):
+        fleet.apply(source(MATCHES), changed)
+
+    assert fleet.records.manifest("EventSource", "", "scripted") is None
+
+
+def test_refuses_two_triggers_of_one_name(fleet: Fleet) -> None:
+    """EventTrigger and EventBasedAddOn are one kind under two names."""
+    fleet.apply(trigger("made", CONFIG_MAP))
+    twin = trigger("made", CONFIG_MAP).replace("EventTrigger", "EventBasedAddOn")
+
+    with pytest.raises(InvalidError, match="there is an EventTrigger of that name"):
+        fleet.apply(twin)
+
+
+def test_deletes_nothing_when_one_is_missing(fleet: Fleet) -> None:
+    """A deletion of something that is not there deletes nothing else either."""
+    fleet.apply(source(MATCHES))
+
+    with pytest.raises(MissingError, match="cannot delete EventSource 'other': there is none"):
+        fleet.declare.delete([("EventSource", "", "scripted"), ("EventSource", "", "other")])
+
+    assert fleet.records.manifest("EventSource", "", "scripted")
+
+
+def test_a_profile_with_one_object_in_two_forms_is_a_conflict(fleet: Fleet, east: FakeKube) -> None:
+    """Both places are named, and nothing is applied."""
+    fleet.apply(
+        source(MATCHES), trigger("made", CONFIG_MAP + "\n---\n" + CONFIG_MAP + "\nimmutable: true")
+    )
+    fleet.pump()
+    fleet.write("east", service("web"))
+    fleet.pump()
+
+    phase, reason, message = outcome(fleet)
+    assert (phase, reason) == ("FailedNonRetriable", ConflictError.code)
+    assert "want it in two forms" in message
+    assert made(east) == []
+
+
+def test_resumes_a_change_that_was_abandoned(fleet: Fleet, east: FakeKube) -> None:
+    """An apply killed between storing and telling is finished by the schedule."""
+    from datetime import timedelta  # noqa: PLC0415 - one test's wait
+
+    publish = fleet.queues["sweep"].publish
+
+    def crash(_: object) -> None:
+        raise SystemExit(9)
+
+    east.put(service("web"))
+    fleet.queues["sweep"].publish = crash  # type: ignore[method-assign]
+    with pytest.raises(SystemExit):
+        fleet.apply(source(MATCHES), trigger("made", CONFIG_MAP))
+    fleet.queues["sweep"].publish = publish  # type: ignore[method-assign]
+    assert fleet.declare.resume() == 0
+    fleet.clock.advance(timedelta(minutes=1))
+
+    assert fleet.declare.resume() == 1
+
+    fleet.pump()
+    assert made(east) == ["made-for-web"]
+    assert fleet.declare.resume() == 0
+
+
+def test_forgets_a_cluster_and_what_others_got_from_it(fleet: Fleet, east: FakeKube) -> None:
+    """Deregistering withdraws what the cluster's events brought to others, and keeps no record."""
+    west = fleet.register("west", dep="eng")
+    both = trigger(
+        "made", CONFIG_MAP, extra="destinationClusterSelector: {matchLabels: {dep: eng}}"
+    )
+    fleet.apply(source(MATCHES), both)
+    fleet.pump()
+    fleet.write("east", service("web"))
+    fleet.pump()
+    assert made(west) == ["made-for-web"]
+
+    fleet.declare.deregister("fleet/east")
+    fleet.pump()
+
+    assert made(west) == []
+    assert fleet.records.gate("fleet/east") is None
+    assert list(fleet.records.matches("fleet/east")) == []
+    assert fleet.send("east", {"object": service("web")}).status == 401
+    del east

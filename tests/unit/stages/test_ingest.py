@@ -1,0 +1,306 @@
+"""What senders may send, and what they are told when they may not."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from bellhop.errors import StaleError
+from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.settings import Settings
+from bellhop.stages.ingest import Request, address
+from tests.fakes.fleet import SERVICE, Fleet, service
+
+_NOW = timedelta(0)
+_SOON = timedelta(seconds=10)
+_POLICY = GVK("networking.k8s.io", "v1", "NetworkPolicy")
+WEB = ObjectKey(SERVICE, "default", "web")
+
+
+@pytest.fixture
+def watching(fleet: Fleet) -> Fleet:
+    """A cluster in which Services count."""
+    fleet.register("east", env="production")
+    fleet.apply_example("network-policy")
+    fleet.pump()
+    return fleet
+
+
+def error(body: Any) -> str:
+    return str(body["error"]["message"])
+
+
+@pytest.mark.parametrize(
+    ("path", "header", "expected"),
+    [
+        pytest.param("/clusters/a/b", "Bearer t", ("a/b", "t"), id="token in the header"),
+        pytest.param("/clusters/a/b/t", "", ("a/b", "t"), id="token in the path"),
+        pytest.param("/clusters/a/b/x", "bearer t", ("a/b", "t"), id="the header wins"),
+        pytest.param("/clusters/a/b", "Basic t", ("a/b", ""), id="another scheme is no token"),
+        pytest.param("/clusters/a", "Bearer t", None, id="too short"),
+        pytest.param("/clusters/a/b/c/d", "", None, id="too long"),
+        pytest.param("/other/a/b", "", None, id="another path"),
+    ],
+)
+def test_reads_cluster_and_token(path: str, header: str, expected: object) -> None:
+    """The token comes in a header or, for API servers, as the path's last part."""
+    assert address(path, header) == expected
+
+
+@pytest.mark.parametrize(
+    ("cluster", "token"),
+    [
+        pytest.param("east", "wrong", id="a stranger's token"),
+        pytest.param("east", "", id="no token"),
+        pytest.param("nowhere", "nowhere", id="an unknown cluster"),
+    ],
+)
+def test_refuses_a_stranger(watching: Fleet, cluster: str, token: str) -> None:
+    """A token that is not this cluster's is refused, whatever else is wrong, and nothing kept."""
+    request = Request(f"fleet/{cluster}", token, b"not even JSON")
+
+    reply = watching.ingest.respond(request)
+
+    assert reply.status == 401
+    assert error(reply.body).startswith(f"the token is not the one of cluster 'fleet/{cluster}'")
+    assert watching.records.observation("fleet/east", WEB) is None
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        pytest.param(b"", "the body is not JSON", id="empty"),
+        pytest.param(b"{", "the body is not JSON", id="cut off"),
+        pytest.param(b"[" * 100_000, "the body is not JSON", id="deeply nested"),
+        pytest.param(b"[]", "the body is not a JSON object", id="a list"),
+        pytest.param(b"{}", "cannot take a 'None' of 'None'", id="no kind"),
+        pytest.param(
+            b'{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}',
+            "it has no request with a uid",
+            id="a review without a request",
+        ),
+        pytest.param(
+            b'{"apiVersion": "audit.k8s.io/v1", "kind": "EventList"}',
+            "it has no list of items",
+            id="a list without items",
+        ),
+        pytest.param(
+            b'{"apiVersion": "bellhop.dev/v1", "kind": "Observations", "items": [{}]}',
+            "neither an 'object' nor 'gone'",
+            id="an empty item",
+        ),
+        pytest.param(
+            b'{"apiVersion": "bellhop.dev/v1", "kind": "Observations", "items": [{"object": {}}]}',
+            "it has no kind or name",
+            id="an object without a name",
+        ),
+        pytest.param(
+            b'{"apiVersion": "bellhop.dev/v1", "kind": "Observations", "items": [7]}',
+            "neither an 'object' nor 'gone'",
+            id="a number",
+        ),
+    ],
+)
+def test_says_what_is_wrong_with_a_request(watching: Fleet, body: bytes, expected: str) -> None:
+    """Bad input gets status 400 and one sentence."""
+    reply = watching.ingest.respond(Request("fleet/east", "east", body))
+
+    assert reply.status == 400
+    assert expected in error(reply.body)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        pytest.param(Request("fleet/east", "east", b" " * 5_000_000), id="read"),
+        pytest.param(Request("fleet/east", "east", b"", 5_000_000), id="announced"),
+    ],
+)
+def test_refuses_what_is_too_large(watching: Fleet, request_: Request) -> None:
+    """A request above the limit gets status 413, read or not."""
+    reply = watching.ingest.respond(request_)
+
+    assert reply.status == 413
+    assert error(reply.body) == (
+        f"cannot take a request of 5000000 bytes: the limit is {Settings().body_limit};"
+        " send less at once"
+    )
+
+
+def test_sends_away_what_cannot_be_kept_now(watching: Fleet) -> None:
+    """A store that fails for now is status 503, so that the sender keeps what it has."""
+
+    def fail(*_: object, **__: object) -> bool:
+        raise StaleError("cannot write: others keep winning")
+
+    watching.records.put_observation = fail  # type: ignore[method-assign]
+
+    reply = watching.send("east", {"object": service("web")})
+
+    assert (reply.status, reply.headers["Retry-After"]) == (503, "1")
+
+
+def test_answers_even_when_it_fails(watching: Fleet) -> None:
+    """What nobody foresaw is status 500, logged with its traceback, told without it."""
+
+    def fail(*_: object, **__: object) -> bool:
+        raise ZeroDivisionError("secret detail")
+
+    watching.records.put_observation = fail  # type: ignore[method-assign]
+
+    reply = watching.send("east", {"object": service("web")})
+
+    assert reply.status == 500
+    assert "secret detail" not in json.dumps(reply.body)
+    assert "ZeroDivisionError" in watching.output.getvalue()
+
+
+def test_drops_kinds_that_do_not_count(watching: Fleet) -> None:
+    """Only kinds that a source in force names are kept."""
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}
+
+    reply = watching.send("east", {"object": config})
+
+    assert reply.body == {"taken": 0, "dropped": 1}
+    assert watching.queues["evaluate"].receive(1, wait=_NOW) == []
+
+
+def test_keeps_the_newer_of_two_that_come_out_of_order(watching: Fleet) -> None:
+    """A late older message changes nothing, and a deletion is not undone by one."""
+    kube = watching.access.clusters["fleet/east"]
+    old = kube.put(service("web"))
+    new = kube.put(service("web", spec={"ports": []}))
+    watching.send("east", {"object": new})
+    watching.send("east", {"object": old})
+    observation = watching.records.observation("fleet/east", WEB)
+    assert observation
+    assert observation.manifest
+    assert observation.manifest["spec"] == {"ports": []}
+
+    watching.drop("east", new)
+    watching.send("east", {"object": new})
+    buried = watching.records.observation("fleet/east", WEB)
+    assert buried
+    assert buried.gone
+
+    again = kube.put(service("web"))
+    watching.send("east", {"object": again})
+    alive = watching.records.observation("fleet/east", WEB)
+    assert alive
+    assert not alive.gone
+
+
+def test_lets_a_late_tombstone_not_bury_the_next_object(watching: Fleet) -> None:
+    """A deletion concerns one uid; the object that took the name since stays."""
+    kube = watching.access.clusters["fleet/east"]
+    first = kube.put(service("web"))
+    kube.drop(*WEB)
+    second = kube.put(service("web"))
+    watching.send("east", {"object": second})
+    meta = first["metadata"]
+    gone = {"key": str(WEB), "uid": meta["uid"], "version": int(meta["resourceVersion"])}
+
+    watching.send("east", {"gone": gone})
+
+    observation = watching.records.observation("fleet/east", WEB)
+    assert observation
+    assert not observation.gone
+
+
+def test_strips_managed_fields_and_seals_the_rest(watching: Fleet) -> None:
+    """What is kept has no managedFields, and the store's file shows nothing of it."""
+    manifest = service("web")
+    manifest["metadata"] |= {
+        "managedFields": [{"manager": "x"}],
+        "uid": "u",
+        "resourceVersion": "7",
+    }
+    manifest["metadata"]["annotations"] = {"note": "very-private"}
+
+    watching.send("east", {"object": manifest})
+
+    observation = watching.records.observation("fleet/east", WEB)
+    assert observation
+    assert observation.manifest
+    assert "managedFields" not in observation.manifest["metadata"]
+    item = watching.store.get("observation/fleet/east", str(WEB))
+    assert item
+    assert "very-private" not in json.dumps(dict(item.value))
+
+
+def test_takes_an_object_of_a_megabyte_and_a_half(watching: Fleet) -> None:
+    """The largest object that etcd holds goes to the blob store and comes back whole."""
+    import random  # noqa: PLC0415 - incompressible text
+
+    noise = random.Random(7).randbytes(750_000).hex()
+    manifest = service("web")
+    manifest["metadata"] |= {"uid": "u", "resourceVersion": "7", "annotations": {"noise": noise}}
+
+    assert watching.send("east", {"object": manifest}).status == 200
+
+    observation = watching.records.observation("fleet/east", WEB)
+    assert observation
+    assert observation.manifest
+    assert observation.manifest["metadata"]["annotations"]["noise"] == noise
+
+
+def test_answers_an_admission_review_and_reads_the_object_back(watching: Fleet) -> None:
+    """A ring straight from an API server is a hint: what is stored then counts."""
+    stored = watching.access.clusters["fleet/east"].put(service("web"))
+    review = {
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "request": {
+            "uid": "r-1",
+            "kind": {"group": "", "version": "v1", "kind": "Service"},
+            "resource": {"group": "", "version": "v1", "resource": "services"},
+            "operation": "CREATE",
+            "namespace": "default",
+            "name": "web",
+            "object": {**stored, "metadata": {"name": "web", "uid": stored["metadata"]["uid"]}},
+        },
+    }
+
+    reply = watching.post("east", review)
+    watching.clock.advance(_SOON)
+    watching.pump()
+
+    assert reply.body["response"] == {"uid": "r-1", "allowed": True}
+    policies = watching.access.clusters["fleet/east"].objects(_POLICY)
+    assert [each["metadata"]["name"] for each in policies] == ["front-web"]
+
+
+def test_takes_stored_objects_from_audit_events(watching: Fleet) -> None:
+    """An audit event of a finished write carries the object; a deletion is confirmed first."""
+    kube = watching.access.clusters["fleet/east"]
+    stored = kube.put(service("web"))
+    ref = {"resource": "services", "namespace": "default", "name": "web", "apiVersion": "v1"}
+    event = {
+        "stage": "ResponseComplete",
+        "requestURI": "/api/v1/namespaces/default/services",
+        "verb": "create",
+        "objectRef": ref,
+        "responseStatus": {"code": 201},
+        "responseObject": stored,
+    }
+
+    def post(*events: object) -> Any:
+        items = {"apiVersion": "audit.k8s.io/v1", "kind": "EventList", "items": events}
+        return watching.post("east", items).body
+
+    dry = {**event, "requestURI": event["requestURI"] + "?dryRun=All"}  # type: ignore[operator]
+    denied = {**event, "responseStatus": {"code": 403}}
+    assert post(dry, denied, "nonsense") == {"taken": 0, "dropped": 3}
+    assert post(event) == {"taken": 1, "dropped": 0}
+    watching.pump()
+    assert len(kube.objects(_POLICY)) == 1
+
+    status = {"kind": "Status", "details": {"uid": stored["metadata"]["uid"]}}
+    kube.drop(*WEB)
+    post({**event, "verb": "delete", "responseStatus": {"code": 200}, "responseObject": status})
+    watching.clock.advance(_SOON)
+    watching.pump()
+    assert kube.objects(_POLICY) == []

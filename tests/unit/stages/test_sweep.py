@@ -1,0 +1,192 @@
+"""What sweeps find, count, confirm, and do not believe."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from bellhop.errors import DeniedError, TemporaryError, UnreachableError
+from bellhop.model.gvk import GVK, ObjectKey, Resource
+from bellhop.records import messages
+from tests.fakes.fleet import SERVICE, Fleet, service
+from tests.fakes.kube import FakeKube
+
+POLICY = GVK("networking.k8s.io", "v1", "NetworkPolicy")
+WEB = ObjectKey(SERVICE, "default", "web")
+WEBHOOK = GVK("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration")
+
+
+@pytest.fixture
+def east(fleet: Fleet) -> FakeKube:
+    """A cluster in which labelled Services get a policy."""
+    kube = fleet.register("east", env="production")
+    fleet.apply_example("network-policy")
+    fleet.pump()
+    return kube
+
+
+def sweep(fleet: Fleet, times: int = 1) -> None:
+    for _ in range(times):
+        fleet.clock.advance(timedelta(seconds=1))
+        fleet.queues["sweep"].publish([messages.sweep("fleet/east")])
+        fleet.pump()
+
+
+def policies(kube: FakeKube) -> list[str]:
+    return [each["metadata"]["name"] for each in kube.objects(POLICY)]
+
+
+def test_finds_what_the_push_missed_and_counts_it(fleet: Fleet, east: FakeKube) -> None:
+    """Objects that came, changed and went without a ring are made good."""
+    east.put(service("web"))
+    east.put(service("other"))
+    sweep(fleet)
+    assert policies(east) == ["front-other", "front-web"]
+    assert fleet.records.health("fleet/east").missed == 2
+
+    east.drop(*WEB)
+    sweep(fleet)
+    assert policies(east) == ["front-other"]
+    assert fleet.records.health("fleet/east").missed == 3
+
+    sweep(fleet)
+    assert fleet.records.health("fleet/east").missed == 3
+
+
+def test_withdraws_nothing_because_a_cluster_is_silent(fleet: Fleet, east: FakeKube) -> None:
+    """An error is never an empty answer: what was there stays, and the cluster is Down."""
+    fleet.write("east", service("web"))
+    fleet.pump()
+    east.fail_with(UnreachableError("cluster 'fleet/east' does not answer"), "list")
+    east.drop(*WEB)
+
+    sweep(fleet)
+
+    health = fleet.records.health("fleet/east")
+    assert (health.state, health.message) == ("Down", "cluster 'fleet/east' does not answer")
+    assert policies(east) == ["front-web"]
+
+
+def test_believes_a_missing_object_only_when_a_read_confirms_it(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """A list that comes back short withdraws nothing as long as the object can be read."""
+    fleet.write("east", service("web"))
+    fleet.pump()
+    whole = east.list
+    east.list = lambda _gvk, **_: iter([])  # type: ignore[assignment, misc, method-assign]
+    sweep(fleet)
+    assert policies(east) == ["front-web"]
+
+    east.list = whole  # type: ignore[method-assign]
+    east.drop(*WEB)
+    sweep(fleet)
+    assert policies(east) == []
+
+
+def test_holds_a_deletion_of_suspiciously_much(fleet: Fleet, east: FakeKube) -> None:
+    """More than half of many objects gone at once is believed when three sweeps agree."""
+    for number in range(20):
+        fleet.write("east", service(f"s{number:02}"))
+    fleet.pump()
+    for number in range(18):
+        east.drop(SERVICE, "default", f"s{number:02}")
+
+    sweep(fleet, 2)
+    assert len(policies(east)) == 20
+    assert [entry.what for entry in fleet.ledger()].count("held") == 2
+
+    sweep(fleet)
+    assert policies(east) == ["front-s18", "front-s19"]
+
+
+def test_takes_a_kind_that_is_not_served_for_no_answer(fleet: Fleet, east: FakeKube) -> None:
+    """A definition that vanished says nothing about objects that were seen."""
+    fleet.write("east", service("web"))
+    fleet.pump()
+    east.unserve(SERVICE)
+
+    sweep(fleet)
+
+    assert policies(east) == ["front-web"]
+    assert "Skipped a kind" in fleet.output.getvalue()
+
+
+def test_applies_again_what_had_failed_for_a_while(fleet: Fleet, east: FakeKube) -> None:
+    """A cluster that answers again gets what it could not be given, without a new event."""
+    east.fail_with(DeniedError("cluster 'fleet/east' refuses: no right to patch"), "apply")
+    fleet.write("east", service("web"))
+    fleet.pump()
+    assert [each.reason for each in fleet.records.outcomes("fleet/east")] == ["Denied"]
+
+    east.fail_with(None)
+    sweep(fleet)
+
+    assert policies(east) == ["front-web"]
+
+
+def test_makes_the_cluster_ring_for_the_kinds_that_count(fleet: Fleet) -> None:
+    """The webhook configuration follows the sources: narrow, and empty without them."""
+    from dataclasses import replace  # noqa: PLC0415 - one test's cluster
+
+    kube = fleet.register("east", env="production")
+    kube.serve(Resource(WEBHOOK, "validatingwebhookconfigurations", namespaced=False))
+    cluster = fleet.records.cluster("fleet/east")
+    assert cluster
+    wired = {"url": "https://127.0.0.1:1", "ca": "PEM", "path": "/ring/x"}
+    fleet.declare.register(replace(cluster, forwarder=wired))
+    fleet.apply_example("network-policy")
+    fleet.pump()
+
+    webhook = kube.objects(WEBHOOK)[0]["webhooks"][0]
+    assert webhook["clientConfig"]["url"] == "https://127.0.0.1:1/ring/x"
+    assert webhook["failurePolicy"] == "Ignore"
+    assert [rule["resources"] for rule in webhook["rules"]] == [["services"]]
+
+    fleet.declare.delete([("EventSource", "", "sveltos-service")])
+    fleet.pump()
+    assert kube.objects(WEBHOOK)[0]["webhooks"] == []
+
+
+def confirm(fleet: Fleet, uid: str, before: int, attempt: int = 1) -> None:
+    message = messages.confirm("fleet/east", WEB, uid=uid, before=before, trace="t")
+    fleet.stages["sweep"].handle(message.body, attempt)
+    fleet.pump()
+
+
+def test_waits_for_a_hinted_change_to_be_stored(fleet: Fleet, east: FakeKube) -> None:
+    """The object as it was before the hint says that the change is still to come."""
+    stored = east.put(service("web"))
+    uid, version = stored["metadata"]["uid"], int(stored["metadata"]["resourceVersion"])
+    with pytest.raises(TemporaryError, match="not to be seen yet"):
+        confirm(fleet, uid, version)
+    east.put(service("web", spec={"selector": {"app": "new"}, "ports": [{"port": 1}]}))
+
+    confirm(fleet, uid, version)
+
+    assert policies(east) == ["front-web"]
+
+
+def test_forgets_a_hint_of_a_creation_that_never_was(fleet: Fleet, east: FakeKube) -> None:
+    """A creation that was denied leaves nothing behind."""
+    with pytest.raises(TemporaryError):
+        confirm(fleet, "u", 0)
+
+    confirm(fleet, "u", 0, attempt=4)
+
+    assert fleet.records.observation("fleet/east", WEB) is None
+    assert east.objects(POLICY) == []
+
+
+def test_gives_up_a_message_nobody_sends(fleet: Fleet) -> None:
+    """An unknown message is acknowledged and logged, not tried for ever."""
+    from bellhop.ports.queue import Message  # noqa: PLC0415 - one test's message
+
+    for name in ("sweep", "deploy"):
+        fleet.queues[name].publish([Message({"do": "dance"}, "g")])
+    fleet.pump()
+    fleet.clock.advance(timedelta(hours=1))
+
+    assert fleet.pump() == 0
+    assert fleet.output.getvalue().count("cannot do 'dance'") == 2
