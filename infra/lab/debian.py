@@ -93,7 +93,11 @@ class Archive:
                 failures.append(error)
             else:
                 return
-        raise UnreachableError(f"Debian's archive cannot be read: {failures[0]}") from failures[0]
+        why = re.search(r"E: ([^|]+)", str(failures[0]))
+        raise UnreachableError(
+            f"Debian's archive cannot be read at {system}: "
+            f"{(why[1] if why else str(failures[0])).strip(' .')}."
+        ) from failures[0]
 
     def fetch(self, *names: str) -> None:
         """Download binary packages."""
