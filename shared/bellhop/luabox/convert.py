@@ -53,7 +53,7 @@ class _Descent:
 def _flatten_dict(value: dict[str, Any], out: list[Any], descent: _Descent) -> None:
     descent.down()
     for key, item in value.items():
-        if type(key) is not str:
+        if not isinstance(key, str):
             raise TypeError(f"a key must be a string, not {type(key).__name__!r}")
         kind = type(item)
         if kind is str or kind is bool:

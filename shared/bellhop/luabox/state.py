@@ -17,7 +17,7 @@ _PARTS = ("meter", "matcher", "library", "json", "strings", "runes", "kubernetes
 _BATCH = 4000  # A C function may push 8000 values.
 _MOST_SCRIPTS = 256
 _MOST_IDLE = 8
-_MOST_KEPT = 24 * 1024 * 1024  # A state that grew beyond this is not kept.
+_MOST_KEPT = 8 * 1024 * 1024  # A state that grew beyond this is not kept.
 _HEADROOM = 1024 * 1024
 
 Answer = tuple[str, str, float | None, bool]

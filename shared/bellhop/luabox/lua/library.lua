@@ -7,7 +7,7 @@ local meter = box.meter
 local charge, look, trip = meter.charge, meter.look, meter.trip
 local error, type, tostring, tonumber, select = error, type, tostring, tonumber, select
 local ipairs, unpack = ipairs, unpack
-local floor, max = math.floor, math.max
+local floor, max, min = math.floor, math.max, math.min
 local string, table = string, table
 local sub, find = string.sub, string.find
 
@@ -18,15 +18,38 @@ local MOST_UNPACKED = 7000
 
 local strings = {}
 
-for _, name in ipairs({ "byte", "char", "format", "len", "lower", "reverse", "sub", "upper" }) do
-  local raw = string[name]
-  strings[name] = function(s, ...)
-    if type(s) == "string" then
-      charge(#s)
-    end
-    return raw(s, ...)
+local function weighed(s)
+  if type(s) == "string" then
+    charge(#s)
   end
+  return s
 end
+
+-- Written out, each calling its own by name: C words its errors by the name it was called by.
+function strings.byte(s, ...)
+  return string.byte(weighed(s), ...)
+end
+
+function strings.format(s, ...)
+  return string.format(weighed(s), ...)
+end
+
+function strings.lower(s, ...)
+  return string.lower(weighed(s), ...)
+end
+
+function strings.reverse(s, ...)
+  return string.reverse(weighed(s), ...)
+end
+
+function strings.sub(s, ...)
+  return string.sub(weighed(s), ...)
+end
+
+function strings.upper(s, ...)
+  return string.upper(weighed(s), ...)
+end
+
 strings.char, strings.len = string.char, string.len
 
 local weights, kept = {}, 0
@@ -72,7 +95,7 @@ local function start_of(subject, init)
   if init < 0 then
     init = #subject + init + 1
   end
-  return floor(max(1, init))
+  return floor(min(max(1, init), #subject + 1))
 end
 
 local function find_plain(subject, wanted, init)
@@ -90,6 +113,7 @@ local function find_plain(subject, wanted, init)
     end
     at = at + window
   end
+  return nil
 end
 
 function strings.find(subject, pattern, init, plain)
@@ -108,6 +132,7 @@ function strings.find(subject, pattern, init, plain)
   if first then
     return first, stop - 1, unpack(match:captures(first, stop, false))
   end
+  return nil
 end
 
 function strings.match(subject, pattern, init)
@@ -120,6 +145,7 @@ function strings.match(subject, pattern, init)
   if first then
     return unpack(match:captures(first, stop, true))
   end
+  return nil
 end
 
 function strings.gmatch(subject, pattern)

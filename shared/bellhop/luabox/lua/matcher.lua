@@ -90,10 +90,10 @@ local function read_escape(state, pattern, at)
     return { kind = "frontier", set = set_of(state, sub(pattern, at + 2, last)) }, last + 1
   elseif find(c, "%d") then
     local level = byte(c) - 48
-    if state.open[level] ~= "closed" then
+    if state.open[level] ~= "closed" and state.open[level] ~= "position" then
       error("invalid capture index", 0)
     end
-    return { kind = "again", level = level }, at + 2
+    return { kind = state.open[level] == "closed" and "again" or "never", level = level }, at + 2
   end
 end
 
@@ -270,6 +270,11 @@ build["again"] = function(m, item, rest)
   end
 end
 
+-- A capture of a position is no text, so repeating it never matches, in C neither.
+build["never"] = function()
+  return function() end
+end
+
 local Match = {}
 Match.__index = Match
 
@@ -281,13 +286,16 @@ end
 
 -- Returns where the first match at or after a position begins and ends.
 function Match:search(subject, at)
-  repeat
+  while at <= #subject + 1 do
     local stop = self:at(subject, at)
     if stop then
       return at, stop
     end
+    if self.anchored then
+      return nil
+    end
     at = at + 1
-  until self.anchored or at > #subject + 1
+  end
 end
 
 -- Returns capture number level of the match from start to stop (one past its end).

@@ -1,0 +1,203 @@
+"""What Sveltos asks of scripts."""
+
+from typing import Any
+
+import pytest
+
+from bellhop.luabox import (
+    LuaResultError,
+    LuaRuntimeError,
+    LuaSyntaxError,
+    Script,
+    Selection,
+    Verdict,
+    evaluate,
+    select,
+)
+
+SERVICE = {"kind": "Service", "metadata": {"name": "front"}, "spec": {"ports": [{"port": 443}]}}
+
+
+def body(text: str) -> Script:
+    return Script(f"function evaluate()\n{text}\nend", name="source")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(
+            "function evaluate() return {matching = obj.kind == 'Service'} end", id="global"
+        ),
+        pytest.param(
+            "function evaluate(o) return {matching = o.kind == 'Service'} end", id="argument"
+        ),
+        pytest.param(
+            "kind = 'Service'\n"
+            "function evaluate() hs = {} hs.matching = obj.kind == kind return hs end",
+            id="globals of its own",
+        ),
+        pytest.param(
+            "evaluate = function(...) local o = ... return {matching = o == obj} end", id="assigned"
+        ),
+    ],
+)
+def test_shows_the_object_as_global_and_as_argument(text: str) -> None:
+    """Both forms that Sveltos documents work."""
+    assert evaluate(Script(text), SERVICE) == Verdict(matching=True, message="")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param(
+            "return {matching = true, message = 'yes'}",
+            Verdict(matching=True, message="yes"),
+            id="both",
+        ),
+        pytest.param(
+            "return {matching = false}", Verdict(matching=False, message=""), id="no message"
+        ),
+        pytest.param(
+            "return {message = 'eh'}", Verdict(matching=False, message="eh"), id="absent is false"
+        ),
+        pytest.param("return {}", Verdict(matching=False, message=""), id="empty table"),
+        pytest.param(
+            "return {matching = obj.no}", Verdict(matching=False, message=""), id="nil is false"
+        ),
+    ],
+)
+def test_reads_the_verdict(text: str, expected: Verdict) -> None:
+    """`matching` and `message` are read as Sveltos reads them."""
+    assert evaluate(body(text), SERVICE) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "wording"),
+    [
+        pytest.param("return true", "lua script output is not a lua table", id="boolean"),
+        pytest.param("", "lua script output is not a lua table", id="nothing"),
+        pytest.param("return 'yes'", "lua script output is not a lua table", id="text"),
+        pytest.param(
+            "return {matching = 'true'}", "'matching' must be a boolean, not a string", id="word"
+        ),
+        pytest.param("return {matching = 1}", "'matching' must be a boolean, not a number", id="1"),
+        pytest.param(
+            "return {matching = {}}", "'matching' must be a boolean, not a table", id="table"
+        ),
+        pytest.param(
+            "return {matching = true, message = false}",
+            "'message' must be a string, not a boolean",
+            id="message",
+        ),
+    ],
+)
+def test_refuses_another_result(text: str, wording: str) -> None:
+    """A result that is no verdict is an error, never a guess."""
+    with pytest.raises(LuaResultError) as caught:
+        evaluate(body(text), SERVICE)
+
+    assert str(caught.value) == f"source: {wording}"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("return {resources = {resources[2]}}", [{"n": 2}], id="chosen"),
+        pytest.param("return {resources = resources}", [{"n": 1}, {"n": 2}], id="all"),
+        pytest.param("return {resources = {{new = true}}}", [{"new": True}], id="made"),
+        pytest.param(
+            "resources[1].n = 5 return {resources = {resources[1]}}", [{"n": 5}], id="changed"
+        ),
+        pytest.param("return {}", [], id="nil"),
+        pytest.param("return {resources = {}}", [], id="empty"),
+        pytest.param(
+            "local r = {} for i, x in ipairs(resources) do if x.n > 1 then r[i] = x end end\n"
+            "resources[1] = nil return {resources = resources}",
+            [{"n": 2}],
+            id="a hole closes",
+        ),
+    ],
+)
+def test_selects_resources(text: str, expected: list[dict[str, Any]]) -> None:
+    """What is returned as resources are the resources."""
+    assert select(body(text), [{"n": 1}, {"n": 2}]) == Selection(expected, "")
+
+
+def test_selects_with_a_message_by_argument() -> None:
+    """The list is the argument too, and the message is kept."""
+    script = Script("function evaluate(r) return {resources = r, message = #r .. ' found'} end")
+
+    assert select(script, [{"n": 1}]) == Selection([{"n": 1}], "1 found")
+
+
+@pytest.mark.parametrize(
+    ("text", "wording"),
+    [
+        pytest.param("return nil", "lua script output is not a lua table", id="nil"),
+        pytest.param(
+            "return {resources = 'all'}", "'resources' must be a list, not a string", id="text"
+        ),
+        pytest.param(
+            "return {resources = {a = 1}}", "'resources' must be a list, not a table", id="map"
+        ),
+        pytest.param(
+            "return {resources = {{}, 'x'}}",
+            "'resources[2]' must be a table, not a string",
+            id="item",
+        ),
+    ],
+)
+def test_refuses_another_selection(text: str, wording: str) -> None:
+    """Resources must be a list of tables."""
+    with pytest.raises(LuaResultError) as caught:
+        select(body(text), [])
+
+    assert caught.value.wording == wording
+
+
+def test_asks_for_the_function() -> None:
+    """A script without `evaluate` says so."""
+    with pytest.raises(LuaRuntimeError, match="the script defines no function 'evaluate'"):
+        evaluate(Script("function judge() end"), {})
+
+
+def test_points_at_the_line_that_failed() -> None:
+    """An error carries Lua's wording, the line and its text."""
+    script = Script("function evaluate()\n  return obj.status.ip\nend", name="EventSource 'x'")
+    with pytest.raises(LuaRuntimeError) as caught:
+        evaluate(script, {})
+
+    error = caught.value
+    assert str(error) == "EventSource 'x':2: attempt to index field 'status' (a nil value)"
+    assert (error.name, error.line, error.excerpt) == ("EventSource 'x'", 2, "return obj.status.ip")
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "wording"),
+    [
+        pytest.param(
+            "function evaluate(", 1, "<name> or '...' expected near '<eof>'", id="cut off"
+        ),
+        pytest.param("x = 1\ny = = 2", 2, "unexpected symbol near '='", id="symbol"),
+        pytest.param("x = 'abc", 1, "unfinished string near '<eof>'", id="string"),
+        pytest.param("goto done", 1, "'=' expected near 'done'", id="a later Lua's"),
+        pytest.param("x = \u00e9", 1, "unexpected symbol near '\ufffd'", id="beyond ASCII"),
+        pytest.param("\x1bLua", 1, "precompiled code is not accepted", id="bytecode"),
+    ],
+)
+def test_refuses_what_is_no_lua(text: str, line: int, wording: str) -> None:
+    """A syntax error is known when the script is made, with Lua's words and the place."""
+    with pytest.raises(LuaSyntaxError) as caught:
+        Script(text, name="s")
+
+    assert str(caught.value) == f"s:{line}: {wording}"
+    assert caught.value.excerpt == text.split("\n")[line - 1]
+
+
+def test_top_level_code_runs_before_the_object_is_there() -> None:
+    """The text is run first, then the global is set, then the function called."""
+    script = Script(
+        "seen = obj == nil\nfunction evaluate() return {matching = seen and obj ~= nil} end"
+    )
+
+    assert evaluate(script, {}).matching
