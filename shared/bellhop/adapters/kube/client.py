@@ -77,10 +77,10 @@ class KubeClient:
         call = self._call("list", gvk, namespace, "")
         resource = self._served(gvk, call)
         query = {"limit": str(PAGE)} | ({"labelSelector": labels} if labels else {})
-        request = Request("GET", _collection(resource, call.namespace), query)
+        request = Request("GET", _collection(resource, call.namespace, call), query)
         seen: set[tuple[str, str]] = set()
         for item in self._items(request, gvk, call):
-            metadata = item["metadata"]
+            metadata = item.get("metadata") or {}
             key = (metadata.get("uid", ""), metadata.get("resourceVersion", ""))
             if key not in seen:
                 seen.add(key)
@@ -126,9 +126,8 @@ class KubeClient:
     def version(self) -> str:
         """Return the API server's version, such as `v1.31.2`."""
         call = Call(self._name, "read the version")
-        return str(
-            _object(self._transport.send(Request("GET", "/version"), call), call)["gitVersion"]
-        )
+        answer = _object(self._transport.send(Request("GET", "/version"), call), call)
+        return str(answer.get("gitVersion") or "unknown")
 
     def rights(
         self, checks: Sequence[Right | tuple[str, str, str, str, str]]
@@ -228,22 +227,25 @@ def _home(resource: Resource, namespace: str) -> str:
     return (namespace or "default") if resource.namespaced else ""
 
 
-def _collection(resource: Resource, namespace: str) -> str:
+def _collection(resource: Resource, namespace: str, call: Call) -> str:
     root = group_path(resource.gvk)
     if resource.namespaced and namespace:
-        root += f"/namespaces/{quote(namespace, safe='')}"
+        root += f"/namespaces/{_segment(namespace, call)}"
     return f"{root}/{resource.plural}"
 
 
 def _path(resource: Resource, call: Call, name: str) -> str:
-    namespace = _home(resource, call.namespace)
-    for part in filter(None, (name, namespace)):
-        # What API servers themselves refuse; here it would lead to another path.
-        if part in {".", ".."} or "/" in part or "%" in part:
-            raise InvalidError(f"{call}: a name may not be '.' or '..', nor contain '/' or '%'")
     if not name:
         raise InvalidError(f"{call}: it has no name")
-    return f"{_collection(resource, namespace)}/{quote(name, safe='')}"
+    collection = _collection(resource, _home(resource, call.namespace), call)
+    return f"{collection}/{_segment(name, call)}"
+
+
+def _segment(name: str, call: Call) -> str:
+    # What API servers themselves refuse; here it would lead to another path.
+    if name in {".", ".."} or "/" in name or "%" in name:
+        raise InvalidError(f"{call}: a name may not be '.' or '..', nor contain '/' or '%'")
+    return quote(name, safe="")
 
 
 def _object(answer: Any, call: Call) -> Manifest:

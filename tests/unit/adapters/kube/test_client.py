@@ -292,3 +292,10 @@ def test_a_name_leads_nowhere_else(kube: KubeClient, name: str) -> None:
     """What is no name is not sent."""
     with pytest.raises(InvalidError):
         kube.get(CONFIG_MAP, "default", name)
+
+
+@pytest.mark.parametrize("namespace", ["..", "a/b", "%2e"])
+def test_a_namespace_leads_nowhere_else(kube: KubeClient, namespace: str) -> None:
+    """A list of one namespace does not become one of all."""
+    with pytest.raises(InvalidError):
+        list(kube.list(CONFIG_MAP, namespace=namespace))
