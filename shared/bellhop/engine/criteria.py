@@ -15,7 +15,7 @@ def selects(selector: ResourceSelector, obj: Mapping[str, Any]) -> bool:
     An object that is being deleted is not selected: what it brought is about to lose its reason.
     The script is not run; an empty namespace, name or label selector asks nothing.
     """
-    if GVK.parse(str(obj.get("apiVersion")), str(obj.get("kind"))) != selector.gvk:
+    if GVK.of(obj) != selector.gvk:
         return False
     metadata = _mapping(obj.get("metadata"))
     if metadata.get("deletionTimestamp"):
