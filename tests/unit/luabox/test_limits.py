@@ -96,9 +96,9 @@ def test_stops(text: str, kind: str) -> None:
     """A script that would not end is stopped by the limit named, well within seconds."""
     begun = time.thread_time()
     with pytest.raises(LuaLimitError) as caught:
-        run(text, Limits(seconds=0.5))
+        run(text, Limits(seconds=0.2 if kind == "time" else 10))
 
-    assert (caught.value.kind, time.thread_time() - begun < 2) == (kind, True)
+    assert (caught.value.kind, time.thread_time() - begun < 3) == (kind, True)
     assert run("return 'fine'") == "fine"
 
 
@@ -221,7 +221,7 @@ def test_threads_evaluate_side_by_side() -> None:
 
 def test_a_stuck_script_does_not_hold_up_others() -> None:
     """While one thread loops in Lua, another thread's script is evaluated."""
-    stuck = Script(f"function evaluate() {LOOP} end", limits=Limits(seconds=1.0, steps=10**12))
+    stuck = Script(f"function evaluate() {LOOP} end", limits=Limits(seconds=0.5, steps=10**12))
     quick = Script("function evaluate() return {matching = true} end")
     ended: list[str] = []
 
@@ -232,7 +232,7 @@ def test_a_stuck_script_does_not_hold_up_others() -> None:
 
     thread = threading.Thread(target=loop)
     thread.start()
-    for _ in range(50):
+    for _ in range(20):
         evaluate(quick, {})
     ended.append("quick")
     thread.join()
