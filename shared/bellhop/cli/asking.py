@@ -5,14 +5,17 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from bellhop.cli.kinds import KindName, kind_named
-from bellhop.cli.views.view import Query
 from bellhop.errors import InvalidError, MissingError
-from bellhop.model.selector import Selector
+
+if TYPE_CHECKING:
+    from bellhop.cli.installation import Installation
+    from bellhop.cli.views.view import Query
+    from bellhop.model.selector import Selector
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -49,6 +52,8 @@ def asked(
     Raises:
         InvalidError: there is no such kind, or the selector cannot be read.
     """
+    from bellhop.cli.views.view import Query
+
     first, slash, rest = kind.partition("/")
     known = kind_named(first)
     name = name or (rest if slash else "")
@@ -66,8 +71,12 @@ def asked(
     return Asked(known, query)
 
 
-def absent(what: Asked, names: list[str]) -> MissingError:
+def absent(here: Installation, what: Asked) -> MissingError:
     """Say that an object is not there, and what may have been meant."""
+    from bellhop.cli.views.view import Query
+
+    everything = what.kind.view.rows(here, Query(namespace=what.query.namespace))
+    names = [str(row["name"]) for row in everything]
     near = difflib.get_close_matches(what.query.name, names, n=1)
     hint = (
         f"did you mean '{near[0]}'?"
@@ -86,7 +95,9 @@ def read_selector(text: str) -> Selector | None:
     """
     if not text:
         return None
-    from pydantic import ValidationError  # noqa: PLC0415 - the model has loaded it by now
+    from pydantic import ValidationError
+
+    from bellhop.model.selector import Selector
 
     try:
         return Selector.parse(text)

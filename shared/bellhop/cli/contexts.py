@@ -14,9 +14,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from bellhop.adapters.local.files import write_whole
 from bellhop.errors import InvalidError, MissingError
 
 LOCAL = "local"
@@ -80,6 +77,8 @@ def load(environment: Mapping[str, str]) -> Contexts:
     Raises:
         InvalidError: the file cannot be read, or is not one of ours.
     """
+    import yaml
+
     path = config_file(environment)
     local = Context(LOCAL, EMBEDDED, default_state(environment))
     try:
@@ -99,6 +98,10 @@ def load(environment: Mapping[str, str]) -> Contexts:
 
 def save(contexts: Contexts, environment: Mapping[str, str]) -> None:
     """Write the contexts, whole or not at all."""
+    import yaml
+
+    from bellhop.adapters.local.files import write_whole
+
     data = {
         "current": contexts.current,
         "contexts": [

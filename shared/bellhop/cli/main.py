@@ -134,7 +134,7 @@ def _report(error: Exception) -> int:
         error.show()
         return error.exit_code
     if os.environ.get("BELLHOP_DEBUG"):
-        import traceback  # noqa: PLC0415 - for who asks for it alone
+        import traceback
 
         traceback.print_exception(error)
     if not isinstance(error, BellhopError):

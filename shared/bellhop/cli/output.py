@@ -166,9 +166,9 @@ def _padded(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def _rich(titles: Sequence[str], lines: Iterator[Sequence[str]]) -> None:
-    from rich.console import Console  # noqa: PLC0415 - terminals alone pay for it
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
 
     shown = Table(box=None, pad_edge=False, padding=(0, len(_GAP), 0, 0), header_style="bold")
     for title in titles:
@@ -191,7 +191,7 @@ def _json(value: Any) -> str:
 
 
 def _yaml(value: Any) -> str:
-    from bellhop.model.document import dump  # noqa: PLC0415 - tables do without
+    from bellhop.model.document import dump
 
     return dump(json.loads(json.dumps(value, default=_plain_value)))
 

@@ -111,7 +111,7 @@ def _stages(embedded: Embedded, log: Log) -> dict[str, Stage]:
 
 
 def _app(embedded: Embedded, log: Log) -> Any:
-    import functions_framework  # noqa: PLC0415 - only serve needs the framework
+    import functions_framework
 
     here = embedded.installation
     app: Any = functions_framework.create_app(  # type: ignore[no-untyped-call]

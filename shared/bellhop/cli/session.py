@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-import ssl
-import urllib.error
-import urllib.request
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from bellhop.cli.contexts import Context, choose
-from bellhop.cli.installation import Inbound, Installation
 from bellhop.cli.options import Choice
+
+if TYPE_CHECKING:
+    from bellhop.cli.installation import Inbound, Installation
 
 _PROBE_SECONDS = 2.0
 
@@ -25,8 +25,8 @@ def chosen() -> Context:
 
 def installation() -> Installation:
     """Open the chosen installation for the rest of the command."""
-    from bellhop.cli.embedded import open_state  # noqa: PLC0415 - most of the time a start takes
-    from bellhop.settings import read  # noqa: PLC0415
+    from bellhop.cli.embedded import open_state
+    from bellhop.settings import read
 
     embedded = open_state(chosen().state, read(os.environ))
     click.get_current_context().find_root().call_on_close(embedded.close)
@@ -40,6 +40,10 @@ def state_folder() -> Path:
 
 def answers(inbound: Inbound) -> bool:
     """Ask whether something listens where clusters are told to send their events."""
+    import ssl
+    import urllib.error
+    import urllib.request
+
     if not inbound.url:
         return False
     trust = ssl.create_default_context(cadata=inbound.ca or None)

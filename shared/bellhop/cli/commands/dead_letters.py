@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import click
 
 from bellhop.cli import output
 from bellhop.cli.exampled import Command, Group
-from bellhop.cli.installation import Installation
 from bellhop.cli.options import output_option, state_option
 from bellhop.cli.output import Column, Row
 from bellhop.cli.session import installation
 from bellhop.errors import InvalidError, MissingError, PermanentError
-from bellhop.ports.queue import DeadLetters
+
+if TYPE_CHECKING:
+    from bellhop.cli.installation import Installation
+    from bellhop.ports.queue import DeadLetters
 
 _COLUMNS = (
     Column("ID", "id"),

@@ -6,7 +6,6 @@ import click
 
 from bellhop.cli.exampled import Command, Group
 from bellhop.cli.options import state_option
-from bellhop.cli.registration import deregister
 from bellhop.cli.session import installation
 
 _EXAMPLE = "bellhop deregister cluster --namespace prod --cluster eu-1"
@@ -27,6 +26,8 @@ def cluster(namespace: str, name: str) -> None:
     What makes it ring is removed from it as far as it answers. Add-ons that were applied to it
     stay; what other clusters got because of it is withdrawn from them.
     """
+    from bellhop.cli.registration import deregister
+
     key = f"{namespace}/{name}"
     done = deregister(installation(), key)
     click.echo(f"Cluster '{key}' deregistered; the add-ons in it stay.")

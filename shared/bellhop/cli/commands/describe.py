@@ -10,7 +10,6 @@ from bellhop.cli.kinds import complete_kind
 from bellhop.cli.options import state_option
 from bellhop.cli.session import installation
 from bellhop.cli.story import Story
-from bellhop.cli.views.view import Query
 
 
 @click.command(
@@ -38,6 +37,5 @@ def command(kind: str, name: str, namespace: str, selector: str, *, show_secrets
     if view.describe(here, what.query, Story()):
         return
     if what.query.name:
-        everything = view.rows(here, Query(namespace=what.query.namespace))
-        raise absent(what, [str(row["name"]) for row in everything])
+        raise absent(here, what)
     click.echo(f"No {what.kind.plural} found.", err=True)

@@ -10,7 +10,6 @@ from bellhop.cli.exampled import Command
 from bellhop.cli.kinds import complete_kind
 from bellhop.cli.options import JSON, YAML, output_option, state_option
 from bellhop.cli.session import installation
-from bellhop.cli.views.view import Query
 
 
 @click.command(
@@ -41,8 +40,7 @@ def command(
     here = installation()
     view = what.kind.view
     if what.query.name and next(iter(view.rows(here, what.query)), None) is None:
-        everything = view.rows(here, Query(namespace=what.query.namespace))
-        raise absent(what, [str(row["name"]) for row in everything])
+        raise absent(here, what)
     if form not in {JSON, YAML}:
         nothing = f"No {what.kind.plural} found."
         output.table(view.columns, view.rows(here, what.query), form, nothing=nothing)

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import click
 
 from bellhop.cli.exampled import Command, Group
-from bellhop.cli.labels import read_changes
 from bellhop.cli.options import state_option
 from bellhop.cli.output import pairs
 from bellhop.cli.session import installation
@@ -26,5 +25,7 @@ def command() -> None:
 @state_option
 def cluster(key: str, changes: Sequence[str]) -> None:
     """Set labels of a cluster, or remove those written with a dash behind them."""
+    from bellhop.cli.labels import read_changes
+
     labelled = installation().declare.label(key, read_changes(changes))
     click.echo(f"cluster/{labelled.key} labelled {pairs(labelled.labels)}")

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from bellhop.cli import session
-from bellhop.cli.credentials import read_kubeconfig
 from bellhop.cli.exampled import Command, Group
-from bellhop.cli.installation import Inbound, Installation
-from bellhop.cli.labels import read_labels
 from bellhop.cli.options import state_option
 from bellhop.cli.output import pairs
-from bellhop.cli.registration import Registered, Wish, register
 from bellhop.errors import InvalidError, MissingError
-from bellhop.model.names import name_problem, namespace_problem
+
+if TYPE_CHECKING:
+    from bellhop.cli.installation import Inbound, Installation
+    from bellhop.cli.registration import Registered, Wish
 
 _EXAMPLE = (
     "bellhop register cluster --namespace prod --cluster eu-1 --kubeconfig eu-1.kubeconfig"
@@ -76,6 +76,11 @@ def cluster(  # noqa: PLR0913, PLR0917 - one for each option
     the cluster is swept, which also installs the webhook configuration. Registering again renews
     credentials, labels, the sender's token and the forwarder's certificate.
     """
+    from bellhop.cli.credentials import read_kubeconfig
+    from bellhop.cli.labels import read_labels
+    from bellhop.cli.registration import Wish, register
+    from bellhop.model.names import name_problem, namespace_problem
+
     for problem in (namespace_problem(namespace), name_problem(name)):
         if problem:
             raise InvalidError(f"cannot register cluster '{namespace}/{name}': {problem}")
@@ -108,6 +113,8 @@ def cluster(  # noqa: PLR0913, PLR0917 - one for each option
 
 
 def _inbound(here: Installation, url: str | None, ca: Path | None) -> Inbound:
+    from bellhop.cli.installation import Inbound
+
     if ca is not None and url is None:
         raise click.UsageError("--ingest-ca belongs to --ingest-url")
     if url is None:

@@ -5,18 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 import click
 
-from bellhop.cli import output, timeline
+from bellhop.cli import output
 from bellhop.cli.exampled import Command, Group
-from bellhop.cli.installation import Installation
 from bellhop.cli.options import JSON, TABLE, YAML, output_option, state_option
-from bellhop.cli.output import Column, Row
+from bellhop.cli.output import Column
 from bellhop.cli.session import installation
 from bellhop.errors import InvalidError
-from bellhop.model.gvk import GVK
-from bellhop.model.record import Entry
+
+if TYPE_CHECKING:
+    from bellhop.cli.timeline import Filter
+    from bellhop.model.record import Entry
 
 _ADDONS = (
     Column("CLUSTER", "cluster"),
@@ -68,33 +70,10 @@ def addons(namespace: str, cluster: str, profile: str, form: str) -> None:
         raise InvalidError(
             f"cannot show what '{profile}' deployed: profiles are named ClusterProfile/NAME"
         )
-    rows = _addons(installation(), namespace, cluster, name)
+    from bellhop.cli.addons import addons as found
+
+    rows = found(installation(), namespace, cluster, name)
     output.present(_ADDONS, rows, form, nothing="No add-ons found.")
-
-
-def _addons(here: Installation, namespace: str, name: str, profile: str) -> Iterator[Row]:
-    for cluster in here.catalogs.current().clusters.values():
-        if namespace not in ("", cluster.namespace) or name not in ("", cluster.name):
-            continue
-        for inventory in here.records.inventories(cluster.key):
-            if profile not in ("", inventory.profile):
-                continue
-            for key, held in inventory.held.items():
-                yield {
-                    "cluster": cluster.key,
-                    "resourceType": _resource_type(key.gvk),
-                    "namespace": key.namespace,
-                    "name": key.name,
-                    "version": "N/A",
-                    "time": held.applied_at,
-                    "deploymentType": "Managed cluster",
-                    "profiles": [f"ClusterProfile/{inventory.profile}"],
-                    "from": held.ref,
-                }
-
-
-def _resource_type(gvk: GVK) -> str:
-    return f"{gvk.group}:{gvk.kind}"
 
 
 @command.command(
@@ -118,6 +97,8 @@ def events(since: str | None, trace: str, cluster: str, form: str, *, follow: bo
     One block for each event, oldest first; with --follow or -o wide, line by line. JSON is one
     object a line.
     """
+    from bellhop.cli import timeline
+
     here = installation()
     ago = _duration(since) if since else timedelta(0 if follow else 3600)
     wanted = timeline.Filter(trace, cluster)
@@ -139,7 +120,7 @@ def events(since: str | None, trace: str, cluster: str, form: str, *, follow: bo
         _lines(entries, wanted, form)
 
 
-def _follow(entries: Iterator[Entry], wanted: timeline.Filter, form: str) -> None:
+def _follow(entries: Iterator[Entry], wanted: Filter, form: str) -> None:
     try:
         _lines(entries, wanted, form)
     except KeyboardInterrupt:
@@ -147,7 +128,9 @@ def _follow(entries: Iterator[Entry], wanted: timeline.Filter, form: str) -> Non
         click.echo(err=True)
 
 
-def _lines(entries: Iterator[Entry], wanted: timeline.Filter, form: str) -> None:
+def _lines(entries: Iterator[Entry], wanted: Filter, form: str) -> None:
+    from bellhop.cli import timeline
+
     tell = timeline.tell_json if form == JSON else timeline.tell_line
     for entry in entries:
         if wanted.takes(entry):
@@ -166,7 +149,7 @@ def _duration(text: str) -> timedelta:
 @state_option
 def failures(form: str) -> None:
     """Show all that is wrong now: clusters, triggers, evaluations, deployments, dead letters."""
-    from bellhop.cli.failures import failures as found  # noqa: PLC0415 - this command alone
+    from bellhop.cli.failures import failures as found
 
     rows = (
         {"what": each.what, "which": each.which, "since": each.at, "sentence": each.sentence}

@@ -9,7 +9,6 @@ from bellhop.cli.exampled import Command
 from bellhop.cli.options import state_option
 from bellhop.cli.output import count
 from bellhop.errors import MissingError
-from bellhop.records import messages
 
 
 @click.command("sweep", cls=Command, examples=("bellhop sweep", "bellhop sweep prod/eu-1 --full"))
@@ -21,6 +20,8 @@ def command(key: str | None, *, full: bool) -> None:
 
     The sweep itself is done by `bellhop serve`; this asks for it.
     """
+    from bellhop.records import messages
+
     here = session.installation()
     known = here.catalogs.current().clusters
     if key is not None and key not in known:

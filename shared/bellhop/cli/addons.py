@@ -1,0 +1,35 @@
+"""What is deployed where: the inventories of all clusters, in sveltosctl's words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bellhop.cli.installation import Installation
+from bellhop.cli.output import Row
+from bellhop.model.gvk import GVK
+
+
+def addons(here: Installation, namespace: str, name: str, profile: str) -> Iterator[Row]:
+    """Yield one row for each object that a profile holds; what is empty asks nothing."""
+    for cluster in here.catalogs.current().clusters.values():
+        if namespace not in ("", cluster.namespace) or name not in ("", cluster.name):
+            continue
+        for inventory in here.records.inventories(cluster.key):
+            if profile not in ("", inventory.profile):
+                continue
+            for key, held in inventory.held.items():
+                yield {
+                    "cluster": cluster.key,
+                    "resourceType": _resource_type(key.gvk),
+                    "namespace": key.namespace,
+                    "name": key.name,
+                    "version": "N/A",
+                    "time": held.applied_at,
+                    "deploymentType": "Managed cluster",
+                    "profiles": [f"ClusterProfile/{inventory.profile}"],
+                    "from": held.ref,
+                }
+
+
+def _resource_type(gvk: GVK) -> str:
+    return f"{gvk.group}:{gvk.kind}"

@@ -1,0 +1,50 @@
+"""What `apply` looks at beyond single documents: what is stored, and what refers to what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from bellhop.cli.installation import Installation
+from bellhop.errors import InvalidError
+from bellhop.model.document import Document, InvalidDocuments
+from bellhop.model.kinds import EventTrigger, Kind, of
+
+
+def refuse_changes(here: Installation, read: Sequence[Document], found: Sequence[Kind]) -> None:
+    """Refuse changes that may not be; Declare would tell the first alone, without its place.
+
+    Raises:
+        InvalidDocuments: with every such change.
+    """
+    problems = []
+    for document, kind in zip(read, found, strict=True):
+        manifest = here.records.manifest(*kind.key)
+        old = of(manifest) if manifest is not None else None
+        if not isinstance(kind, EventTrigger) or not isinstance(old, EventTrigger):
+            continue
+        try:
+            kind.refuse_change(old)
+        except InvalidError as error:
+            sentence = str(error).removeprefix(f"{error.where}: ")
+            where = document.where(tuple(error.where.split(".")))
+            problems.append(InvalidError(sentence, where=where))
+    if problems:
+        raise InvalidDocuments(problems)
+
+
+def missing(here: Installation, found: Sequence[Kind]) -> Iterator[str]:
+    """Say what triggers name and nobody has applied; it may come later, or be a typing error."""
+    for kind in found:
+        if not isinstance(kind, EventTrigger):
+            continue
+        source = kind.event_source_name
+        if "{{" not in source and here.records.manifest("EventSource", "", source) is None:
+            yield f"{kind.kind} '{kind.name}' names EventSource '{source}', which is not there yet"
+        for ref in kind.policy_refs:
+            if ref.optional or not ref.namespace or "{{" in ref.namespace + ref.name:
+                continue
+            if here.records.manifest(ref.kind, ref.namespace, ref.name) is None:
+                yield (
+                    f"{kind.kind} '{kind.name}' names {ref.kind} '{ref.namespace}/{ref.name}',"
+                    " which is not there yet"
+                )

@@ -1,0 +1,55 @@
+"""From a command line to what is to be deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import click
+
+from bellhop.cli.kinds import kind_named
+from bellhop.cli.reading import documents, files
+from bellhop.errors import InvalidError
+from bellhop.model.kinds import KINDS
+
+Wanted = tuple[tuple[str, ...], str, str]
+"""The kinds of manifests it may be, namespace and name."""
+
+
+def named(kind: str, names: Sequence[str], namespace: str) -> Iterator[Wanted]:
+    """Read KIND NAME..., or KIND/NAME.
+
+    Raises:
+        InvalidError: there is no such kind, or it is none that users declare.
+    """
+    first, slash, name = kind.partition("/")
+    known = kind_named(first)
+    names = [name, *names] if slash else names
+    if not known.stored:
+        hint = (
+            "`bellhop deregister cluster` takes a cluster out"
+            if known.singular == "cluster"
+            else "Bellhop writes them itself"
+        )
+        raise InvalidError(f"cannot delete {known.plural}; {hint}")
+    if not names:
+        raise click.UsageError(f"name the {known.plural} to delete")
+    place = (namespace or "default") if known.namespaced else ""
+    for each in names:
+        yield known.stored, place, each
+
+
+def listed(paths: Sequence[str], *, recursive: bool) -> Iterator[Wanted]:
+    """Read identities alone: what is no longer valid can still be deleted."""
+    for document in documents(files(paths, recursive=recursive), validate=False):
+        data: Any = document.data if isinstance(document.data, dict) else {}
+        metadata = data.get("metadata")
+        kind = data.get("kind")
+        name = metadata.get("name") if isinstance(metadata, dict) else None
+        if kind not in KINDS or not isinstance(name, str):
+            raise InvalidError(
+                "cannot tell what to delete: it takes a known kind, and metadata.name",
+                where=document.where(),
+            )
+        namespaced = KINDS[kind][0].namespaced
+        yield (kind,), str(metadata.get("namespace") or "default") if namespaced else "", name
