@@ -128,6 +128,9 @@ class Database:
         if session.pid != os.getpid():
             # A connection must not cross a fork, not even to be closed: closing drops the
             # parent's locks from under it. So it is kept, unused, and another one is opened.
+            # SQLite's memory of its locks crosses too: a child of a fork in mid-transaction is
+            # told that the file is locked, and a parent must not close while its child writes.
+            # Processes that are started anew, as all of ours are, know no such limits.
             session = self._session = self._open(inherited=session)
         if session.closed:
             raise PermanentError(f"The file {str(self.path)!r} was used after it was closed.")
@@ -137,7 +140,12 @@ class Database:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             # SQLite gives its side files the mode of this one: it is made here, closed to others.
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            # Only made, never opened again: closing any descriptor of a file drops all locks that
+            # this process has on it (POSIX), and the next process to close would then remove the
+            # write-ahead log from under our other connections.
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        except FileExistsError:
+            pass
         except OSError as error:
             raise translate(error, self.path) from error
         connection = None
