@@ -13,13 +13,13 @@ import heapq
 import threading
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bellhop.engine.hints import Hint
 from bellhop.errors import BellhopError
 from bellhop.logs import Log
 from bellhop.model.gvk import ObjectKey
-from infra.forwarder.pending import Pending
+from infra.forwarder.pending import Known, Pending
 from infra.forwarder.spool import Spool
 
 FIRST_LOOK = 0.003
@@ -116,6 +116,14 @@ class Desk:
                 self._schedule(turn.pending.merge(entry.behind))
             else:
                 self._schedule(turn.pending, turn=turn, delay=delay)
+
+    def absorb(self, turn: Turn, seen: Known) -> None:
+        """Have what was just seen stand for what rang meanwhile, too, if it already shows it."""
+        with self._changed:
+            entry = self._entries[turn.pending.key]
+            if entry.behind is not None and entry.behind.is_settled_by(seen):
+                turn.pending = replace(turn.pending, serial=entry.behind.serial)
+                entry.behind = None
 
     def finish(self, turn: Turn) -> None:
         """Count an object as looked at; if it rang meanwhile, it will be again."""

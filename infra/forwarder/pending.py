@@ -90,6 +90,14 @@ class Pending:
         unchanged = same and version_of(metadata) == self.before
         return Finding.NOT_YET if unchanged else Finding.SEND
 
+    def is_settled_by(self, seen: Known) -> bool:
+        """Say if a write that was about to happen can only have come before what was seen.
+
+        A write is stored only onto the version that its hint tells. Where that version has passed,
+        it is stored already, or is tried again and rings again.
+        """
+        return bool(self.uid) and self.uid == seen.uid and self.before < seen.version
+
     def conclude(self, state: Mapping[str, Any] | None) -> Finding:
         """Say what the state means once the last hint's write can no longer be on its way."""
         finding = self.judge(state)

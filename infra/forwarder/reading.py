@@ -10,11 +10,13 @@ is refused for an hour is given up, since its kind is then no longer meant to be
 from __future__ import annotations
 
 import json
+import sys
 import threading
 import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from bellhop.engine.hints import version_of
 from bellhop.errors import (
     BellhopError,
     DeniedError,
@@ -36,6 +38,7 @@ NEXT_LOOKS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 1.0, 1.0)
 """Seconds from one look to the next."""
 
 REFUSED_AT_MOST = timedelta(hours=1)
+_ENDED = sys.maxsize
 _SAY_AGAIN_SECONDS = 60
 _AFTER_A_BUG_SECONDS = 30
 
@@ -94,8 +97,26 @@ class Readers:
             self._counts.add("nothing")
             self._let_go(turn)
         else:
-            self._outbox.put(_item(pending, state if finding is Finding.SEND else None))
-            self._desk.finish(turn)
+            self._found(turn, state)
+
+    def _found(self, turn: Turn, state: dict[str, Any] | None) -> None:
+        pending = turn.pending
+        if state is None:
+            known = pending.known or Known(pending.uid, pending.before)
+            gone = {"key": str(pending.key), "uid": known.uid, "version": known.version}
+            found: dict[str, Any] = {"gone": gone}
+            # No version of it comes after its end.
+            self._desk.absorb(turn, Known(known.uid, _ENDED))
+        else:
+            metadata = {**(state.get("metadata") or {})}
+            metadata.pop("managedFields", None)
+            found = {"object": {**state, "metadata": metadata}}
+            self._desk.absorb(turn, Known(str(metadata.get("uid")), version_of(metadata)))
+        text = json.dumps(
+            {**found, "rang": pending.rang}, separators=(",", ":"), ensure_ascii=False
+        )
+        self._outbox.put(Item(pending.key, turn.pending.serial, pending.rang, text.encode()))
+        self._desk.finish(turn)
 
     def _refused(self, turn: Turn, error: BellhopError) -> None:
         turn.failures += 1
@@ -132,20 +153,6 @@ class Readers:
         if now - self._said.get(topic, float("-inf")) >= _SAY_AGAIN_SECONDS:
             self._said[topic] = now
             self._log.warning("Cannot read back what rang, and keep trying", error=str(error))
-
-
-def _item(pending: Pending, state: dict[str, Any] | None) -> Item:
-    body: dict[str, Any] = {"rang": pending.rang}
-    if state is None:
-        known = pending.known or Known(pending.uid, pending.before)
-        gone = {"key": str(pending.key), "uid": known.uid, "version": known.version}
-        body["gone"] = gone
-    else:
-        metadata = {**(state.get("metadata") or {})}
-        metadata.pop("managedFields", None)
-        body["object"] = {**state, "metadata": metadata}
-    text = json.dumps(body, separators=(",", ":"), ensure_ascii=False)
-    return Item(pending.key, pending.serial, pending.rang, text.encode())
 
 
 def _age(pending: Pending) -> timedelta:

@@ -1,0 +1,383 @@
+"""A real forwarder process between a real API server and a small ingest that does as it is told."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import signal
+import socket
+import ssl
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+import urllib3
+
+from bellhop.adapters.kube.client import KubeClient
+from bellhop.adapters.local.certificates import issue, make_authority
+from bellhop.adapters.local.server import Server
+from bellhop.engine import wiring
+from bellhop.model.gvk import GVK, Resource
+from bellhop.model.kubeconfig import sanitise
+from infra.lab.cluster import Cluster
+from infra.lab.processes import Nursery, Process
+
+ROOT = Path(__file__).parents[2]
+CLUSTER = "fleet/source"
+PATH = "/ring/7d4c1a9e52"
+TOKEN = "token-of-the-source"  # A test's own.
+HOUR = timedelta(hours=1)
+
+CONFIG_MAP = Resource(GVK("", "v1", "ConfigMap"), "configmaps", namespaced=True)
+SERVICE = Resource(GVK("", "v1", "Service"), "services", namespaced=True, subresources=("status",))
+NAMESPACE = Resource(
+    GVK("", "v1", "Namespace"), "namespaces", namespaced=False, subresources=("finalize", "status")
+)
+DEPLOYMENT = Resource(
+    GVK("apps", "v1", "Deployment"),
+    "deployments",
+    namespaced=True,
+    subresources=("scale", "status"),
+)
+WATCHED = (CONFIG_MAP, SERVICE, DEPLOYMENT, NAMESPACE)
+
+
+def until(what: str, done: Callable[[], Any], *, patience: float = 30.0) -> Any:
+    """Wait until something is so and return it, or fail saying what never was."""
+    deadline = time.monotonic() + patience
+    while not (found := done()):
+        assert time.monotonic() < deadline, f"waited {patience:.0f} s in vain until {what}"
+        time.sleep(0.005)
+    return found
+
+
+class Inbox:
+    """An HTTPS ingest that keeps what it takes, and an admission webhook that denies."""
+
+    def __init__(self) -> None:
+        now = datetime.now(UTC)
+        self.authority = make_authority("an ingest", now=now, validity=HOUR)
+        certificate, key = issue(self.authority, ["127.0.0.1"], now=now, validity=HOUR)
+        self.items: list[dict[str, Any]] = []
+        self.times: list[float] = []
+        self.batches: list[int] = []
+        self.refused = 0
+        self.tokens = {TOKEN}
+        self.status = HTTPStatus.OK
+        self.refuses: Callable[[list[dict[str, Any]]], int] = lambda _: 0
+        self.answers = threading.Event()
+        self.answers.set()
+        self._identity = {"certificate_pem": certificate, "key_pem": key}
+        self._port = _free_ports(1)[0]
+        self.start()
+
+    @property
+    def url(self) -> str:
+        return f"https://127.0.0.1:{self._port}"
+
+    @property
+    def ca(self) -> str:
+        return self.authority.certificate_pem.decode()
+
+    def named(self, name: str) -> list[dict[str, Any]]:
+        """Return the items of all objects of a name."""
+        return [item for item in self.items if _name(item) == name]
+
+    def start(self) -> None:
+        """Listen, again on the same port."""
+        self._server = Server(
+            self._respond, host="127.0.0.1", port=self._port, threads=8, **self._identity
+        )
+        self._server.start()
+
+    def stop(self) -> None:
+        """Let connections be refused."""
+        self.answers.set()
+        self._server.stop()
+
+    def _respond(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        body = environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"]))
+        if environ["PATH_INFO"] == "/deny":
+            status, answer = HTTPStatus.OK, _denial(json.loads(body)["request"]["uid"])
+        else:
+            status, answer = self._take(environ, body), {}
+        text = json.dumps(answer).encode()
+        headers = [("Content-Type", "application/json"), ("Content-Length", str(len(text)))]
+        start_response(f"{int(status)} x", headers)
+        return [text]
+
+    def _take(self, environ: dict[str, Any], body: bytes) -> int:
+        arrived = time.time()
+        self.answers.wait()
+        assert environ["PATH_INFO"] == f"/clusters/{CLUSTER}"
+        data = json.loads(body)
+        assert (data["apiVersion"], data["kind"]) == ("bellhop.dev/v1", "Observations")
+        status: int = self.status
+        if environ.get("HTTP_AUTHORIZATION", "").removeprefix("Bearer ") not in self.tokens:
+            status = HTTPStatus.UNAUTHORIZED
+        status = self.refuses(data["items"]) or status
+        if status == HTTPStatus.OK:
+            self.batches.append(len(data["items"]))
+            self.times += [arrived] * len(data["items"])
+            self.items += data["items"]
+        else:
+            self.refused += 1
+        return status
+
+
+class Api:
+    """Plain requests to the API server, as its administrator."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._server = cluster.server
+        self._pool = urllib3.PoolManager(
+            ssl_context=ssl.create_default_context(cadata=cluster.ca_pem),
+            headers={"Authorization": f"Bearer {cluster.token}"},
+            retries=False,
+            maxsize=8,
+        )
+
+    def ask(
+        self, verb: str, path: str, body: Any = None, *, media: str = "application/json"
+    ) -> tuple[int, dict[str, Any]]:
+        answer = self._pool.request(
+            verb,
+            f"{self._server}{path}",
+            body=None if body is None else json.dumps(body),
+            headers={**self._pool.headers, "Content-Type": media},
+        )
+        return answer.status, answer.json()
+
+    def do(self, verb: str, path: str, body: Any = None) -> dict[str, Any]:
+        """Ask for what must succeed; a PATCH is a merge patch."""
+        media = "application/merge-patch+json" if verb == "PATCH" else "application/json"
+        status, answer = self.ask(verb, path, body, media=media)
+        assert status < 300, (verb, path, answer)
+        return answer
+
+    def create(self, name: str, **more: Any) -> dict[str, Any]:
+        """Create a ConfigMap."""
+        return self.do("POST", MAPS, config_map(name, **more))
+
+    def close(self) -> None:
+        self._pool.clear()
+
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+SERVICES = "/api/v1/namespaces/default/services"
+
+
+def config_map(
+    name: str,
+    *,
+    labels: dict[str, str] | None = None,
+    finalizers: list[str] | None = None,
+    **data: str,
+) -> dict[str, Any]:
+    metadata = {"name": name, "labels": labels or {}, "finalizers": finalizers or []}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+
+
+class Rig:
+    """The cluster wired as registration does it, and the forwarder with its own identity."""
+
+    def __init__(self, folder: Path, cluster: Cluster, nursery: Nursery) -> None:
+        self.folder = folder
+        self.cluster = cluster
+        self.inbox = Inbox()
+        self.api = Api(cluster)
+        self.admin = KubeClient("source", sanitise(cluster.kubeconfig()))
+        self._nursery = nursery
+        self._port, self._health_port = _free_ports(2)
+        self.authority = make_authority(
+            "a cluster's forwarder", now=datetime.now(UTC), validity=HOUR
+        )
+        self.process: Process
+        self.spool = folder / "spool"
+        self.log = folder / "forwarder.log"
+
+    @property
+    def url(self) -> str:
+        return f"https://127.0.0.1:{self._port}"
+
+    def grant(self) -> None:
+        """Install the forwarder's rights, and a kubeconfig with the token of its account."""
+        for manifest in (*wiring.forwarder_rights(), wiring.forwarder_role(WATCHED)):
+            self.admin.apply(manifest)
+        token = self.admin.token_request(wiring.NAMESPACE, wiring.NAME)
+        config = sanitise(self.cluster.kubeconfig()).to_dict()
+        config["users"][0]["user"] = {"token": token}
+        (self.folder / "kubeconfig").write_text(json.dumps(config))
+
+    def instruct(self, **changes: str) -> None:
+        """Write the Secret, with a new certificate each time."""
+        certificate, key = issue(
+            self.authority, ["127.0.0.1"], now=datetime.now(UTC), validity=HOUR
+        )
+        entries = {
+            "ingest-url": self.inbox.url,
+            "ingest-ca": self.inbox.ca,
+            "cluster": CLUSTER,
+            "token": TOKEN,
+            "path": PATH,
+            "tls.crt": certificate.decode(),
+            "tls.key": key.decode(),
+        }
+        self.admin.apply(wiring.forwarder_secret(entries | changes))
+
+    def hook(self, path: str = PATH) -> None:
+        """Have the API server ring."""
+        forwarder = {"url": self.url, "ca": self.authority.certificate_pem.decode(), "path": path}
+        self.admin.apply(wiring.webhook_configuration(WATCHED, forwarder))
+
+    def deny(self) -> None:
+        """Have another webhook deny what is labelled so."""
+        client = {
+            "url": f"{self.inbox.url}/deny",
+            "caBundle": base64.b64encode(self.inbox.ca.encode()).decode(),
+        }
+        rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}
+        webhook = {
+            "name": "deny.example.com",
+            "clientConfig": client,
+            "rules": [{**rule, "operations": ["CREATE", "UPDATE", "DELETE"]}],
+            "objectSelector": {"matchLabels": {"denied": "yes"}},
+            "sideEffects": "None",
+            "admissionReviewVersions": ["v1"],
+        }
+        kind = "ValidatingWebhookConfiguration"
+        metadata = {"name": "denier"}
+        self.admin.apply(
+            {
+                "apiVersion": "admissionregistration.k8s.io/v1",
+                "kind": kind,
+                "metadata": metadata,
+                "webhooks": [webhook],
+            }
+        )
+
+    def start(self, *arguments: str) -> None:
+        """Start the forwarder, again if it ended, without waiting for it."""
+        argv = [
+            *(sys.executable, "-m", "infra.forwarder"),
+            *("--kubeconfig", str(self.folder / "kubeconfig")),
+            *("--listen", f"127.0.0.1:{self._port}"),
+            *("--health", f"127.0.0.1:{self._health_port}"),
+            *("--spool", str(self.spool)),
+            *arguments,
+        ]
+        self.process = self._nursery.start(argv, self.log, cwd=ROOT, env=_environment())
+
+    def wait(self) -> None:
+        """Wait until the forwarder is ready to be rung."""
+        until("the forwarder is ready", lambda: self.probe("/readyz")[0] == HTTPStatus.OK)
+
+    def ready(self, *arguments: str) -> Rig:
+        """Do all of it, and return once the API server rings."""
+        self.grant()
+        self.instruct()
+        self.start(*arguments)
+        self.wait()
+        self.hook()
+        self.await_ringing()
+        return self
+
+    def await_ringing(self) -> None:
+        """Wait until a change of the configuration has reached the API server's admission."""
+        for number in range(200):
+            rung = self.metric("hints_total")
+            self.api.create(f"ringing-{time.time_ns()}-{number}")
+            if self.metric("hints_total") > rung:
+                break
+            time.sleep(0.01)
+        until("what rang was sent", lambda: self.metric("spooled") == 0)
+        self.inbox.items.clear()
+        self.inbox.times.clear()
+        self.inbox.batches.clear()
+
+    def kill(self) -> None:
+        """End the forwarder as a crash would, with no chance to tidy up."""
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait(10)
+
+    def settle(self) -> None:
+        """Wait until nothing is owed."""
+        until("nothing is owed", lambda: self.metric("spooled") == 0)
+
+    def probe(self, path: str) -> tuple[int, str]:
+        """Ask the health server; status 0 where it does not answer."""
+        try:
+            answer = urllib3.request(
+                "GET", f"http://127.0.0.1:{self._health_port}{path}", retries=False
+            )
+        except urllib3.exceptions.HTTPError:
+            return 0, ""
+        return answer.status, answer.data.decode()
+
+    def metric(self, name: str) -> float:
+        for line in self.probe("/metrics")[1].splitlines():
+            if line.startswith(f"bellhop_forwarder_{name} "):
+                return float(line.rsplit(" ", 1)[1])
+        raise AssertionError(name)
+
+    def ring(self, body: bytes, path: str = PATH, verb: str = "POST") -> tuple[int, bytes]:
+        """Ring the forwarder as an API server does, or as somebody else."""
+        context = ssl.create_default_context(cadata=self.authority.certificate_pem.decode())
+        with urllib3.PoolManager(ssl_context=context, retries=False) as pool:
+            answer = pool.request(verb, f"{self.url}{path}?timeout=2s", body=body)
+            return answer.status, answer.data
+
+    def logged(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.log.read_text().splitlines()]
+
+    def close(self) -> None:
+        self.inbox.stop()
+        self.api.close()
+        self.admin.close()
+
+
+@contextmanager
+def rigged(folder: Path, cluster: Cluster) -> Iterator[Rig]:
+    """Make a rig, and end its processes."""
+    with Nursery() as nursery:
+        rig = Rig(folder, cluster, nursery)
+        try:
+            yield rig
+        finally:
+            rig.inbox.answers.set()
+            nursery.close()
+            rig.close()
+
+
+def _free_ports(count: int) -> list[int]:
+    """Find ports that nobody has; the forwarder comes back to the same one after a kill."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+def _environment() -> dict[str, str]:
+    return {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+
+
+def _name(item: dict[str, Any]) -> str:
+    if "gone" in item:
+        return str(item["gone"]["key"]).rsplit("/", 1)[1]
+    return str(item["object"]["metadata"]["name"])
+
+
+def _denial(uid: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "response": {"uid": uid, "allowed": False, "status": {"message": "denied by the test"}},
+    }

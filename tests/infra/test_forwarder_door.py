@@ -1,0 +1,220 @@
+"""Who knocks at the forwarder, and how: it never says no to a write, and nothing to strangers."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import pytest
+
+from bellhop.engine.hints import Hint
+from bellhop.logs import Log
+from infra.forwarder.counts import Counts
+from infra.forwarder.door import BODY_BYTES, Door, changes_nothing
+
+PATH = "/ring/abc"
+CREATE = {
+    "uid": "u-1",
+    "operation": "CREATE",
+    "kind": {"group": "", "version": "v1", "kind": "ConfigMap"},
+    "name": "a",
+    "namespace": "default",
+    "object": {"metadata": {"name": "a", "uid": "o-1"}},
+}
+
+
+class Visitor:
+    """A door with a list behind it."""
+
+    def __init__(self, paths: tuple[str, ...] = (PATH,)) -> None:
+        self.hints: list[Hint] = []
+        self.strangers = 0
+        self.written = io.StringIO()
+        self.counts = Counts()
+        self.fails = False
+        log = Log(self.written)
+        self._door = Door(self._ring, lambda: paths, self._stranger, self.counts, log)
+
+    def knock(self, body: bytes, path: str = PATH, **environ: Any) -> tuple[str, dict[str, Any]]:
+        status = []
+        given = {
+            "REQUEST_METHOD": "POST",
+            "PATH_INFO": path,
+            "CONTENT_LENGTH": str(len(body)),
+            "wsgi.input": io.BytesIO(body),
+        }
+        answer = self._door({**given, **environ}, lambda line, _: status.append(line))
+        return status[0], json.loads(b"".join(answer))
+
+    def _ring(self, hint: Hint, rang: str) -> None:
+        if self.fails:
+            raise RuntimeError(rang)
+        self.hints.append(hint)
+
+    def _stranger(self) -> None:
+        self.strangers += 1
+
+
+def review(request: Any) -> bytes:
+    return json.dumps({"kind": "AdmissionReview", "request": request}).encode()
+
+
+def test_allows_and_notes_a_write() -> None:
+    """The answer names the request's uid; the hint names the object."""
+    visitor = Visitor()
+
+    status, answer = visitor.knock(review(CREATE))
+
+    assert status == "200 OK"
+    assert answer == {
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "response": {"uid": "u-1", "allowed": True},
+    }
+    assert [str(hint.key) for hint in visitor.hints] == ["/v1/ConfigMap/default/a"]
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        pytest.param({"uid": "u"}, id="nothing but a uid"),
+        pytest.param({"uid": "u", "kind": "ConfigMap"}, id="kind is a text"),
+        pytest.param({"uid": "u", "kind": []}, id="kind is a list"),
+        pytest.param({**CREATE, "object": []}, id="object is a list"),
+        pytest.param({**CREATE, "object": {"metadata": 7}}, id="metadata is a number"),
+        pytest.param({**CREATE, "name": None, "object": None}, id="no name"),
+        pytest.param(
+            {**CREATE, "operation": "UPDATE", "object": {"metadata": 7}, "oldObject": {}},
+            id="update with odd metadata",
+        ),
+        pytest.param({**CREATE, "dryRun": True}, id="dry run"),
+    ],
+)
+def test_allows_what_it_cannot_read(request_: dict[str, Any]) -> None:
+    """Whatever is odd about a review with a uid, the write goes on."""
+    status, answer = Visitor().knock(review(request_))
+
+    assert status == "200 OK"
+    assert answer["response"] == {"uid": request_["uid"], "allowed": True}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(b"", id="empty"),
+        pytest.param(b"\xff\xfe", id="not text"),
+        pytest.param(b"{", id="not JSON"),
+        pytest.param(b"[]", id="a list"),
+        pytest.param(b"7", id="a number"),
+        pytest.param(b"null", id="null"),
+        pytest.param(b"{}", id="no request"),
+        pytest.param(review(None), id="request is null"),
+        pytest.param(review([]), id="request is a list"),
+        pytest.param(review({"uid": 7}), id="uid is a number"),
+        pytest.param(b"[" * 100_000, id="too deep"),
+    ],
+)
+def test_refuses_what_has_no_uid(body: bytes) -> None:
+    """Without a uid there is nothing that could be answered."""
+    visitor = Visitor()
+
+    status, _ = visitor.knock(body)
+
+    assert status == "400 Bad Request"
+    assert visitor.hints == []
+
+
+def test_allows_when_noting_fails() -> None:
+    """A bug behind the door is logged and stops nobody's write."""
+    visitor = Visitor()
+    visitor.fails = True
+
+    status, answer = visitor.knock(review(CREATE))
+
+    assert (status, answer["response"]["allowed"]) == ("200 OK", True)
+    assert "Failed to note a hint" in visitor.written.getvalue()
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/",
+        "",
+        "/ring",
+        "/ring/ab",
+        "/ring/abcd",
+        "/ring/abc/",
+        "/RING/ABC",
+        "/ring/\xe4",
+        "//ring/abc",
+    ],
+)
+def test_knows_nobody_at_another_path(path: str) -> None:
+    """A stranger learns nothing, and may be a sign that the path was changed."""
+    visitor = Visitor()
+
+    status, _ = visitor.knock(review(CREATE), path)
+
+    assert status == "404 Not Found"
+    assert (visitor.strangers, visitor.hints) == (1, [])
+
+
+def test_rings_at_each_of_its_paths() -> None:
+    """While the path is being changed, both ring."""
+    visitor = Visitor(("/new", PATH))
+
+    assert [visitor.knock(review(CREATE), path)[0] for path in ("/new", PATH)] == ["200 OK"] * 2
+
+
+def test_takes_posts_alone() -> None:
+    """Another method is no ring."""
+    assert Visitor().knock(b"", REQUEST_METHOD="GET")[0] == "405 Method Not Allowed"
+
+
+def test_reads_no_more_than_its_limit() -> None:
+    """A body over the limit is drained piece by piece, not kept."""
+    body = io.BytesIO(b"x" * (BODY_BYTES + 1))
+    visitor = Visitor()
+
+    status, _ = visitor.knock(b"", CONTENT_LENGTH=str(BODY_BYTES + 1), **{"wsgi.input": body})
+
+    assert status == "413 Request Entity Too Large"
+    assert body.read() == b""
+
+
+def test_hangs_up_on_a_body_without_end() -> None:
+    """What a refused client keeps sending is not read for ever."""
+
+    class Endless:
+        def read(self, size: int) -> bytes:
+            return b"x" * size
+
+    with pytest.raises(ConnectionAbortedError):
+        Visitor().knock(b"", "/elsewhere", **{"wsgi.input": Endless()})
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        pytest.param({"data": {"a": 1}}, {"data": {"a": 1}}, True, id="equal"),
+        pytest.param({"data": {"a": 1}}, {"data": {"a": 2}}, False, id="other data"),
+        pytest.param(
+            {"metadata": {"name": "a"}},
+            {"metadata": {"name": "a", "managedFields": [{}]}},
+            True,
+            id="managedFields alone",
+        ),
+        pytest.param(
+            {"metadata": {"finalizers": ["f"]}}, {"metadata": {}}, False, id="a finalizer less"
+        ),
+        pytest.param({}, {"status": {}}, False, id="a status more"),
+        pytest.param(None, {}, False, id="nothing before"),
+        pytest.param({}, None, False, id="nothing after"),
+    ],
+)
+def test_tells_updates_that_change_nothing(before: Any, after: Any, expected: bool) -> None:  # noqa: FBT001
+    """Only managedFields do not count."""
+    request = {"operation": "UPDATE", "oldObject": before, "object": after}
+
+    assert changes_nothing(request) is expected
