@@ -1,8 +1,8 @@
-"""Go's text/template and the functions of sprig, Helm and Sveltos, for Python.
+r"""Go's text/template and the functions of sprig, Helm and Sveltos, for Python.
 
 A text is compiled once and rendered many times, from any thread, within limits:
 
-    Template("{{ range .items }}- {{ .name | upper }}\\n{{ end }}", funcs=sprig_functions())
+    Template("{{ range .items }}- {{ .name | upper }}\n{{ end }}", funcs=sprig_functions())
 
 Errors carry Go's wording and the place. Data is plain JSON-like Python; attributes are never read.
 What must not enter: anything of the system this grew in, and any import that costs start-up time.

@@ -52,6 +52,7 @@ _EMPTY: dict[str, Callable[[], Any]] = {
         "[]map[string]interface {}",
     )
 }
+_UINT32 = (1 << 32) - 1
 LITERALS = (nodes.Bool, nodes.NumberConstant, nodes.String)
 
 
@@ -122,6 +123,10 @@ def literal_as(site: Site, node: Node, wanted: str) -> Evaluate:
         if number is not None and number.integer is not None and number.integer <= MAX_INT:
             return constant(Int(number.integer) if wanted == "int" else number.integer)
         return failing(site, node, f"expected integer; found {node}")
+    if wanted == "uint32":
+        if number is not None and number.unsigned is not None:
+            return constant(number.unsigned & _UINT32)
+        return failing(site, node, f"expected unsigned integer; found {node}")
     if wanted == "float64":
         if number is not None and number.floating is not None:
             return constant(number.floating)
@@ -170,6 +175,6 @@ def convert(site: Site, node: Node, value: Any, wanted: str) -> Any:
             return _EMPTY[wanted]()
         site.fail(node, f"invalid value; expected {wanted}")
     given = ANY if value is None else type_name(value)
-    if given == wanted:
-        return value
-    site.fail(node, f"wrong type for value; expected {wanted}; got {given}")
+    if given != wanted:
+        site.fail(node, f"wrong type for value; expected {wanted}; got {given}")
+    return value

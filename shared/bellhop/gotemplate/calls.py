@@ -193,7 +193,7 @@ def _invoke(site: Site, node: Node, value: Opaque, name: str, arguments: list[An
         site.fail(node, message)
     for argument, wanted_type in zip(arguments, method.parameters, strict=True):
         given = type_name(argument)
-        if wanted_type != ANY and given != wanted_type:
+        if wanted_type not in (ANY, given):
             site.fail(node, f"wrong type for value; expected {wanted_type}; got {given}")
     try:
         return method.call(value, *[None if a is NO_VALUE else a for a in arguments])

@@ -1,0 +1,175 @@
+"""Sprig's functions on maps. `set`, `unset` and the merges write into their first argument.
+
+Go gives keys and values in random order; here it is the sorted order of the keys, always.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from bellhop.gotemplate.errors import FunctionError
+from bellhop.gotemplate.funcs.casting import to_text_of
+from bellhop.gotemplate.functions import Table
+from bellhop.gotemplate.values import ANY, StringList, Struct, sorted_keys, type_name
+
+if TYPE_CHECKING:
+    from bellhop.gotemplate.limits import Budget
+
+FUNCTIONS = Table()
+_add = FUNCTIONS.add
+
+MAP = "map[string]interface {}"
+_Map = dict[str, Any]
+_LEAST_DIG = 3
+
+
+@_add("dict", f"...{ANY}", budgeted=True)
+def dict_(budget: Budget, *pairs: Any) -> _Map:
+    """Make a map of keys and values in turn; a last key without a value gets an empty text."""
+    made: _Map = {}
+    for position in range(0, len(pairs), 2):
+        key = to_text_of(pairs[position], budget)
+        made[key] = pairs[position + 1] if position + 1 < len(pairs) else ""
+    return made
+
+
+@_add("get", MAP, "string")
+def get(values: _Map, key: str) -> Any:
+    """Return a key's value, or an empty text."""
+    return values.get(key, "")
+
+
+@_add("set", MAP, "string", ANY, mutates=True)
+def set_(values: _Map, key: str, value: Any) -> _Map:
+    """Set a key, in the map itself."""
+    values[key] = value
+    return values
+
+
+@_add("unset", MAP, "string", mutates=True)
+def unset(values: _Map, key: str) -> _Map:
+    """Remove a key, from the map itself."""
+    values.pop(key, None)
+    return values
+
+
+@_add("hasKey", MAP, "string")
+def has_key(values: _Map, key: str) -> bool:
+    """Tell whether a map has a key."""
+    return key in values
+
+
+@_add("pluck", "string", f"...{MAP}")
+def pluck(key: str, *maps: _Map) -> list[Any]:
+    """Return a key's values in the maps that have it."""
+    return [values[key] for values in maps if key in values]
+
+
+@_add("keys", f"...{MAP}")
+def keys(*maps: _Map) -> StringList:
+    """Return the maps' keys."""
+    return StringList(key for values in maps for key in sorted_keys(values))
+
+
+@_add("values", MAP)
+def values_(values: _Map) -> list[Any]:
+    """Return a map's values."""
+    return [values[key] for key in sorted_keys(values)]
+
+
+@_add("pick", MAP, "...string")
+def pick(values: _Map, *wanted: str) -> _Map:
+    """Return a map of some keys alone."""
+    return {key: values[key] for key in wanted if key in values}
+
+
+@_add("omit", MAP, "...string")
+def omit(values: _Map, *unwanted: str) -> _Map:
+    """Return a map without some keys."""
+    return {key: value for key, value in values.items() if key not in unwanted}
+
+
+@_add("dig", f"...{ANY}")
+def dig(*path: Any) -> Any:
+    """Walk keys into a map, and return the value or the default before the map."""
+    if len(path) < _LEAST_DIG:
+        raise FunctionError("dig needs at least three arguments")
+    *steps, default, values = path
+    for step in (*steps, None):
+        if not isinstance(values, dict) or isinstance(values, Struct):
+            if step is None:
+                break
+            raise FunctionError(_not_a(values, MAP))
+        if step is None:
+            break
+        if not isinstance(step, str):
+            raise FunctionError(_not_a(step, "string"))
+        if step not in values:
+            return default
+        values = values[step]
+    return values
+
+
+def _not_a(value: Any, wanted: str) -> str:
+    given = "nil" if value is None else type_name(value)
+    return f"interface conversion: interface {{}} is {given}, not {wanted}"
+
+
+# -- merging
+
+
+@_add("merge mustMerge", MAP, f"...{MAP}", budgeted=True, mutates=True)
+def merge(budget: Budget, target: _Map, *sources: _Map) -> _Map:
+    """Fill what is empty in the first map from the others, into the map itself."""
+    for source in sources:
+        budget.walk(source)
+        _merge(target, source, overwrite=False)
+    return target
+
+
+@_add("mergeOverwrite mustMergeOverwrite", MAP, f"...{MAP}", budgeted=True, mutates=True)
+def merge_overwrite(budget: Budget, target: _Map, *sources: _Map) -> _Map:
+    """Put the others' keys over the first map's, into the map itself."""
+    for source in sources:
+        budget.walk(source)
+        _merge(target, source, overwrite=True)
+    return target
+
+
+def _merge(target: _Map, source: _Map, *, overwrite: bool) -> None:
+    for key, value in list(source.items()):
+        current = target.get(key)
+        if value is None:
+            if overwrite:
+                target[key] = None
+        elif isinstance(value, dict) and isinstance(current, dict) and current:
+            _merge(current, value, overwrite=overwrite)
+        elif key not in target or not current or (overwrite and not _is_kept(value)):
+            target[key] = value
+
+
+def _is_kept(value: Any) -> bool:
+    """Tell whether a value leaves what it meets: a map does, over something that is none."""
+    return isinstance(value, dict)
+
+
+# -- copies
+
+
+@_add("deepCopy mustDeepCopy", ANY, budgeted=True)
+def deep_copy(budget: Budget, value: Any) -> Any:
+    """Copy a value to the last leaf."""
+    if isinstance(value, dict | list):
+        budget.walk(value)
+    return copied(value)
+
+
+def copied(value: Any) -> Any:
+    """Copy maps and lists; the caller has paid for the walk."""
+    if isinstance(value, Struct):
+        return Struct({key: copied(item) for key, item in value.items()}, value.go_type)
+    if isinstance(value, dict):
+        return value.__class__({key: copied(item) for key, item in value.items()})
+    if isinstance(value, list):
+        return value.__class__(copied(item) for item in value)
+    return value

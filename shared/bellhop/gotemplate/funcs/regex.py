@@ -1,0 +1,219 @@
+"""Regular expressions through RE2, the engine Go's are modelled on: none can hang."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from bellhop.gotemplate.errors import FunctionError
+from bellhop.gotemplate.functions import Table
+from bellhop.gotemplate.literals import to_bytes
+from bellhop.gotemplate.values import StringList
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from bellhop.gotemplate.limits import Budget
+
+FUNCTIONS = Table()
+_add = FUNCTIONS.add
+
+_META = re.compile(r"([\\.+*?()|\[\]{}^$])")
+_NAME = re.compile(r"\w+", re.ASCII)
+_LONGEST = 100_000
+_COMPLAINTS = {
+    "missing )": "missing closing )",
+    "no argument for repetition operator": "missing argument to repetition operator",
+    "invalid perl operator": "invalid or unsupported Perl syntax",
+    "bad repetition operator": "invalid nested repetition operator",
+    "invalid escape sequence": "invalid escape sequence",
+    "trailing \\": "trailing backslash at end of expression",
+    "invalid repetition size": "invalid repeat count",
+}
+
+
+@lru_cache(maxsize=256)
+def _compiled(pattern: str) -> Any:
+    import re2  # noqa: PLC0415 - only templates that ask for it pay for it
+
+    if len(pattern) > _LONGEST:
+        raise FunctionError("error parsing regexp: expression too large")
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return re2.compile(_clean(pattern), options)
+    except re2.error as error:
+        raise FunctionError(_complaint(pattern, error)) from error
+
+
+def _complaint(pattern: str, error: Exception) -> str:
+    text = error.args[0] if error.args else ""
+    text = text.decode("utf-8", "replace") if isinstance(text, bytes) else str(text)
+    code, _, fragment = text.partition(": ")
+    code = _COMPLAINTS.get(code, code)
+    if code in ("missing closing )", "unexpected )"):
+        fragment = pattern
+    return (
+        f"error parsing regexp: {code}: `{fragment}`"
+        if fragment
+        else f"error parsing regexp: {code}"
+    )
+
+
+def _clean(text: str) -> str:
+    """Return a text that can be encoded: bytes that are not UTF-8 become replacement marks."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return to_bytes(text).decode("utf-8", "replace")
+    return text
+
+
+def _matches(budget: Budget, pattern: str, text: str, most: int) -> Iterator[Any]:
+    """Yield matches from the left; an empty one right after another does not count."""
+    compiled = _compiled(pattern)
+    position, last_end = 0, -1
+    while most != 0 and position <= len(text):
+        match = compiled.search(text, position)
+        if match is None:
+            return
+        budget.spend(1)
+        start, end = match.span()
+        if end > start or start != last_end:
+            yield match
+            most -= 1
+            last_end = end
+        position = end if end > start else end + 1
+
+
+def _limit(most: int, text: str) -> int:
+    return most if most >= 0 else len(text) + 1
+
+
+@_add("regexMatch", "string", "string")
+def regex_match(pattern: str, text: str) -> bool:
+    """Tell whether a text has a match; a pattern that is none has none."""
+    try:
+        return must_regex_match(pattern, text)
+    except FunctionError:
+        return False
+
+
+@_add("mustRegexMatch", "string", "string")
+def must_regex_match(pattern: str, text: str) -> bool:
+    """Tell whether a text has a match."""
+    return _compiled(pattern).search(_clean(text)) is not None
+
+
+@_add("regexFind mustRegexFind", "string", "string")
+def regex_find(pattern: str, text: str) -> str:
+    """Return the first match, or an empty text."""
+    match = _compiled(pattern).search(_clean(text))
+    return str(match.group()) if match is not None else ""
+
+
+@_add("regexFindAll mustRegexFindAll", "string", "string", "int", budgeted=True)
+def regex_find_all(budget: Budget, pattern: str, text: str, most: int) -> StringList:
+    """Return the matches, at most so many; -1 for all."""
+    text = _clean(text)
+    return StringList(m.group() for m in _matches(budget, pattern, text, _limit(most, text)))
+
+
+@_add("regexReplaceAll mustRegexReplaceAll", "string", "string", "string", budgeted=True)
+def regex_replace_all(budget: Budget, pattern: str, text: str, replacement: str) -> str:
+    """Replace every match; $1 and ${name} stand for its groups."""
+    parts = _template(replacement)
+    return _replace(budget, pattern, text, parts)
+
+
+@_add("regexReplaceAllLiteral mustRegexReplaceAllLiteral", *["string"] * 3, budgeted=True)
+def regex_replace_all_literal(budget: Budget, pattern: str, text: str, replacement: str) -> str:
+    """Replace every match with a text as it stands."""
+    return _replace(budget, pattern, text, [(replacement, None)])
+
+
+_Part = tuple[str, str | None]
+
+
+def _replace(budget: Budget, pattern: str, text: str, parts: list[_Part]) -> str:
+    text = _clean(text)
+    out: list[str] = []
+    size = position = 0
+    for match in _matches(budget, pattern, text, len(text) + 1):
+        out.append(text[position : match.start()])
+        piece = "".join(
+            literal if group is None else _group(match, group) for literal, group in parts
+        )
+        out.append(piece)
+        size += len(piece)
+        budget.reserve(size)
+        position = match.end()
+    out.append(text[position:])
+    return "".join(out)
+
+
+def _group(match: Any, name: str) -> str:
+    key: str | int = int(name) if name.isdigit() else name
+    if isinstance(key, int):
+        return (match.group(key) or "") if key <= match.re.groups else ""
+    return (match.group(key) or "") if key in match.re.groupindex else ""
+
+
+def _template(replacement: str) -> list[_Part]:
+    """Split a replacement into texts and the groups it names."""
+    parts: list[_Part] = []
+    position = 0
+    while position < len(replacement):
+        dollar = replacement.find("$", position)
+        if dollar < 0:
+            parts.append((replacement[position:], None))
+            break
+        if dollar > position:
+            parts.append((replacement[position:dollar], None))
+        name, position = _reference(replacement, dollar)
+        parts.append(("$", None) if name is None else ("", name))
+    return parts
+
+
+def _reference(replacement: str, dollar: int) -> tuple[str | None, int]:
+    """Read what follows a dollar: a group's name and where it ends, or None for a mere dollar."""
+    if replacement.startswith("$$", dollar):
+        return None, dollar + 2
+    brace = replacement.startswith("${", dollar)
+    match = _NAME.match(replacement, dollar + 1 + brace)
+    if match is None:
+        return None, dollar + 1
+    if not brace:
+        return match[0], match.end()
+    if replacement.startswith("}", match.end()):
+        return match[0], match.end() + 1
+    return None, dollar + 1
+
+
+@_add("regexSplit mustRegexSplit", "string", "string", "int", budgeted=True)
+def regex_split(budget: Budget, pattern: str, text: str, most: int) -> StringList:
+    """Split at matches into at most so many parts; -1 for all."""
+    text = _clean(text)
+    if most == 0:
+        return StringList()
+    if pattern and not text:
+        return StringList([""])
+    parts: list[str] = []
+    begin = end = 0
+    for match in _matches(budget, pattern, text, _limit(most, text)):
+        if most > 0 and len(parts) == most - 1:
+            break
+        end = match.start()
+        if match.end() != 0:
+            parts.append(text[begin:end])
+        begin = match.end()
+    if end != len(text):
+        parts.append(text[begin:])
+    return StringList(parts)
+
+
+@_add("regexQuoteMeta", "string")
+def regex_quote_meta(text: str) -> str:
+    """Escape what means something in a pattern."""
+    return _META.sub(r"\\\1", text)
