@@ -12,6 +12,7 @@ is milliseconds, into every step of every event.
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 import time
@@ -137,17 +138,26 @@ class Database:
         return session
 
     def _open(self, *, inherited: _Session | None) -> _Session:
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            # SQLite gives its side files the mode of this one: it is made here, closed to others.
-            # Only made, never opened again: closing any descriptor of a file drops all locks that
-            # this process has on it (POSIX), and the next process to close would then remove the
-            # write-ahead log from under our other connections.
+        neighbours = Neighbours.at(self.path)
+        with neighbours.lock:
+            try:
+                self._make_file()
+            except OSError as error:
+                raise translate(error, self.path) from error
+            return _Session(self._connect(), os.getpid(), neighbours, inherited)
+
+    def _make_file(self) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if self.path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        # SQLite gives its side files the mode of this one: it is made here, closed to others.
+        # Only made, never opened again: closing any descriptor of a file drops all locks that
+        # this process has on it (POSIX), and the next process to close would then remove the
+        # write-ahead log from under our other connections.
+        with suppress(FileExistsError):
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-        except FileExistsError:
-            pass
-        except OSError as error:
-            raise translate(error, self.path) from error
+
+    def _connect(self) -> sqlite3.Connection:
         connection = None
         try:
             connection = sqlite3.connect(
@@ -164,7 +174,7 @@ class Database:
             if isinstance(error, sqlite3.Error):
                 raise translate(error, self.path) from error
             raise
-        return _Session(connection, os.getpid(), Neighbours.at(self.path), inherited)
+        return connection
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         # Checked before the first write: a file that is not ours is left as it is.

@@ -65,6 +65,8 @@ class FileSecrets:
         head = _head(name)
         start = len(head) + _NONCE_BYTES
         try:
+            if not content.startswith(head):
+                raise InvalidTag  # noqa: TRY301 - one sentence for every way to be altered
             return self._cipher.decrypt(content[len(head) : start], content[start:], head)
         except (InvalidTag, ValueError) as error:
             raise InvalidError(

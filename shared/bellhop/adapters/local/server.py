@@ -14,6 +14,7 @@ import errno
 import ipaddress
 import logging
 import socket
+import ssl
 import sys
 import threading
 import time
@@ -113,7 +114,7 @@ class Server:
             self._server.prepare()
         except OSError as error:
             kind, why = _FAILURES.get(
-                _number(error), (InvalidError, "this machine has no such address")
+                self._server.refusal, (InvalidError, "this machine has no such address")
             )
             raise kind(
                 f"The address '{self._host}:{self.port}' could not be listened on: {why}."
@@ -155,6 +156,30 @@ class _Request(HTTPRequest):
 class _Connection(HTTPConnection):
     RequestHandlerClass = _Request
     reading_since: float | None = None
+    shaken = False
+
+    def communicate(self) -> bool:
+        """Serve one request, or shake hands first; say whether the connection is to be kept."""
+        if isinstance(self.socket, ssl.SSLSocket) and not self.shaken:
+            # Then back to the selector: who connects and asks nothing yet takes no worker.
+            return self._shake_hands(self.socket)
+        return bool(super().communicate())  # type: ignore[no-untyped-call]
+
+    def _shake_hands(self, secure: ssl.SSLSocket) -> bool:
+        self.reading_since = time.monotonic()
+        try:
+            secure.do_handshake()
+        except ssl.SSLEOFError:
+            return False
+        except ssl.SSLError as error:
+            self.server.error_log(f"TLS handshake: {error.reason}", level=logging.WARNING)
+            return False
+        except OSError:
+            return False
+        finally:
+            self.reading_since = None
+        self.shaken = True
+        return True
 
     def close(self) -> None:
         self.server.forget(self)
@@ -180,6 +205,24 @@ class _Server(WsgiServer):
         )
         self._log = log
         self._busy: set[_Connection] = set()
+        self.refusal = 0
+        self._stopping = threading.Event()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        super().stop()
+
+    def bind_socket(  # type: ignore[override]  # static there, always called on an instance
+        self, socket_: socket.socket, bind_addr: tuple[str, int]
+    ) -> socket.socket:
+        try:
+            socket_.bind(bind_addr)
+        except OSError as error:
+            # cheroot loses both the socket and the number.
+            socket_.close()
+            self.refusal = error.errno or 0
+            raise
+        return socket_
 
     def process_conn(self, conn: _Connection) -> None:
         if conn.last_used is None:
@@ -200,8 +243,7 @@ class _Server(WsgiServer):
 
     def watch(self) -> None:
         """Cut those off that take too long over a request's head, until the server stops."""
-        while self.ready:
-            time.sleep(_WATCH_SECONDS)
+        while not self._stopping.wait(_WATCH_SECONDS):
             latest = time.monotonic() - HEAD_SECONDS
             for conn in tuple(self._busy):
                 since = conn.reading_since
@@ -221,9 +263,3 @@ def _is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
-
-
-def _number(error: OSError) -> int:
-    # cheroot raises a new OSError that has only text, from the one with the number.
-    cause = error.__cause__ or error.__context__
-    return error.errno or (cause.errno if isinstance(cause, OSError) else None) or 0

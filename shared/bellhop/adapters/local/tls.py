@@ -1,7 +1,7 @@
 """TLS for the server: one context, and cheroot's way to use it.
 
-The handshake happens at the first read, in the worker that serves the connection: cheroot's own
-adapter shakes hands in the thread that accepts, where one slow client would hold up all others.
+The handshake is left to the worker that serves the connection: cheroot's own adapter shakes hands
+in the thread that accepts, where one slow client would hold up all others.
 """
 
 from __future__ import annotations
