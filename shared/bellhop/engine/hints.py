@@ -97,7 +97,8 @@ def audit(events: Iterable[Any], watched: Watched) -> Iterator[Hint | dict[str, 
     """Read the items of an audit EventList: stored objects where events have them, else hints.
 
     Only finished writes that succeeded count, and no dry runs: those show in the request's URI
-    alone. A deletion's response is a Status without the object, so it is a hint.
+    alone. A deletion's response is a Status without the object, so it is a hint; so is an update
+    that may have ended the object.
     """
     for event in events:
         if not isinstance(event, Mapping) or not _happened(event):
@@ -106,7 +107,7 @@ def audit(events: Iterable[Any], watched: Watched) -> Iterator[Hint | dict[str, 
         response = event.get("responseObject") or {}
         if event.get("verb") in {"create", "update", "patch"} and _same_object(ref, response):
             if GVK.of(response) in watched:
-                yield response
+                yield _ending(response) or response
             continue
         yield from _deletions(event, ref, response, watched)
 
@@ -137,6 +138,18 @@ def _same_object(ref: Mapping[str, Any], response: Mapping[str, Any]) -> bool:
         and bool(metadata.get("resourceVersion"))
         and bool(metadata.get("name"))
     )
+
+
+def _ending(response: dict[str, Any]) -> Hint | None:
+    """Return a hint for an object that nothing holds any more once this write is stored.
+
+    Removing the last finalizer deletes the object and answers with it as it was before; no event
+    of a deletion follows. A Pod in its grace period looks the same, so it takes a look to tell.
+    """
+    metadata = response.get("metadata") or {}
+    if metadata.get("deletionTimestamp") and not metadata.get("finalizers"):
+        return Hint(ObjectKey.of(response), str(metadata.get("uid") or ""), before=0)
+    return None
 
 
 def _deletions(

@@ -1,0 +1,249 @@
+"""What is read from everything that a real API server was seen to send."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bellhop.engine.hints import AnyKind, Hint, Watched, admission, audit, version_of
+from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.model.record import WatchedKind
+
+PAYLOADS = Path(__file__).parents[2] / "payloads" / "kube"
+CONFIG_MAP = GVK("", "v1", "ConfigMap")
+SERVICE = GVK("", "v1", "Service")
+NAMESPACE = GVK("", "v1", "Namespace")
+DEPLOYMENT = GVK("apps", "v1", "Deployment")
+POD = GVK("", "v1", "Pod")
+FOO = GVK("lab.example", "v1", "Foo")
+WATCHED = Watched(
+    [
+        WatchedKind(CONFIG_MAP, "configmaps"),
+        WatchedKind(SERVICE, "services"),
+        WatchedKind(NAMESPACE, "namespaces"),
+        WatchedKind(DEPLOYMENT, "deployments"),
+        WatchedKind(POD, "pods"),
+        WatchedKind(FOO, "foos"),
+        WatchedKind(GVK("networking.k8s.io", "v1", "Ingress"), "ingresses"),
+        WatchedKind(GVK("", "v1", "Secret"), "secrets"),
+    ]
+)
+
+
+def recorded(name: str) -> Any:
+    return json.loads((PAYLOADS / f"{name}.json").read_text())
+
+
+def request(action: str) -> dict[str, Any]:
+    return dict(recorded(f"admission-{action}")["request"])
+
+
+def brief(hint: Hint | None) -> tuple[str, str, int] | None:
+    """Shorten a hint to its object, the beginning of its uid, and the version before."""
+    return None if hint is None else (str(hint.key), hint.uid[:6], hint.before)
+
+
+def config_map(name: str) -> str:
+    return str(ObjectKey(CONFIG_MAP, "default", name))
+
+
+NAMED = "/v1/{}/default/{}"
+ADMISSIONS: dict[str, tuple[str, str, int] | None] = {
+    "create-configmap": (config_map("cm1"), "448c02", 0),
+    "create-alreadyexists": (config_map("cm1"), "fe17e5", 0),
+    "create-generateName": (config_map("gen-ls9gl"), "4369dc", 0),
+    "create-with-finalizer": (config_map("fin"), "db6df4", 0),
+    "create-namespace": ("/v1/Namespace//team-a", "b3a9fa", 0),
+    "create-service": (NAMED.format("Service", "svc1"), "143530", 0),
+    "create-deployment": ("apps/v1/Deployment/default/d1", "c341c4", 0),
+    "create-pod": (NAMED.format("Pod", "p1"), "068b44", 0),
+    "create-cr": ("lab.example/v1/Foo/default/f1", "a37181", 0),
+    "secret-create": (NAMED.format("Secret", "s1"), "1ad2de", 0),
+    "ssa-create": (config_map("ssa1"), "b0b2f8", 0),
+    "denied": (config_map("deny1"), "9f0619", 0),
+    "update-put": (config_map("cm1"), "448c02", 196),
+    "update-put-noop": (config_map("cm1"), "448c02", 197),
+    "patch-merge": (config_map("cm1"), "448c02", 197),
+    "patch-strategic": (config_map("cm1"), "448c02", 198),
+    "patch-json": (config_map("cm1"), "448c02", 199),
+    "ssa-update": (config_map("ssa1"), "b0b2f8", 202),
+    "ssa-noop": (config_map("ssa1"), "b0b2f8", 202),
+    "ssa-force": (config_map("ssa1"), "b0b2f8", 203),
+    "remove-finalizer-0": (config_map("fin"), "db6df4", 221),
+    "remove-finalizer-1": (config_map("fin"), "db6df4", 221),
+    "status-put": (NAMED.format("Service", "svc1"), "143530", 207),
+    "status-patch": (NAMED.format("Service", "svc1"), "143530", 208),
+    "status-ssa": (NAMED.format("Service", "svc1"), "143530", 209),
+    "cr-status-patch": ("lab.example/v1/Foo/default/f1", "a37181", 238),
+    "namespace-finalize-0": ("/v1/Namespace//team-a", "b3a9fa", 231),
+    "namespace-finalize-1": ("/v1/Namespace//team-a", "b3a9fa", 231),
+    "delete": (config_map("cm1"), "448c02", 200),
+    "delete-with-finalizer": (config_map("fin"), "db6df4", 220),
+    "delete-namespace": ("/v1/Namespace//team-a", "b3a9fa", 230),
+    "delete-pod-grace0-0": (NAMED.format("Pod", "p1"), "068b44", 216),
+    "delete-pod-grace0-1": (NAMED.format("Pod", "p1"), "068b44", 217),
+    "deletecollection-0": (config_map("coll0"), "410cf3", 224),
+    "deletecollection-1": (config_map("coll1"), "b52213", 225),
+    "deletecollection-2": (config_map("coll2"), "224521", 226),
+    "matchpolicy-equivalent": ("networking.k8s.io/v1/Ingress/default/i1", "a0c0e6", 0),
+    # Of other kinds than their resource's: hints at the parent, of an unknown state.
+    "scale-put": ("apps/v1/Deployment/default/d1", "", 0),
+    "pod-binding": (NAMED.format("Pod", "p1"), "", 0),
+    "pod-eviction": (NAMED.format("Pod", "p1"), "", 0),
+    # Without effect.
+    "create-dryrun": None,
+    "ssa-dryrun": None,
+    "delete-dryrun": None,
+    # Of kinds that do not count.
+    "create-event": None,
+    "create-sa": None,
+    "create-sar": None,
+    "token-request": None,
+    "token-request-ok": None,
+}
+
+
+@pytest.mark.parametrize("action", ADMISSIONS)
+def test_reads_an_admission_review(action: str) -> None:
+    """Every recorded review gives the object, its uid and its version before the write."""
+    assert brief(admission(request(action), WATCHED)) == ADMISSIONS[action]
+
+
+def test_has_an_expectation_for_every_recording() -> None:
+    """No recorded payload is left out of the two tables."""
+    names = {path.stem for path in PAYLOADS.glob("*.json")}
+    told = {f"admission-{name}" for name in ADMISSIONS} | {f"audit-{name}" for name in AUDITS}
+
+    assert names == told
+
+
+def test_passes_over_kinds_that_do_not_count() -> None:
+    """A cluster in which nothing counts has no hints."""
+    assert admission(request("update-put"), Watched([])) is None
+
+
+@pytest.mark.parametrize("action", ["update-put", "create-event", "namespace-finalize-0"])
+def test_lets_every_kind_count_where_asked(action: str) -> None:
+    """A receiver that is rung for its kinds alone needs no list of them."""
+    assert admission(request(action), AnyKind()) is not None
+
+
+@pytest.mark.parametrize("action", ["scale-put", "create-sar", "token-request", "create-dryrun"])
+def test_lets_every_kind_count_but_nothing_without_an_object(action: str) -> None:
+    """What names no object of its own resource is no hint, whatever counts."""
+    assert admission(request(action), AnyKind()) is None
+
+
+def test_hints_at_what_has_no_name_in_its_request() -> None:
+    """Deletions of a collection are named by the object alone."""
+    given = request("deletecollection-0")
+
+    hint = admission(given, WATCHED)
+
+    assert "name" not in given
+    assert hint is not None
+    assert hint.key.name == "coll0"
+
+
+STORED = "stored"
+HINT = "hint"
+AUDITS: dict[str, list[tuple[str, str, int]]] = {
+    "create-configmap": [(STORED, config_map("cm1"), 196)],
+    "create-generateName": [(STORED, config_map("gen-ls9gl"), 195)],
+    "create-with-finalizer": [(STORED, config_map("fin"), 220)],
+    "create-namespace": [(STORED, "/v1/Namespace//team-a", 230)],
+    "create-service": [(STORED, NAMED.format("Service", "svc1"), 207)],
+    "create-deployment": [(STORED, "apps/v1/Deployment/default/d1", 212)],
+    "create-pod": [(STORED, NAMED.format("Pod", "p1"), 214)],
+    "create-cr": [(STORED, "lab.example/v1/Foo/default/f1", 238)],
+    "secret-create": [(STORED, NAMED.format("Secret", "s1"), 241)],
+    "ssa-create": [(STORED, config_map("ssa1"), 202)],
+    "update-put": [(STORED, config_map("cm1"), 197)],
+    "update-put-noop": [(STORED, config_map("cm1"), 197)],
+    "patch-merge": [(STORED, config_map("cm1"), 198)],
+    "patch-strategic": [(STORED, config_map("cm1"), 199)],
+    "patch-json": [(STORED, config_map("cm1"), 200)],
+    "ssa-update": [(STORED, config_map("ssa1"), 203)],
+    "ssa-noop": [(STORED, config_map("ssa1"), 202)],
+    "ssa-force": [(STORED, config_map("ssa1"), 204)],
+    "status-put": [(STORED, NAMED.format("Service", "svc1"), 208)],
+    "status-patch": [(STORED, NAMED.format("Service", "svc1"), 209)],
+    "status-ssa": [(STORED, NAMED.format("Service", "svc1"), 211)],
+    "cr-status-patch": [(STORED, "lab.example/v1/Foo/default/f1", 240)],
+    # The response is the object as it was before its end.
+    "remove-finalizer": [(HINT, config_map("fin"), 0)],
+    "namespace-finalize": [(HINT, "/v1/Namespace//team-a", 0)],
+    "delete": [(HINT, config_map("cm1"), 0)],
+    "delete-with-finalizer": [(HINT, config_map("fin"), 0)],
+    "delete-namespace": [(HINT, "/v1/Namespace//team-a", 0)],
+    "delete-pod-grace0": [(HINT, NAMED.format("Pod", "p1"), 0)],
+    "deletecollection": [
+        (HINT, config_map("coll0"), 224),
+        (HINT, config_map("coll1"), 225),
+        (HINT, config_map("coll2"), 226),
+    ],
+    "scale-put": [(HINT, "apps/v1/Deployment/default/d1", 0)],
+    "pod-binding": [(HINT, NAMED.format("Pod", "p1"), 0)],
+    "pod-eviction": [(HINT, NAMED.format("Pod", "p1"), 0)],
+    # Without effect.
+    "create-dryrun": [],
+    "ssa-dryrun": [],
+    "delete-dryrun": [],
+    # Refused.
+    "create-alreadyexists": [],
+    "create-invalid": [],
+    "delete-notfound": [],
+    "denied": [],
+    "impersonated-denied": [],
+    "ssa-conflict": [],
+    "token-request": [],
+    "update-put-conflict": [],
+    "update-put-notfound": [],
+    # Of kinds that do not count.
+    "create-event": [],
+    "create-sa": [],
+    "create-sar": [],
+    "token-request-ok": [],
+    "vwc-update-self": [],
+}
+
+
+@pytest.mark.parametrize("action", AUDITS)
+def test_reads_audit_events(action: str) -> None:
+    """Every recorded event gives the stored object, or a hint where it has none, or nothing."""
+    read = [
+        (HINT, str(found.key), found.before)
+        if isinstance(found, Hint)
+        else (STORED, str(ObjectKey.of(found)), version_of(found["metadata"]))
+        for found in audit(recorded(f"audit-{action}")["items"], WATCHED)
+    ]
+
+    assert read == AUDITS[action]
+
+
+def test_hints_at_the_uid_that_a_deletion_names() -> None:
+    """A deletion's Status carries the uid of what was deleted."""
+    [hint] = audit(recorded("audit-delete")["items"], WATCHED)
+
+    assert isinstance(hint, Hint)
+    assert hint.uid.startswith("448c02")
+
+
+@pytest.mark.parametrize(
+    "events", [pytest.param([None, 7, "x", []], id="no objects"), pytest.param([{}], id="empty")]
+)
+def test_passes_over_events_that_are_none(events: list[Any]) -> None:
+    """What is not an event says nothing."""
+    assert list(audit(events, WATCHED)) == []
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"),
+    [("7", 7), (None, 0), ("", 0), ("abc", 0), ("-1", 0), (12, 12)],
+)
+def test_reads_a_resource_version(version: Any, expected: int) -> None:
+    """What is no number counts as none."""
+    assert version_of({"resourceVersion": version}) == expected
