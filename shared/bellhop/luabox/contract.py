@@ -64,7 +64,7 @@ def _table(script: Script, returned: object) -> dict[str, Any]:
     if isinstance(returned, dict):
         return returned
     if isinstance(returned, list):
-        return {}
+        raise _unfit(script, "the table returned is a list, it must have named fields")
     raise _unfit(script, _NOT_A_TABLE)
 
 

@@ -18,7 +18,7 @@ _BATCH = 4000  # A C function may push 8000 values.
 _MOST_SCRIPTS = 256
 _MOST_IDLE = 8
 _MOST_KEPT = 8 * 1024 * 1024  # A state that grew beyond this is not kept.
-_HEADROOM = 1024 * 1024
+_HEADROOM = 1024 * 1024  # For the environment and the values crossing.
 
 Answer = tuple[str, str, float | None, bool]
 """A status, its text, a line, and whether the state must not be used again."""

@@ -98,6 +98,14 @@ def test_print_is_accepted() -> None:
     assert run("print('x', nil, {}) return 1") == 1
 
 
+def test_any_number_of_scripts_may_be_in_use() -> None:
+    """A state forgets old scripts to stay small, and loads them again when they are called."""
+    scripts = [Script(f"function evaluate() return {n} end") for n in range(600)]
+
+    assert [script.call("evaluate", globals={}) for script in scripts] == list(range(600))
+    assert scripts[0].call("evaluate", globals={}) == 0
+
+
 PARAMETERS = "a,b,c,d,e,f,g,h"
 
 

@@ -78,6 +78,11 @@ def test_reads_the_verdict(text: str, expected: Verdict) -> None:
         pytest.param("", "lua script output is not a lua table", id="nothing"),
         pytest.param("return 'yes'", "lua script output is not a lua table", id="text"),
         pytest.param(
+            "return {true, 'yes'}",
+            "the table returned is a list, it must have named fields",
+            id="list",
+        ),
+        pytest.param(
             "return {matching = 'true'}", "'matching' must be a boolean, not a string", id="word"
         ),
         pytest.param("return {matching = 1}", "'matching' must be a boolean, not a number", id="1"),

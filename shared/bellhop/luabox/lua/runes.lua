@@ -189,10 +189,9 @@ end
 
 local CLASSES = {
   iscontrol = "%c", isdigit = "%d", isnumber = "%d", isletter = "%a", islower = "%l",
-  isupper = "%u", isgraphic = "[%g ]", isprint = "[%g ]", isspace = "[\t-\r ]",
+  isupper = "%u", isgraphic = "[ -~]", isprint = "[ -~]", isspace = "[\t-\r ]",
   ispunct = "[!-#%%-%*,-/:;%?@%[-%]_{}]", issymbol = "[%$%+<=>%^`|~]",
 }
-CLASSES.isgraphic, CLASSES.isprint = "[ -~]", "[ -~]"
 
 for name, class in pairs(CLASSES) do
   ascii(name, function(c)
