@@ -70,14 +70,6 @@ def publish(rig: Any, count: str, groups: str) -> None:
         queue.publish([Message({"number": number}, f"group {number % int(groups)}")])
 
 
-def publish_when_told(rig: Any) -> None:
-    """Publish one message for each line on standard input; say so."""
-    queue = rig.queue()
-    say("ready")
-    for line in sys.stdin:
-        queue.publish([Message({"line": line.strip()}, "told")])
-
-
 def work(rig: Any) -> None:
     """Take and finish messages until there are none for a second; say each."""
     queue = rig.queue()
@@ -127,7 +119,6 @@ ROLES: dict[str, Callable[..., None]] = {
         count,
         publish_until_killed,
         publish,
-        publish_when_told,
         work,
         take_and_hang,
         put_blobs,

@@ -119,7 +119,7 @@ def test_a_killed_writer_leaves_a_whole_blob(blobs: Blobs, other_process: Any) -
     for _ in range(10):
         writer.stdout.readline()
     writer.kill()
-    last = 9 + len(writer.communicate()[0].splitlines())
+    last = 9 + len(writer.stdout.read().splitlines())
 
     value = blobs.get("busy")
     assert value in {bytes([byte % 256]) * 1_500_000 for byte in (last, last + 1)}

@@ -448,7 +448,7 @@ def test_processes_share_the_work(queue: Any, other_process: Any) -> None:
     workers = [other_process("work") for _ in range(2)]
     publisher = other_process("publish", 200, 5)
     assert publisher.wait(30) == 0
-    lines = [list(map(int, worker.communicate(timeout=30)[0].split())) for worker in workers]
+    lines = [list(map(int, worker.stdout.read().split())) for worker in workers]
 
     assert sorted(itertools.chain(*lines)) == list(range(200))
     for line, group in itertools.product(lines, range(5)):
@@ -485,7 +485,7 @@ def test_a_killed_publisher_loses_nothing_that_was_acknowledged(
     for _ in range(200):
         publisher.stdout.readline()
     publisher.kill()
-    acknowledged = 200 + len(publisher.communicate()[0].splitlines())
+    acknowledged = 200 + len(publisher.stdout.read().splitlines())
     queue = rig.queue()
     halves: dict[str, list[int]] = defaultdict(list)
     while deliveries := queue.receive(100, wait=NOW):

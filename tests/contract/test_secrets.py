@@ -151,7 +151,7 @@ def test_a_killed_writer_leaves_a_whole_secret(secrets: Secrets, other_process: 
     for _ in range(20):
         writer.stdout.readline()
     writer.kill()
-    last = 19 + len(writer.communicate()[0].splitlines())
+    last = 19 + len(writer.stdout.read().splitlines())
 
     value = secrets.read("kubeconfig/busy/one")
     assert value in {bytes([byte % 256]) * 20_000 for byte in (last, last + 1)}

@@ -386,7 +386,7 @@ def test_a_killed_writer_loses_nothing_that_was_acknowledged(rig: Any, other_pro
     for _ in range(200):
         writer.stdout.readline()
     writer.kill()
-    acknowledged = 200 + len(writer.communicate()[0].splitlines())
+    acknowledged = 200 + len(writer.stdout.read().splitlines())
 
     items = list(rig.store().query("kill"))
     numbers = [item.value["number"] for item in items]

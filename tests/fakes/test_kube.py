@@ -1,0 +1,145 @@
+"""What the fake cluster does for tests beyond the port, which tests/contract/test_kube.py holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bellhop.errors import BellhopError, DeniedError, MissingError, UnreachableError
+from bellhop.model.gvk import GVK, Resource
+from tests.fakes.kube import CRD, NAMESPACE, Call, FakeKube
+
+CONFIG_MAP = GVK("", "v1", "ConfigMap")
+WIDGET = GVK("example.org", "v1", "Widget")
+
+
+def config_map(name: str, namespace: str = "default", **labels: str) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": namespace, "labels": labels}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"a": "1"}}
+
+
+@pytest.fixture
+def kube() -> FakeKube:
+    return FakeKube()
+
+
+def test_records_what_was_asked(kube: FakeKube) -> None:
+    """Calls stand in order with what they were about; what a test itself does is not recorded."""
+    kube.put(config_map("a"))
+    kube.drop(CONFIG_MAP, "default", "a")
+    kube.objects()
+    kube.resource(CONFIG_MAP)
+    kube.apply(config_map("a"), dry_run=True)
+    kube.get(CONFIG_MAP, "default", "a")
+    kube.list(CONFIG_MAP, namespace="default")
+    kube.remove(CONFIG_MAP, "default", "a")
+
+    assert kube.calls == [
+        Call("resource", CONFIG_MAP),
+        Call("apply", CONFIG_MAP, "default", "a", dry_run=True),
+        Call("get", CONFIG_MAP, "default", "a"),
+        Call("list", CONFIG_MAP, "default"),
+        Call("remove", CONFIG_MAP, "default", "a"),
+    ]
+
+
+@pytest.mark.parametrize("error", [UnreachableError("no answer"), DeniedError("no right")])
+def test_fails_as_told_until_told_otherwise(kube: FakeKube, error: BellhopError) -> None:
+    """The verbs that are named fail, the others work, and None heals."""
+    kube.fail_with(error, "apply")
+
+    with pytest.raises(type(error)):
+        kube.apply(config_map("a"))
+    assert kube.get(CONFIG_MAP, "default", "a") is None
+    kube.fail_with(None)
+    assert kube.apply(config_map("a"))["data"] == {"a": "1"}
+
+
+def test_fails_at_everything(kube: FakeKube) -> None:
+    """Without verbs every verb fails."""
+    kube.fail_with(UnreachableError("no answer"))
+
+    for ask in (
+        lambda: kube.resource(CONFIG_MAP),
+        lambda: kube.get(CONFIG_MAP, "default", "a"),
+        lambda: kube.list(CONFIG_MAP),
+        lambda: kube.apply(config_map("a")),
+        lambda: kube.remove(CONFIG_MAP, "default", "a"),
+    ):
+        with pytest.raises(UnreachableError):
+            ask()
+
+
+@pytest.mark.parametrize(
+    ("labels", "names"),
+    [
+        pytest.param("", "abc", id="none"),
+        pytest.param("app=web", "ab", id="equal"),
+        pytest.param("app==web,tier=1", "a", id="and"),
+        pytest.param("app!=web", "c", id="not equal"),
+        pytest.param("tier!=1", "bc", id="not equal is true without the label"),
+        pytest.param("tier", "ab", id="exists"),
+        pytest.param("!tier", "c", id="does not exist"),
+        pytest.param("tier in (1, 3),app=web", "a", id="in"),
+        pytest.param("tier notin (1, 3)", "bc", id="not in"),
+    ],
+)
+def test_lists_by_labels(kube: FakeKube, labels: str, names: str) -> None:
+    """A selector means what it means to an API server."""
+    kube.put(config_map("a", app="web", tier="1"))
+    kube.put(config_map("b", app="web", tier="2"))
+    kube.put(config_map("c"))
+
+    found = kube.list(CONFIG_MAP, labels=labels)
+    assert "".join(manifest["metadata"]["name"] for manifest in found) == names
+
+
+def test_what_it_returns_is_a_copy(kube: FakeKube) -> None:
+    """Changing what was read, or what was applied, changes nothing in the cluster."""
+    manifest = config_map("a")
+    applied = kube.apply(manifest)
+    for copy in (manifest, applied, kube.get(CONFIG_MAP, "default", "a"), kube.objects()[0]):
+        assert copy is not None
+        copy.setdefault("data", {})["a"] = "changed"
+
+    there = kube.get(CONFIG_MAP, "default", "a")
+    assert there is not None
+    assert there["data"] == {"a": "1"}
+
+
+def test_knows_a_kind_once_it_is_served(kube: FakeKube) -> None:
+    """A kind is known after serve, or after its definition is applied, and gone after unserve."""
+    widget = {"apiVersion": "example.org/v1", "kind": "Widget", "metadata": {"name": "a"}}
+    with pytest.raises(MissingError, match="does not know the kind"):
+        kube.apply(widget)
+    kube.apply(
+        {
+            "apiVersion": CRD.api_version,
+            "kind": CRD.kind,
+            "metadata": {"name": "widgets.example.org"},
+            "spec": {
+                "group": "example.org",
+                "scope": "Namespaced",
+                "names": {"kind": "Widget", "plural": "widgets"},
+                "versions": [{"name": "v1"}],
+            },
+        }
+    )
+
+    assert kube.resource(WIDGET) == Resource(WIDGET, "widgets", namespaced=True)
+    kube.apply(widget)
+    kube.unserve(WIDGET)
+    assert kube.objects(WIDGET) == []
+    kube.serve(Resource(WIDGET, "widgets", namespaced=False))
+    assert "namespace" not in kube.apply(widget)["metadata"]
+
+
+def test_a_namespace_takes_its_objects_along(kube: FakeKube) -> None:
+    """With a namespace go the objects in it."""
+    kube.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "web"}})
+    kube.put(config_map("a", "web"))
+    kube.put(config_map("b"))
+    kube.drop(NAMESPACE, "", "web")
+
+    assert [each["metadata"]["name"] for each in kube.objects(CONFIG_MAP)] == ["b"]
