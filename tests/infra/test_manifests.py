@@ -1,0 +1,217 @@
+"""What `infra/base` and `infra/overlays` install: as generated, as narrow, and taken as it is."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from bellhop.adapters.kube.client import KubeClient
+from bellhop.engine import wiring
+from bellhop.errors import MissingError
+from bellhop.model.gvk import GVK
+from bellhop.model.kubeconfig import sanitise
+from infra.lab.binaries import KUBECTL, look_up
+from infra.lab.cluster import Cluster
+from tests.infra.forwarder_rig import WATCHED
+
+pytest_plugins = ["tests.kube_fixtures"]
+
+INFRA = Path(__file__).parents[2] / "infra"
+BASE = INFRA / "base"
+EXAMPLE = WATCHED
+FORWARDER = {"url": "", "ca": "the PEM of the certificate authority", "path": "/unguessable"}
+OVERLAYS = ("base", "overlays/one-replica", "overlays/kept-spool")
+NOT_IN_1_20 = {"PodDisruptionBudget"}
+"""Served as policy/v1 from 1.21 on, and as nothing else from 1.25 on."""
+
+
+def documents(path: Path) -> list[dict[str, Any]]:
+    return [document for document in yaml.safe_load_all(path.read_text()) if document]
+
+
+@cache
+def built(folder: str) -> tuple[dict[str, Any], ...]:
+    """Build a kustomization with kubectl."""
+    kubectl = look_up(KUBECTL)
+    if kubectl is None:
+        pytest.skip("kustomizations are built by kubectl, which is not here")
+    done = subprocess.run(
+        [kubectl, "kustomize", str(INFRA / folder)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return tuple(yaml.safe_load_all(done.stdout))
+
+
+def of_kind(manifests: Any, kind: str) -> list[dict[str, Any]]:
+    return [each for each in manifests if each["kind"] == kind]
+
+
+def rules(manifests: Any) -> Iterator[dict[str, Any]]:
+    for kind in ("Role", "ClusterRole"):
+        for role in of_kind(manifests, kind):
+            yield from role["rules"]
+
+
+@pytest.mark.parametrize("path", sorted(INFRA.glob("[bo]*/**/*.yaml")), ids=lambda p: p.stem)
+def test_is_yaml_of_kubernetes_objects(path: Path) -> None:
+    """Every document has its kind and, except kustomizations and patches, a name."""
+    for document in documents(path):
+        assert document["apiVersion"]
+        assert document["kind"]
+
+
+def test_has_the_rights_that_registration_installs() -> None:
+    """The base cannot drift from what the library writes."""
+    in_base = [*documents(BASE / "namespace.yaml"), *documents(BASE / "rights.yaml")]
+
+    assert in_base == wiring.forwarder_rights()
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("cluster-role", wiring.forwarder_role(EXAMPLE)),
+        ("webhook", wiring.webhook_configuration(EXAMPLE, FORWARDER)),
+    ],
+    ids=["cluster role", "webhook"],
+)
+def test_shows_what_sweeps_install(path: str, expected: dict[str, Any]) -> None:
+    """The examples cannot drift from what the library writes."""
+    assert documents(BASE / "examples" / f"{path}.yaml") == [expected]
+
+
+def test_grants_reading_single_objects_and_nothing_else() -> None:
+    """No wildcard, no list, no watch, no write; of Secrets only its own."""
+    examples = documents(BASE / "examples" / "cluster-role.yaml")
+    found = list(rules([*documents(BASE / "rights.yaml"), *examples]))
+
+    assert found
+    for rule in found:
+        assert rule["verbs"] == ["get"]
+        assert "*" not in [*rule["apiGroups"], *rule["resources"]]
+        if "secrets" in rule["resources"]:
+            assert rule["resourceNames"] == [wiring.NAME]
+
+
+def test_rings_for_named_kinds_alone() -> None:
+    """No wildcard, no leases, events or tokens; and no write can fail or wait for us."""
+    [configuration] = documents(BASE / "examples" / "webhook.yaml")
+    [webhook] = configuration["webhooks"]
+
+    for rule in webhook["rules"]:
+        named = [*rule["apiGroups"], *rule["apiVersions"], *rule["resources"]]
+        assert not [each for each in named if "*" in each]
+        assert not {"leases", "events", "serviceaccounts/token"} & set(rule["resources"])
+        assert rule["operations"] == ["CREATE", "UPDATE", "DELETE"]
+    assert webhook["failurePolicy"] == "Ignore"
+    assert webhook["timeoutSeconds"] <= 2
+    assert webhook["sideEffects"] == "NoneOnDryRun"
+
+
+def test_leads_the_webhook_to_the_pods() -> None:
+    """The configuration names the Service, the Service the pods and their port."""
+    [configuration] = documents(BASE / "examples" / "webhook.yaml")
+    called = configuration["webhooks"][0]["clientConfig"]["service"]
+    [service] = documents(BASE / "service.yaml")
+    [deployment] = documents(BASE / "deployment.yaml")
+    pod = deployment["spec"]["template"]
+    [container] = pod["spec"]["containers"]
+    [port] = service["spec"]["ports"]
+
+    assert (called["namespace"], called["name"]) == (
+        service["metadata"]["namespace"],
+        service["metadata"]["name"],
+    )
+    assert called["port"] == port["port"]
+    assert service["spec"]["selector"].items() <= pod["metadata"]["labels"].items()
+    assert {"name": port["targetPort"], "protocol": "TCP", "containerPort": 8443} in container[
+        "ports"
+    ]
+
+
+def test_runs_the_forwarder_with_nothing_to_spare() -> None:
+    """No root, no capability, no writable root file system, and room for its memory."""
+    [deployment] = documents(BASE / "deployment.yaml")
+    pod = deployment["spec"]["template"]["spec"]
+    [container] = pod["containers"]
+
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    security = container["securityContext"]
+    assert security["readOnlyRootFilesystem"] is True
+    assert security["allowPrivilegeEscalation"] is False
+    assert security["capabilities"] == {"drop": ["ALL"]}
+    assert container["resources"]["limits"]["memory"] == "256Mi"
+
+
+def test_gives_the_pod_more_time_to_end_than_it_takes() -> None:
+    """The kubelet's patience exceeds the forwarder's grace, stopping the server included."""
+    [deployment] = documents(BASE / "deployment.yaml")
+    pod = deployment["spec"]["template"]["spec"]
+    options = dict(each[2:].split("=") for each in pod["containers"][0]["args"])
+
+    assert pod["terminationGracePeriodSeconds"] >= float(options["grace"]) + 5
+    assert float(options["linger"]) < float(options["grace"])
+
+
+@pytest.mark.parametrize("folder", OVERLAYS)
+def test_is_taken_by_an_api_server(folder: str, source_cluster: Cluster) -> None:
+    """A dry run of server-side apply takes everything that this API server knows."""
+    client = KubeClient("source", sanitise(source_cluster.kubeconfig()))
+    refused = set()
+    try:
+        for manifest in wiring.forwarder_rights():
+            client.apply(manifest)
+        for manifest in built(folder):
+            try:
+                client.apply(manifest, dry_run=True)
+            except MissingError:
+                assert client.resource(GVK.of(manifest)) is None
+                refused.add(manifest["kind"])
+        for path in sorted((BASE / "examples").glob("*.yaml")):
+            for manifest in documents(path):
+                client.apply(manifest, dry_run=True)
+    finally:
+        client.close()
+
+    assert refused <= NOT_IN_1_20
+
+
+@pytest.mark.parametrize("folder", OVERLAYS)
+def test_installs_each_object_once_and_in_its_namespace(folder: str) -> None:
+    """What a kustomization builds has no doubles and leaves nothing in `default`."""
+    keys = [(each["kind"], each["metadata"]["name"]) for each in built(folder)]
+
+    assert len(set(keys)) == len(keys)
+    for each in built(folder):
+        cluster_scoped = each["kind"] in {"Namespace", "ClusterRoleBinding"}
+        assert each["metadata"].get("namespace") == (None if cluster_scoped else wiring.NAMESPACE)
+
+
+def test_keeps_the_spool_where_asked() -> None:
+    """The overlay mounts a volume in the place of the pod's own, in one pod at a time."""
+    [deployment] = of_kind(built("overlays/kept-spool"), "Deployment")
+
+    assert deployment["spec"]["replicas"] == 1
+    assert deployment["spec"]["strategy"] == {"type": "Recreate"}
+    assert deployment["spec"]["template"]["spec"]["volumes"] == [
+        {"name": "spool", "persistentVolumeClaim": {"claimName": "bellhop-forwarder-spool"}}
+    ]
+    assert of_kind(built("overlays/kept-spool"), "PodDisruptionBudget") == []
+
+
+def test_copies_only_what_is_there_into_the_image() -> None:
+    """Every path that the Dockerfile copies exists in the checkout."""
+    text = (INFRA / "forwarder" / "Dockerfile").read_text()
+    copied = re.findall(r"^COPY (\S+) ", text, re.MULTILINE)
+
+    assert copied
+    assert [path for path in copied if not (INFRA.parent / path).exists()] == []
