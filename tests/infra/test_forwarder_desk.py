@@ -1,0 +1,186 @@
+"""Whose turn it is to be looked at, and what a kill leaves of that."""
+
+from __future__ import annotations
+
+import io
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bellhop.engine.hints import Hint
+from bellhop.logs import Log
+from bellhop.model.gvk import GVK, ObjectKey
+from infra.forwarder.desk import BURST, Desk
+from infra.forwarder.pending import Known, Pending
+from infra.forwarder.spool import Spool
+
+EARLY, LATE = "2026-01-01T00:00:00+00:00", "2026-01-01T00:00:01+00:00"
+
+
+def key(name: str = "a") -> ObjectKey:
+    return ObjectKey(GVK("", "v1", "ConfigMap"), "default", name)
+
+
+def hint(uid: str = "u", before: int = 0, name: str = "a") -> Hint:
+    return Hint(key(name), uid, before)
+
+
+@pytest.fixture
+def spool(tmp_path: Path) -> Iterator[Spool]:
+    spool = Spool(tmp_path)
+    yield spool
+    spool.close()
+
+
+@pytest.fixture
+def desk(spool: Spool) -> Desk:
+    return Desk(spool, Log(io.StringIO()))
+
+
+def test_spools_an_object_once(spool: Spool) -> None:
+    """A second hint changes the row, keeps what the first knew, and since when it is owed."""
+    spool.put(Pending.of(hint("u", 5), EARLY, 1))
+    spool.put(Pending.of(hint("v", 0), LATE, 2))
+
+    [pending] = spool.owed()
+    assert (pending.uid, pending.before, pending.serial) == ("v", 0, 2)
+    assert (pending.known, pending.rang, pending.sure) == (Known("u", 5), EARLY, False)
+
+
+def test_forgets_only_what_did_not_ring_again(spool: Spool) -> None:
+    """A row is dropped up to a serial."""
+    spool.put(Pending.of(hint(), EARLY, 2))
+    spool.forget([(key(), 1)])
+    assert len(spool.owed()) == 1
+    spool.forget([(key(), 2)])
+    assert spool.owed() == []
+
+
+def test_restores_what_an_earlier_process_owed(tmp_path: Path, spool: Spool) -> None:
+    """Names with slashes and dots come back as they were, and later hints get later serials."""
+    name = ObjectKey(GVK("rbac.authorization.k8s.io", "v1", "ClusterRole"), "", "system:a/b")
+    spool.put(Pending.of(Hint(name, "u", 5), EARLY, 7))
+    again = Spool(tmp_path)
+    desk = Desk(again, Log(io.StringIO()))
+    assert desk.restore() == 1
+
+    turn = desk.take()
+
+    assert turn is not None
+    assert turn.pending.key == name
+    desk.ring(hint(), LATE)
+    following = desk.take()
+    assert following is not None
+    assert following.pending.serial == 8
+    again.close()
+
+
+def test_gives_an_object_to_one_reader_at_a_time(desk: Desk) -> None:
+    """What rings while a reader has it waits until the reader is done."""
+    desk.ring(hint("u", 5), EARLY)
+    first = desk.take()
+    assert first is not None
+    desk.ring(hint("u", 6), LATE)
+    desk.ring(hint(name="other"), LATE)
+    other = desk.take()
+    assert other is not None
+    assert other.pending.key == key("other")
+    desk.finish(other)
+    desk.finish(first)
+
+    again = desk.take()
+
+    assert again is not None
+    assert (again.pending.before, again.pending.rang) == (6, LATE)
+
+
+def test_looks_anew_at_what_rang_during_a_look_in_vain(desk: Desk) -> None:
+    """Both hints are one then, and its looks count from the beginning."""
+    desk.ring(hint("u", 5), EARLY)
+    turn = desk.take()
+    assert turn is not None
+    turn.looks = 7
+    desk.ring(hint("u", 6), LATE)
+    desk.later(turn, 60)
+
+    again = desk.take()
+
+    assert again is not None
+    assert (again.pending.before, again.pending.rang, again.looks) == (6, EARLY, 0)
+
+
+def test_lets_no_burst_put_off_a_look_for_long(desk: Desk) -> None:
+    """An object that rings without end is looked at all the same."""
+    stop = threading.Event()
+
+    def ring() -> None:
+        version = 0
+        while not stop.is_set():
+            version += 1
+            desk.ring(hint("u", version), EARLY)
+
+    ringer = threading.Thread(target=ring)
+    ringer.start()
+    begun = time.monotonic()
+    try:
+        assert desk.take() is not None
+        assert time.monotonic() - begun < 20 * BURST
+    finally:
+        stop.set()
+        ringer.join()
+
+
+def test_wakes_a_reader_for_what_is_due_earlier(desk: Desk) -> None:
+    """A reader that sleeps towards a later turn takes an earlier one when it comes."""
+    desk.ring(hint(name="late"), EARLY)
+    late = desk.take()
+    assert late is not None
+    desk.later(late, 60)
+    taken: list[Any] = []
+    reader = threading.Thread(target=lambda: taken.append(desk.take()))
+    reader.start()
+    time.sleep(0.05)
+    desk.ring(hint(name="early"), EARLY)
+    reader.join(5)
+
+    assert [turn.pending.key for turn in taken] == [key("early")]
+
+
+def test_says_what_is_owed_until_it_is_forgotten(desk: Desk) -> None:
+    """Looked at is not sent: it stays owed."""
+    desk.ring(hint("u", 5), EARLY)
+    turn = desk.take()
+    assert turn is not None
+    desk.finish(turn)
+    assert desk.owed() == (1, EARLY)
+    assert desk.wait_until_clear(0) is False
+    desk.forget([(key(), turn.pending.serial)])
+
+    assert desk.owed() == (0, "")
+    assert desk.wait_until_clear(0) is True
+
+
+def test_sends_readers_home(desk: Desk) -> None:
+    """A closed desk has no turns."""
+    desk.ring(hint(), EARLY)
+    desk.close()
+
+    assert desk.take() is None
+
+
+def test_goes_on_in_memory_when_the_disk_fails(tmp_path: Path) -> None:
+    """A hint that cannot be spooled is looked at all the same, and the log says so."""
+    written = io.StringIO()
+    spool = Spool(tmp_path)
+    desk = Desk(spool, Log(written))
+    spool.close()
+    desk.ring(hint(), EARLY)
+
+    turn = desk.take()
+
+    assert turn is not None
+    assert "Cannot spool" in written.getvalue()

@@ -1,0 +1,107 @@
+"""What waits to be sent: the newest of each object, in batches, and only so much of it."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from bellhop.model.gvk import GVK, ObjectKey
+from infra.forwarder.outbox import BATCH_BYTES, BATCH_ITEMS, ROOM_BYTES, ROOM_ITEMS, Item, Outbox
+
+EARLY, LATE = "2026-01-01T00:00:00+00:00", "2026-01-01T00:00:01+00:00"
+
+
+def key(name: str = "a") -> ObjectKey:
+    return ObjectKey(GVK("", "v1", "ConfigMap"), "default", name)
+
+
+def item(name: str = "a", serial: int = 1, size: int = 10, rang: str = LATE) -> Item:
+    return Item(key(name), serial, rang, b"x" * size)
+
+
+def names(items: list[Item]) -> list[str]:
+    return [each.key.name for each in items]
+
+
+def test_batches_in_order_and_within_limits() -> None:
+    """So many items, so many bytes; one that is larger than that goes alone."""
+    outbox = Outbox()
+    outbox.put(item("large", size=2 * BATCH_BYTES))
+    for number in range(BATCH_ITEMS + 1):
+        outbox.put(item(str(number)))
+    half = BATCH_BYTES // 2 + 1
+    outbox.put(item("half", size=half))
+    outbox.put(item("other half", size=half))
+
+    assert names(outbox.take()) == ["large"]
+    assert names(outbox.take()) == [str(number) for number in range(BATCH_ITEMS)]
+    assert names(outbox.take()) == [str(BATCH_ITEMS), "half"]
+    assert names(outbox.take()) == ["other half"]
+
+
+def test_keeps_the_newest_of_an_object() -> None:
+    """A newer item replaces an older one and is owed as long as that."""
+    outbox = Outbox()
+    outbox.put(item(serial=1, rang=EARLY))
+    outbox.put(item(serial=2))
+
+    [found] = outbox.take()
+
+    assert (found.serial, found.rang) == (2, EARLY)
+
+
+def test_takes_back_what_could_not_be_sent() -> None:
+    """It is first again, in its order, except where there is newer."""
+    outbox = Outbox()
+    for name in "abc":
+        outbox.put(item(name, rang=EARLY))
+    batch = outbox.take()
+    outbox.put(item("d"))
+    outbox.put(item("b", serial=2))
+    outbox.put_back(batch)
+
+    found = outbox.take()
+
+    assert names(found) == ["a", "c", "d", "b"]
+    assert (found[-1].serial, found[-1].rang) == (2, EARLY)
+
+
+def test_lets_an_unsent_item_stand_for_a_later_hint() -> None:
+    """Waiting or on its way, it covers the later serial; once settled, it does not."""
+    outbox = Outbox()
+    outbox.put(item(serial=1))
+    assert outbox.cover(key(), 2)
+    batch = outbox.take()
+    assert outbox.cover(key(), 3)
+
+    assert outbox.settle(batch) == [(key(), 3)]
+    assert not outbox.cover(key(), 4)
+
+
+@pytest.mark.parametrize(
+    ("count", "size"), [(ROOM_ITEMS, 1), (1, ROOM_BYTES)], ids=["many", "large"]
+)
+def test_holds_readers_up_when_full(count: int, size: int) -> None:
+    """Nothing more is read until something was taken to be sent."""
+    outbox = Outbox()
+    for number in range(count):
+        outbox.put(item(str(number), size=size))
+    passed = threading.Event()
+    reader = threading.Thread(target=lambda: outbox.wait_for_room() and passed.set())
+    reader.start()
+    assert not passed.wait(0.1)
+    outbox.take()
+    reader.join(5)
+
+    assert passed.is_set()
+
+
+def test_closes_for_everybody() -> None:
+    """Readers and the sender go home, whatever still waits."""
+    outbox = Outbox()
+    outbox.put(item())
+    outbox.close()
+
+    assert outbox.take() == []
+    assert outbox.wait_for_room() is False

@@ -1,0 +1,154 @@
+"""What the forwarder starts from, and what it shows of itself."""
+
+from __future__ import annotations
+
+import base64
+from http import HTTPStatus
+from pathlib import Path
+
+import pytest
+import urllib3
+
+from bellhop.engine.wiring import forwarder_secret
+from bellhop.errors import InvalidError, MissingError
+from infra.forwarder import backoff, home
+from infra.forwarder.counts import Counts
+from infra.forwarder.health import Health
+from infra.forwarder.instructions import parse
+
+ENTRIES = {
+    "ingest-url": "https://bellhop.example.com/in/",
+    "ingest-ca": "",
+    "cluster": "fleet/source",
+    "token": "secret-token",
+    "path": "/secret-path",
+    "tls.crt": "secret-certificate",
+    "tls.key": "secret-key",
+}
+
+
+def test_reads_its_instructions() -> None:
+    """The address is that of its very cluster, and nothing secret shows."""
+    instructions = parse(forwarder_secret(ENTRIES))
+
+    assert instructions.ingest_url == "https://bellhop.example.com/in/clusters/fleet/source"
+    assert (instructions.token, instructions.path) == ("secret-token", "/secret-path")
+    assert "secret" not in repr(instructions)
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        pytest.param({"token": ""}, "token", id="no token"),
+        pytest.param({"token": "a\nb"}, "'token'", id="a token of two lines"),
+        pytest.param({"path": "secret-path"}, "'path'", id="a path without slash"),
+        pytest.param({"path": "/"}, "'path'", id="a path that anybody guesses"),
+        pytest.param({"cluster": "source"}, "'cluster'", id="a cluster without namespace"),
+        pytest.param({"ingest-url": "bellhop.example.com"}, "'ingest-url'", id="no scheme"),
+        pytest.param({"ingest-url": "http://bellhop.example.com"}, "https", id="http"),
+        pytest.param({"ingest-url": "https://a:b"}, "'ingest-url'", id="an odd port"),
+        pytest.param({"ingest-ca": "secret-pem"}, "'ingest-ca'", id="an authority that is no PEM"),
+    ],
+)
+def test_refuses_instructions_that_make_no_sense(changes: dict[str, str], named: str) -> None:
+    """The message names the entry and never its value."""
+    with pytest.raises(InvalidError, match=named) as caught:
+        parse(forwarder_secret(ENTRIES | changes))
+
+    assert "secret-" not in str(caught.value)
+
+
+def test_takes_http_on_loopback() -> None:
+    """On one machine nobody listens in."""
+    entries = ENTRIES | {"ingest-url": "http://127.0.0.1:8080"}
+
+    assert parse(forwarder_secret(entries)).ingest_url.startswith("http://127.0.0.1:8080/")
+
+
+def test_refuses_entries_that_are_not_base64() -> None:
+    """What an API server would not have stored is not guessed at."""
+    with pytest.raises(InvalidError, match="'token'"):
+        parse({"data": {"token": "?"}})
+
+
+def test_finds_its_cluster_from_within_a_pod(tmp_path: Path) -> None:
+    """The service account's files and the environment lead to the API server."""
+    (tmp_path / "token").write_text("secret-token\n")
+    (tmp_path / "ca.crt").write_text("PEM")
+    environ = {"KUBERNETES_SERVICE_HOST": "fd00::1", "KUBERNETES_SERVICE_PORT": "443"}
+
+    found = home._of_account(environ, tmp_path)
+
+    assert (found.server, found.token) == ("https://[fd00::1]:443", "secret-token")
+    assert base64.b64decode(found.ca_data) == b"PEM"
+
+
+@pytest.mark.parametrize(
+    ("environ", "advice"),
+    [
+        pytest.param({}, "--kubeconfig", id="no pod"),
+        pytest.param(
+            {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"},
+            "mount",
+            id="no token",
+        ),
+    ],
+)
+def test_says_what_a_pod_lacks(environ: dict[str, str], advice: str, tmp_path: Path) -> None:
+    """Without an address or a token it cannot begin, and says what to do."""
+    with pytest.raises(MissingError, match=advice):
+        home.connect(None, environ, tmp_path)
+
+
+def test_says_that_a_kubeconfig_cannot_be_read(tmp_path: Path) -> None:
+    """A file that is not there is named."""
+    with pytest.raises(InvalidError, match="absent"):
+        home.connect(tmp_path / "absent")
+
+
+def test_pauses_longer_each_time_up_to_a_limit() -> None:
+    """Random within its bounds, never below what the other side asked for."""
+    for failures in range(1, 40):
+        longest = min(backoff.LONGEST_SECONDS, backoff.FIRST_SECONDS * 2.0 ** min(failures, 10))
+        assert longest / 2 <= backoff.pause(failures) <= longest
+    assert backoff.pause(1, at_least=7) == 7
+
+
+def test_counts_in_the_format_of_prometheus() -> None:
+    """Counters, gauges and a histogram whose buckets add up."""
+    counts = Counts()
+    counts.add("hints", 3)
+    counts.took(0.007)
+    counts.took(100)
+    lines = counts.text({"spooled": ("Owed.", 2)}).splitlines()
+
+    assert "bellhop_forwarder_hints_total 3" in lines
+    assert "bellhop_forwarder_spooled 2" in lines
+    assert 'bellhop_forwarder_seconds_bucket{le="0.005"} 0' in lines
+    assert 'bellhop_forwarder_seconds_bucket{le="0.01"} 1' in lines
+    assert 'bellhop_forwarder_seconds_bucket{le="+Inf"} 2' in lines
+    assert "bellhop_forwarder_seconds_count 2" in lines
+
+
+def test_answers_probes() -> None:
+    """Each path asks its function; others are not there."""
+    health = Health(("127.0.0.1", 0), {"/ok": lambda: (HTTPStatus.SERVICE_UNAVAILABLE, "no")})
+    try:
+        with urllib3.PoolManager() as pool:
+            found = pool.request("GET", f"http://127.0.0.1:{health.port}/ok?verbose", retries=False)
+            other = pool.request("GET", f"http://127.0.0.1:{health.port}/", retries=False)
+    finally:
+        health.stop()
+
+    assert (found.status, found.data) == (503, b"no")
+    assert other.status == 404
+
+
+def test_says_that_a_port_is_taken() -> None:
+    """Two cannot listen at one address."""
+    health = Health(("127.0.0.1", 0), {})
+    try:
+        with pytest.raises(InvalidError, match="health"):
+            Health(("127.0.0.1", health.port), {})
+    finally:
+        health.stop()

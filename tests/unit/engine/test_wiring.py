@@ -1,0 +1,148 @@
+"""How a cluster is made to ring: narrow, harmless, and following the kinds that count."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+
+from bellhop.engine import wiring
+from bellhop.model.gvk import GVK, Resource
+
+SERVICE = Resource(
+    GVK("", "v1", "Service"), "services", namespaced=True, subresources=("proxy", "status")
+)
+CONFIG_MAP = Resource(GVK("", "v1", "ConfigMap"), "configmaps", namespaced=True)
+DEPLOYMENT = Resource(
+    GVK("apps", "v1", "Deployment"),
+    "deployments",
+    namespaced=True,
+    subresources=("scale", "status"),
+)
+NAMESPACE = Resource(
+    GVK("", "v1", "Namespace"), "namespaces", namespaced=False, subresources=("finalize", "status")
+)
+OUTSIDE = {"url": "https://bellhop.example.com:8443/", "ca": "PEM", "path": "/secret-path"}
+INSIDE = {"ca": "PEM", "path": "/secret-path"}
+
+
+def test_rings_for_each_kind_and_what_writes_its_object() -> None:
+    """A rule names the kind with its status and finalize, never scale or proxy."""
+    [webhook] = wiring.webhook_configuration([SERVICE, DEPLOYMENT, NAMESPACE], OUTSIDE)["webhooks"]
+
+    operations = ["CREATE", "UPDATE", "DELETE"]
+    assert webhook["rules"] == [
+        {
+            "apiGroups": [""],
+            "apiVersions": ["v1"],
+            "resources": ["namespaces", "namespaces/finalize", "namespaces/status"],
+            "operations": operations,
+            "scope": "Cluster",
+        },
+        {
+            "apiGroups": [""],
+            "apiVersions": ["v1"],
+            "resources": ["services", "services/status"],
+            "operations": operations,
+            "scope": "Namespaced",
+        },
+        {
+            "apiGroups": ["apps"],
+            "apiVersions": ["v1"],
+            "resources": ["deployments", "deployments/status"],
+            "operations": operations,
+            "scope": "Namespaced",
+        },
+    ]
+
+
+def test_writes_the_same_whatever_the_order() -> None:
+    """Sweeps that see the kinds in another order change nothing."""
+    kinds = [SERVICE, DEPLOYMENT, NAMESPACE, CONFIG_MAP]
+
+    assert wiring.webhook_configuration(kinds, OUTSIDE) == wiring.webhook_configuration(
+        kinds[::-1], OUTSIDE
+    )
+    assert wiring.forwarder_role(kinds) == wiring.forwarder_role(kinds[::-1])
+
+
+@pytest.mark.parametrize(
+    ("forwarder", "expected"),
+    [
+        pytest.param(
+            OUTSIDE,
+            {"url": "https://bellhop.example.com:8443/secret-path"},
+            id="outside of the cluster",
+        ),
+        pytest.param(
+            INSIDE,
+            {
+                "service": {
+                    "namespace": "bellhop-system",
+                    "name": "bellhop-forwarder",
+                    "path": "/secret-path",
+                    "port": 443,
+                }
+            },
+            id="inside of the cluster",
+        ),
+    ],
+)
+def test_calls_the_forwarder_where_it_is(
+    forwarder: dict[str, str], expected: dict[str, object]
+) -> None:
+    """By address where there is one, else by its Service; trusting its authority alone."""
+    [webhook] = wiring.webhook_configuration([SERVICE], forwarder)["webhooks"]
+
+    bundle = base64.b64encode(b"PEM").decode()
+    assert webhook["clientConfig"] == {"caBundle": bundle, **expected}
+
+
+def test_never_fails_or_holds_up_a_write() -> None:
+    """Ignored when it fails, short when it hangs, without effects of its own."""
+    [webhook] = wiring.webhook_configuration([SERVICE], OUTSIDE)["webhooks"]
+
+    assert webhook["failurePolicy"] == "Ignore"
+    assert webhook["timeoutSeconds"] <= 2
+    assert webhook["sideEffects"] == "NoneOnDryRun"
+    assert webhook["matchPolicy"] == "Equivalent"
+
+
+def test_does_not_ring_for_nothing() -> None:
+    """Without a kind that counts there is no webhook, and no right."""
+    assert wiring.webhook_configuration([], OUTSIDE)["webhooks"] == []
+    assert wiring.forwarder_role([])["rules"] == []
+
+
+def test_grants_reading_by_group() -> None:
+    """One rule a group, with `get` alone."""
+    assert wiring.forwarder_role([SERVICE, DEPLOYMENT, CONFIG_MAP])["rules"] == [
+        {"apiGroups": [""], "resources": ["configmaps", "services"], "verbs": ["get"]},
+        {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["get"]},
+    ]
+
+
+def test_binds_every_role_to_the_one_account() -> None:
+    """The rights that are installed once lead to the account, the role and nothing else."""
+    rights = {each["kind"]: each for each in wiring.forwarder_rights()}
+
+    account = {
+        "kind": "ServiceAccount",
+        "name": rights["ServiceAccount"]["metadata"]["name"],
+        "namespace": rights["Namespace"]["metadata"]["name"],
+    }
+    for kind in ("RoleBinding", "ClusterRoleBinding"):
+        assert rights[kind]["subjects"] == [account]
+    role = wiring.forwarder_role([])["metadata"]["name"]
+    assert rights["ClusterRoleBinding"]["roleRef"]["name"] == role
+    assert rights["RoleBinding"]["roleRef"]["name"] == rights["Role"]["metadata"]["name"]
+    [rule] = rights["Role"]["rules"]
+    assert rule["resourceNames"] == [wiring.forwarder_secret({})["metadata"]["name"]]
+
+
+def test_encodes_the_entries_of_the_secret() -> None:
+    """Entries are base64 of their text, as API servers want them."""
+    secret = wiring.forwarder_secret({"token": "abc", "ingest-ca": ""})
+
+    assert secret["data"] == {"token": "YWJj", "ingest-ca": ""}
+    assert (secret["type"], secret["metadata"]["namespace"]) == ("Opaque", "bellhop-system")
