@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from bellhop.adapters.local.failures import translate
-from bellhop.adapters.local.neighbours import Bell, Neighbours
+from bellhop.adapters.local.neighbours import Neighbours
 from bellhop.errors import InvalidError, PermanentError
 
 _Parameters = Sequence[Any] | Mapping[str, Any]
@@ -110,9 +110,9 @@ class Database:
         found: int = self.rows("PRAGMA data_version")[0][0]
         return found
 
-    def bell(self, name: str) -> Bell:
-        """Return the bell that this process's objects at this file share under a name."""
-        return self._current().neighbours.bell(name)
+    def neighbours(self) -> Neighbours:
+        """Return what this process's objects at this file share."""
+        return self._current().neighbours
 
     def close(self) -> None:
         """Close the file; a second time is fine, anything else that is asked of it fails."""

@@ -1,4 +1,4 @@
-"""What the objects of one process that use the same file share: a lock, and bells.
+"""What the objects of one process that use the same file share: a lock, a lookout, and bells.
 
 Two objects may stand for one queue, the one of the stage that publishes and the one of the worker
 that receives: they wake each other through a bell, and take turns on the lock rather than in
@@ -37,6 +37,8 @@ class Neighbours:
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
+        self.lookout = threading.Lock()
+        """Held by the one that waits and looks for what other processes wrote."""
         self._bells: dict[str, Bell] = {}
 
     @classmethod
@@ -52,6 +54,11 @@ class Neighbours:
     def bell(self, name: str) -> Bell:
         """Return the bell of that name."""
         return self._bells.setdefault(name, Bell())
+
+    def ring(self, count: int) -> None:
+        """Wake up to `count` of those that wait for each of the bells."""
+        for bell in tuple(self._bells.values()):
+            bell.ring(count)
 
 
 _neighbours: WeakValueDictionary[tuple[int, Path], Neighbours] = WeakValueDictionary()

@@ -75,7 +75,12 @@ _SCHEMA = Schema(
 )
 
 _POLL = 0.02
-"""Seconds between two looks for what another process published."""
+"""Seconds between two looks for what another process published: one waiting thread looks."""
+
+_CALM = 0.25
+"""Seconds after which a thread that need not look makes sure that somebody does."""
+
+_ALL = 1_000_000
 
 _DIGITS = 18
 _Execute = Callable[..., Any]
@@ -131,7 +136,7 @@ class SqliteQueue:
         """
         deadline = time.monotonic() + wait.total_seconds()
         while limit > 0:
-            rung = self._database.bell(self._name).rung
+            rung = self._database.neighbours().bell(self._name).rung
             change = self._database.change()
             deliveries, next_at = self._take(limit)
             if deliveries or not self._pause(deadline, rung, change, next_at):
@@ -351,17 +356,27 @@ class SqliteQueue:
 
     def _pause(self, deadline: float, rung: int, change: int, next_at: int | None) -> bool:
         """Wait until there may be something to take; say False once the deadline has passed."""
-        bell = self._database.bell(self._name)
-        while (left := deadline - time.monotonic()) > 0:
-            due = _POLL if next_at is None else (next_at - self._now()) / 1_000_000
-            if due <= 0 or bell.wait(min(left, due, _POLL), rung):
-                return True
-            if self._database.change() != change:
-                return True
-        return False
+        neighbours = self._database.neighbours()
+        looking = neighbours.lookout.acquire(blocking=False)
+        try:
+            while (left := deadline - time.monotonic()) > 0:
+                due = left if next_at is None else (next_at - self._now()) / 1_000_000
+                rest = min(left, due, _POLL if looking else _CALM)
+                if due <= 0 or neighbours.bell(self._name).wait(rest, rung):
+                    return True
+                if looking and self._database.change() != change:
+                    neighbours.ring(_ALL)
+                    return True
+                looking = looking or neighbours.lookout.acquire(blocking=False)
+            return False
+        finally:
+            if looking:
+                neighbours.lookout.release()
+                # Somebody else is to look out at once.
+                neighbours.ring(1)
 
     def _ring(self, count: int) -> None:
-        self._database.bell(self._name).ring(count)
+        self._database.neighbours().bell(self._name).ring(count)
 
     def _now(self) -> int:
         return to_microseconds(self._clock.now())

@@ -216,3 +216,51 @@ def test_a_message_that_is_published_survives_a_clock_that_is_set_back(open_queu
 
     assert earlier.receive(1, wait=NOW) == []
     assert numbers(queue.receive(1, wait=NOW)) == [1]
+
+
+def test_one_waiting_thread_looks_out_for_all(tmp_path: Path) -> None:
+    """Whoever is looking for other processes' messages, all that wait hear of them, soon."""
+    path = tmp_path / "queue.db"
+    inboxes = [SqliteQueue(path, name, clock=SystemClock()) for name in ("a", "b", "c")]
+    other = SqliteQueue(path, "c", clock=SystemClock())
+    other._ring = lambda count: None  # type: ignore[method-assign]  # noqa: ARG005 - its name counts
+    took: list[float] = []
+
+    def wait_for_one() -> None:
+        [delivery] = inboxes[2].receive(1, wait=10 * SECOND)
+        took.append(time.monotonic() - began)
+        inboxes[2].done(delivery)
+
+    for _ in range(5):
+        # The first two look out in turn, and leave: the third must take over from them.
+        idle = [
+            threading.Thread(target=inbox.receive, args=(1,), kwargs={"wait": SECOND * wait})
+            for inbox, wait in zip(inboxes, (0.1, 0.2), strict=False)
+        ]
+        waiting = threading.Thread(target=wait_for_one)
+        for thread in (*idle, waiting):
+            thread.start()
+            time.sleep(0.02)
+        for thread in idle:
+            thread.join()
+        began = time.monotonic()
+        other.publish([Message({"n": 1}, "g")])
+        waiting.join()
+
+    assert percentile(took, 0.5) < 0.1
+
+
+def test_a_message_for_one_queue_is_heard_while_another_looks_out(tmp_path: Path) -> None:
+    """The thread that looks out need not wait for the queue that is written to."""
+    path = tmp_path / "queue.db"
+    looking = SqliteQueue(path, "looking", clock=SystemClock())
+    inbox = SqliteQueue(path, "inbox", clock=SystemClock())
+    other = SqliteQueue(path, "inbox", clock=SystemClock())
+    other._ring = lambda count: None  # type: ignore[method-assign]  # noqa: ARG005 - its name counts
+    lookout = threading.Thread(target=looking.receive, args=(1,), kwargs={"wait": 2 * SECOND})
+    lookout.start()
+    time.sleep(0.05)
+    message = [Message({"n": 1}, "g")]
+
+    assert percentile(latencies(inbox, lambda: other.publish(message), 20), 0.5) < 0.025
+    lookout.join()
