@@ -62,6 +62,7 @@ format: install ## Format the code
 
 bench: install control-plane ## Run the benchmarks: ratios against a floor measured in the same run
 	$(BIN)/python -m tests.benchmarks.cold_start
+	$(BIN)/python -m tests.benchmarks.ingest
 	$(BIN)/python -m tests.benchmarks.latency
 	$(BIN)/python -m tests.benchmarks.templates
 

@@ -5,17 +5,20 @@ It is wiring alone: the framework gives it a request, the app's extensions the s
 
 from __future__ import annotations
 
+import io
 import json
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import functions_framework
 from flask import Request as HttpRequest
 from flask import Response, current_app
-from werkzeug.exceptions import RequestEntityTooLarge
 
 from bellhop.stages.ingest import Reply, Request, address
 
 if TYPE_CHECKING:
+    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
     from bellhop.stages.ingest import Ingest
 
 
@@ -32,15 +35,37 @@ def ingest(request: HttpRequest) -> Response:
         text = "events are sent by POST"
         return _response(Reply(405, {"error": {"code": "Invalid", "message": text}}))
     stage: Ingest = current_app.extensions["bellhop.ingest"]
-    limit: int = current_app.config["MAX_CONTENT_LENGTH"]
-    length = request.content_length if request.content_length is not None else -1
-    body = b""
-    if length <= limit:
-        try:
-            body = request.get_data(cache=False)
-        except RequestEntityTooLarge:
-            length = limit + 1
-    return _response(stage.respond(Request(*sender, body, length)))
+    length = request.environ.get(_ANNOUNCED, -1)
+    return _response(stage.respond(Request(*sender, request.get_data(), length)))
+
+
+class Bounded:
+    """Reads no more of a request than the limit; the framework would read all there is.
+
+    A longer body is left unread and given to the app as empty, with its length beside it.
+    """
+
+    def __init__(self, app: WSGIApplication, limit: int) -> None:
+        self._app = app
+        self._limit = limit
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        """Answer one request."""
+        announced = int(environ.get("CONTENT_LENGTH") or 0)
+        body = b""
+        if announced <= self._limit:
+            chunked = "chunked" in environ.get("HTTP_TRANSFER_ENCODING", "").lower()
+            body = environ["wsgi.input"].read(self._limit + 1 if chunked else announced)
+        if max(announced, len(body)) > self._limit:
+            environ[_ANNOUNCED] = max(announced, len(body))
+            body = b""
+        environ["wsgi.input"] = io.BytesIO(body)
+        environ["CONTENT_LENGTH"] = str(len(body))
+        environ.pop("HTTP_TRANSFER_ENCODING", None)
+        return self._app(environ, start_response)
+
+
+_ANNOUNCED = "bellhop.announced"
 
 
 def _response(reply: Reply) -> Response:

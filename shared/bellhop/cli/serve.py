@@ -117,11 +117,10 @@ def _app(embedded: Embedded, log: Log) -> Any:
     app: Any = functions_framework.create_app(  # type: ignore[no-untyped-call]
         "ingest", ingest_function.__file__
     )
-    app.config["MAX_CONTENT_LENGTH"] = here.settings.body_limit
     app.extensions["bellhop.ingest"] = Ingest(
         here.records, here.evaluate, here.sweep, here.settings, log
     )
-    return app
+    return ingest_function.Bounded(app, here.settings.body_limit)
 
 
 def _identity(folder: Path, host: str, advertise: str, now: datetime) -> tuple[str, bytes, bytes]:

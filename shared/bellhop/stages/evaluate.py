@@ -93,7 +93,7 @@ class Evaluate:
                 return True, ""
             try:
                 script = _compile(selector.script, source.name, self._limits)
-                verdict = luabox.evaluate(script, observation.manifest)
+                verdict = luabox.evaluate(script, dict(observation.manifest))
             except luabox.LuaError as error:
                 raise ScriptError(str(error), name=source.name) from error
             message = verdict.message

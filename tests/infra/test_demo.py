@@ -1,0 +1,71 @@
+"""The demo is left by Ctrl-C at any moment, and leaves nothing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from infra.lab.binaries import Binaries
+
+ROOT = Path(__file__).parents[2]
+
+
+def descendants(tag: str) -> list[str]:
+    """Return the command lines of processes that carry a tag in their environment."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdecimal():
+            continue
+        try:
+            environment = (entry / "environ").read_bytes()
+            command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+        except OSError:
+            continue
+        if tag.encode() in environment:
+            found.append(command)
+    return found
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param("", id="while the clusters boot"),
+        pytest.param("Two clusters", id="while Bellhop runs"),
+        pytest.param("It is all still running", id="when it was kept"),
+    ],
+)
+def test_ctrl_c_leaves_no_process_and_no_file(
+    tmp_path: Path, control_plane_binaries: Binaries, said: str
+) -> None:
+    """Whatever was started ends, and the temporary folder is empty again."""
+    del control_plane_binaries
+    output = tmp_path / "output"
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    environment = {**os.environ, "TMPDIR": str(temporary), "PYTHONUNBUFFERED": "1"}
+    with output.open("w") as file:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "infra.demo", "--keep"],
+            cwd=ROOT,
+            env=environment,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+        )
+        deadline = time.monotonic() + 90
+        while said not in output.read_text() or not list(temporary.iterdir()):
+            assert process.poll() is None, output.read_text()
+            assert time.monotonic() < deadline, output.read_text()
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        status = process.wait(30)
+
+    assert status == 130, output.read_text()
+    assert list(temporary.iterdir()) == []
+    assert descendants(f"TMPDIR={temporary}") == []
+    assert "Traceback" not in output.read_text()
