@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from bellhop.gotemplate import nodes
 from bellhop.gotemplate.functions import VALUE
-from bellhop.gotemplate.literals import MAX_INT
 from bellhop.gotemplate.values import (
     ANY,
     NO_VALUE,
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from bellhop.gotemplate.frames import Evaluate, Frame, Site
+    from bellhop.gotemplate.literals import Number
     from bellhop.gotemplate.nodes import Node
 
 _CLASSES: dict[str, type] = {
@@ -51,6 +51,14 @@ _EMPTY: dict[str, Callable[[], Any]] = {
         "[]int",
         "[]map[string]interface {}",
     )
+}
+_EXPECTED = {
+    "string": "string",
+    "bool": "bool",
+    "int": "integer",
+    "int64": "integer",
+    "uint32": "unsigned integer",
+    "float64": "float",
 }
 _UINT32 = (1 << 32) - 1
 LITERALS = (nodes.Bool, nodes.NumberConstant, nodes.String)
@@ -110,28 +118,27 @@ def literal_as(site: Site, node: Node, wanted: str) -> Evaluate:
     """Return a literal's value as a parameter's type, or code that complains."""
     if wanted in (ANY, VALUE):
         return literal_of(site, node)
-    if wanted == "string":
-        if isinstance(node, nodes.String):
-            return constant(node.value)
-        return failing(site, node, f"expected string; found {node}")
-    if wanted == "bool":
-        if isinstance(node, nodes.Bool):
-            return constant(node.value)
-        return failing(site, node, f"expected bool; found {node}")
-    number = node.number if isinstance(node, nodes.NumberConstant) else None
-    if wanted in ("int", "int64"):
-        if number is not None and number.integer is not None and number.integer <= MAX_INT:
-            return constant(Int(number.integer) if wanted == "int" else number.integer)
-        return failing(site, node, f"expected integer; found {node}")
-    if wanted == "uint32":
-        if number is not None and number.unsigned is not None:
-            return constant(number.unsigned & _UINT32)
-        return failing(site, node, f"expected unsigned integer; found {node}")
-    if wanted == "float64":
-        if number is not None and number.floating is not None:
-            return constant(number.floating)
-        return failing(site, node, f"expected float; found {node}")
+    if wanted == "string" and isinstance(node, nodes.String):
+        return constant(node.value)
+    if wanted == "bool" and isinstance(node, nodes.Bool):
+        return constant(node.value)
+    value = _number_as(node.number, wanted) if isinstance(node, nodes.NumberConstant) else None
+    if value is not None:
+        return constant(value)
+    if wanted in _EXPECTED:
+        return failing(site, node, f"expected {_EXPECTED[wanted]}; found {node}")
     return failing(site, node, f"can't handle {node} for arg of type {wanted}")
+
+
+def _number_as(number: Number, wanted: str) -> int | float | None:
+    """Return a constant as a numeric type, or None where it does not fit."""
+    if wanted == "int":
+        return None if number.integer is None else Int(number.integer)
+    if wanted == "int64":
+        return number.integer
+    if wanted == "uint32":
+        return None if number.unsigned is None else number.unsigned & _UINT32
+    return number.floating if wanted == "float64" else None
 
 
 def nil_as(site: Site, node: Node, wanted: str) -> Evaluate:

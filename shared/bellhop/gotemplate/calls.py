@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from bellhop.gotemplate.errors import FunctionError
 from bellhop.gotemplate.frames import follow
 from bellhop.gotemplate.values import (
     ANY,
@@ -37,25 +38,33 @@ def decide(first: Any, *others: Any) -> NoReturn:
     raise AssertionError(first, others)
 
 
+def call(name: str, value: Any, *arguments: Any) -> NoReturn:
+    """Be the built-in call, which the compiler tells the callee's name: data holds no functions."""
+    del arguments
+    if value is None or value is NO_VALUE:
+        raise FunctionError("call of nil")
+    raise FunctionError(f"non-function {name} of type {type_name(value)}")
+
+
 def call_code(
     site: Site, node: Node, function: Function, codes: Sequence[Evaluate], final: Final | None
 ) -> Evaluate:
     """Return code that evaluates the arguments, calls, and pays for the result."""
-    call = function.call
+    does = function.call
     name = function.name
 
     def failed(error: Exception) -> NoReturn:
         site.fail_call(node, name, error)
 
     if final is not None:
-        return _finishing(call, codes, final, failed, budgeted=function.budgeted)
+        return _finishing(does, codes, final, failed, budgeted=function.budgeted)
     if function.budgeted or len(codes) > 2:  # noqa: PLR2004 - small calls are unrolled
-        return _general(call, codes, failed, budgeted=function.budgeted)
+        return _general(does, codes, failed, budgeted=function.budgeted)
     if len(codes) == 1:
-        return _unary(call, codes[0], failed)
+        return _unary(does, codes[0], failed)
     if len(codes) == 2:  # noqa: PLR2004 - small calls are unrolled
-        return _binary(call, codes[0], codes[1], failed)
-    return _general(call, codes, failed, budgeted=False)
+        return _binary(does, codes[0], codes[1], failed)
+    return _general(does, codes, failed, budgeted=False)
 
 
 def _pay(frame: Frame, result: Any) -> None:

@@ -192,7 +192,7 @@ class _Statements:
             for step in otherwise:
                 signal = step(frame, dot)
                 if signal is not None:
-                    return signal
+                    return None if signal is BREAK else signal
             return None
 
         return run

@@ -12,12 +12,13 @@ from bellhop.gotemplate import nodes
 from bellhop.gotemplate.arguments import (
     LITERALS,
     checked,
+    constant,
     failing,
     literal_as,
     literal_of,
     nil_as,
 )
-from bellhop.gotemplate.calls import call_code, decide, method_code, short_circuit
+from bellhop.gotemplate.calls import call, call_code, decide, method_code, short_circuit
 from bellhop.gotemplate.frames import follow
 from bellhop.gotemplate.parser import UNDEFINED
 from bellhop.gotemplate.values import NO_VALUE
@@ -61,20 +62,16 @@ class Expressions:
         """Compile a pipeline's commands; the value is never a typed nil."""
         expression: Expression | None = None
         for command in node.commands:
-            expression = self._command(command, expression)
+            if expression is not None:
+                expression = _settled(expression)
+            expression = self._command(command, expression, node)
         assert expression is not None
-        evaluate = expression.evaluate
-
-        def settled(frame: Frame, dot: Any) -> Any:
-            value = evaluate(frame, dot)
-            return NO_VALUE if value is None else value
-
-        return Expression(settled, expression.last)
+        return _settled(expression)
 
     def bare(self, node: nodes.Pipeline) -> Expression:
         """Compile a pipeline where a typed nil does no harm: to be written or tested."""
         if len(node.commands) == 1 and not node.variables:
-            return self._command(node.commands[0], None)
+            return self._command(node.commands[0], None, node)
         return self.pipeline(node)
 
     def storing(self, node: nodes.Pipeline, expression: Expression) -> Evaluate:
@@ -90,34 +87,40 @@ class Expressions:
                 site.fail(last, f"undefined variable: {name}")
 
             return undefined
-        slot = slots[0]
+        slot, rest = slots[0], slots[1:]
         self.elements.difference_update(slots)
 
         def store(frame: Frame, dot: Any) -> Any:
             value = evaluate(frame, dot)
             frame.variables[slot] = value
+            for other in rest:
+                frame.variables[other] = value
             return value
 
         return store
 
-    def _command(self, node: nodes.Command, final: Expression | None) -> Expression:
+    def _command(
+        self, node: nodes.Command, final: Expression | None, whole: nodes.Pipeline
+    ) -> Expression:
         first, arguments = node.arguments[0], node.arguments[1:]
         if isinstance(first, nodes.Identifier):
             return self._call(first, node, arguments, final)
         if isinstance(first, nodes.Field | nodes.Variable | nodes.Chain) and (
             arguments or final is not None
         ):
-            return self._with_arguments(first, node, arguments, final)
+            return self._with_arguments(first, arguments, final)
         if arguments or final is not None:
-            return self._not_a_function(first, final)
+            return self._not_a_function(first, final, whole)
         if isinstance(first, nodes.Nil):
             return Expression(failing(self.site, first, "nil is not a command"), first)
         return self._operand(first)
 
-    def _not_a_function(self, first: nodes.Operand, final: Expression | None) -> Expression:
-        blamed = first
-        if isinstance(first, nodes.Pipeline) and final is not None:
-            blamed = final.last  # type: ignore[assignment]
+    def _not_a_function(
+        self, first: nodes.Operand, final: Expression | None, whole: Node
+    ) -> Expression:
+        blamed: Node = first
+        if isinstance(first, nodes.Pipeline):
+            blamed = whole if final is None else final.last
         code = failing(self.site, blamed, f"can't give argument to non-function {first}")
         return Expression(self._after(final, code), first)
 
@@ -216,7 +219,11 @@ class Expressions:
         if function.call is decide:
             return Expression(short_circuit(name.name, codes, final and final.evaluate), last)
         if final is None:
+            if function.call is call:
+                codes.insert(0, constant(str(arguments[0])))
             return Expression(call_code(self.site, node, function, codes, None), last)
+        if function.call is call:
+            codes.insert(0, constant(str(arguments[0]) if arguments else "<value>"))
         held = _Held()
         check = checked(self.site, last, held, wanted[-1])
         code = call_code(self.site, node, function, codes, (final.evaluate, held, check))
@@ -225,20 +232,18 @@ class Expressions:
     def _with_arguments(
         self,
         first: nodes.Field | nodes.Variable | nodes.Chain,
-        node: nodes.Command,
         arguments: Sequence[Node],
         final: Expression | None,
     ) -> Expression:
         """Compile arguments given to a field: only a method of an opaque value takes any."""
         names = first.names
         if not names:
-            return self._not_a_function(first, final)
+            return self._not_a_function(first, final, first)
         inner = self._receiver(first)
         given = [self._operand(argument) for argument in arguments]
         codes = [argument.evaluate for argument in given]
         if final is not None:
             codes.append(final.evaluate)
-        del node
         return Expression(method_code(self.site, inner.last, inner.evaluate, names, codes), first)
 
     def _receiver(self, first: nodes.Field | nodes.Variable | nodes.Chain) -> Expression:
@@ -248,6 +253,17 @@ class Expressions:
             return Expression(_variable_code(first.slot), first)
         inner = self._operand(first.term)
         return Expression(inner.evaluate, inner.last)
+
+
+def _settled(expression: Expression) -> Expression:
+    """Make a typed nil no value at all, as the end of a pipeline does."""
+    evaluate = expression.evaluate
+
+    def settled(frame: Frame, dot: Any) -> Any:
+        value = evaluate(frame, dot)
+        return NO_VALUE if value is None else value
+
+    return Expression(settled, expression.last)
 
 
 class _Held:

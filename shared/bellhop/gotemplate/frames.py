@@ -106,6 +106,7 @@ def follow(
             return NO_VALUE
         if value is None:
             site.fail(node, f"nil pointer evaluating {ANY}.{name}")
+        of_struct = isinstance(value, Struct)
         if isinstance(value, dict) and name in value:
             value = value[name]
         elif isinstance(value, dict) and not isinstance(value, Struct):
@@ -115,7 +116,7 @@ def follow(
         else:
             kind = ANY if element and not isinstance(value, Struct) else type_name(value)
             site.fail(node, f"can't evaluate field {name} in type {kind}")
-        element = not isinstance(value, Struct)
+        element = not of_struct
     return value
 
 

@@ -168,7 +168,8 @@ class _Printer:
         template = self.template
         while self.position < len(template) and "0" <= template[self.position] <= "9":
             self.position += 1
-            if int(template[start : self.position]) > _MOST:
+            if int(template[start : self.position - 1] or "0") > _MOST:
+                self.position = len(template)
                 return None
         return int(template[start : self.position]) if self.position > start else None
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
 from urllib.parse import quote_plus
 
-from bellhop.gotemplate.calls import decide
+from bellhop.gotemplate.calls import call, decide
 from bellhop.gotemplate.errors import FunctionError
 from bellhop.gotemplate.functions import VALUE, Table
 from bellhop.gotemplate.limits import Budget, Limits
@@ -138,13 +138,7 @@ def slice_of(item: Any, *indexes: Any) -> Any:
     return to_text(part) if isinstance(item, str) else item.__class__(part)
 
 
-@_add("call", VALUE, f"...{VALUE}")
-def call(value: Any, *arguments: Any) -> NoReturn:
-    """Fail: data holds no functions."""
-    del arguments
-    if value is None or value is NO_VALUE:
-        raise FunctionError("call of nil")
-    raise FunctionError(f"non-function of type {type_name(value)}")
+_add("call", VALUE, f"...{VALUE}")(call)
 
 
 # -- text
@@ -259,8 +253,8 @@ def _same_composite(first: Any, second: Any) -> bool:
 
 
 def _brief(value: Any) -> str:
-    """Write a value that goes into a message."""
-    return to_string(value, Budget(Limits()))
+    """Write a value that goes into a message, where Go uses %s."""
+    return sprintf("%s", (value,), Budget(Limits()))
 
 
 @_add("ne", VALUE, VALUE)

@@ -1,0 +1,77 @@
+"""Ours against Go: every golden case renders, or fails, as the oracle did."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from bellhop.gotemplate import (
+    GoTemplateError,
+    Struct,
+    Template,
+    event_functions,
+    sprig_functions,
+)
+from tests.golden.gotemplate.corpus import HERE, Case, corpus
+
+SETS = {"go": lambda: None, "sprig": sprig_functions, "event": event_functions}
+CORPUS = corpus()
+PLACE = re.compile(r"template: template:(\d+)(?::(\d+))?: ")
+
+
+def pairs() -> list[Any]:
+    """Join the cases with the oracle's answers."""
+    found = []
+    for name, cases in CORPUS.items():
+        answers = json.loads((HERE / "expected" / f"{name}.json").read_text())
+        for number, (case, answer) in enumerate(zip(cases, answers, strict=True)):
+            assert answer["template"] == case.template, "the expectations are out of date"
+            found.append(pytest.param(case, answer, id=f"{name}-{number}"))
+    return found
+
+
+def structs(value: Any) -> Any:
+    """Make what the corpus marks a reference the struct that templates are given."""
+    if isinstance(value, list):
+        return [structs(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if "@reference" in value:
+        names = ("Kind", "Namespace", "Name", "UID", "APIVersion", "ResourceVersion", "FieldPath")
+        fields = {name: value["@reference"].get(name, "") for name in names}
+        return Struct(fields, "v1.ObjectReference")
+    return {key: structs(item) for key, item in value.items()}
+
+
+def ours(case: Case) -> dict[str, str]:
+    """Render a case, and describe what comes of it as the oracle does."""
+    try:
+        template = Template(
+            case.template,
+            funcs=SETS[case.functions](),
+            missingkey=case.missingkey,  # type: ignore[arg-type]
+        )
+        return {"output": template.render(structs(case.data))}
+    except GoTemplateError as error:
+        place = PLACE.match(str(error))
+        assert place is not None, str(error)
+        assert error.line == int(place[1])
+        if place[2]:
+            assert error.column == int(place[2])
+        return {"error": str(error)}
+
+
+@pytest.mark.parametrize(("case", "answer"), pairs())
+def test_renders_as_go_does(case: Case, answer: dict[str, str]) -> None:
+    """Output, or error with its place and wording, is Go's."""
+    expected = {key: answer[key] for key in ("output", "error") if key in answer}
+
+    assert expected == ours(case)
+
+
+def test_the_corpus_is_large() -> None:
+    """There are at least six hundred cases made by real Go."""
+    assert sum(map(len, CORPUS.values())) >= 600
