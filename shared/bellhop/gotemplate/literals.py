@@ -25,8 +25,6 @@ _INTEGER = re.compile(r"[+-]?(0[xX][0-9a-fA-F_]+|0[oO]?[0-7_]+|0[bB][01_]+|[0-9]
 _UNDERSCORES_OK = re.compile(r"[+-]?(?:0[xXoObB]_?|0_?)?[0-9a-fA-F]*(?:_[0-9a-fA-F]+)*\Z")
 _DIGITS = r"[0-9]+(?:_[0-9]+)*"
 _SEPARATED = re.compile(rf"[+-]?{_DIGITS}(?:\.(?:{_DIGITS})?)?(?:[eE][+-]?{_DIGITS})?\Z")
-    r"[+-]?[0-9]+(?:_[0-9]+)*(?:\.(?:[0-9]+(?:_[0-9]+)*)?)?(?:[eE][+-]?[0-9_]+)?\Z"
-)
 _HEX_FLOAT = re.compile(r"([+-]?)0[xX]([0-9a-fA-F_]*)\.?([0-9a-fA-F_]*)[pP]([+-]?[0-9]+)\Z")
 _DECIMAL_FLOAT = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\Z")
 MIN_INT, MAX_INT, MAX_UINT = -(1 << 63), (1 << 63) - 1, (1 << 64) - 1
