@@ -1,6 +1,6 @@
 """Read the golden cases: one-line templates in cases/*.txt, whole documents in documents/*.tmpl.
 
-A line of a case file is a template, `\n` standing for a newline, unless it begins with
+A line of a case file is a template, `⏎` standing for a newline, unless it begins with
   #            a comment
   data JSON    the data of what follows
   functions X  go, sprig or event: the functions of what follows
@@ -41,7 +41,7 @@ def cases(path: Path) -> list[Case]:
         elif word == "missingkey":
             state = state._replace(missingkey=rest)
         else:
-            found.append(state._replace(template=line.replace("\\n", "\n")))
+            found.append(state._replace(template=line.replace("⏎", "\n")))
     return found
 
 

@@ -79,7 +79,7 @@ def ask(program: Path, cases: list[Case]) -> list[dict[str, str]]:
     done = subprocess.run(
         [program], input=questions, capture_output=True, text=True, check=True, env={"TZ": "UTC"}
     )
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    return [json.loads(line) for line in done.stdout.split("\n") if line]
 
 
 def main() -> None:

@@ -17,6 +17,7 @@ _add = FUNCTIONS.add
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2}).{0,2}", re.DOTALL)
+_BAD_HOST = re.compile(r"[ ^`{|}\\]")
 _PATH_SAFE = "$&+,/:;=@!'()*~"
 _USER_SAFE = "$&+,;=!~"
 _PARTS = ("scheme", "host", "path", "query", "opaque", "fragment", "userinfo")
@@ -111,6 +112,9 @@ def _unescaped(text: str, part: str) -> str:
 
 
 def _hostname(text: str, host: str) -> str:
+    bad = _BAD_HOST.search(host)
+    if bad is not None:
+        _unparsable(text, f"invalid character {go_quote(bad[0])} in host name")
     name, colon, port = host.rpartition(":")
     if host.startswith("[") or not colon:
         return host[1:].partition("]")[0] if host.startswith("[") else host

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from bellhop.gotemplate.errors import FunctionError
 from bellhop.gotemplate.functions import Table
-from bellhop.gotemplate.literals import to_bytes
+from bellhop.gotemplate.literals import quote, to_bytes
 from bellhop.gotemplate.values import StringList
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from bellhop.gotemplate.limits import Budget
 
@@ -24,6 +24,8 @@ _NAME = re.compile(r"\w+", re.ASCII)
 _LONGEST = 100_000
 _COMPLAINTS = {
     "missing )": "missing closing )",
+    "missing ]": "missing closing ]",
+    "invalid named capture group": "invalid named capture",
     "no argument for repetition operator": "missing argument to repetition operator",
     "invalid perl operator": "invalid or unsupported Perl syntax",
     "bad repetition operator": "invalid nested repetition operator",
@@ -31,6 +33,14 @@ _COMPLAINTS = {
     "trailing \\": "trailing backslash at end of expression",
     "invalid repetition size": "invalid repeat count",
 }
+
+
+class PatternError(FunctionError):
+    """A pattern is none."""
+
+    def __init__(self, pattern: str, message: str) -> None:
+        super().__init__(message)
+        self.pattern = pattern
 
 
 @lru_cache(maxsize=256)
@@ -44,7 +54,7 @@ def _compiled(pattern: str) -> Any:
     try:
         return re2.compile(_clean(pattern), options)
     except re2.error as error:
-        raise FunctionError(_complaint(pattern, error)) from error
+        raise PatternError(pattern, _complaint(pattern, error)) from error
 
 
 def _complaint(pattern: str, error: Exception) -> str:
@@ -54,11 +64,7 @@ def _complaint(pattern: str, error: Exception) -> str:
     code = _COMPLAINTS.get(code, code)
     if code in ("missing closing )", "unexpected )"):
         fragment = pattern
-    return (
-        f"error parsing regexp: {code}: `{fragment}`"
-        if fragment
-        else f"error parsing regexp: {code}"
-    )
+    return f"error parsing regexp: {code}: `{fragment}`"
 
 
 def _clean(text: str) -> str:
@@ -106,28 +112,28 @@ def must_regex_match(pattern: str, text: str) -> bool:
     return _compiled(pattern).search(_clean(text)) is not None
 
 
-@_add("regexFind mustRegexFind", "string", "string")
+@_add("mustRegexFind", "string", "string")
 def regex_find(pattern: str, text: str) -> str:
     """Return the first match, or an empty text."""
     match = _compiled(pattern).search(_clean(text))
     return str(match.group()) if match is not None else ""
 
 
-@_add("regexFindAll mustRegexFindAll", "string", "string", "int", budgeted=True)
+@_add("mustRegexFindAll", "string", "string", "int", budgeted=True)
 def regex_find_all(budget: Budget, pattern: str, text: str, most: int) -> StringList:
     """Return the matches, at most so many; -1 for all."""
     text = _clean(text)
     return StringList(m.group() for m in _matches(budget, pattern, text, _limit(most, text)))
 
 
-@_add("regexReplaceAll mustRegexReplaceAll", "string", "string", "string", budgeted=True)
+@_add("mustRegexReplaceAll", "string", "string", "string", budgeted=True)
 def regex_replace_all(budget: Budget, pattern: str, text: str, replacement: str) -> str:
     """Replace every match; $1 and ${name} stand for its groups."""
     parts = _template(replacement)
     return _replace(budget, pattern, text, parts)
 
 
-@_add("regexReplaceAllLiteral mustRegexReplaceAllLiteral", *["string"] * 3, budgeted=True)
+@_add("mustRegexReplaceAllLiteral", *["string"] * 3, budgeted=True)
 def regex_replace_all_literal(budget: Budget, pattern: str, text: str, replacement: str) -> str:
     """Replace every match with a text as it stands."""
     return _replace(budget, pattern, text, [(replacement, None)])
@@ -191,7 +197,7 @@ def _reference(replacement: str, dollar: int) -> tuple[str | None, int]:
     return None, dollar + 1
 
 
-@_add("regexSplit mustRegexSplit", "string", "string", "int", budgeted=True)
+@_add("mustRegexSplit", "string", "string", "int", budgeted=True)
 def regex_split(budget: Budget, pattern: str, text: str, most: int) -> StringList:
     """Split at matches into at most so many parts; -1 for all."""
     text = _clean(text)
@@ -217,3 +223,21 @@ def regex_split(budget: Budget, pattern: str, text: str, most: int) -> StringLis
 def regex_quote_meta(text: str) -> str:
     """Escape what means something in a pattern."""
     return _META.sub(r"\\\1", text)
+
+
+def _panicking(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Word a bad pattern as the forms without must do, which panic in Go."""
+
+    def called(*arguments: Any) -> Any:
+        try:
+            return call(*arguments)
+        except PatternError as error:
+            quoted = f"`{error.pattern}`" if "`" not in error.pattern else quote(error.pattern)
+            raise FunctionError(f"regexp: Compile({quoted}): {error}") from error
+
+    return called
+
+
+for _name in ("Find", "FindAll", "ReplaceAll", "ReplaceAllLiteral", "Split"):
+    _must = FUNCTIONS[f"mustRegex{_name}"]
+    FUNCTIONS[f"regex{_name}"] = _must._replace(name=f"regex{_name}", call=_panicking(_must.call))

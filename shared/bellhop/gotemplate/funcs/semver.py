@@ -132,9 +132,9 @@ def _equal(wanted: _Constraint, version: Version) -> bool:
 
 
 def _unequal(wanted: _Constraint, version: Version) -> bool:
-    if wanted.exact == len(version.core):
+    if wanted.exact in (0, len(version.core)):
         return version.compare(wanted.version) != 0
-    if version.core[: max(wanted.exact, 1)] != wanted.version.core[: max(wanted.exact, 1)]:
+    if version.core[: wanted.exact] != wanted.version.core[: wanted.exact]:
         return True
     return wanted.exact == 2 and bool(_compare_pre(version.pre, wanted.version.pre))  # noqa: PLR2004 - x.y
 
@@ -164,8 +164,6 @@ def _tilde(wanted: _Constraint, version: Version) -> bool:
 def _caret(wanted: _Constraint, version: Version) -> bool:
     if version.compare(wanted.version) < 0:
         return False
-    if wanted.exact == 0:
-        return (wanted.version.core[0] > 0 and version.core[0] == wanted.version.core[0]) or True
     major, minor, _ = wanted.version.core
     if major > 0 or wanted.exact == 1:
         return version.core[0] == major

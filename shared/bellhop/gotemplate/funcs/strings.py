@@ -197,8 +197,7 @@ def _abbreviate(data: bytes, offset: int, width: int) -> str:
 def initials(text: str) -> str:
     """Return the first letter of each word."""
     out, gap = [], True
-    for byte in to_bytes(text):
-        character = chr(byte)
+    for character in text:
         if character in SPACE:
             gap = True
         elif gap:

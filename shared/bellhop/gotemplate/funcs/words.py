@@ -172,8 +172,8 @@ def camelcase(text: str) -> str:
     lead = 0
     while lead < len(text) and _connects(text[lead]):
         lead += 1
-    if lead >= len(text) - 1:
-        return text if lead == len(text) else text[:lead] + text[lead:]
+    if lead == len(text):
+        return text + text[-1:]
     out, previous = [text[:lead]], text[lead].upper()
     for character in text[lead + 1 :]:
         if _connects(character) and _connects(previous):

@@ -7,6 +7,7 @@ from functools import cmp_to_key, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from bellhop.gotemplate.errors import DepthLimitError, FunctionError
+from bellhop.gotemplate.floats import format_float
 from bellhop.gotemplate.funcs.jsons import number, struct_as_map
 from bellhop.gotemplate.limits import MAX_DATA_DEPTH
 from bellhop.gotemplate.literals import MAX_INT, MIN_INT, parse_integer, to_bytes
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 _TRUE = frozenset("y Y yes Yes YES true True TRUE on On ON".split())  # noqa: SIM905 - a word list
 _FALSE = frozenset("n N no No NO false False FALSE off Off OFF".split())  # noqa: SIM905 - a word list
 _NULL = frozenset(("", "~", "null", "Null", "NULL"))
-_SPECIAL = re.compile(r"[-+]?\.(?:inf|Inf|INF)\Z|\.(?:nan|NaN|NAN)\Z|<<\Z")
+_SPECIAL = re.compile(r"[-+]?\.(?:inf|Inf|INF)\Z|\.(?:nan|NaN|NAN)\Z")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z")
 _BASE_60 = re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?\Z")
 _TIMESTAMP = re.compile(
@@ -57,7 +58,7 @@ def _resolve_number(text: str) -> Any:
 
 def _is_plain_text(text: str) -> bool:
     """Tell whether a text without quotes would be read back as itself."""
-    if text == "<<" or _TIMESTAMP.match(text) or _BASE_60.match(text):
+    if _TIMESTAMP.match(text) or _BASE_60.match(text):
         return False
     return isinstance(resolve(text), str)
 
@@ -141,7 +142,7 @@ def _plain(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, float):
         text = number(value)
-        return f"{value:.0f}" if value.is_integer() and "e" not in text else text
+        return format_float(value) if "." in text or "e" in text else text
     return int.__repr__(value)
 
 
@@ -162,9 +163,7 @@ def dump(budget: Budget, value: Any) -> str:
 
     if isinstance(value, dict | list):
         budget.walk(value)
-    text = yaml.serialize(
-        _node(value), Dumper=_dumper(), allow_unicode=True, width=2**31 - 1, indent=2
-    )
+    text = yaml.serialize(_node(value), Dumper=_dumper(), allow_unicode=True, width=80, indent=2)
     return str(text).removesuffix("...\n")
 
 
@@ -269,7 +268,14 @@ def _scalar(event: Any) -> Any:
         return _tagged(event.tag.removeprefix("tag:yaml.org,2002:"), text)
     if not event.implicit[0]:
         return text
-    return _MERGE if text == "<<" else resolve(text)
+    return _MERGE if text == "<<" else _whole(resolve(text))
+
+
+def _whole(value: Any) -> Any:
+    """Make a float an integer where its JSON would be one, for YAML is read by way of JSON."""
+    if isinstance(value, float) and value.is_integer() and MIN_INT <= value <= MAX_INT:
+        return int(value)
+    return value
 
 
 def _tagged(tag: str, text: str) -> Any:
