@@ -23,6 +23,7 @@ from bellhop.gotemplate.errors import (
 )
 from bellhop.gotemplate.functions import Function, FunctionSet
 from bellhop.gotemplate.limits import Budget, Limits
+from bellhop.gotemplate.origins import Mark, lines_of
 from bellhop.gotemplate.sets import deploy_functions, event_functions, sprig_functions
 from bellhop.gotemplate.template import MissingKey, Template, compile_template
 from bellhop.gotemplate.values import Int, Struct
@@ -38,6 +39,7 @@ __all__ = [
     "Int",
     "LimitError",
     "Limits",
+    "Mark",
     "MissingKey",
     "OutputLimitError",
     "ParseError",
@@ -48,5 +50,6 @@ __all__ = [
     "compile_template",
     "deploy_functions",
     "event_functions",
+    "lines_of",
     "sprig_functions",
 ]

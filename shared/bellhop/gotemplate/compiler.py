@@ -13,6 +13,7 @@ from bellhop.gotemplate.errors import DepthLimitError
 from bellhop.gotemplate.expressions import Expressions
 from bellhop.gotemplate.frames import BREAK, CONTINUE, Frame, Site
 from bellhop.gotemplate.literals import quote
+from bellhop.gotemplate.origins import Mark
 from bellhop.gotemplate.parser import parse
 from bellhop.gotemplate.values import (
     NO_VALUE,
@@ -43,9 +44,12 @@ class Compiled(NamedTuple):
 class Program:
     """A text with all it defines, compiled."""
 
-    def __init__(self, name: str, text: str, functions: FunctionSet, missing: str) -> None:
+    def __init__(
+        self, name: str, text: str, functions: FunctionSet, missing: str, *, marked: bool = False
+    ) -> None:
         self.name = name
         self.text = text
+        self.marked = marked
         self.bodies: dict[str, Compiled] = {}
         self.mutates = False
         parsed = parse(name, text, functions)
@@ -71,6 +75,8 @@ class _Statements:
 
     def block(self, found: Sequence[nodes.Node]) -> Code:
         """Compile a list; neighbouring texts become one, and text joins the action after it."""
+        if self.program.marked:
+            return self._marked(found)
         code: list[Run] = []
         pending = ""
         for node in found:
@@ -86,6 +92,20 @@ class _Statements:
                 code.append(self._statement(node))
         if pending:
             code.append(_text(pending))
+        return tuple(code)
+
+    def _marked(self, found: Sequence[nodes.Node]) -> Code:
+        """Compile a list with a mark before each text and each action."""
+        code: list[Run] = []
+        for node in found:
+            literal = isinstance(node, nodes.Text)
+            code.append(_text(Mark(self.site.place(node).line, literal=literal)))
+            if isinstance(node, nodes.Text):
+                code.append(_text(node.text))
+            elif isinstance(node, nodes.Action) and not node.pipeline.variables:
+                code.append(self._write(node, ""))
+            else:
+                code.append(self._statement(node))
         return tuple(code)
 
     def _statement(self, node: nodes.Node) -> Run:

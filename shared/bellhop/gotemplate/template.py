@@ -11,6 +11,7 @@ from bellhop.gotemplate.errors import DepthLimitError, OutputLimitError
 from bellhop.gotemplate.frames import Frame
 from bellhop.gotemplate.functions import FunctionSet, as_function_set
 from bellhop.gotemplate.limits import Budget, Limits
+from bellhop.gotemplate.origins import lines_of
 from bellhop.gotemplate.values import NO_VALUE
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class Template:
         ParseError: where the text is not a template.
     """
 
-    __slots__ = ("_functions", "_limits", "_program")
+    __slots__ = ("_functions", "_limits", "_missing", "_program")
 
     def __init__(
         self,
@@ -52,8 +53,8 @@ class Template:
     ) -> None:
         self._functions = as_function_set(funcs)
         self._limits = limits or _DEFAULT_LIMITS
-        functions = self._functions
-        self._program = _program(text, name, _MISSING[missingkey], _Keyed(functions))
+        self._missing = _MISSING[missingkey]
+        self._program = _program(text, name, self._missing, _Keyed(self._functions))
 
     @property
     def name(self) -> str:
@@ -76,13 +77,25 @@ class Template:
             ExecError: where template and data do not fit together.
             LimitError: where the render would use more than it may.
         """
-        program = self._program
+        return _joined(*self._run(self._program, data, limits or self._limits))
+
+    def origins(self, data: Any, *, limits: Limits | None = None) -> list[int]:
+        """Return the template's line for each line that `render` writes: to explain its output.
+
+        Raises:
+            ExecError: where template and data do not fit together.
+            LimitError: where the render would use more than it may.
+        """
+        plain = self._program
+        functions = FunctionSet({**_builtins(), **self._functions})
+        marked = Program(plain.name, plain.text, functions, self._missing, marked=True)
+        return lines_of(self._run(marked, data, limits or self._limits)[0])
+
+    def _run(self, program: Program, data: Any, limits: Limits) -> tuple[list[str], Budget]:
         if program.mutates:
             data = deepcopy(data)
         pieces: list[str] = []
-        budget = Budget(
-            limits or self._limits, self._functions.context, pieces, owned=program.mutates
-        )
+        budget = Budget(limits, self._functions.context, pieces, owned=program.mutates)
         dot = NO_VALUE if data is None else data
         variables = [NO_VALUE] * program.bodies[program.name].slots
         variables[0] = dot
@@ -90,7 +103,7 @@ class Template:
             program.run(Frame(pieces.append, variables, budget, 0), dot)
         except RecursionError as error:
             raise DepthLimitError("nested too deeply") from error
-        return _joined(pieces, budget)
+        return pieces, budget
 
 
 def _joined(pieces: list[str], budget: Budget) -> str:
@@ -123,10 +136,13 @@ class _Keyed:
 
 @lru_cache(maxsize=_CACHED_PROGRAMS)
 def _program(text: str, name: str, missing: str, keyed: _Keyed) -> Program:
+    return Program(name, text, FunctionSet({**_builtins(), **keyed.functions}), missing)
+
+
+def _builtins() -> Mapping[str, Function]:
     from bellhop.gotemplate.funcs.builtins import FUNCTIONS  # noqa: PLC0415 - it imports this package
 
-    functions = FunctionSet({**FUNCTIONS, **keyed.functions})
-    return Program(name, text, functions, missing)
+    return FUNCTIONS
 
 
 def compile_template(
