@@ -3,9 +3,10 @@
 A line of a case file is a template, `⏎` standing for a newline, unless it begins with
   #            a comment
   data JSON    the data of what follows
-  functions X  go, sprig or event: the functions of what follows
+  functions X  go, sprig, event or deploy: the functions of what follows
   missingkey X error, default or zero
-A document has its data beside it in a file of the same name ending in .json.
+A document has its data beside it in a file of the same name ending in .json. One whose name ends in
+.deploy is rendered with the functions of deploy time, over its data's `resources`.
 """
 
 from __future__ import annotations
@@ -47,8 +48,9 @@ def cases(path: Path) -> list[Case]:
 
 def document(path: Path) -> Case:
     """Read one document with its data."""
-    data = json.loads(path.with_suffix(".json").read_text())
-    return Case(path.read_text(), data, "event")
+    data = json.loads(path.with_name(f"{path.stem}.json").read_text())
+    phase = "deploy" if path.stem.endswith(".deploy") else "event"
+    return Case(path.read_text(), data, phase)
 
 
 def corpus() -> dict[str, list[Case]]:

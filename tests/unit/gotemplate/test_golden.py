@@ -12,12 +12,18 @@ from bellhop.gotemplate import (
     GoTemplateError,
     Struct,
     Template,
+    deploy_functions,
     event_functions,
     sprig_functions,
 )
 from tests.golden.gotemplate.corpus import HERE, Case, corpus
 
-SETS = {"go": lambda: None, "sprig": sprig_functions, "event": event_functions}
+SETS = {
+    "go": lambda data: None,  # noqa: ARG005 - one shape for all
+    "sprig": lambda data: sprig_functions(),  # noqa: ARG005 - as above
+    "event": lambda data: event_functions(),  # noqa: ARG005 - as above
+    "deploy": lambda data: deploy_functions(data["resources"]),
+}
 CORPUS = corpus()
 PLACE = re.compile(r"template: template:(\d+)(?::(\d+))?: ")
 
@@ -51,7 +57,7 @@ def ours(case: Case) -> dict[str, str]:
     try:
         template = Template(
             case.template,
-            funcs=SETS[case.functions](),
+            funcs=SETS[case.functions](case.data),
             missingkey=case.missingkey,  # type: ignore[arg-type]
         )
         return {"output": template.render(structs(case.data))}

@@ -58,15 +58,22 @@ func render(q question) (a answer) {
 	if q.Functions != "go" {
 		t = t.Funcs(sprig.TxtFuncMap())
 	}
-	if q.Functions == "event" {
+	data := plain(q.Data)
+	if q.Functions == "event" || q.Functions == "deploy" {
 		t = t.Funcs(helm)
+	}
+	if q.Functions == "deploy" {
+		t = t.Funcs(template.FuncMap{"getResource": func(id string) map[string]interface{} {
+			found, _ := data.(map[string]interface{})["resources"].(map[string]interface{})[id].(map[string]interface{})
+			return found
+		}})
 	}
 	parsed, err := t.Parse(q.Template)
 	if err != nil {
 		return answer{Error: err.Error()}
 	}
 	var b strings.Builder
-	if err := parsed.Execute(&b, plain(q.Data)); err != nil {
+	if err := parsed.Execute(&b, data); err != nil {
 		return answer{Output: b.String(), Error: err.Error()}
 	}
 	return answer{Output: b.String()}
