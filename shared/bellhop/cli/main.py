@@ -13,6 +13,7 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -77,11 +78,9 @@ class Root(Group):
         **extra: Any,
     ) -> Any:
         """Run and exit with the code that says how it went."""
-        del standalone_mode
+        del prog_name, standalone_mode  # Ours has one name, and this is where it ends.
         try:
-            code = super().main(
-                args, prog_name or "bellhop", complete_var, standalone_mode=False, **extra
-            )
+            code = super().main(args, "bellhop", complete_var, standalone_mode=False, **extra)
             sys.stdout.flush()
         except Exception as error:  # noqa: BLE001 - the one place that answers for everything
             code = _report(error)
@@ -94,7 +93,8 @@ class Root(Group):
             sys.stdout.flush()
         except BrokenPipeError:
             # What is still buffered would fail once more when the interpreter ends.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            with suppress(OSError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             ctx.exit(_PIPE_CLOSED)
         return result
 
@@ -122,7 +122,7 @@ def cli(ctx: click.Context, state: Path | None, context_name: str | None) -> Non
 
 def run() -> None:
     """Run the command line."""
-    cli.main(prog_name="bellhop")
+    cli.main()
 
 
 def _report(error: Exception) -> int:

@@ -16,9 +16,9 @@ def hidden(manifest: Mapping[str, Any]) -> dict[str, Any]:
     shown = dict(manifest)
     if shown.get("kind") != "Secret" or shown.get("apiVersion") != "v1":
         return shown
-    for part in ("data", "stringData"):
-        if isinstance(shown.get(part), Mapping):
-            shown[part] = dict.fromkeys(shown[part], HIDDEN)
+    parts = [shown.pop(part, None) for part in ("data", "stringData")]
+    # Under stringData the mark would be a value like any other.
+    shown["data"] = {key: HIDDEN for part in parts if isinstance(part, Mapping) for key in part}
     metadata = shown.get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
     if isinstance(metadata, Mapping) and annotations and _LAST_APPLIED in annotations:

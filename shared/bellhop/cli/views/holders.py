@@ -20,7 +20,7 @@ COLUMNS = (
     Column("KEYS", "keys", wide=True),
     Column("USED BY", "usedBy", wide=True),
 )
-_RENDERED = ("projectsveltos.io/instantiate", "projectsveltos.io/template")
+_MARKS = ("projectsveltos.io/instantiate", "projectsveltos.io/template")
 
 
 def _holders(here: Installation, kind: str, query: Query) -> Iterator[ConfigMap | Secret]:
@@ -63,9 +63,7 @@ def _view(kind: str) -> View:
 def _tell(here: Installation, holder: ConfigMap | Secret, story: Story, *, show: bool) -> None:
     story.begin(holder.kind, f"{holder.namespace}/{holder.name}")
     story.fact("Type", getattr(holder, "type", ""))
-    story.fact(
-        "Rendered", ", ".join(mark for mark in _RENDERED if mark in holder.annotations) or "as is"
-    )
+    story.fact("Marked", ", ".join(mark for mark in _MARKS if mark in holder.annotations))
     story.section("Used by", _users(here, holder), nothing="nothing that names it as it is")
     for key, value in holder.decoded().items():
         shown = value.decode("utf-8", "replace").splitlines() if show else []

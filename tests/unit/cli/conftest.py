@@ -1,0 +1,45 @@
+"""A command line over a state folder of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from bellhop.cli.embedded import open_state
+from bellhop.cli.installation import Installation
+from bellhop.cli.main import cli
+from bellhop.settings import Settings
+
+Bellhop = Callable[..., Result]
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    """The state folder that the command line of the test works on."""
+    return tmp_path / "state"
+
+
+@pytest.fixture
+def bellhop(state: Path, tmp_path: Path) -> Bellhop:
+    """Run a command line and return what it printed and its exit code."""
+    environment = {
+        "BELLHOP_STATE": str(state),
+        "XDG_CONFIG_HOME": str(tmp_path / "config"),
+        "XDG_STATE_HOME": str(tmp_path / "home-state"),
+    }
+
+    def run(*arguments: str, stdin: str | None = None, **extra: str) -> Result:
+        return CliRunner(env={**environment, **extra}).invoke(cli, arguments, input=stdin)
+
+    return run
+
+
+@pytest.fixture
+def here(state: Path) -> Iterator[Installation]:
+    """The installation that the command line works on, as the stages see it."""
+    opened = open_state(state, Settings())
+    yield opened.installation
+    opened.close()

@@ -1,0 +1,194 @@
+"""Records as the stages leave them, for commands that read them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from bellhop.cli.installation import Installation
+from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.model.kinds import parse_all, read_documents
+from bellhop.model.record import (
+    Cluster,
+    Content,
+    Entry,
+    Health,
+    Held,
+    Inventory,
+    Match,
+    Observation,
+    Outcome,
+    Profile,
+)
+
+NOW = datetime.now(UTC)
+SERVICE = ObjectKey(GVK("", "v1", "Service"), "default", "my-service")
+POLICY = ObjectKey(GVK("networking.k8s.io", "v1", "NetworkPolicy"), "default", "front-my-service")
+PROFILE = "service-network-policy-0123456789ab"
+
+MANIFESTS = """
+apiVersion: lib.projectsveltos.io/v1alpha1
+kind: EventSource
+metadata:
+  name: sveltos-service
+spec:
+  collectResources: true
+  group: ""
+  version: "v1"
+  kind: "Service"
+  labelFilters:
+  - key: sveltos
+    operation: Equal
+    value: fv
+---
+apiVersion: lib.projectsveltos.io/v1alpha1
+kind: EventBasedAddOn
+metadata:
+  name: service-network-policy
+spec:
+  clusterSelector: env=fv
+  eventSourceName: sveltos-service
+  oneForEvent: true
+  policyRefs:
+  - name: network-policy
+    namespace: default
+    kind: ConfigMap
+---
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: network-policy
+  namespace: default
+  labels:
+    team: net
+data:
+  policy.yaml: "kind: NetworkPolicy"
+---
+apiVersion: v1
+kind: Secret
+metadata:
+  name: registry
+  namespace: infra
+stringData:
+  password: hunter2-is-secret
+"""
+
+
+def service(**extra: Any) -> dict[str, Any]:
+    """The Service of the example, as the API server has it."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {
+            "name": "my-service",
+            "namespace": "default",
+            "labels": {"sveltos": "fv"},
+            "resourceVersion": "2252",
+            "uid": "3486815b-df95-4a30-b0c2-50ae8a26b8eb",
+        },
+        "spec": {"ports": [{"port": 80, "protocol": "TCP", "targetPort": 9376}]},
+        **extra,
+    }
+
+
+def cluster(namespace: str = "default", name: str = "workload", **labels: str) -> Cluster:
+    """A registered cluster, three hours old."""
+    return Cluster(
+        namespace=namespace,
+        name=name,
+        labels=labels or {"env": "fv"},
+        kubernetes="v1.31.2",
+        token_digest="0" * 64,
+        registered_at=NOW - timedelta(hours=3),
+    )
+
+
+def profile(**changes: Any) -> Profile:
+    """The profile that the example's trigger generates for its Service."""
+    made = Profile(
+        name=PROFILE,
+        trigger="service-network-policy",
+        cluster="default/workload",
+        object=str(SERVICE),
+        contents=(
+            Content(
+                "ConfigMap default/network-policy",
+                "policy.yaml",
+                (
+                    {
+                        "apiVersion": "networking.k8s.io/v1",
+                        "kind": "NetworkPolicy",
+                        "metadata": {"name": "front-my-service", "namespace": "default"},
+                    },
+                ),
+            ),
+        ),
+        destinations=("default/workload",),
+        leaving=(),
+        tier=100,
+        leaves_policies=False,
+        continue_on_conflict=False,
+        digest="d",
+    )
+    return replace(made, **changes)
+
+
+def outcome(**changes: Any) -> Outcome:
+    """How applying the profile ended: well, five minutes ago."""
+    made = Outcome(
+        cluster="default/workload",
+        profile=PROFILE,
+        trigger="service-network-policy",
+        source="default/workload",
+        phase="Provisioned",
+        at=NOW - timedelta(minutes=5),
+    )
+    return replace(made, **changes)
+
+
+def entry(what: str, *, trace: str = "3f9a1c20beef", ago: float = 60, **changes: Any) -> Entry:
+    """A line of the ledger about the example's Service."""
+    made = Entry(
+        at=NOW - timedelta(seconds=ago),
+        trace=trace,
+        what=what,
+        cluster="default/workload",
+        object=str(SERVICE),
+    )
+    return replace(made, **changes)
+
+
+def declare(here: Installation, text: str = MANIFESTS) -> None:
+    """Apply manifests."""
+    here.declare.apply(parse_all(read_documents(text, source="test")))
+
+
+def populate(here: Installation) -> None:
+    """Have the example deployed: one cluster, one Service that matches, one NetworkPolicy."""
+    declare(here)
+    here.declare.register(cluster())
+    health = Health("Healthy", swept_at=NOW - timedelta(minutes=2), seen=10, missed=1)
+    here.records.put_health("default/workload", health)
+    observe(here, service())
+    match = Match(
+        "default/workload",
+        "sveltos-service",
+        SERVICE,
+        matching=True,
+        digest="x",
+        since=NOW - timedelta(minutes=6),
+    )
+    here.records.put_match(match)
+    here.records.put_profile(profile())
+    here.records.put_outcome(outcome())
+    held = {POLICY: Held("d", "ConfigMap default/network-policy", NOW - timedelta(minutes=5))}
+    here.records.put_inventory(Inventory("default/workload", PROFILE, held))
+
+
+def observe(here: Installation, manifest: dict[str, Any]) -> None:
+    """Have an object of the cluster observed."""
+    key = ObjectKey.of(manifest)
+    here.records.put_observation(
+        Observation("default/workload", key, "uid", 2252, manifest, seen_at=NOW)
+    )

@@ -1,0 +1,284 @@
+"""apply and delete: everything is valid, or nothing is stored, and every mistake is told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+from bellhop.cli.installation import Installation
+from tests.unit.cli import fleet
+
+Bellhop = Callable[..., Result]
+
+TRIGGER = """
+apiVersion: lib.projectsveltos.io/v1beta1
+kind: EventTrigger
+metadata:
+  name: web
+spec:
+  sourceClusterSelector:
+    matchLabels: {env: fv}
+  eventSourceName: web
+  oneForEvent: ONE
+  policyRefs:
+  - {kind: ConfigMap, namespace: default, name: web}
+"""
+
+
+def write(tmp_path: Path, name: str, text: str) -> str:
+    """Write a manifest; return its path."""
+    path = tmp_path / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return str(path)
+
+
+def test_tells_what_became_of_each_object(bellhop: Bellhop, tmp_path: Path) -> None:
+    """The lines are kubectl's: created, then unchanged, then configured."""
+    path = write(tmp_path, "all.yaml", fleet.MANIFESTS)
+    first = bellhop("apply", "-f", path)
+    second = bellhop("apply", "-f", path)
+    write(tmp_path, "all.yaml", fleet.MANIFESTS.replace("kind: NetworkPolicy", "kind: Ingress"))
+    third = bellhop("apply", "-f", path)
+
+    names = [
+        "eventsource.lib.projectsveltos.io/sveltos-service",
+        "eventbasedaddon.lib.projectsveltos.io/service-network-policy",
+        "configmap/network-policy",
+        "secret/registry",
+    ]
+    assert first.stdout.splitlines() == [f"{name} created" for name in names]
+    assert second.stdout.splitlines() == [f"{name} unchanged" for name in names]
+    assert third.stdout.splitlines()[2] == "configmap/network-policy configured"
+    assert (first.exit_code, second.exit_code, third.exit_code) == (0, 0, 0)
+
+
+def test_stores_what_it_says(bellhop: Bellhop, here: Installation) -> None:
+    """What was applied is in the catalog of the stages."""
+    result = bellhop("apply", "-f", "-", stdin=fleet.MANIFESTS)
+
+    assert result.exit_code == 0
+    assert list(here.catalogs.current().sources) == ["sveltos-service"]
+    assert here.catalogs.holder("Secret", "infra", "registry") is not None
+
+
+def test_reads_folders_in_the_order_of_their_names(bellhop: Bellhop, tmp_path: Path) -> None:
+    """*.yaml, *.yml and *.json, sorted; folders inside only with -R."""
+    config_map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: NAME}\n"
+    write(tmp_path, "in/b.yml", config_map.replace("NAME", "two"))
+    write(tmp_path, "in/a.yaml", config_map.replace("NAME", "one"))
+    write(tmp_path, "in/notes.txt", "no manifest")
+    manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "three"}}
+    write(tmp_path, "in/c.json", json.dumps(manifest))
+    write(tmp_path, "in/more/d.yaml", config_map.replace("NAME", "four"))
+    flat = bellhop("apply", "-f", str(tmp_path / "in"))
+    deep = bellhop("apply", "-R", "-f", str(tmp_path / "in"))
+
+    assert flat.stdout.splitlines() == [
+        "configmap/one created",
+        "configmap/two created",
+        "configmap/three created",
+    ]
+    assert deep.stdout.splitlines()[-1] == "configmap/four created"
+
+
+MISTAKES = [
+    pytest.param(
+        "apiVersion: lib.projectsveltos.io/v1beta1\nkind: EventSource\nmetadata: {name: a}\n"
+        "spec:\n  colectResources: true\n  group: ''\n  version: v1\n  kind: Service\n",
+        "error: FILE, document 1, line 5, spec.colectResources: unknown field 'colectResources';"
+        " did you mean 'collectResources'?",
+        id="unknown field",
+    ),
+    pytest.param(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {port: 80}\n",
+        "error: FILE, document 1, line 4, data.port: this must be a string, not a number;"
+        " put it in quotes",
+        id="number in a ConfigMap",
+    ),
+    pytest.param(
+        "apiVersion: v1\nkind: ConfgMap\nmetadata: {name: a}\n",
+        "error: FILE, document 1, line 2, kind: the kind 'ConfgMap' is not known;"
+        " did you mean 'ConfigMap'?",
+        id="unknown kind",
+    ),
+    pytest.param(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\n"
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n",
+        "error: FILE, document 2, line 5: ConfigMap default/a is declared at FILE, document 1,"
+        " line 1 already; keep one of them",
+        id="declared twice",
+    ),
+    pytest.param(
+        "a: b\na: c\n",
+        "error: FILE, document 1, line 2: the key 'a' is already on line 1; keep one of them",
+        id="duplicate key",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "said"), MISTAKES)
+def test_tells_a_mistake_with_its_place(
+    bellhop: Bellhop, tmp_path: Path, text: str, said: str
+) -> None:
+    """File, document, line, path and what to write instead; the exit code is 2."""
+    path = write(tmp_path, "wrong.yaml", text)
+    result = bellhop("apply", "-f", path)
+
+    assert result.stderr.strip() == said.replace("FILE", path)
+    assert (result.exit_code, result.stdout) == (2, "")
+
+
+def test_tells_every_mistake_of_every_file_and_stores_nothing(
+    bellhop: Bellhop, tmp_path: Path, here: Installation
+) -> None:
+    """One run tells all there is to mend."""
+    good = write(tmp_path, "good.yaml", fleet.MANIFESTS)
+    broken = write(tmp_path, "broken.yaml", "a: [b")
+    wrong = write(
+        tmp_path, "wrong.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndta: {}\n"
+    )
+    result = bellhop("apply", "-f", good, "-f", broken, "-f", wrong)
+
+    lines = result.stderr.splitlines()
+    assert result.exit_code == 2
+    assert sum(broken in line for line in lines) == 1
+    assert sum(wrong in line for line in lines) == 1
+    assert list(here.records.manifests("EventSource")) == []
+
+
+def test_refuses_to_change_one_for_event_with_its_place(bellhop: Bellhop, tmp_path: Path) -> None:
+    """Where Declare would name the field alone, the line of the file is named."""
+    path = write(tmp_path, "trigger.yaml", TRIGGER.replace("ONE", "true"))
+    bellhop("apply", "-f", path)
+    write(tmp_path, "trigger.yaml", TRIGGER.replace("ONE", "false"))
+    result = bellhop("apply", "-f", path)
+
+    assert result.exit_code == 2
+    assert result.stderr.strip() == (
+        f"error: {path}, document 1, line 10, spec.oneForEvent: Value is immutable: it was true"
+        " and cannot become false; delete EventTrigger 'web' and create it anew"
+    )
+
+
+def test_warns_of_what_is_named_and_not_there(bellhop: Bellhop) -> None:
+    """A trigger before its source is stored, and the user told what it waits for."""
+    result = bellhop("apply", "-f", "-", stdin=TRIGGER.replace("ONE", "true"))
+
+    assert result.exit_code == 0
+    assert result.stderr.splitlines() == [
+        "warning: EventTrigger 'web' names EventSource 'web', which is not there yet",
+        "warning: EventTrigger 'web' names ConfigMap 'default/web', which is not there yet",
+    ]
+
+
+def test_validates_without_an_installation(bellhop: Bellhop, state: Path) -> None:
+    """--validate-only touches no state, so that a CI job can run it."""
+    result = bellhop("apply", "--validate-only", "-f", "-", stdin=fleet.MANIFESTS)
+
+    assert result.stdout.splitlines()[0].endswith("/sveltos-service valid")
+    assert not state.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        pytest.param(
+            ("-f", "NO"), 1, "error: cannot read 'NO': there is no such file", id="no file"
+        ),
+        pytest.param(
+            ("-f", "-"), 2, "error: cannot apply -: there is no document in it", id="empty"
+        ),
+        pytest.param((), 2, "Missing option '-f' / '--filename'.", id="no option"),
+    ],
+)
+def test_says_what_it_cannot_read(
+    bellhop: Bellhop, arguments: tuple[str, ...], code: int, said: str
+) -> None:
+    """A missing file is an error of its own."""
+    result = bellhop("apply", *arguments, stdin="# nothing\n")
+
+    assert (result.exit_code, said in result.stderr) == (code, True)
+
+
+def test_says_that_a_folder_has_nothing_to_read(bellhop: Bellhop, tmp_path: Path) -> None:
+    """An empty folder is a mistake, and -R may be what was meant."""
+    (tmp_path / "empty").mkdir()
+    result = bellhop("apply", "-f", str(tmp_path / "empty"))
+
+    assert result.exit_code == 1
+    assert "has no .yaml, .yml, .json file; -R looks into its folders too" in result.stderr
+
+
+# Deleting ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "gone"),
+    [
+        pytest.param(("et", "service-network-policy"), "EventBasedAddOn", id="by the other name"),
+        pytest.param(("eventsource/sveltos-service",), "EventSource", id="kind/name"),
+        pytest.param(("cm", "network-policy"), "ConfigMap", id="in the namespace default"),
+        pytest.param(("secret", "registry", "-n", "infra"), "Secret", id="in a namespace"),
+    ],
+)
+def test_deletes_by_name(
+    bellhop: Bellhop, here: Installation, arguments: tuple[str, ...], gone: str
+) -> None:
+    """The one object is gone, the others are there."""
+    fleet.declare(here)
+    result = bellhop("delete", *arguments)
+
+    kinds = ("EventSource", "EventBasedAddOn", "ConfigMap", "Secret")
+    assert result.exit_code == 0
+    assert result.stdout.strip().endswith(" deleted")
+    assert [kind for kind in kinds if not list(here.records.manifests(kind))] == [gone]
+
+
+def test_deletes_by_file_what_is_no_longer_valid(bellhop: Bellhop, here: Installation) -> None:
+    """Only identities are read, so that a file with a mistake can still take things away."""
+    fleet.declare(here)
+    result = bellhop("delete", "-f", "-", stdin=fleet.MANIFESTS.replace("version:", "vversion:"))
+
+    assert result.exit_code == 0
+    assert result.stdout.splitlines() == [
+        "eventsource.lib.projectsveltos.io/sveltos-service deleted",
+        "eventbasedaddon.lib.projectsveltos.io/service-network-policy deleted",
+        "configmap/network-policy deleted",
+        "secret/registry deleted",
+    ]
+
+
+def test_deletes_what_is_there_and_says_what_is_not(bellhop: Bellhop, here: Installation) -> None:
+    """A missing object is an error after the others are deleted, unless it may be missing."""
+    fleet.declare(here)
+    result = bellhop("delete", "cm", "network-policy", "other")
+    again = bellhop("delete", "cm", "network-policy", "--ignore-not-found")
+
+    assert result.stdout == "configmap/network-policy deleted\n"
+    assert result.stderr == "error: cannot delete ConfigMap 'default/other': there is none\n"
+    assert (result.exit_code, again.exit_code) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        pytest.param((), "either -f FILE, or KIND and NAME", id="nothing"),
+        pytest.param(("cm", "-f", "x"), "either -f FILE, or KIND and NAME", id="both"),
+        pytest.param(("cm",), "name the configmaps to delete", id="no name"),
+        pytest.param(("clusters", "a"), "`bellhop deregister cluster` takes", id="clusters"),
+        pytest.param(("er", "a"), "Bellhop writes them itself", id="reports"),
+        pytest.param(("-f", "-"), "a known kind, and metadata.name", id="no manifest"),
+    ],
+)
+def test_refuses_to_guess_what_to_delete(
+    bellhop: Bellhop, arguments: tuple[str, ...], said: str
+) -> None:
+    """What is not clear is not deleted."""
+    result = bellhop("delete", *arguments, stdin="kind: Pod\nmetadata: {}\n")
+
+    assert (result.exit_code, said in result.stderr) == (2, True)

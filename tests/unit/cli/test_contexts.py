@@ -1,0 +1,145 @@
+"""Contexts: which installation a command talks to."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import Result
+
+Bellhop = Callable[..., Result]
+
+
+def test_is_local_without_any_file(bellhop: Bellhop, tmp_path: Path) -> None:
+    """Without a configuration, state is where XDG has it."""
+    result = bellhop("context", "show", "-o", "yaml", BELLHOP_STATE="")
+
+    expected = {
+        "name": "local",
+        "kind": "embedded",
+        "state": str(tmp_path / "home-state" / "bellhop"),
+        "there": False,
+    }
+    assert yaml.safe_load(result.stdout) == expected
+    assert not (tmp_path / "config").exists()
+
+
+def test_adds_and_uses_a_context(bellhop: Bellhop, tmp_path: Path) -> None:
+    """The file is for its user alone, and lists what was added."""
+    added = bellhop("context", "add", "lab", "--state", str(tmp_path / "lab"))
+    used = bellhop("context", "use", "lab")
+    listed = bellhop("context", "list").stdout.splitlines()
+    file = tmp_path / "config" / "bellhop" / "config.yaml"
+
+    assert (added.stdout, used.stdout) == (
+        "Context 'lab' added.\n",
+        "Now using context 'lab'.\n",
+    )
+    assert [line.split() for line in listed[1:]] == [
+        ["local", "embedded", str(tmp_path / "home-state" / "bellhop")],
+        ["*", "lab", "embedded", str(tmp_path / "lab")],
+    ]
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert yaml.safe_load(file.read_text())["current"] == "lab"
+    assert [path.name for path in file.parent.iterdir()] == ["config.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "state"),
+    [
+        pytest.param((), {}, "lab", id="the current context"),
+        pytest.param((), {"BELLHOP_CONTEXT": "other"}, "other", id="BELLHOP_CONTEXT"),
+        pytest.param(
+            (),
+            {"BELLHOP_CONTEXT": "other", "BELLHOP_STATE": "/env"},
+            "/env",
+            id="BELLHOP_STATE before BELLHOP_CONTEXT",
+        ),
+        pytest.param(
+            ("--context", "other"), {"BELLHOP_STATE": "/env"}, "other", id="--context before both"
+        ),
+        pytest.param(
+            ("--state", "/option", "--context", "other"), {}, "/option", id="--state before all"
+        ),
+    ],
+)
+def test_chooses(
+    bellhop: Bellhop,
+    tmp_path: Path,
+    arguments: tuple[str, ...],
+    environment: dict[str, str],
+    state: str,
+) -> None:
+    """What is named more closely goes first."""
+    for name in ("lab", "other"):
+        bellhop("context", "add", name, "--state", str(tmp_path / name))
+    bellhop("context", "use", "lab")
+    result = bellhop(
+        *arguments, "context", "show", "-o", "json", **{"BELLHOP_STATE": "", **environment}
+    )
+
+    expected = state if state.startswith("/") else str(tmp_path / state)
+    assert yaml.safe_load(result.stdout)["state"] == expected
+
+
+def test_state_of_a_command_is_its_own(bellhop: Bellhop, tmp_path: Path) -> None:
+    """`bellhop get clusters --state DIR` works as `bellhop --state DIR get clusters` does."""
+    bellhop("get", "clusters", "--state", str(tmp_path / "one"))
+    bellhop("--state", str(tmp_path / "two"), "get", "clusters")
+
+    assert (tmp_path / "one" / "key").exists()
+    assert (tmp_path / "two" / "key").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        pytest.param(("use", "x"), 1, "cannot use context 'x': there is none", id="no such"),
+        pytest.param(("add", "x"), 2, "name its folder with --state DIR", id="no state"),
+        pytest.param(
+            ("add", "x", "--kind", "aws"),
+            2,
+            "cannot use context 'x': this release cannot talk to an installation of kind 'aws'",
+            id="aws",
+        ),
+        pytest.param(("add", "x", "--kind", "gcp"), 2, "of kind 'gcp'", id="gcp"),
+        pytest.param(("add", "x", "--kind", "vax"), 2, "'vax' is not one of", id="no such kind"),
+    ],
+)
+def test_refuses(bellhop: Bellhop, arguments: tuple[str, ...], code: int, said: str) -> None:
+    """What cannot be used is not kept."""
+    result = bellhop("context", *arguments)
+
+    assert (result.exit_code, said in result.stderr) == (code, True)
+    assert len(bellhop("context", "list").stdout.splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a: [", "- a", "contexts: 1", "contexts: [1]", "contexts: [{kind: embedded}]"],
+    ids=["no YAML", "a list", "a number", "no mapping", "no name"],
+)
+def test_says_that_the_file_is_none_of_ours(bellhop: Bellhop, tmp_path: Path, text: str) -> None:
+    """A file that was edited badly is named, not overwritten."""
+    file = tmp_path / "config" / "bellhop" / "config.yaml"
+    file.parent.mkdir(parents=True)
+    file.write_text(text)
+    result = bellhop("context", "use", "local")
+
+    assert result.exit_code == 2
+    assert f"cannot read '{file}'" in result.stderr
+    assert file.read_text() == text
+
+
+def test_refuses_a_context_of_a_later_release(bellhop: Bellhop, tmp_path: Path) -> None:
+    """A file that knows more than this release leads nowhere else."""
+    file = tmp_path / "config" / "bellhop" / "config.yaml"
+    file.parent.mkdir(parents=True)
+    file.write_text("current: cloud\ncontexts: [{name: cloud, kind: aws, state: ''}]\n")
+    result = bellhop("get", "clusters", BELLHOP_STATE="")
+
+    assert result.exit_code == 2
+    assert "this release cannot talk to an installation of kind 'aws'" in result.stderr

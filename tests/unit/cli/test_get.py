@@ -1,0 +1,524 @@
+"""get and describe: every kind, every form, and no value of a Secret."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import Result
+
+from bellhop.cli.installation import Installation
+from bellhop.model.gvk import ObjectKey
+from bellhop.model.kinds import event_report
+from bellhop.model.record import Health, Match
+from tests.unit.cli import fleet
+
+Bellhop = Callable[..., Result]
+COUNTS = "CLUSTERS   PROFILES   FAILING"
+
+
+def read(result: Result) -> Any:
+    """Read YAML output."""
+    assert result.exit_code == 0, result.output
+    return yaml.safe_load(result.stdout)
+
+
+@pytest.mark.parametrize(
+    ("kind", "lines"),
+    [
+        pytest.param(
+            "clusters",
+            [
+                "NAMESPACE   NAME       LABELS   VERSION   STATE     AGE",
+                "default     workload   env=fv   v1.31.2   Healthy   3h",
+            ],
+            id="clusters",
+        ),
+        pytest.param(
+            "es",
+            [
+                "NAME              SELECTS      CLUSTERS   MATCHES   ERRORS",
+                "sveltos-service   Service.v1   1          1         0",
+            ],
+            id="sources",
+        ),
+        pytest.param(
+            "EventBasedAddOns",
+            [
+                f"NAME                     EVENTSOURCE       ONE FOR EVENT   {COUNTS}",
+                "service-network-policy   sveltos-service   true            1          1          0",
+            ],
+            id="triggers",
+        ),
+        pytest.param(
+            "er",
+            [
+                "NAMESPACE   NAME                                 MATCHES   ERRORS   CHANGED",
+                "default     sveltos--sveltos-service--workload   1         0        6m",
+            ],
+            id="reports",
+        ),
+        pytest.param(
+            "clusterprofiles.config.projectsveltos.io",
+            [
+                f"NAME{'':<34}TRIGGER{'':<18}FROM{'':<15}PROVISIONED   STATE",
+                f"{fleet.PROFILE}   service-network-policy   default/workload   1/1           "
+                + "Provisioned",
+            ],
+            id="profiles",
+        ),
+        pytest.param(
+            "cm",
+            [
+                "NAMESPACE   NAME             DATA   BYTES",
+                "default     network-policy   1      19",
+            ],
+            id="config maps",
+        ),
+        pytest.param(
+            "secret",
+            ["NAMESPACE   NAME       DATA   BYTES", "infra       registry   1      17"],
+            id="secrets",
+        ),
+    ],
+)
+def test_lists(bellhop: Bellhop, here: Installation, kind: str, lines: list[str]) -> None:
+    """A table has kubectl's look: titles, columns apart by spaces, nothing else."""
+    fleet.populate(here)
+    result = bellhop("get", kind)
+
+    assert result.stdout.splitlines() == lines
+
+
+@pytest.mark.parametrize(
+    "kind", ["clusters", "es", "et", "er", "cp", "cm", "secrets"], ids=lambda kind: kind
+)
+def test_says_that_there_is_nothing(bellhop: Bellhop, kind: str) -> None:
+    """An empty list is no error, and empty JSON is still a List."""
+    table = bellhop("get", kind)
+    listed = bellhop("get", kind, "-o", "json")
+
+    assert (table.exit_code, table.stdout) == (0, "")
+    assert table.stderr.startswith("No ")
+    assert json.loads(listed.stdout) == {"apiVersion": "v1", "kind": "List", "items": []}
+    assert read(bellhop("get", kind, "-o", "yaml"))["items"] == []
+
+
+@pytest.mark.parametrize("form", ["wide", "json", "yaml"])
+@pytest.mark.parametrize("kind", ["clusters", "es", "et", "er", "cp", "cm", "secrets"])
+def test_every_kind_has_every_form(
+    bellhop: Bellhop, here: Installation, kind: str, form: str
+) -> None:
+    """Wide tables have more columns; JSON and YAML hold the same List."""
+    fleet.populate(here)
+    result = bellhop("get", kind, "-o", form)
+
+    assert result.exit_code == 0
+    if form == "wide":
+        assert len(result.stdout) > len(bellhop("get", kind).stdout)
+    else:
+        parsed = yaml.safe_load(result.stdout)
+        assert parsed["kind"] == "List"
+        assert len(parsed["items"]) == 1
+
+
+def test_a_report_has_the_shape_that_users_know(bellhop: Bellhop, here: Installation) -> None:
+    """Name, labels, matchingResources and base64 of JSON lines with --- behind each."""
+    fleet.populate(here)
+    report = read(bellhop("get", "eventreport", "sveltos--sveltos-service--workload", "-o", "yaml"))
+
+    resources = base64.b64decode(report["spec"].pop("resources")).decode()
+    assert report == {
+        "apiVersion": "lib.projectsveltos.io/v1beta1",
+        "kind": "EventReport",
+        "metadata": {
+            "name": "sveltos--sveltos-service--workload",
+            "namespace": "default",
+            "labels": {
+                "eventreport.projectsveltos.io/cluster-name": "workload",
+                "eventreport.projectsveltos.io/cluster-type": "sveltos",
+                "projectsveltos.io/eventsource-name": "sveltos-service",
+            },
+        },
+        "spec": {
+            "clusterName": "workload",
+            "clusterNamespace": "default",
+            "clusterType": "Sveltos",
+            "eventSourceName": "sveltos-service",
+            "matchingResources": [
+                {
+                    "apiVersion": "v1",
+                    "kind": "Service",
+                    "name": "my-service",
+                    "namespace": "default",
+                }
+            ],
+        },
+    }
+    assert resources.endswith("\n---")
+    assert json.loads(resources.removesuffix("\n---")) == fleet.service()
+
+
+def test_a_report_that_collects_nothing_has_references_alone(
+    bellhop: Bellhop, here: Installation
+) -> None:
+    """Without collectResources no object is read or shown."""
+    fleet.populate(here)
+    fleet.declare(
+        here, fleet.MANIFESTS.replace("collectResources: true", "collectResources: false")
+    )
+    report = read(bellhop("get", "er", "sveltos--sveltos-service--workload", "-o", "yaml"))
+
+    expected = event_report(
+        "default", "workload", "sveltos-service", [fleet.service()], collect=False
+    )
+    assert report == expected
+
+
+def test_a_report_says_what_fails(bellhop: Bellhop, here: Installation) -> None:
+    """Errors of scripts and of templates stand in the status, where Sveltos' users look."""
+    fleet.populate(here)
+    other = ObjectKey(fleet.SERVICE.gvk, "default", "odd")
+    failed = Match(
+        "default/workload",
+        "sveltos-service",
+        other,
+        matching=False,
+        digest="",
+        since=fleet.NOW,
+        error="attempt to index a nil value",
+    )
+    here.records.put_match(failed)
+    here.records.put_profile(fleet.profile(error="template: policy.yaml:1: oops"))
+    report = read(bellhop("get", "er", "sveltos--sveltos-service--workload", "-o", "yaml"))
+    wide = bellhop("get", "er", "-o", "wide").stdout
+
+    assert report["status"] == {
+        "agentFailureMessage": "Service default/odd: attempt to index a nil value",
+        "failureMessage": f"{fleet.PROFILE}: template: policy.yaml:1: oops",
+    }
+    assert len(report["spec"]["matchingResources"]) == 1
+    assert "attempt to index a nil value" in wide
+
+
+@pytest.mark.parametrize("command", [("get", "secrets", "-o", "yaml"), ("describe", "secret")])
+def test_hides_values_of_secrets(
+    bellhop: Bellhop, here: Installation, command: tuple[str, ...]
+) -> None:
+    """Values are shown to who asks for them, and to nobody else."""
+    fleet.populate(here)
+    encoded = base64.b64encode(b"hunter2-is-secret").decode()
+    plain = bellhop(*command).output
+    shown = bellhop(*command, "--show-secrets").output
+
+    assert "hunter2" not in plain
+    assert encoded not in plain
+    assert "password" in plain
+    assert "hunter2" in shown or encoded in shown
+
+
+def test_hides_values_of_secrets_in_reports(bellhop: Bellhop, here: Installation) -> None:
+    """A Secret that a source collects is no less secret, nor is kubectl's copy of it."""
+    fleet.populate(here)
+    fleet.declare(here, fleet.MANIFESTS.replace('kind: "Service"', 'kind: "Secret"'))
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {
+            "name": "tls",
+            "namespace": "default",
+            "annotations": {"kubectl.kubernetes.io/last-applied-configuration": "hunter2"},
+        },
+        "data": {"key": "aHVudGVyMg=="},
+    }
+    fleet.observe(here, secret)
+    here.records.put_match(
+        Match(
+            "default/workload",
+            "sveltos-service",
+            ObjectKey.of(secret),
+            matching=True,
+            digest="x",
+            since=fleet.NOW,
+        )
+    )
+    name = "sveltos--sveltos-service--workload"
+    plain = read(bellhop("get", "er", name, "-o", "yaml"))["spec"]["resources"]
+    shown = read(bellhop("get", "er", name, "-o", "yaml", "--show-secrets"))["spec"]["resources"]
+
+    assert "hunter2" not in base64.b64decode(plain).decode()
+    assert "aHVudGVyMg==" not in base64.b64decode(plain).decode()
+    assert "aHVudGVyMg==" in base64.b64decode(shown).decode()
+
+
+def test_a_generated_profile_is_a_cluster_profile(bellhop: Bellhop, here: Installation) -> None:
+    """clusterRefs, policyRefs and where it comes from, as Sveltos writes them."""
+    fleet.populate(here)
+    profile = read(bellhop("get", f"cp/{fleet.PROFILE}", "-o", "yaml"))
+
+    assert profile["kind"] == "ClusterProfile"
+    assert profile["metadata"]["labels"] == {
+        "eventtrigger.lib.projectsveltos.io/name": "service-network-policy",
+        "eventtrigger.lib.projectsveltos.io/cluster-namespace": "default",
+        "eventtrigger.lib.projectsveltos.io/cluster-name": "workload",
+    }
+    assert [ref["name"] for ref in profile["spec"]["clusterRefs"]] == ["workload"]
+    assert profile["spec"]["policyRefs"] == [
+        {"kind": "ConfigMap", "namespace": "default", "name": "network-policy"}
+    ]
+    assert profile["status"]["state"] == "Provisioned"
+
+
+OWN = """
+apiVersion: config.projectsveltos.io/v1beta1
+kind: ClusterProfile
+metadata: {name: mine, labels: {team: net}}
+spec:
+  clusterSelector: {matchLabels: {env: fv}}
+  policyRefs:
+  - {kind: ConfigMap, namespace: default, name: network-policy}
+"""
+
+
+def test_a_users_profile_is_shown_before_anybody_has_resolved_it(
+    bellhop: Bellhop, here: Installation
+) -> None:
+    """What was applied is listed at once, and as it was written."""
+    fleet.populate(here)
+    fleet.declare(here, OWN)
+    listed = bellhop("get", "cp").stdout
+    shown = read(bellhop("get", "cp", "mine", "-o", "yaml"))
+
+    assert "mine                                  <own>" in listed
+    assert shown == yaml.safe_load(OWN)
+    assert "not taken to any cluster yet" in bellhop("describe", "cp", "mine").stdout
+
+
+STATES = [
+    pytest.param({}, {}, "Provisioned", "1/1", id="all well"),
+    pytest.param({}, {"phase": "Failed"}, "Failed", "0/1", id="tried again"),
+    pytest.param({}, {"phase": "FailedNonRetriable"}, "FailedNonRetriable", "0/1", id="given up"),
+    pytest.param({"error": "oops"}, {}, "FailedNonRetriable", "1/1", id="not renewed"),
+    pytest.param(
+        {"destinations": ("default/workload", "a/b")}, {}, "Provisioning", "1/2", id="one to go"
+    ),
+    pytest.param(
+        {"destinations": (), "leaving": ("default/workload",)}, {}, "Removing", "0/0", id="leaving"
+    ),
+    pytest.param({"destinations": ()}, {}, "NoClusters", "0/0", id="nobody selected"),
+]
+
+
+@pytest.mark.parametrize(("profile", "outcome", "word", "provisioned"), STATES)
+def test_sums_up_how_a_profile_stands(
+    bellhop: Bellhop,
+    here: Installation,
+    profile: dict[str, Any],
+    outcome: dict[str, Any],
+    word: str,
+    provisioned: str,
+) -> None:
+    """The worst of its clusters counts; an error of the trigger does too."""
+    fleet.populate(here)
+    here.records.put_profile(fleet.profile(**profile))
+    here.records.put_outcome(fleet.outcome(**outcome))
+    cells = bellhop("get", "cp").stdout.splitlines()[1].split()
+
+    assert cells[-2:] == [provisioned, word]
+
+
+def test_profiles_of_a_deleted_trigger_are_shown_until_they_are_gone(
+    bellhop: Bellhop, here: Installation
+) -> None:
+    """What a cluster still holds has not vanished because its trigger has."""
+    fleet.populate(here)
+    bellhop("delete", "et", "service-network-policy")
+
+    assert fleet.PROFILE in bellhop("get", "cp").stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "found"),
+    [
+        pytest.param(("cm", "-l", "team=net"), True, id="a label that is there"),
+        pytest.param(("cm", "-l", "team!=net"), False, id="a label that is not"),
+        pytest.param(("cm", "-l", "team in (net,ops)"), True, id="a set"),
+        pytest.param(("cm", "-n", "default"), True, id="a namespace"),
+        pytest.param(("cm", "-n", "other"), False, id="another namespace"),
+        pytest.param(("cm", "-A"), True, id="all namespaces"),
+        pytest.param(("clusters", "-l", "env=fv"), True, id="labels of clusters"),
+        pytest.param(
+            ("er", "-l", "projectsveltos.io/eventsource-name=other"), False, id="of reports"
+        ),
+    ],
+)
+def test_selects(
+    bellhop: Bellhop, here: Installation, arguments: tuple[str, ...], *, found: bool
+) -> None:
+    """-l and -n choose, for every kind alike."""
+    fleet.populate(here)
+
+    assert bool(bellhop("get", *arguments).stdout) == found
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        pytest.param(("evensources",), 2, "did you mean 'eventsources'?", id="kind"),
+        pytest.param(("pods",), 2, "the kinds are clusters (cl)", id="not ours"),
+        pytest.param(("es.apps",), 2, "there is no kind 'es.apps'", id="another group"),
+        pytest.param(
+            ("es", "sveltos-servce"), 1, "did you mean 'sveltos-service'?", id="a near name"
+        ),
+        pytest.param(
+            ("cluster", "default/xyz"),
+            1,
+            "there is no cluster 'default/xyz'; `bellhop get clusters` lists",
+            id="no such name",
+        ),
+        pytest.param(("cm", "-l", "a in ("), 2, "cannot read the selector 'a in ('", id="selector"),
+        pytest.param(
+            ("cm", "a/b", "-n", "c"), 2, "'a/b' and -n c name two namespaces", id="two namespaces"
+        ),
+    ],
+)
+def test_says_what_it_cannot_find(
+    bellhop: Bellhop, here: Installation, arguments: tuple[str, ...], code: int, said: str
+) -> None:
+    """A wrong name gets the nearest right one."""
+    fleet.populate(here)
+    for command in ("get", "describe"):
+        result = bellhop(command, *arguments)
+
+        assert (result.exit_code, said in result.stderr, result.stdout) == (code, True, "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        pytest.param(
+            ("et", "service-network-policy"),
+            [
+                "EventSource:       sveltos-service (found)",
+                "default/workload   1 match",
+                "ConfigMap   default/network-policy   found",
+                f"{fleet.PROFILE}  Failed  for Service default/my-service in default/workload",
+                "default/workload  Failed: no route to host",
+            ],
+            id="trigger",
+        ),
+        pytest.param(
+            ("es", "sveltos-service"),
+            [
+                "Service.v1, any namespace, sveltos Equal fv",
+                "default/workload   1 match   by service-network-policy",
+                "default/workload   Service default/my-service   6m",
+            ],
+            id="source",
+        ),
+        pytest.param(
+            ("er", "default/sveltos--sveltos-service--workload"),
+            ["Triggers:          service-network-policy", "default/my-service   since 6m"],
+            id="report",
+        ),
+        pytest.param(
+            ("cp", fleet.PROFILE),
+            [
+                "ConfigMap default/network-policy   policy.yaml   NetworkPolicy default/front-my",
+                "default/workload   Failed   5m   no route to host",
+                "default/workload   NetworkPolicy default/front-my-service   5m",
+            ],
+            id="profile",
+        ),
+        pytest.param(
+            ("cluster", "default/workload"),
+            [
+                "State:             Healthy",
+                "Found by sweeps:   1 of 10 looks at objects",
+                "not at all: sweeps alone",
+                f"NetworkPolicy default/front-my-service   ClusterProfile/{fleet.PROFILE}",
+            ],
+            id="cluster",
+        ),
+        pytest.param(
+            ("cm", "network-policy"),
+            ["EventBasedAddOn/service-network-policy", "kind: NetworkPolicy"],
+            id="config map",
+        ),
+    ],
+)
+def test_describes(
+    bellhop: Bellhop, here: Installation, arguments: tuple[str, ...], told: list[str]
+) -> None:
+    """A description tells the whole story of its object."""
+    fleet.populate(here)
+    here.records.put_outcome(fleet.outcome(phase="Failed", message="no route to host"))
+    result = bellhop("describe", *arguments)
+
+    assert [line for line in told if line not in result.stdout] == []
+
+
+def test_describes_what_a_trigger_misses(bellhop: Bellhop, here: Installation) -> None:
+    """A source or a ConfigMap that is not there is said, where it is named."""
+    fleet.declare(here)
+    bellhop("delete", "es", "sveltos-service")
+    bellhop("delete", "cm", "network-policy")
+    told = bellhop("describe", "et").stdout
+
+    assert "there is no EventSource of that name" in told
+    assert "not there: apply it" in told
+    assert "no cluster" in told
+
+
+def test_shows_how_a_cluster_is(bellhop: Bellhop, here: Installation) -> None:
+    """A cluster that is down says why; its token's digest is nobody's business."""
+    fleet.populate(here)
+    here.records.put_health("default/workload", Health("Down", message="no answer"))
+    wide = bellhop("get", "clusters", "-o", "wide").stdout
+    shown = bellhop("get", "clusters", "-o", "yaml").stdout
+
+    assert "Down" in wide
+    assert wide.rstrip().endswith("no answer")
+    assert "never" in wide
+    assert "failureMessage: no answer" in shown
+    assert "0" * 64 not in shown
+
+
+def test_what_is_shown_can_be_applied_again(bellhop: Bellhop, here: Installation) -> None:
+    """A List of manifests is a backup."""
+    fleet.populate(here)
+    for kind in ("es", "et", "cm"):
+        shown = bellhop("get", kind, "-o", "yaml").stdout
+
+        assert bellhop("apply", "-f", "-", stdin=shown).stdout.strip().endswith(" unchanged")
+
+
+def test_hidden_values_cannot_be_applied_by_mistake(bellhop: Bellhop, here: Installation) -> None:
+    """What hides a value is no base64, so that it overwrites nothing."""
+    fleet.populate(here)
+    shown = bellhop("get", "secrets", "-o", "yaml").stdout
+    result = bellhop("apply", "-f", "-", stdin=shown)
+
+    assert result.exit_code == 2
+    assert "is not base64" in result.stderr
+
+
+def test_ten_thousand_matches_are_a_list_like_any_other(
+    bellhop: Bellhop, here: Installation
+) -> None:
+    """A report is a view over single records, and no line of a table is cut off."""
+    fleet.populate(here)
+    match = here.records.match("default/workload", "sveltos-service", fleet.SERVICE)
+    assert match is not None
+    for number in range(2000):
+        key = fleet.SERVICE._replace(name=f"service-{number:05d}-{'x' * 100}")
+        here.records.put_match(replace(match, key=key))
+    result = bellhop("describe", "er")
+
+    assert "2001 objects match" in result.stdout
+    assert f"service-01999-{'x' * 100}" in result.stdout

@@ -1,0 +1,266 @@
+"""The command line as a whole: help, exit codes, completion, and how quickly it answers."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import Result
+
+from bellhop.cli.main import COMMANDS, cli
+from bellhop.errors import (
+    ConflictError,
+    DeniedError,
+    InvalidError,
+    MissingError,
+    ThrottledError,
+    UnreachableError,
+)
+from bellhop.model.document import InvalidDocuments
+
+ROOT = Path(__file__).parents[3]
+PROGRAM = Path(sys.executable).parent / "bellhop"
+HELP_SECONDS = 0.25
+
+Bellhop = Callable[..., Result]
+
+
+def _walk(command: click.Command, names: tuple[str, ...]) -> Iterator[tuple[str, click.Command]]:
+    yield " ".join(names), command
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            found = command.get_command(context, name)
+            assert found is not None
+            yield from _walk(found, (*names, name))
+
+
+EVERY = dict(_walk(cli, ("bellhop",)))
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_every_command_has_an_example_in_its_help(bellhop: Bellhop, name: str) -> None:
+    """Whoever asks for help sees a line to copy."""
+    result = bellhop(*name.split()[1:], "--help")
+
+    assert result.exit_code == 0
+    assert "Example" in result.output
+    assert "  bellhop " in result.output.split("Example")[1]
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_every_command_has_a_heading_in_the_reference(name: str) -> None:
+    """The reference page knows every command."""
+    headings = [
+        line.strip("#` \n")
+        for line in (ROOT / "docs/reference/cli.md").read_text().splitlines()
+        if line.startswith("#")
+    ]
+
+    assert name in headings
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_every_option_is_on_the_reference_page(name: str) -> None:
+    """The reference page names every option under its command's heading or as a common one."""
+    page = (ROOT / "docs/reference/cli.md").read_text()
+    options = [
+        option
+        for parameter in EVERY[name].params
+        if isinstance(parameter, click.Option)
+        for option in parameter.opts
+        if option.startswith("--")
+    ]
+
+    assert [option for option in options if f"`{option}" not in page] == []
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_list_of_commands_says_what_their_help_says(name: str) -> None:
+    """The short help that is listed without importing a command is the command's."""
+    command = EVERY[f"bellhop {name}"]
+
+    assert command.name == name
+    assert command.help
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        pytest.param(InvalidError("wrong", where="a.yaml"), 2, "error: a.yaml: wrong", id="input"),
+        pytest.param(
+            InvalidDocuments([InvalidError("one"), InvalidError("two")]),
+            2,
+            "error: one\nerror: two",
+            id="every mistake on a line",
+        ),
+        pytest.param(MissingError("not there"), 1, "error: not there", id="missing"),
+        pytest.param(DeniedError("no right"), 1, "error: no right", id="denied"),
+        pytest.param(ConflictError("another"), 1, "error: another", id="conflict"),
+        pytest.param(UnreachableError("silent"), 75, "error: silent", id="unreachable"),
+        pytest.param(ThrottledError("slower"), 75, "error: slower", id="throttled"),
+        pytest.param(
+            RuntimeError("secret detail"),
+            70,
+            "error: something unforeseen happened (RuntimeError); run it again with"
+            " BELLHOP_DEBUG=1 to see where",
+            id="a fault of ours",
+        ),
+        pytest.param(
+            click.UsageError("what?"),
+            2,
+            "Usage: bellhop fail [OPTIONS]\nTry 'bellhop fail --help' for help.\n\nError: what?",
+            id="usage",
+        ),
+        pytest.param(KeyboardInterrupt(), 130, "", id="Ctrl-C"),
+        pytest.param(BrokenPipeError(), 141, "", id="the pipe's reader went away"),
+    ],
+)
+def test_the_exit_code_says_how_it_went(
+    monkeypatch: pytest.MonkeyPatch,
+    bellhop: Bellhop,
+    error: BaseException,
+    code: int,
+    said: str,
+) -> None:
+    """Permanent is 1, wrong input 2, temporary 75, a fault 70; errors go to standard error."""
+
+    def fail() -> None:
+        raise error
+
+    monkeypatch.setattr(cli, "get_command", lambda *_: click.Command("fail", callback=fail))
+    result = bellhop("fail")
+
+    assert (code, said) == (result.exit_code, result.stderr.strip())
+    assert result.stdout == ""
+
+
+def test_shows_the_traceback_to_who_asks_for_it(
+    monkeypatch: pytest.MonkeyPatch, bellhop: Bellhop
+) -> None:
+    """BELLHOP_DEBUG=1 shows where a fault is."""
+
+    def fail() -> None:
+        raise RuntimeError("the place")
+
+    monkeypatch.setattr(cli, "get_command", lambda *_: click.Command("fail", callback=fail))
+
+    assert 'raise RuntimeError("the place")' in bellhop("fail", BELLHOP_DEBUG="1").stderr
+    assert "the place" not in bellhop("fail").stderr
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_prints_a_completion_script(bellhop: Bellhop, shell: str) -> None:
+    """The script calls the program by its own name."""
+    result = bellhop("completion", shell)
+
+    assert result.exit_code == 0
+    assert "_BELLHOP_COMPLETE" in result.output
+
+
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [
+        pytest.param("bellhop ser", "serve", id="commands"),
+        pytest.param("bellhop get eventr", "eventreports", id="kinds"),
+        pytest.param("bellhop show f", "failures", id="subcommands"),
+        pytest.param("bellhop register cluster --kubec", "--kubeconfig", id="options"),
+    ],
+)
+def test_completes(words: str, completed: str) -> None:
+    """The completion of a shell knows commands, kinds and options."""
+    done = subprocess.run(
+        [PROGRAM],
+        env={
+            "_BELLHOP_COMPLETE": "bash_complete",
+            "COMP_WORDS": words,
+            "COMP_CWORD": str(len(words.split()) - 1),
+            "PATH": os.environ["PATH"],
+        },
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert completed in [line.partition(",")[2] for line in done.stdout.splitlines()]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("--help",), ("get", "--help"), ("register", "cluster", "--help"), ("show", "--help")],
+    ids=" ".join,
+)
+def test_help_answers_at_once(arguments: tuple[str, ...]) -> None:
+    """Help takes less than 250 ms of processor time: no model, client or table is loaded."""
+    took = min(_processor_seconds(arguments) for _ in range(3))
+
+    assert took < HELP_SECONDS
+
+
+def test_help_loads_neither_models_nor_clients() -> None:
+    """What help would not need is not imported for it."""
+    code = (
+        "import sys; from bellhop.cli.main import cli\n"
+        "for name in cli.list_commands(None): cli.get_command(None, name)\n"
+        "print([name for name in ('pydantic', 'yaml', 'kubernetes', 'urllib3', 'rich',"
+        " 'cryptography', 'lupa') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout.strip() == "[]"
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(state: Path, bellhop: Bellhop) -> None:
+    """`bellhop … | head -1` says nothing on standard error."""
+    data = "\n".join(f"  key-{number}: {'x' * 500}" for number in range(1000))
+    manifest = f"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: big\ndata:\n{data}\n"
+    assert bellhop("apply", "-f", "-", stdin=manifest).exit_code == 0
+    done = subprocess.run(
+        ["bash", "-c", f"{PROGRAM} get cm -o yaml | head -1; echo ${{PIPESTATUS[0]}}"],
+        env={"BELLHOP_STATE": str(state), "PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert done.stdout == "apiVersion: v1\n141\n"
+    assert done.stderr == ""
+
+
+def test_ctrl_c_ends_with_130(state: Path) -> None:
+    """A command that waits for its input ends quietly, as shells expect."""
+    process = subprocess.Popen(
+        [PROGRAM, "apply", "-f", "-"],
+        env={"BELLHOP_STATE": str(state), "PATH": os.environ["PATH"]},
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
+    )
+    time.sleep(1.5)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=10)
+
+    assert process.returncode == 130
+    assert said.strip() == b""
+
+
+def test_output_is_plain_where_no_terminal_reads_it(bellhop: Bellhop) -> None:
+    """No escape sequence reaches a pipe, even where colour is spoken of."""
+    result = bellhop("get", "clusters", TERM="xterm-256color", COLORTERM="truecolor")
+
+    assert "\x1b" not in result.output
+
+
+def _processor_seconds(arguments: tuple[str, ...]) -> float:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([PROGRAM, *arguments], capture_output=True, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

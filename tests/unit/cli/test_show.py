@@ -1,0 +1,427 @@
+"""show: what is deployed, what happened, what is wrong; dead letters, sweeps and labels."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import Result
+
+from bellhop.cli.installation import Installation
+from bellhop.model.record import Entry, Health, Match
+from bellhop.ports.queue import Message
+from tests.unit.cli import fleet
+
+Bellhop = Callable[..., Result]
+PROGRAM = Path(sys.executable).parent / "bellhop"
+NOTHING = timedelta(0)
+
+# Add-ons ---------------------------------------------------------------------------------------
+
+
+def test_add_ons_have_the_columns_of_sveltosctl(bellhop: Bellhop, here: Installation) -> None:
+    """CLUSTER to PROFILES, `group:Kind`, N/A, and the time it was applied."""
+    fleet.populate(here)
+    titles, row = bellhop("show", "addons").stdout.splitlines()
+
+    assert titles.split("   ")[0] == "CLUSTER"
+    assert [part.strip() for part in titles.split("  ") if part.strip()] == [
+        "CLUSTER",
+        "RESOURCE TYPE",
+        "NAMESPACE",
+        "NAME",
+        "VERSION",
+        "TIME",
+        "DEPLOYMENT TYPE",
+        "PROFILES",
+    ]
+    applied = (fleet.NOW - timedelta(minutes=5)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    assert [part.strip() for part in row.split("  ") if part.strip()] == [
+        "default/workload",
+        "networking.k8s.io:NetworkPolicy",
+        "default",
+        "front-my-service",
+        "N/A",
+        applied,
+        "Managed cluster",
+        f"ClusterProfile/{fleet.PROFILE}",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "found"),
+    [
+        pytest.param(("--namespace", "default", "--cluster", "workload"), True, id="the cluster"),
+        pytest.param(("--cluster", "other"), False, id="another cluster"),
+        pytest.param(("--profile", f"ClusterProfile/{fleet.PROFILE}"), True, id="the profile"),
+        pytest.param(("--profile", fleet.PROFILE), True, id="its name alone"),
+        pytest.param(("--profile", "ClusterProfile/other"), False, id="another profile"),
+    ],
+)
+def test_add_ons_are_chosen_by_cluster_and_profile(
+    bellhop: Bellhop, here: Installation, arguments: tuple[str, ...], *, found: bool
+) -> None:
+    """Sveltosctl's options choose."""
+    fleet.populate(here)
+    rows = json.loads(bellhop("show", "addons", *arguments, "-o", "json").stdout)
+
+    assert bool(rows) == found
+
+
+def test_refuses_profiles_of_other_kinds(bellhop: Bellhop) -> None:
+    """There is one kind of profile."""
+    result = bellhop("show", "addons", "--profile", "Profile/x")
+
+    assert result.exit_code == 2
+    assert "profiles are named ClusterProfile/NAME" in result.stderr
+
+
+# Events ----------------------------------------------------------------------------------------
+
+
+def story() -> list[Entry]:
+    """The lines of one event, and of a sweep."""
+    ring = {"since_ring_ms": 20.0}
+    return [
+        fleet.entry("rang", ago=60, context=ring),
+        fleet.entry(
+            "matched", ago=59.9, took_ms=0.3, context={"source": "sveltos-service", **ring}
+        ),
+        fleet.entry("rendered", ago=59.8, took_ms=17, detail="NetworkPolicy front-my-service"),
+        fleet.entry("applied", ago=59.7, cluster="prod/eu-2", detail="NetworkPolicy front"),
+        fleet.entry("failed", trace="", ago=30, detail="no such thing"),
+        fleet.entry("gone", trace="77aa00beefed", ago=10),
+    ]
+
+
+def test_events_are_told_by_blocks(bellhop: Bellhop, here: Installation) -> None:
+    """What rang stands above what came of it, with how long each step took."""
+    for each in story():
+        here.records.note(each)
+    lines = bellhop("show", "events").stdout.splitlines()
+
+    told = [line.partition("Z  ")[2] or line for line in lines]
+    assert told == [
+        "3f9a1c20  Service default/my-service rang in default/workload",
+        "  matched   sveltos-service  (took 0.3 ms, 20 ms after the ring)",
+        "  rendered  NetworkPolicy front-my-service  (took 17.0 ms)",
+        "  applied   prod/eu-2: NetworkPolicy front",
+        "Service default/my-service in default/workload, by a sweep or a declaration",
+        "  failed    no such thing",
+        "77aa00be  Service default/my-service went in default/workload",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "whats"),
+    [
+        pytest.param((), ["rang", "matched", "rendered", "applied", "failed", "gone"], id="all"),
+        pytest.param(("--since", "20s"), ["gone"], id="since"),
+        pytest.param(("--trace", "77aa"), ["gone"], id="by trace"),
+        pytest.param(("--cluster", "prod/eu-2"), ["applied"], id="by cluster"),
+    ],
+)
+def test_events_are_chosen(
+    bellhop: Bellhop, here: Installation, arguments: tuple[str, ...], whats: list[str]
+) -> None:
+    """JSON is one object a line, for programs that read while it grows."""
+    for each in story():
+        here.records.note(each)
+    result = bellhop("show", "events", *arguments, "-o", "json")
+    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    again = yaml.safe_load(bellhop("show", "events", *arguments, "-o", "yaml").stdout)
+
+    assert [row["what"] for row in rows] == whats
+    assert again == rows
+
+
+def test_a_block_is_whole_where_one_line_is_asked_for(bellhop: Bellhop, here: Installation) -> None:
+    """Who asks for one cluster sees where its event came from."""
+    for each in story():
+        here.records.note(each)
+    told = bellhop("show", "events", "--cluster", "prod/eu-2").stdout
+
+    assert "rang in default/workload" in told
+    assert "no such thing" not in told
+
+
+def test_events_of_yesterday_are_there(bellhop: Bellhop, here: Installation) -> None:
+    """The ledger's days are one timeline."""
+    here.records.note(fleet.entry("rang", ago=86_400))
+    here.records.note(fleet.entry("applied", ago=5))
+
+    rows = bellhop("show", "events", "--since", "1d1h", "-o", "json").stdout.splitlines()
+    assert [json.loads(row)["what"] for row in rows] == ["rang", "applied"]
+
+
+@pytest.mark.parametrize("text", ["1", "h", "1x", "1h 2m", "-1h", ""])
+def test_refuses_what_is_no_duration(bellhop: Bellhop, text: str) -> None:
+    """A duration has a unit."""
+    result = bellhop("show", "events", "--since", text)
+
+    if text:
+        assert result.exit_code == 2
+        assert f"cannot read '{text}' as a duration" in result.stderr
+    else:
+        assert result.stderr == "No events found in the last 1h.\n"
+
+
+@pytest.fixture
+def following(state: Path, here: Installation) -> Iterator[subprocess.Popen[str]]:
+    """A `show events --follow` that has begun."""
+    here.records.note(fleet.entry("rang", ago=1))
+    process = subprocess.Popen(
+        [PROGRAM, "show", "events", "--follow", "--since", "1m", "-o", "json"],
+        env={"BELLHOP_STATE": str(state), "PATH": os.environ["PATH"]},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
+    )
+    assert process.stdout is not None
+    assert json.loads(process.stdout.readline())["what"] == "rang"
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def test_follows_what_comes_also_when_it_comes_late(
+    following: subprocess.Popen[str], here: Installation
+) -> None:
+    """A line that was noted with an earlier time than one already told is told as well, once."""
+    assert following.stdout is not None
+    here.records.note(fleet.entry("applied", at=here.records.clock.now()))
+    first = json.loads(following.stdout.readline())
+    late = here.records.clock.now() - timedelta(milliseconds=800)
+    here.records.note(fleet.entry("matched", at=late))
+    second = json.loads(following.stdout.readline())
+    time.sleep(0.5)
+    following.send_signal(signal.SIGINT)
+    rest, said = following.communicate(timeout=10)
+
+    assert (first["what"], second["what"], rest) == ("applied", "matched", "")
+    assert (following.returncode, said.strip()) == (0, "")
+
+
+def test_follows_closely(following: subprocess.Popen[str], here: Installation) -> None:
+    """A line is told within half a second of being noted."""
+    assert following.stdout is not None
+    here.records.note(fleet.entry("applied", at=here.records.clock.now()))
+    began = time.monotonic()
+    following.stdout.readline()
+
+    assert time.monotonic() - began < 2.0
+
+
+# Failures --------------------------------------------------------------------------------------
+
+
+def test_nothing_is_wrong(bellhop: Bellhop, here: Installation) -> None:
+    """A fleet that is well has no failures."""
+    fleet.populate(here)
+    result = bellhop("show", "failures")
+
+    assert (result.stdout, result.stderr) == ("", "Nothing is wrong.\n")
+
+
+def test_tells_all_that_is_wrong(bellhop: Bellhop, here: Installation) -> None:
+    """Every place where a failure may stand is looked at, and each is one sentence."""
+    fleet.populate(here)
+    here.records.put_health("default/workload", Health("Down", message="no answer"))
+    here.records.put_strikes("default/workload", fleet.SERVICE.gvk, 2)
+    here.declare.delete([("EventSource", "", "sveltos-service")])
+    failed = Match(
+        "default/workload",
+        "sveltos-service",
+        fleet.SERVICE,
+        matching=True,
+        digest="",
+        since=fleet.NOW,
+        error="attempt to index a nil value",
+    )
+    here.records.put_match(failed)
+    here.records.put_profile(fleet.profile(error="template: oops"))
+    here.records.put_outcome(fleet.outcome(phase="Failed", message="denied", failures=3))
+    bury(here, "the queue's reason")
+    rows = json.loads(bellhop("show", "failures", "-o", "json").stdout)
+
+    assert {(row["what"], row["sentence"]) for row in rows} == {
+        ("cluster", "it is down: no answer"),
+        ("trigger", "there is no EventSource 'sveltos-service', which it names"),
+        ("evaluation", "attempt to index a nil value"),
+        ("profile", "template: oops"),
+        ("deployment", "denied (failed 3 times)"),
+        ("dead letter", "given up after 12 attempts: the queue's reason"),
+    }
+
+
+def test_tells_of_deletions_that_are_held(bellhop: Bellhop, here: Installation) -> None:
+    """Suspiciously much that is gone is said until sweeps agree."""
+    fleet.populate(here)
+    here.records.put_strikes("default/workload", fleet.SERVICE.gvk, 2)
+    told = bellhop("show", "failures").stdout
+
+    assert "Service in default/workload" in told
+    assert "held until 3 sweeps agree (2 did)" in told
+
+
+# Dead letters ----------------------------------------------------------------------------------
+
+
+def bury(here: Installation, reason: str) -> str:
+    """Have a message given up; return its name."""
+    here.evaluate.publish([Message({"object": "x"}, "group-1")])
+    for _ in range(here.settings.attempts):
+        (delivery,) = here.evaluate.receive(1, wait=timedelta(seconds=5))
+        here.evaluate.retry(delivery, delay=NOTHING, reason=reason)
+    return f"evaluate/{here.dead['evaluate'].list()[0].id}"
+
+
+def test_lists_and_replays_dead_letters(bellhop: Bellhop, here: Installation) -> None:
+    """A dead letter is listed with its reason, and back in its queue once replayed."""
+    name = bury(here, "no way")
+    listed = bellhop("dead-letters", "list", "-o", "wide").stdout
+    result = bellhop("dead-letters", "replay", name)
+
+    assert name in listed
+    assert "no way" in listed
+    assert '{"object": "x"}' in listed
+    assert result.stdout == f"dead-letter/{name} replayed\n"
+    assert len(here.evaluate.receive(1, wait=timedelta(seconds=5))) == 1
+
+
+def test_replays_all_dead_letters(bellhop: Bellhop, here: Installation) -> None:
+    """--all needs no names."""
+    bury(here, "no way")
+    result = bellhop("dead-letters", "replay", "--all")
+
+    assert result.stdout.count("replayed") == 1
+    assert bellhop("dead-letters", "list").stderr == "No dead letters found.\n"
+
+
+def test_drops_dead_letters(bellhop: Bellhop, here: Installation) -> None:
+    """A dropped one is gone, also from its queue."""
+    name = bury(here, "no way")
+    result = bellhop("dead-letters", "drop", name)
+
+    assert result.stdout == f"dead-letter/{name} dropped\n"
+    assert list(here.dead["evaluate"].list()) == []
+    assert list(here.evaluate.receive(1, wait=NOTHING)) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        pytest.param(("replay",), 2, "either STAGE/ID, or --all", id="nothing named"),
+        pytest.param(("replay", "12"), 2, "write STAGE/ID, as the list has it", id="no stage"),
+        pytest.param(("drop", "x/12"), 1, "the stages are evaluate, deploy, sweep", id="stage"),
+        pytest.param(("drop", "deploy/12"), 1, "12", id="no such letter"),
+    ],
+)
+def test_says_which_dead_letter_it_cannot_find(
+    bellhop: Bellhop, arguments: tuple[str, ...], code: int, said: str
+) -> None:
+    """A wrong name is no letter."""
+    result = bellhop("dead-letters", *arguments)
+
+    assert (result.exit_code, said in result.stderr) == (code, True)
+
+
+# Sweeps, labels, serve ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "bodies"),
+    [
+        pytest.param((), ["a/one", "b/two"], id="all"),
+        pytest.param(("b/two",), ["b/two"], id="one"),
+    ],
+)
+def test_asks_for_sweeps(
+    bellhop: Bellhop, here: Installation, arguments: tuple[str, ...], bodies: list[str]
+) -> None:
+    """The sweep stage finds a message for each cluster."""
+    here.declare.register(fleet.cluster("a", "one"))
+    here.declare.register(fleet.cluster("b", "two"))
+    drain(here)
+    result = bellhop("sweep", *arguments, "--full")
+
+    assert result.exit_code == 0
+    assert "does not answer" in result.stderr
+    assert sorted(message["cluster"] for message in drain(here)) == bodies
+
+
+def drain(here: Installation) -> list[dict[str, object]]:
+    """Take all messages of the sweep stage."""
+    found = []
+    while deliveries := here.sweep.receive(10, wait=NOTHING):
+        for delivery in deliveries:
+            found.append(dict(delivery.message.body))
+            here.sweep.done(delivery)
+    return found
+
+
+def test_does_not_sweep_what_is_not_registered(bellhop: Bellhop) -> None:
+    """A name that is wrong is said."""
+    result = bellhop("sweep", "a/b")
+
+    assert result.exit_code == 1
+    assert "cannot sweep cluster 'a/b': it is not registered" in result.stderr
+
+
+def test_labels_a_cluster(bellhop: Bellhop, here: Installation) -> None:
+    """Labels are set, changed and taken away; the cluster is swept anew."""
+    here.declare.register(fleet.cluster(env="fv", old="yes"))
+    drain(here)
+    result = bellhop("label", "cluster", "default/workload", "env=prod", "old-", "a.b/c=d")
+
+    found = here.records.cluster("default/workload")
+    assert found is not None
+    assert found.labels == {"env": "prod", "a.b/c": "d"}
+    assert result.stdout == "cluster/default/workload labelled a.b/c=d,env=prod\n"
+    assert [message["cluster"] for message in drain(here)] == ["default/workload"]
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "said"),
+    [
+        pytest.param("env", 2, "write key=value, or key- to remove it", id="neither"),
+        pytest.param("a/b/c=d", 2, "what stands before '/' must be a DNS name", id="key"),
+        pytest.param("env=a b", 2, "is not a label's value", id="value"),
+        pytest.param("env=prod", 1, "it is not registered", id="no such cluster"),
+    ],
+)
+def test_refuses_labels_that_are_none(bellhop: Bellhop, change: str, code: int, said: str) -> None:
+    """A label that Kubernetes would refuse is refused here."""
+    result = bellhop("label", "cluster", "a/b", change)
+
+    assert (result.exit_code, said in result.stderr) == (code, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        pytest.param(("--listen", "8443"), "write HOST:PORT", id="no host"),
+        pytest.param(("--listen", "a:b"), "write HOST:PORT", id="no port"),
+        pytest.param(("--listen", "a:99999"), "write HOST:PORT", id="no such port"),
+        pytest.param(("--listen", "0.0.0.0:1"), "without --advertise", id="everywhere"),
+        pytest.param(("--listen", "[::]:1"), "without --advertise", id="everywhere in IPv6"),
+        pytest.param(("--advertise", "http://a"), "https alone", id="http"),
+    ],
+)
+def test_refuses_to_serve_where_nobody_could_send(
+    bellhop: Bellhop, arguments: tuple[str, ...], said: str
+) -> None:
+    """An address that clusters cannot use is refused before anything starts."""
+    result = bellhop("serve", *arguments)
+
+    assert (result.exit_code, said in result.stderr) == (2, True)
