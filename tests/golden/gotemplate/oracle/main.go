@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"text/template"
+	"time"
 
 	"github.com/BurntSushi/toml"
 	"github.com/Masterminds/sprig"
@@ -25,11 +26,14 @@ type question struct {
 	Data       interface{} `json:"data"`
 	Functions  string      `json:"functions"`
 	MissingKey string      `json:"missingkey"`
+	Repeat     int         `json:"repeat"`
 }
 
 type answer struct {
 	Output string `json:"output"`
 	Error  string `json:"error,omitempty"`
+	// Nanoseconds is the mean time of one render, where it was to be repeated.
+	Nanoseconds int64 `json:"nanoseconds,omitempty"`
 }
 
 func main() {
@@ -76,7 +80,15 @@ func render(q question) (a answer) {
 	if err := parsed.Execute(&b, data); err != nil {
 		return answer{Output: b.String(), Error: err.Error()}
 	}
-	return answer{Output: b.String()}
+	if q.Repeat == 0 {
+		return answer{Output: b.String()}
+	}
+	start := time.Now()
+	for i := 0; i < q.Repeat; i++ {
+		b.Reset()
+		_ = parsed.Execute(&b, data)
+	}
+	return answer{Output: b.String(), Nanoseconds: time.Since(start).Nanoseconds() / int64(q.Repeat)}
 }
 
 // plain turns decoded JSON into what Kubernetes decodes.

@@ -1,0 +1,210 @@
+"""Measure templates against Jinja2 in the same run: `python -m tests.benchmarks.templates`.
+
+Each document is written in both languages, checked to render to the same text, and rendered in
+turns, so that both meet the same weather; the figure is the best of the rounds. Where an oracle
+was built (`python -m tests.golden.gotemplate.regenerate`), Go's own time is shown beside.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from jinja2 import Environment, StrictUndefined
+
+from bellhop.gotemplate import Template, event_functions
+from bellhop.gotemplate.compiler import Program
+from bellhop.gotemplate.funcs.builtins import FUNCTIONS
+from bellhop.gotemplate.functions import FunctionSet
+from tests.golden.gotemplate.regenerate import cache
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+DOCUMENTS = Path(__file__).parents[1] / "golden" / "gotemplate" / "documents"
+ROUNDS = 40
+RENDER_AIM = 1.5
+"""At most so many times Jinja2's time for a cached template."""
+COMPILE_AIM_MS = 1.0
+"""At most so long to compile the NetworkPolicy."""
+
+NETWORK_POLICY = """\
+kind: NetworkPolicy
+apiVersion: networking.k8s.io/v1
+metadata:
+  name: front-{{ Resource.metadata.name }}
+  namespace: {{ Resource.metadata.namespace }}
+spec:
+  podSelector:
+    matchLabels:
+      {% for key, value in Resource.spec.selector|dictsort %}
+      {{ key }}: {{ value }}
+      {% endfor %}
+  ingress:
+    - from:
+      - podSelector:
+          matchLabels:
+            app: internal
+      ports:
+        {% for port in Resource.spec.ports %}
+        - port: {{ port.port }}
+        {% endfor %}
+"""
+
+INGRESS = """\
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata:
+  name: ingress
+  namespace: default
+  annotations:
+    nginx.ingress.kubernetes.io/rewrite-target: /
+spec:
+  ingressClassName: http-ingress
+  rules:
+    - http:
+        paths:
+        {% for resource in Resources %}
+        - path: /{{ resource.metadata.name }}
+          pathType: Prefix
+          backend:
+            service:
+              name: {{ resource.metadata.name }}
+              port:
+                {% for port in resource.spec.ports %}
+                {% if port.port == 443 or port.port == 8443 %}
+                number: {{ port.port }}
+                {% endif %}
+                {% endfor %}
+        {% endfor %}
+"""
+
+
+class Subject(NamedTuple):
+    """One document in both languages."""
+
+    name: str
+    go: str
+    jinja: str
+    data: dict[str, Any]
+
+
+def seed(name: str) -> tuple[str, dict[str, Any]]:
+    """Read a golden document and its data."""
+    data = json.loads((DOCUMENTS / f"{name}.json").read_text())
+    return (DOCUMENTS / f"{name}.tmpl").read_text(), data
+
+
+def long_document() -> Subject:
+    """Make a manifest of two hundred lines: fields, conditions and loops in turn."""
+    go = ["kind: List", "items:"]
+    jinja = list(go)
+    for number in range(20):
+        shared = [f"- kind: Thing{number}", "  spec:"]
+        go += [
+            *shared,
+            "    name: {{ .Resource.metadata.name }}",
+            "    namespace: {{ .Resource.metadata.namespace }}",
+            "    {{ range $port := .Resource.spec.ports }}",
+            "    - port: {{ $port.port }}/{{ $port.protocol }}",
+            "    {{ end }}",
+            f"    {{{{ if eq .Resource.metadata.name \"no{number}\" }}}}",
+            "    never: {{ .Resource.metadata.name }}",
+            "    {{ end }}",
+        ]
+        jinja += [
+            *shared,
+            "    name: {{ Resource.metadata.name }}",
+            "    namespace: {{ Resource.metadata.namespace }}",
+            "    {% for port in Resource.spec.ports %}",
+            "    - port: {{ port.port }}/{{ port.protocol }}",
+            "    {% endfor %}",
+            f'    {{% if Resource.metadata.name == "no{number}" %}}',
+            "    never: {{ Resource.metadata.name }}",
+            "    {% endif %}",
+        ]
+    return Subject("200 lines", "\n".join(go), "\n".join(jinja), seed("seed-001-networkpolicy")[1])
+
+
+def subjects() -> list[Subject]:
+    """Return what is measured."""
+    policy, ingress = seed("seed-001-networkpolicy"), seed("seed-001-ingress")
+    return [
+        Subject("NetworkPolicy", policy[0], NETWORK_POLICY, policy[1]),
+        Subject("Ingress", ingress[0], INGRESS, ingress[1]),
+        long_document(),
+    ]
+
+
+def best(actions: list[Callable[[], object]], repeat: int) -> list[float]:
+    """Return the best time of each action in seconds, measured in turns."""
+    times = [float("inf")] * len(actions)
+    for _ in range(ROUNDS):
+        for index, action in enumerate(actions):
+            start = time.perf_counter()
+            for _ in range(repeat):
+                action()
+            times[index] = min(times[index], (time.perf_counter() - start) / repeat)
+    return times
+
+
+def go_time(subject: Subject) -> float | None:
+    """Ask the oracle how long Go takes, in seconds; None where there is no oracle."""
+    program = cache() / "oracle"
+    if not program.exists():
+        return None
+    question = {
+        "template": subject.go,
+        "data": subject.data,
+        "functions": "event",
+        "missingkey": "error",
+        "repeat": 2000,
+    }
+    done = subprocess.run(
+        [program], input=json.dumps(question), capture_output=True, text=True, check=True
+    )
+    return float(json.loads(done.stdout)["nanoseconds"]) / 1e9
+
+
+def main() -> int:
+    """Print the figures; answer 1 where an aim is missed."""
+    environment = Environment(undefined=StrictUndefined, keep_trailing_newline=True)  # noqa: S701 - manifests, not HTML
+    missed = False
+    names = FunctionSet({**FUNCTIONS, **event_functions()})
+    out = sys.stdout.write
+    out(f"{'':14}{'render':>10}{'Jinja2':>10}{'ratio':>8}{'compile':>10}{'Jinja2':>10}{'Go':>10}\n")
+    for subject in subjects():
+        ours = Template(subject.go, funcs=event_functions())
+        theirs = environment.from_string(subject.jinja)
+        assert ours.render(subject.data) == theirs.render(subject.data), subject.name
+        render, jinja = best(
+            [
+                lambda ours=ours, subject=subject: ours.render(subject.data),
+                lambda theirs=theirs, subject=subject: theirs.render(subject.data),
+            ],
+            100,
+        )
+        compiled, jinja_compiled = best(
+            [
+                lambda subject=subject: Program("t", subject.go, names, "error"),
+                lambda subject=subject: environment.from_string(subject.jinja),
+            ],
+            2,
+        )
+        go = go_time(subject)
+        shown = f"{go * 1e6:8.1f}µs" if go is not None else "-"
+        out(
+            f"{subject.name:14}{render * 1e6:8.1f}µs{jinja * 1e6:8.1f}µs{render / jinja:8.2f}"
+            f"{compiled * 1e3:8.2f}ms{jinja_compiled * 1e3:8.2f}ms{shown:>10}\n"
+        )
+        missed |= render / jinja > RENDER_AIM
+        missed |= subject.name == "NetworkPolicy" and compiled * 1e3 > COMPILE_AIM_MS
+    return int(missed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
