@@ -85,6 +85,15 @@ def test_the_tutorial_runs_as_it_is_written(stand: Stand) -> None:
         assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
 
 
+def test_the_way_to_find_out_why_runs_as_it_is_written(stand: Stand) -> None:
+    """Each question of the page is answered, on what the tutorial declares."""
+    stand.do("apply", "-f", str(ROOT / "docs/examples/welcome"))
+    for command in commands("docs/how-to/find-out-why.md"):
+        done = run(stand, command)
+
+        assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+
+
 def test_the_readme_runs_as_it_is_written(stand: Stand, tmp_path: Path) -> None:
     """The four commands work on clusters of one's own; only names and addresses differ."""
     (tmp_path / "stand" / "source.kubeconfig").rename(tmp_path / "eu-1.yaml")
