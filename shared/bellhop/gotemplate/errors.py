@@ -88,8 +88,8 @@ class LimitError(GoTemplateError):
     @property
     def message(self) -> str:
         """Return the sentence, with its place once it is known."""
-        if self.place is NOWHERE:
-            return str(self.args[0])
+        if not self.line:
+            return f"template: {self.name}: {self.args[0]}" if self.name else str(self.args[0])
         return f"template: {self.name}:{self.line}:{self.column}: {self.args[0]}"
 
     def __str__(self) -> str:

@@ -11,6 +11,8 @@ import re
 import unicodedata
 from typing import TYPE_CHECKING, NamedTuple
 
+from bellhop.gotemplate.errors import StepLimitError
+from bellhop.gotemplate.limits import MAX_TOKENS
 from bellhop.gotemplate.literals import quote
 
 if TYPE_CHECKING:
@@ -118,6 +120,8 @@ class _Lexer:
         try:
             while self._plain_text():
                 self._action()
+                if len(self.tokens) > MAX_TOKENS:
+                    raise StepLimitError(f"more than {MAX_TOKENS} words and signs")
         except _LexError as error:
             self.tokens.append(error.token)
         else:

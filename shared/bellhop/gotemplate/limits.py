@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 MAX_NESTING = 100
 """How deeply control structures and parentheses may nest in a text."""
 
+MAX_TOKENS = 250_000
+"""How many pieces a text may be split into."""
+
 MAX_DATA_DEPTH = 150
 """How deeply maps and lists may nest where they are walked."""
 
@@ -33,13 +36,13 @@ _ITEMS_PER_LOOK = 512
 class Limits(NamedTuple):
     """What one render may use; the defaults suit manifests with room to spare."""
 
-    output: int = 8_000_000
+    output: int = 2_000_000
     """Characters of the result, and of any single value on the way."""
     steps: int = 500_000
     """Iterations, template calls and items that functions make."""
     depth: int = 100
     """Template calls within template calls."""
-    seconds: float = 10.0
+    seconds: float = 5.0
     """Wall-clock time."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from bellhop.gotemplate.floats import format_float
+from bellhop.gotemplate.limits import Budget, Limits
 from bellhop.gotemplate.literals import (
     MAX_UINT,
     is_printable,
@@ -27,7 +28,6 @@ from bellhop.gotemplate.values import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from bellhop.gotemplate.limits import Budget
 
 _MOST = 1_000_000
 _MAX_RUNE = 0x10FFFF
@@ -41,6 +41,11 @@ def sprintf(template: str, arguments: Sequence[Any], budget: Budget) -> str:
             budget.walk(argument)
     printer = _Printer(template, arguments, budget)
     return printer.run()
+
+
+def brief(value: Any) -> str:
+    """Write a value that goes into a message, where Go uses %v."""
+    return sprintf("%v", (value,), Budget(Limits()))
 
 
 class _Flags:

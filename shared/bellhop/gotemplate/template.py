@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from bellhop.gotemplate.compiler import Program
-from bellhop.gotemplate.errors import DepthLimitError, OutputLimitError
+from bellhop.gotemplate.errors import DepthLimitError, LimitError, OutputLimitError, Place
 from bellhop.gotemplate.frames import Frame
 from bellhop.gotemplate.functions import FunctionSet, as_function_set
 from bellhop.gotemplate.limits import Budget, Limits
 from bellhop.gotemplate.origins import lines_of
-from bellhop.gotemplate.values import NO_VALUE
+from bellhop.gotemplate.values import NO_VALUE, copied
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -77,7 +76,8 @@ class Template:
             ExecError: where template and data do not fit together.
             LimitError: where the render would use more than it may.
         """
-        return _joined(*self._run(self._program, data, limits or self._limits))
+        pieces, budget = self._run(self._program, data, limits or self._limits)
+        return _joined(pieces, budget, self.name)
 
     def origins(self, data: Any, *, limits: Limits | None = None) -> list[int]:
         """Return the template's line for each line that `render` writes: to explain its output.
@@ -92,23 +92,30 @@ class Template:
         return lines_of(self._run(marked, data, limits or self._limits)[0])
 
     def _run(self, program: Program, data: Any, limits: Limits) -> tuple[list[str], Budget]:
-        if program.mutates:
-            data = deepcopy(data)
         pieces: list[str] = []
         budget = Budget(limits, self._functions.context, pieces, owned=program.mutates)
-        dot = NO_VALUE if data is None else data
-        variables = [NO_VALUE] * program.bodies[program.name].slots
-        variables[0] = dot
         try:
+            dot = NO_VALUE if data is None else copied(data) if program.mutates else data
+            variables = [NO_VALUE] * program.bodies[program.name].slots
+            variables[0] = dot
             program.run(Frame(pieces.append, variables, budget, 0), dot)
         except RecursionError as error:
-            raise DepthLimitError("nested too deeply") from error
+            raise DepthLimitError("nested too deeply", _somewhere(program.name)) from error
+        except LimitError as error:
+            if not error.name:
+                error.place = _somewhere(program.name)
+            raise
         return pieces, budget
 
 
-def _joined(pieces: list[str], budget: Budget) -> str:
+def _somewhere(name: str) -> Place:
+    return Place(name, 0, 0, "")
+
+
+def _joined(pieces: list[str], budget: Budget, name: str) -> str:
     if sum(map(len, pieces)) > budget.limits.output:
-        raise OutputLimitError(f"more than {budget.limits.output} characters of output")
+        message = f"more than {budget.limits.output} characters of output"
+        raise OutputLimitError(message, _somewhere(name))
     text = "".join(pieces)
     if text.isascii():
         return text

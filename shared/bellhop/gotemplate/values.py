@@ -257,3 +257,14 @@ def print_values(values: Iterable[Any], budget: Budget) -> str:
         pieces.append(to_string(value, budget))
         after_string = is_string
     return "".join(pieces)
+
+
+def copied(value: Any) -> Any:
+    """Copy maps and lists to the last leaf; the caller has paid for the walk."""
+    if isinstance(value, Struct):
+        return Struct({key: copied(item) for key, item in value.items()}, value.go_type)
+    if isinstance(value, dict):
+        return value.__class__({key: copied(item) for key, item in value.items()})
+    if isinstance(value, list):
+        return value.__class__(copied(item) for item in value)
+    return value

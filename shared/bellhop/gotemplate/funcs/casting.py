@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from bellhop.gotemplate.errors import FunctionError
@@ -43,9 +44,10 @@ def to_float(value: Any) -> float:
         return float(value)
     if isinstance(value, str):
         try:
-            return float(value) if value.strip() == value else 0.0
+            number = float(value) if value.strip() == value else 0.0
         except ValueError:
             return 0.0
+        return number if not math.isinf(number) or "inf" in value.lower() else 0.0
     return 0.0
 
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from bellhop.gotemplate.errors import FunctionError
 from bellhop.gotemplate.functions import Table
-from bellhop.gotemplate.values import Struct, write
+from bellhop.gotemplate.printf import brief
+from bellhop.gotemplate.values import Struct
 
 if TYPE_CHECKING:
     from bellhop.gotemplate.limits import Budget
@@ -94,12 +95,12 @@ def _names(ips: list[Any], dns: list[Any]) -> Any:
     for name in dns:
         if not isinstance(name, str):
             raise FunctionError(
-                f"error processing alternate dns name: {write(name)} is not a string"
+                f"error processing alternate dns name: {brief(name)} is not a string"
             )
         names.append(x509.DNSName(name))
     for address in ips:
         if not isinstance(address, str):
-            raise FunctionError(f"error parsing ip: {write(address)} is not a string")
+            raise FunctionError(f"error parsing ip: {brief(address)} is not a string")
         try:
             names.append(x509.IPAddress(ipaddress.ip_address(address)))
         except ValueError as error:

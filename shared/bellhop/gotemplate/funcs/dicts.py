@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from bellhop.gotemplate.errors import FunctionError
 from bellhop.gotemplate.funcs.casting import to_text_of
 from bellhop.gotemplate.functions import Table
-from bellhop.gotemplate.values import ANY, StringList, Struct, sorted_keys, type_name
+from bellhop.gotemplate.values import ANY, StringList, Struct, copied, sorted_keys, type_name
 
 if TYPE_CHECKING:
     from bellhop.gotemplate.limits import Budget
@@ -162,14 +162,3 @@ def deep_copy(budget: Budget, value: Any) -> Any:
     if isinstance(value, dict | list):
         budget.walk(value)
     return copied(value)
-
-
-def copied(value: Any) -> Any:
-    """Copy maps and lists; the caller has paid for the walk."""
-    if isinstance(value, Struct):
-        return Struct({key: copied(item) for key, item in value.items()}, value.go_type)
-    if isinstance(value, dict):
-        return value.__class__({key: copied(item) for key, item in value.items()})
-    if isinstance(value, list):
-        return value.__class__(copied(item) for item in value)
-    return value

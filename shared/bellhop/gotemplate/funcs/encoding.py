@@ -102,7 +102,7 @@ def adler32sum(text: str) -> str:
 
 def _random(budget: Budget, alphabet: str, count: int) -> str:
     budget.reserve(count)
-    return "".join(secrets.choice(alphabet) for _ in budget.metered(range(max(count, 0))))
+    return "".join(secrets.SystemRandom().choices(alphabet, k=max(count, 0)))
 
 
 @_add("randAlphaNum", "int", budgeted=True)

@@ -21,7 +21,7 @@ _add = FUNCTIONS.add
 
 _META = re.compile(r"([\\.+*?()|\[\]{}^$])")
 _NAME = re.compile(r"\w+", re.ASCII)
-_LONGEST = 100_000
+_LONGEST, _MEMORY = 100_000, 2_000_000
 _COMPLAINTS = {
     "missing )": "missing closing )",
     "missing ]": "missing closing ]",
@@ -43,7 +43,7 @@ class PatternError(FunctionError):
         self.pattern = pattern
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)
 def _compiled(pattern: str) -> Any:
     import re2  # noqa: PLC0415 - only templates that ask for it pay for it
 
@@ -51,6 +51,7 @@ def _compiled(pattern: str) -> Any:
         raise FunctionError("error parsing regexp: expression too large")
     options = re2.Options()
     options.log_errors = False
+    options.max_mem = _MEMORY
     try:
         return re2.compile(_clean(pattern), options)
     except re2.error as error:

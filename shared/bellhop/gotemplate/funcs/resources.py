@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from bellhop.gotemplate.errors import FunctionError
 from bellhop.gotemplate.funcs import yamls
-from bellhop.gotemplate.funcs.dicts import MAP, copied
+from bellhop.gotemplate.funcs.dicts import MAP
 from bellhop.gotemplate.functions import Table
-from bellhop.gotemplate.values import ANY
+from bellhop.gotemplate.values import ANY, copied
 
 if TYPE_CHECKING:
     from bellhop.gotemplate.limits import Budget
@@ -63,6 +63,8 @@ def _set(budget: Budget, source: _Object, path: str, value: Any) -> _Object:
         target = target.setdefault(name, {})
         if not isinstance(target, dict):
             raise FunctionError(f"'{name}' in the field path '{path}' is not a map")
+    if isinstance(value, dict | list):
+        budget.walk(value)
     target[names[-1]] = copied(value)
     return made
 

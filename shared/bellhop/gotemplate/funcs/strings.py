@@ -336,16 +336,18 @@ def splitn(separator: str, most: int, text: str) -> StringMap:
 # -- wrapping
 
 
-@_add("wrap", "int", "string")
-def wrap(width: int, text: str) -> str:
+@_add("wrap", "int", "string", budgeted=True)
+def wrap(budget: Budget, width: int, text: str) -> str:
     """Break lines at spaces; long words stay whole."""
+    budget.spend(len(text) // max(width, 1))
     return _wrap(text, width, "\n", cut_words=False)
 
 
 @_add("wrapWith", "int", "string", "string", budgeted=True)
 def wrap_with(budget: Budget, width: int, newline: str, text: str) -> str:
     """Break lines with the given text; long words are cut."""
-    budget.reserve(len(text) * (1 + len(newline)))
+    budget.spend(len(text) // max(width, 1))
+    budget.reserve(len(text) + len(text) // max(width, 1) * max(len(newline), 1))
     return _wrap(text, width, newline or "\n", cut_words=True)
 
 

@@ -53,7 +53,10 @@ def _resolve_number(text: str) -> Any:
     whole = parse_integer(plain)
     if whole is not None and MIN_INT <= whole <= 2 * MAX_INT + 1 and plain:
         return whole
-    return float(plain) if _FLOAT.match(plain) else text
+    if not _FLOAT.match(plain):
+        return text
+    number_ = float(plain)
+    return text if number_ in (float("inf"), float("-inf")) else number_
 
 
 def _is_plain_text(text: str) -> bool:
