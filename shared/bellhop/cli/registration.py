@@ -25,8 +25,14 @@ from urllib.parse import urlsplit
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.adapters.local.certificates import issue, make_authority
 from bellhop.cli.installation import Inbound, Installation
-from bellhop.cli.rights import missing_for_applying, missing_for_watching
-from bellhop.engine.wiring import NAME, NAMESPACE, forwarder_rights, forwarder_secret
+from bellhop.cli.rights import missing_for_applying, missing_for_watching, watched
+from bellhop.engine.wiring import (
+    NAME,
+    NAMESPACE,
+    forwarder_rights,
+    forwarder_role,
+    forwarder_secret,
+)
 from bellhop.errors import BellhopError, DeniedError, InvalidError, MissingError
 from bellhop.model.gvk import GVK
 from bellhop.model.kubeconfig import Kubeconfig
@@ -112,8 +118,8 @@ def _register(here: Installation, wish: Wish, kube: KubeClient) -> Registered:
         token_digest=hashlib.sha256(token.encode()).hexdigest(),
         registered_at=old.registered_at if old else now,
     )
-    catalog = here.catalogs.current()
-    missing = missing_for_watching(kube, catalog, cluster, ringing=wish.forwarder)
+    resources = watched(kube, here.catalogs.current(), cluster)
+    missing = missing_for_watching(kube, resources, ringing=wish.forwarder)
     if missing:
         raise DeniedError(
             f"cannot register cluster '{wish.key}': its credentials lack rights, which the how-to"
@@ -125,7 +131,8 @@ def _register(here: Installation, wish: Wish, kube: KubeClient) -> Registered:
     ]
     ringing = _ringing(here, wish, token) if wish.forwarder else None
     if ringing:
-        for manifest in forwarder_rights():
+        # Only an administrator may bind a role that is not there yet.
+        for manifest in (forwarder_role(resources), *forwarder_rights()):
             kube.apply(manifest)
     with undisturbed():
         # From here on the forwarder has a token that only the record makes good.

@@ -41,18 +41,24 @@ class Examined(Protocol):
         ...
 
 
-def missing_for_watching(
-    kube: Examined, catalog: Catalog, cluster: Cluster, *, ringing: bool
-) -> list[str]:
-    """Tell which rights are missing that registration cannot do without, a sentence each."""
+def watched(kube: Examined, catalog: Catalog, cluster: Cluster) -> list[Resource]:
+    """Return what the sources name that would be in force in a cluster with these labels."""
     future = Catalog(
         catalog.revision, [cluster], catalog.sources.values(), catalog.triggers.values(), ()
     )
-    checks: list[Check] = []
-    for gvk in future.kinds_in(cluster.key):
-        resource = kube.resource(gvk)
-        if resource is not None:
-            checks += [(verb, gvk.group, resource.plural, "", "") for verb in ("get", "list")]
+    found = (kube.resource(gvk) for gvk in future.kinds_in(cluster.key))
+    return [resource for resource in found if resource is not None]
+
+
+def missing_for_watching(
+    kube: Examined, resources: Sequence[Resource], *, ringing: bool
+) -> list[str]:
+    """Tell which rights are missing that registration cannot do without, a sentence each."""
+    checks: list[Check] = [
+        (verb, resource.gvk.group, resource.plural, "", "")
+        for resource in resources
+        for verb in ("get", "list")
+    ]
     if ringing:
         checks += [
             (verb, group, resource, "", namespace)

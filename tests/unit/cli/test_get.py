@@ -20,6 +20,7 @@ from tests.unit.cli import fleet
 
 Bellhop = Callable[..., Result]
 COUNTS = "CLUSTERS   PROFILES   FAILING"
+READY = "1/1           Provisioned"
 
 
 def read(result: Result) -> Any:
@@ -51,7 +52,7 @@ def read(result: Result) -> Any:
             "EventBasedAddOns",
             [
                 f"NAME                     EVENTSOURCE       ONE FOR EVENT   {COUNTS}",
-                "service-network-policy   sveltos-service   true            1          1          0",
+                f"service-network-policy   sveltos-service   true{'':<12}1          1          0",
             ],
             id="triggers",
         ),
@@ -67,8 +68,7 @@ def read(result: Result) -> Any:
             "clusterprofiles.config.projectsveltos.io",
             [
                 f"NAME{'':<34}TRIGGER{'':<18}FROM{'':<15}PROVISIONED   STATE",
-                f"{fleet.PROFILE}   service-network-policy   default/workload   1/1           "
-                + "Provisioned",
+                f"{fleet.PROFILE}   service-network-policy   default/workload   {READY}",
             ],
             id="profiles",
         ),

@@ -1,0 +1,125 @@
+"""Kubeconfigs: certificate files are embedded; programs, proxies and other identities refused."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import Result
+
+from bellhop.adapters.local.certificates import make_authority
+from bellhop.cli.credentials import read_kubeconfig
+from bellhop.errors import InvalidError, MissingError
+
+Bellhop = Callable[..., Result]
+PEM = make_authority("test", now=datetime.now(UTC), validity=timedelta(days=1)).certificate_pem
+
+
+def write(
+    tmp_path: Path, *, cluster: dict[str, Any] | None = None, user: dict[str, Any] | None = None
+) -> Path:
+    """Write a kubeconfig with one context."""
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [
+            {"name": "c", "cluster": {"server": "https://127.0.0.1:1", **(cluster or {})}}
+        ],
+        "users": [{"name": "u", "user": {"token": "t"} if user is None else user}],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+        "current-context": "x",
+    }
+    path = tmp_path / "kubeconfig"
+    path.write_text(yaml.safe_dump(document))
+    return path
+
+
+def test_embeds_a_file_beside_the_kubeconfig(tmp_path: Path) -> None:
+    """A relative path is the kubeconfig's, as for kubectl."""
+    (tmp_path / "ca.pem").write_bytes(PEM)
+    found = read_kubeconfig(write(tmp_path, cluster={"certificate-authority": "ca.pem"}), None)
+
+    assert base64.b64decode(found.ca_data) == PEM
+
+
+def test_embeds_nothing_of_other_contexts(tmp_path: Path) -> None:
+    """A file that another context's cluster names need not be there."""
+    path = write(tmp_path)
+    document = yaml.safe_load(path.read_text())
+    other = {"server": "https://b", "certificate-authority": "/not/there"}
+    document["clusters"].append({"name": "other", "cluster": other})
+    path.write_text(yaml.safe_dump(document))
+
+    assert read_kubeconfig(path, "x").server == "https://127.0.0.1:1"
+
+
+@pytest.mark.parametrize(
+    ("cluster", "user", "said"),
+    [
+        pytest.param(
+            {}, {"exec": {"command": "aws"}}, "`exec` is refused: it runs a program", id="exec"
+        ),
+        pytest.param({}, {"auth-provider": {"name": "gcp"}}, "`auth-provider`", id="provider"),
+        pytest.param({}, {"token": "t", "as": "root"}, "`as` is refused: it acts as", id="as"),
+        pytest.param({}, {"tokenFile": "/t"}, "`tokenFile` is refused", id="token file"),
+        pytest.param(
+            {"insecure-skip-tls-verify": True}, None, "would send the credentials", id="insecure"
+        ),
+        pytest.param({"proxy-url": "http://p"}, None, "through another host", id="proxy"),
+        pytest.param({}, {}, "has no credentials", id="nobody"),
+        pytest.param(
+            {"certificate-authority": "/not/there"},
+            None,
+            "cannot read the file '/not/there', which the kubeconfig names as"
+            " certificate-authority: No such file or directory",
+            id="no such file",
+        ),
+    ],
+)
+def test_refuses_what_would_act_on_the_machine_that_reads_it(
+    tmp_path: Path,
+    bellhop: Bellhop,
+    cluster: dict[str, Any],
+    user: dict[str, Any] | None,
+    said: str,
+) -> None:
+    """Each is refused with its reason, before anything is stored or asked."""
+    path = write(tmp_path, cluster=cluster, user=user)
+    result = bellhop(
+        "register", "cluster", "--namespace", "a", "--cluster", "b", "--kubeconfig", str(path)
+    )
+
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert not (tmp_path / "state").exists()
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[", "- a", "a: b", "\x00"], ids=["empty", "broken", "list", "other", "null"]
+)
+def test_says_that_it_is_no_kubeconfig(tmp_path: Path, text: str) -> None:
+    """The file is named, its content never quoted."""
+    path = tmp_path / "kubeconfig"
+    path.write_text(text)
+
+    with pytest.raises(InvalidError, match="kubeconfig"):
+        read_kubeconfig(path, None)
+
+
+def test_says_that_there_is_no_file(tmp_path: Path) -> None:
+    """A missing file is a sentence."""
+    with pytest.raises(MissingError, match="there is no such file"):
+        read_kubeconfig(tmp_path / "none", None)
+
+
+def test_says_that_a_file_is_no_text(tmp_path: Path) -> None:
+    """A binary file is a sentence, too."""
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00\xff")
+
+    with pytest.raises(InvalidError, match="it is no text"):
+        read_kubeconfig(tmp_path / "binary", None)

@@ -1,0 +1,463 @@
+"""register and deregister, against a real API server."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import Result
+from cryptography import x509
+
+from bellhop.adapters.kube.client import KubeClient
+from bellhop.cli.installation import Installation
+from bellhop.cli.registration import undisturbed
+from bellhop.engine.wiring import NAME, NAMESPACE
+from bellhop.model.gvk import GVK
+from bellhop.model.kubeconfig import sanitise
+from infra.lab.cluster import Cluster
+from tests.unit.cli import fleet
+
+Bellhop = Callable[..., Result]
+KEY = "prod/eu-1"
+SERVICE = "bellhop-forwarder.bellhop-system.svc"
+INGEST = ("--ingest-url", "https://ingest.example:8443")
+SECRET = GVK("", "v1", "Secret")
+WEBHOOK = GVK("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration")
+
+
+@pytest.fixture
+def kubeconfig(source_cluster: Cluster, tmp_path: Path) -> Path:
+    """The administrator's kubeconfig of a real cluster."""
+    path = tmp_path / "admin.kubeconfig"
+    source_cluster.kubeconfig(path)
+    return path
+
+
+@pytest.fixture
+def kube(source_cluster: Cluster) -> Iterator[KubeClient]:
+    """The cluster, for a look at what was done to it."""
+    client = KubeClient("test", sanitise(source_cluster.kubeconfig()))
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def register(bellhop: Bellhop, kubeconfig: Path) -> Bellhop:
+    """Register the cluster as prod/eu-1."""
+
+    def run(*arguments: str, path: Path = kubeconfig) -> Result:
+        named = ("--namespace", "prod", "--cluster", "eu-1", "--kubeconfig", str(path))
+        return bellhop("register", "cluster", *named, *arguments)
+
+    return run
+
+
+def entries(kube: KubeClient) -> dict[str, str]:
+    """Read the forwarder's Secret."""
+    secret = kube.get(SECRET, NAMESPACE, NAME)
+    assert secret is not None
+    return {key: base64.b64decode(value).decode() for key, value in secret["data"].items()}
+
+
+def test_registers_a_cluster(
+    register: Bellhop, here: Installation, kube: KubeClient, kubeconfig: Path
+) -> None:
+    """Record, credentials and the forwarder's objects are there, and a full sweep is asked for."""
+    result = register("--labels", "env=fv,region=eu", *INGEST)
+
+    assert result.exit_code == 0, result.output
+    cluster = here.records.cluster(KEY)
+    assert cluster is not None
+    assert cluster.labels == {"env": "fv", "region": "eu"}
+    assert cluster.kubernetes == kube.version()
+    assert sanitise(here.secrets.read(f"kubeconfig/{KEY}")) == sanitise(kubeconfig.read_text())
+    secret = entries(kube)
+    assert set(secret) == {
+        "ingest-url",
+        "ingest-ca",
+        "cluster",
+        "token",
+        "path",
+        "tls.crt",
+        "tls.key",
+    }
+    assert (secret["ingest-url"], secret["cluster"]) == ("https://ingest.example:8443", KEY)
+    assert hashlib.sha256(secret["token"].encode()).hexdigest() == cluster.token_digest
+    assert cluster.forwarder["path"] == secret["path"]
+    (message,) = here.sweep.receive(10, wait=timedelta(0))
+    assert dict(message.message.body) == {"do": "sweep", "cluster": KEY, "full": True}
+
+
+def test_says_what_it_did_and_no_secret(register: Bellhop, kube: KubeClient) -> None:
+    """A few lines, with neither the sender's token nor the cluster's."""
+    result = register("--labels", "env=fv", *INGEST)
+    lines = [line.strip().split("  ")[0] for line in result.stdout.splitlines()]
+
+    assert lines == [
+        "Cluster 'prod/eu-1' registered.",
+        "reached",
+        "labels",
+        "forwarder",
+        "applied",
+        "next",
+    ]
+    secret = entries(kube)
+    for value in (secret["token"], secret["path"], secret["tls.key"]):
+        assert value not in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        pytest.param(
+            (),
+            [SERVICE, f"{SERVICE}.cluster.local"],
+            id="a Service in the cluster",
+        ),
+        pytest.param(
+            ("--forwarder-url", "https://10.0.0.5:9443/"), ["10.0.0.5"], id="an address outside"
+        ),
+    ],
+)
+def test_the_forwarder_has_a_certificate_for_its_address(
+    register: Bellhop,
+    here: Installation,
+    kube: KubeClient,
+    arguments: tuple[str, ...],
+    names: list[str],
+) -> None:
+    """What the API server will be told to trust has signed what the forwarder shows."""
+    register(*arguments, *INGEST)
+    cluster = here.records.cluster(KEY)
+    assert cluster is not None
+    certificate = x509.load_pem_x509_certificate(entries(kube)["tls.crt"].encode())
+    authority = x509.load_pem_x509_certificate(cluster.forwarder["ca"].encode())
+    alternatives = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
+
+    certificate.verify_directly_issued_by(authority)
+    assert [str(name.value) for name in alternatives.value] == names
+    assert cluster.forwarder["url"] == (arguments[1].rstrip("/") if arguments else "")
+
+
+def test_registering_again_renews(register: Bellhop, here: Installation, kube: KubeClient) -> None:
+    """Token and certificate are new, labels are kept unless given, and it is still one cluster."""
+    register("--labels", "env=fv", *INGEST)
+    first, before = here.records.cluster(KEY), entries(kube)
+    kept = register(*INGEST)
+    second, after = here.records.cluster(KEY), entries(kube)
+    register("--labels", "env=prod", *INGEST)
+    third = here.records.cluster(KEY)
+
+    assert first is not None
+    assert second is not None
+    assert third is not None
+    assert "renewed: credentials, token and certificate" in kept.stdout
+    assert before["token"] != after["token"]
+    assert hashlib.sha256(after["token"].encode()).hexdigest() == second.token_digest
+    assert (first.labels, second.labels, third.labels) == (
+        {"env": "fv"},
+        {"env": "fv"},
+        {"env": "prod"},
+    )
+    assert first.registered_at == second.registered_at
+    assert len(list(here.records.clusters())) == 1
+
+
+def test_without_a_forwarder_nothing_is_done_in_the_cluster(
+    register: Bellhop, here: Installation, kube: KubeClient
+) -> None:
+    """--no-forwarder needs no address to send to, and leaves the cluster as it is."""
+    result = register("--no-forwarder")
+
+    cluster = here.records.cluster(KEY)
+    assert result.exit_code == 0
+    assert cluster is not None
+    assert cluster.forwarder == {}
+    assert kube.get(GVK("", "v1", "Namespace"), "", NAMESPACE) is None
+
+
+def test_needs_to_know_where_events_go(register: Bellhop, here: Installation) -> None:
+    """Before `serve` ever ran, nobody knows."""
+    result = register()
+
+    assert result.exit_code == 1
+    assert "start `bellhop serve` first, or give --ingest-url" in result.stderr
+    assert here.records.cluster(KEY) is None
+
+
+def test_warns_where_nothing_answers(register: Bellhop, state: Path) -> None:
+    """An address that `serve` left behind is used, with a warning that it does not answer."""
+    state.mkdir(mode=0o700)
+    address = {"url": "https://127.0.0.1:1", "ca": ""}
+    (state / "address.json").write_text(json.dumps(address))
+    result = register()
+
+    assert result.exit_code == 0
+    assert "warning: nothing answers at https://127.0.0.1:1" in result.stderr
+
+
+def limited(kube: KubeClient, source_cluster: Cluster, tmp_path: Path, rules: list[Any]) -> Path:
+    """Make an account with some rights; return its kubeconfig."""
+    account = {"namespace": "default", "name": "limited"}
+    kube.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account})
+    kube.apply(
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRole",
+            "metadata": {"name": "limited"},
+            "rules": rules,
+        }
+    )
+    kube.apply(
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": "limited"},
+            "roleRef": {
+                "apiGroup": "rbac.authorization.k8s.io",
+                "kind": "ClusterRole",
+                "name": "limited",
+            },
+            "subjects": [{"kind": "ServiceAccount", **account}],
+        }
+    )
+    document = source_cluster.kubeconfig()
+    document["users"][0]["user"] = {"token": kube.token_request("default", "limited")}
+    path = tmp_path / "limited.kubeconfig"
+    path.write_text(yaml.safe_dump(document))
+    return path
+
+
+def test_says_which_rights_are_missing_and_does_nothing(
+    register: Bellhop,
+    here: Installation,
+    kube: KubeClient,
+    source_cluster: Cluster,
+    tmp_path: Path,
+) -> None:
+    """Every right that registration needs is named at once; the cluster is as it was."""
+    fleet.declare(here)
+    rules = [{"apiGroups": [""], "resources": ["namespaces", "services"], "verbs": ["get"]}]
+    path = limited(kube, source_cluster, tmp_path, rules)
+    result = register("--labels", "env=fv", *INGEST, path=path)
+
+    assert result.exit_code == 1
+    for sentence in (
+        "they may not list services;",
+        "they may not create, patch or delete namespaces;",
+        "or delete validatingwebhookconfigurations.admissionregistration.k8s.io",
+        "may not create, patch or delete secrets in namespace 'bellhop-system'",
+    ):
+        assert sentence in result.stderr
+    assert here.records.cluster(KEY) is None
+    assert list(here.secrets.names("kubeconfig/")) == []
+    assert kube.get(GVK("", "v1", "Namespace"), "", NAMESPACE) is None
+
+
+def test_warns_of_rights_that_add_ons_may_need(
+    register: Bellhop, kube: KubeClient, source_cluster: Cluster, tmp_path: Path
+) -> None:
+    """Narrow credentials are good credentials: a warning, and the cluster is registered."""
+    path = limited(kube, source_cluster, tmp_path, [])
+    result = register("--no-forwarder", path=path)
+
+    assert result.exit_code == 0
+    assert result.stderr == (
+        "warning: the credentials may not get, create, patch or delete objects of every kind:"
+        " an add-on they may not write fails, and says so\n"
+    )
+
+
+def test_the_rights_of_the_how_to_are_enough(
+    register: Bellhop,
+    here: Installation,
+    kube: KubeClient,
+    source_cluster: Cluster,
+    tmp_path: Path,
+) -> None:
+    """The ClusterRole that the how-to gives lets a cluster be registered and made to ring."""
+    fleet.declare(here)
+    page = Path(__file__).parents[3] / "docs/how-to/register-a-cluster.md"
+    blocks = page.read_text().split("```yaml\n")[1:]
+    roles = [
+        document
+        for block in blocks
+        for document in yaml.safe_load_all(block.partition("```")[0])
+        if document["kind"] == "ClusterRole"
+    ]
+    path = limited(kube, source_cluster, tmp_path, roles[0]["rules"])
+    result = register("--labels", "env=fv", *INGEST, path=path)
+
+    assert result.exit_code == 0, result.stderr
+
+
+def test_an_unreachable_cluster_is_not_registered(
+    bellhop: Bellhop, here: Installation, kubeconfig: Path
+) -> None:
+    """Nobody answers: exit code 75, and nothing is kept."""
+    document = yaml.safe_load(kubeconfig.read_text())
+    document["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:1"
+    kubeconfig.write_text(yaml.safe_dump(document))
+    named = ("--namespace", "prod", "--cluster", "eu-1", "--kubeconfig", str(kubeconfig))
+    result = bellhop("register", "cluster", *named, *INGEST)
+
+    assert result.exit_code == 75
+    assert "'prod/eu-1'" in result.stderr
+    assert here.records.cluster(KEY) is None
+
+
+def test_wrong_credentials_are_not_registered(
+    register: Bellhop, here: Installation, kubeconfig: Path, tmp_path: Path
+) -> None:
+    """A token that the API server does not know is denied, and is in no message."""
+    document = yaml.safe_load(kubeconfig.read_text())
+    document["users"][0]["user"]["token"] = "not-a-token-of-this-cluster"
+    path = tmp_path / "wrong.kubeconfig"
+    path.write_text(yaml.safe_dump(document))
+    result = register(*INGEST, path=path)
+
+    assert result.exit_code == 1
+    assert "not-a-token" not in result.output
+    assert here.records.cluster(KEY) is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        pytest.param(("--labels", "env"), "write key=value", id="label"),
+        pytest.param(("--context", "other"), "has no context 'other'", id="context"),
+        pytest.param(
+            ("--forwarder-url", "http://a", *INGEST), "API servers call https alone", id="http"
+        ),
+        pytest.param(("--ingest-url", "http://a"), "it must be https", id="events over http"),
+        pytest.param(("--ingest-ca", "/x"), "belongs to --ingest-url", id="authority alone"),
+        pytest.param((*INGEST, "--ingest-ca", "/x"), "cannot read the authority", id="authority"),
+        pytest.param(("--cluster", "A_B"), "is not a name", id="name"),
+        pytest.param(("--namespace", "a.b"), "is not a namespace", id="namespace"),
+    ],
+)
+def test_refuses_wrong_input(
+    register: Bellhop, here: Installation, arguments: tuple[str, ...], said: str
+) -> None:
+    """What cannot be meant is refused before the cluster is asked anything."""
+    result = register(*arguments)
+
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert list(here.records.clusters()) == []
+
+
+# Leaving ---------------------------------------------------------------------------------------
+
+
+def test_deregisters_a_cluster(
+    register: Bellhop, bellhop: Bellhop, here: Installation, kube: KubeClient
+) -> None:
+    """What rang is gone from the cluster, and all that was kept of it from here."""
+    register(*INGEST)
+    kube.apply(
+        {
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "ValidatingWebhookConfiguration",
+            "metadata": {"name": NAME},
+            "webhooks": [],
+        }
+    )
+    result = bellhop("deregister", "cluster", "--namespace", "prod", "--cluster", "eu-1")
+
+    assert result.exit_code == 0, result.output
+    assert result.stderr == ""
+    assert "  removed ValidatingWebhookConfiguration 'bellhop-forwarder'" in result.stdout
+    assert kube.get(WEBHOOK, "", NAME) is None
+    assert kube.get(SECRET, NAMESPACE, NAME) is None
+    assert here.records.cluster(KEY) is None
+    assert list(here.secrets.names("kubeconfig/")) == []
+
+
+def test_somebody_elses_namespace_stays(
+    register: Bellhop, bellhop: Bellhop, kube: KubeClient
+) -> None:
+    """A namespace of that name without our label is not ours to remove."""
+    register("--no-forwarder")
+    namespace = GVK("", "v1", "Namespace")
+    kube.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+    bellhop("deregister", "cluster", "--namespace", "prod", "--cluster", "eu-1")
+
+    found = kube.get(namespace, "", NAMESPACE)
+    assert found is not None
+    assert "deletionTimestamp" not in found["metadata"]
+
+
+def test_deregisters_a_cluster_that_does_not_answer(
+    register: Bellhop, bellhop: Bellhop, here: Installation, source_cluster: Cluster
+) -> None:
+    """A cluster that is gone for ever can still leave the fleet; what may be left is said."""
+    register(*INGEST)
+    source_cluster.stop()
+    result = bellhop("deregister", "cluster", "--namespace", "prod", "--cluster", "eu-1")
+
+    assert result.exit_code == 0
+    assert "warning: what made it ring may still be there" in result.stderr
+    assert here.records.cluster(KEY) is None
+
+
+def test_deregisters_nothing_that_is_not_registered(bellhop: Bellhop) -> None:
+    """A wrong name is said."""
+    result = bellhop("deregister", "cluster", "--namespace", "a", "--cluster", "b")
+
+    assert result.exit_code == 1
+    assert "cannot deregister cluster 'a/b': it is not registered" in result.stderr
+
+
+# Ctrl-C ----------------------------------------------------------------------------------------
+
+
+def test_ctrl_c_waits_for_what_must_be_whole() -> None:
+    """The token in the cluster and the record here change together, or not at all."""
+    code = (
+        "import os, signal\n"
+        "from bellhop.cli.registration import undisturbed\n"
+        "try:\n"
+        "    with undisturbed():\n"
+        "        os.kill(os.getpid(), signal.SIGINT)\n"
+        "        print('done')\n"
+        "except KeyboardInterrupt:\n"
+        "    print('then interrupted')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={"PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+        check=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+
+    assert done.stdout.split("\n")[:2] == ["done", "then interrupted"]
+
+
+def test_threads_have_no_ctrl_c_to_wait_for() -> None:
+    """Signals belong to the main thread; elsewhere the block just runs."""
+    ran = []
+
+    def work() -> None:
+        with undisturbed():
+            ran.append(True)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+
+    assert ran == [True]
