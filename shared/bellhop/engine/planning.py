@@ -15,7 +15,10 @@ from bellhop.model.record import Content, Held
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """One object as a profile wants it, and where it is written."""
+    """One object as a profile wants it, and where it is written.
+
+    The digest covers all that applying it writes down: the object, its ref and the tier.
+    """
 
     key: ObjectKey
     manifest: Mapping[str, Any]
@@ -32,10 +35,10 @@ class Plan:
     unchanged: tuple[ObjectKey, ...]
 
 
-def wanted(contents: Iterable[Content]) -> tuple[Wanted, ...]:
-    """Return the objects of contents, in the order of their refs."""
+def wanted(contents: Iterable[Content], *, tier: int) -> tuple[Wanted, ...]:
+    """Return the objects of contents, in the order of their refs, for a profile of a tier."""
     return tuple(
-        Wanted(ObjectKey.of(manifest), manifest, digest(manifest), content.ref)
+        Wanted(ObjectKey.of(manifest), manifest, digest([manifest, content.ref, tier]), content.ref)
         for content in contents
         for manifest in content.manifests
     )
@@ -52,7 +55,7 @@ def plan(objects: Sequence[Wanted], held: Mapping[ObjectKey, Held]) -> Plan:
     unique: dict[ObjectKey, Wanted] = {}
     for each in objects:
         twin = unique.setdefault(each.key, each)
-        if twin.digest != each.digest:
+        if twin is not each and digest(twin.manifest) != digest(each.manifest):
             raise ConflictError(
                 f"cannot apply {each.key.gvk.kind} '{each.key.namespace}/{each.key.name}': "
                 f"{twin.ref} and {each.ref} of one profile want it in two forms"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from bellhop.errors import ConflictError, StaleError
 from bellhop.model.gvk import ObjectKey
@@ -12,6 +13,17 @@ from bellhop.ports.store import ABSENT
 from bellhop.records import Records, messages
 
 _RETRIES = 8
+_MOST_WAITING = 32
+"""Profiles that are told when an object is given up; those before them try at the next sweep."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A claim that was won: whether it is new, who had it before, and what to publish."""
+
+    new: bool
+    before: Owner | None = None
+    messages: Sequence[Message] = ()
 
 
 class Claims:
@@ -20,8 +32,10 @@ class Claims:
     def __init__(self, records: Records) -> None:
         self._records = records
 
-    def take(self, cluster: str, key: ObjectKey, profile: Profile) -> list[Message]:
-        """Own an object from now on; return what to publish for an owner that lost it.
+    def take(self, cluster: str, key: ObjectKey, profile: Profile, *, again: bool = False) -> Taken:
+        """Own an object from now on, and have told who loses it.
+
+        A try that comes `again` tells once more: the one before may have died before it did.
 
         An owner of the same tier keeps what it has, as in Sveltos; whoever does not get the
         object is remembered and told when it is given up.
@@ -35,18 +49,19 @@ class Claims:
             try:
                 if found is None:
                     self._records.put_owner(cluster, key, mine, expect=ABSENT)
-                    return []
+                    return Taken(new=True)
                 owner, version = found
                 if owner.profile == profile.name:
                     if owner.tier != profile.tier:
                         kept = replace(owner, tier=profile.tier)
                         self._records.put_owner(cluster, key, kept, expect=version)
-                    return []
+                    tell = owner.waiting if again or owner.tier != profile.tier else ()
+                    return Taken(new=False, messages=_contests(tell, cluster, key))
                 if profile.tier < owner.tier:
                     loser = (owner.trigger, owner.source, owner.profile)
                     new = replace(mine, waiting=_with(owner.waiting, loser))
                     self._records.put_owner(cluster, key, new, expect=version)
-                    return [messages.contest(loser, cluster, key)]
+                    return Taken(new=True, before=owner, messages=_contests([loser], cluster, key))
                 waiter = (profile.trigger, profile.cluster, profile.name)
                 if waiter not in owner.waiting:
                     queued = replace(owner, waiting=_with(owner.waiting, waiter))
@@ -65,6 +80,21 @@ class Claims:
         found = self._records.owner(cluster, key)
         return found is not None and found[0].profile == profile
 
+    def give_back(
+        self, cluster: str, key: ObjectKey, profile: Profile, before: Owner | None
+    ) -> list[Message]:
+        """Undo a claim that led to nothing; return what to publish for who has it again."""
+        if before is None:
+            return self.give_up(cluster, key, profile.name)
+        found = self._records.owner(cluster, key)
+        if found is None or found[0].profile != profile.name:
+            return []
+        waiting = _with(found[0].waiting, (profile.trigger, profile.cluster, profile.name))
+        had = (before.trigger, before.source, before.profile)
+        again = replace(before, waiting=tuple(each for each in waiting if each != had))
+        self._records.put_owner(cluster, key, again, expect=found[1])
+        return _contests([had], cluster, key)
+
     def give_up(self, cluster: str, key: ObjectKey, profile: str) -> list[Message]:
         """Own an object no longer; return what to publish for those who waited for it."""
         for _ in range(_RETRIES):
@@ -75,11 +105,17 @@ class Claims:
                 self._records.delete_owner(cluster, key, expect=found[1])
             except StaleError:
                 continue
-            return [messages.contest(waiter, cluster, key) for waiter in found[0].waiting]
+            return _contests(found[0].waiting, cluster, key)
         raise StaleError(f"cannot give up '{key}' in '{cluster}': other writers keep winning")
+
+
+def _contests(
+    profiles: Sequence[tuple[str, str, str]], cluster: str, key: ObjectKey
+) -> list[Message]:
+    return [messages.contest(profile, cluster, key) for profile in profiles]
 
 
 def _with(
     waiting: tuple[tuple[str, str, str], ...], one: tuple[str, str, str]
 ) -> tuple[tuple[str, str, str], ...]:
-    return waiting if one in waiting else (*waiting, one)
+    return waiting if one in waiting else (*waiting, one)[-_MOST_WAITING:]

@@ -24,7 +24,7 @@ from bellhop.ports.kube import Kube
 from bellhop.ports.queue import Queue
 from bellhop.records import Records
 from bellhop.settings import Settings
-from bellhop.stages.claim import Claims
+from bellhop.stages.claim import Claims, Taken
 from bellhop.stages.ledger import Note, noting
 
 _RETRIES = 8
@@ -38,6 +38,7 @@ class _Work:
     profile: Profile
     cluster: str
     held: dict[ObjectKey, Held]
+    again: bool
     changed: list[str] = field(default_factory=list)
     failed: list[BellhopError] = field(default_factory=list)
 
@@ -53,13 +54,12 @@ class Execute:
         self._limits = Limits(settings.template_seconds, settings.template_output)
 
     def handle(self, body: Mapping[str, Any], attempt: int) -> None:
-        """Bring one cluster to what one profile wants there.
+        """Bring one cluster to what one profile wants there; every try starts from the records.
 
         Raises:
             TemporaryError: the cluster does not answer, or does not know a kind yet.
             PermanentError: an object cannot be applied; the others were.
         """
-        del attempt  # Every try starts from what is recorded.
         found = self._records.profile(body["trigger"], body["cluster"], body["profile"])
         if found is None:
             return
@@ -68,7 +68,7 @@ class Execute:
             self._left(profile, cluster)
             return
         held = dict(self._records.inventory(cluster, profile.name).held)
-        work = _Work(body, profile, cluster, held)
+        work = _Work(body, profile, cluster, held, again=attempt > 1)
         with noting(self._records, body, cluster, profile.object) as note:
             note.context = {"profile": profile.name, "trigger": profile.trigger}
             try:
@@ -113,7 +113,9 @@ class Execute:
         ]
         kube = self._access.open(work.cluster)
         crds = _kinds_defined(contents)
-        return tuple(self._placed(kube, each, crds) for each in wanted(contents))
+        return tuple(
+            self._placed(kube, each, crds) for each in wanted(contents, tier=work.profile.tier)
+        )
 
     def _placed(self, kube: Kube, each: Wanted, crds: Mapping[tuple[str, str], bool]) -> Wanted:
         gvk, namespace, name = each.key
@@ -139,8 +141,10 @@ class Execute:
             self._keep(work)
 
     def _apply(self, kube: Kube, work: _Work, each: Wanted) -> None:
+        taken: Taken | None = None
         try:
-            self._queue.publish(self._claims.take(work.cluster, each.key, work.profile))
+            taken = self._claims.take(work.cluster, each.key, work.profile, again=work.again)
+            self._queue.publish(taken.messages)
             manifest = decorate(each, work.profile.name, work.profile.tier)
             try:
                 kube.apply(manifest)
@@ -149,13 +153,22 @@ class Execute:
                     raise
                 kube.apply(manifest)
         except PermanentError as error:
-            if not work.held[each.key].digest:
-                del work.held[each.key]
+            self._let_go(work, each.key, taken)
             work.failed.append(_may_appear(error))
             return
         now = self._records.clock.now()
         work.held[each.key] = Held(each.digest, each.ref, now)
         work.changed.append(f"{each.key.gvk.kind} {each.key.name}")
+
+    def _let_go(self, work: _Work, key: ObjectKey, taken: Taken | None) -> None:
+        """Hold no object that was refused, unless an earlier try may have applied it."""
+        if taken and not taken.new:
+            return
+        if taken:
+            back = self._claims.give_back(work.cluster, key, work.profile, taken.before)
+            self._queue.publish(back)
+        if not work.held[key].digest:
+            del work.held[key]
 
     def _make_namespace(self, kube: Kube, key: ObjectKey) -> bool:
         """Create the namespace of an object, as Sveltos does; say whether it was missing."""

@@ -27,7 +27,7 @@ from bellhop.stages.ledger import Note, write
 _SETTLED = 4
 """Tries after which a hinted change that cannot be seen is taken not to have happened."""
 
-_INPUTS = frozenset({"Template", "Script", "Invalid", "TooLarge"})
+_INPUTS = frozenset({"Template", "Script"})
 """Failures that only a change of what users declared can cure."""
 
 

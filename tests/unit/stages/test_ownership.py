@@ -1,0 +1,207 @@
+"""Whose an object is: while tiers change, applies fail, and processes die in between."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from bellhop.errors import InvalidError, UnreachableError
+from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.records import messages
+from tests.fakes.fleet import Fleet
+from tests.fakes.kube import FakeKube
+
+CONFIG = GVK("", "v1", "ConfigMap")
+SHARED = ObjectKey(CONFIG, "default", "shared")
+EAST = "fleet/east"
+
+
+def profile(name: str, tier: int = 100, value: str = "", holder: str = "") -> str:
+    """Return a ClusterProfile and its ConfigMap, which wants the object `shared`."""
+    return f"""
+apiVersion: config.projectsveltos.io/v1beta1
+kind: ClusterProfile
+metadata: {{name: {name}}}
+spec:
+  tier: {tier}
+  clusterSelector: {{matchLabels: {{env: production}}}}
+  policyRefs: [{{kind: ConfigMap, name: {holder or name}, namespace: default}}]
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {{name: {holder or name}, namespace: default}}
+data:
+  main.yaml: |
+    apiVersion: v1
+    kind: ConfigMap
+    metadata: {{name: shared, namespace: default}}
+    data: {{by: '{value or name}'}}
+"""
+
+
+@pytest.fixture
+def east(fleet: Fleet) -> FakeKube:
+    return fleet.register("east", env="production")
+
+
+def by(kube: FakeKube) -> str:
+    """Say who made the object that all want."""
+    return str(next((each["data"]["by"] for each in kube.objects(CONFIG)), ""))
+
+
+def conflicts(fleet: Fleet) -> set[str]:
+    return {each.profile for each in fleet.records.outcomes(EAST) if each.reason == "Conflict"}
+
+
+def test_a_tier_that_is_lowered_later_defends_what_is_held(fleet: Fleet, east: FakeKube) -> None:
+    """The owner's tier counts as it is now, not as it was when it applied the object."""
+    fleet.apply(profile("first"))
+    fleet.pump()
+    fleet.apply(profile("first", tier=10))
+    fleet.pump()
+
+    fleet.apply(profile("second", tier=50))
+    fleet.pump()
+
+    assert by(east) == "first"
+    assert conflicts(fleet) == {"second"}
+    annotations = east.objects(CONFIG)[0]["metadata"]["annotations"]
+    assert annotations["projectsveltos.io/owner-tier"] == "10"
+
+
+def test_a_tier_that_is_raised_later_lets_go_to_who_waits(fleet: Fleet, east: FakeKube) -> None:
+    """Who waits with a lower tier than the owner has now gets the object at once."""
+    fleet.apply(profile("first"))
+    fleet.pump()
+    fleet.apply(profile("second"))
+    fleet.pump()
+    assert conflicts(fleet) == {"second"}
+
+    fleet.apply(profile("first", tier=200))
+    fleet.pump()
+
+    assert by(east) == "second"
+    assert conflicts(fleet) == {"first"}
+
+
+def test_the_marks_follow_a_config_map_that_is_renamed(fleet: Fleet, east: FakeKube) -> None:
+    """Equal manifests in another ConfigMap are applied again: their marks name where they are."""
+    fleet.apply(profile("first"))
+    fleet.pump()
+
+    fleet.apply(profile("first", holder="other"))
+    fleet.pump()
+
+    annotations = east.objects(CONFIG)[0]["metadata"]["annotations"]
+    assert annotations["projectsveltos.io/reference-name"] == "other"
+
+
+def test_what_was_refused_is_nobodys(fleet: Fleet, east: FakeKube) -> None:
+    """A profile whose object the API server refuses leaves no claim: another one may have it."""
+    east.fail_with(InvalidError("cluster 'fleet/east' refuses 'shared'"), "apply")
+    fleet.apply(profile("first"))
+    fleet.pump()
+    assert fleet.records.owner(EAST, SHARED) is None
+    fleet.declare.delete([("ClusterProfile", "", "first")])
+    fleet.pump()
+    east.fail_with(None)
+
+    fleet.apply(profile("second"))
+    fleet.pump()
+
+    assert by(east) == "second"
+    assert conflicts(fleet) == set()
+
+
+def test_a_taker_that_is_refused_gives_the_object_back(fleet: Fleet, east: FakeKube) -> None:
+    """Who had it has it again and removes it in the end; the taker waits, and tries at a sweep."""
+    fleet.apply(profile("first"))
+    fleet.pump()
+    refuse = InvalidError("cluster 'fleet/east' refuses 'shared'")
+    east.fail_with(refuse, "apply")
+    fleet.apply(profile("second", tier=10))
+    fleet.pump()
+    owner = fleet.records.owner(EAST, SHARED)
+    assert owner
+    assert owner[0].profile == "first"
+    assert [each.profile for each in fleet.records.inventories(EAST)] == ["first"]
+
+    east.fail_with(None)
+    fleet.queues["sweep"].publish([messages.sweep(EAST)])
+    fleet.pump()
+    assert by(east) == "second"
+
+    fleet.declare.delete([("ClusterProfile", "", name) for name in ("first", "second")])
+    fleet.pump()
+    assert by(east) == ""
+    assert fleet.records.owner(EAST, SHARED) is None
+
+
+def test_what_may_have_been_applied_is_still_removed(fleet: Fleet, east: FakeKube) -> None:
+    """An apply that got no answer may have worked: a refusal afterwards does not forget it."""
+    apply = east.apply
+
+    def apply_and_fall_silent(manifest: dict[str, object]) -> None:
+        apply(manifest)
+        raise UnreachableError("cluster 'fleet/east' does not answer")
+
+    east.apply = apply_and_fall_silent  # type: ignore[assignment, method-assign]
+    fleet.apply(profile("first"))
+    fleet.pump()
+    east.apply = apply  # type: ignore[method-assign]
+    east.fail_with(InvalidError("cluster 'fleet/east' refuses 'shared'"), "apply")
+    fleet.clock.advance(timedelta(minutes=1))
+    fleet.pump()
+    assert by(east) == "first"
+
+    fleet.declare.delete([("ClusterProfile", "", "first")])
+    fleet.pump()
+
+    assert by(east) == ""
+    assert list(fleet.records.inventories(EAST)) == []
+
+
+def test_a_loser_is_told_even_if_the_winner_died_before_telling(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """The next try of the winner says again who has the object."""
+    fleet.apply(profile("first"))
+    fleet.pump()
+    fleet.apply(profile("second", tier=10))
+    publish = fleet.queues["deploy"].publish
+
+    def die(sent: object) -> None:
+        if sent and "contested" in sent[0].body:  # type: ignore[index]
+            raise SystemExit(9)
+        publish(sent)  # type: ignore[arg-type]
+
+    fleet.queues["deploy"].publish = die  # type: ignore[method-assign, assignment]
+    with pytest.raises(SystemExit):
+        fleet.pump()
+    fleet.queues["deploy"].publish = publish  # type: ignore[method-assign]
+    fleet.queues["deploy"].release()
+    fleet.pump()
+
+    assert by(east) == "second"
+    assert conflicts(fleet) == {"first"}
+
+
+def test_those_who_wait_do_not_pile_up(fleet: Fleet, east: FakeKube) -> None:
+    """However many profiles come and go, an owner's record stays small, and sweeps serve all."""
+    fleet.apply(*(profile(f"p{number:02}") for number in range(50)))
+    fleet.pump()
+    found = fleet.records.owner(EAST, SHARED)
+    assert found
+    assert len(found[0].waiting) == 32
+    first = by(east)
+
+    others = {f"p{number:02}" for number in range(50)} - {first}
+    fleet.declare.delete(
+        [("ClusterProfile", "", name) for name in sorted({first, *others} - {"p03"})]
+    )
+    fleet.pump()
+    fleet.queues["sweep"].publish([messages.sweep(EAST)])
+    fleet.pump()
+
+    assert by(east) == "p03"
