@@ -73,8 +73,8 @@ def sentence(answer: urllib3.BaseHTTPResponse) -> str:
             "/clusters/fleet/east/stranger",
             {},
             "x" * (LIMIT + 1),
-            401,
-            "the token is not",
+            413,
+            "the limit is",
             id="too large from a stranger",
         ),
         pytest.param(

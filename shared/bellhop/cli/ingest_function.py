@@ -14,7 +14,7 @@ import functions_framework
 from flask import Request as HttpRequest
 from flask import Response, current_app
 
-from bellhop.stages.ingest import Reply, Request, address
+from bellhop.stages.ingest import Reply, Request, address, too_large
 
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
@@ -35,14 +35,14 @@ def ingest(request: HttpRequest) -> Response:
         text = "events are sent by POST"
         return _response(Reply(405, {"error": {"code": "Invalid", "message": text}}))
     stage: Ingest = current_app.extensions["bellhop.ingest"]
-    length = request.environ.get(_ANNOUNCED, -1)
-    return _response(stage.respond(Request(*sender, request.get_data(), length)))
+    return _response(stage.respond(Request(*sender, request.get_data())))
 
 
 class Bounded:
     """Reads no more of a request than the limit; the framework would read all there is.
 
-    A longer body is left unread and given to the app as empty, with its length beside it.
+    A longer one is refused unread, whoever sent it: the server closes such a connection, while
+    after any other answer it would read the rest into memory.
     """
 
     def __init__(self, app: WSGIApplication, limit: int) -> None:
@@ -51,21 +51,19 @@ class Bounded:
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Answer one request."""
-        announced = int(environ.get("CONTENT_LENGTH") or 0)
+        length = int(environ.get("CONTENT_LENGTH") or 0)
         body = b""
-        if announced <= self._limit:
+        if length <= self._limit:
             chunked = "chunked" in environ.get("HTTP_TRANSFER_ENCODING", "").lower()
-            body = environ["wsgi.input"].read(self._limit + 1 if chunked else announced)
-        if max(announced, len(body)) > self._limit:
-            environ[_ANNOUNCED] = max(announced, len(body))
-            body = b""
+            body = environ["wsgi.input"].read(self._limit + 1 if chunked else length)
+        if max(length, len(body)) > self._limit:
+            return _response(too_large(max(length, len(body)), self._limit))(
+                environ, start_response
+            )
         environ["wsgi.input"] = io.BytesIO(body)
         environ["CONTENT_LENGTH"] = str(len(body))
         environ.pop("HTTP_TRANSFER_ENCODING", None)
         return self._app(environ, start_response)
-
-
-_ANNOUNCED = "bellhop.announced"
 
 
 def _response(reply: Reply) -> Response:

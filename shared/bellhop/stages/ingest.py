@@ -34,15 +34,11 @@ _NOBODY = hashlib.sha256(b"nobody").hexdigest()
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What an HTTP front hands over; `length` is what the sender announced, -1 if nothing.
-
-    A front need not read a body that is announced as too long.
-    """
+    """What an HTTP front hands over; `token` is the sender's proof."""
 
     cluster: str
     token: str
     body: bytes
-    length: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +62,12 @@ def address(path: str, authorization: str) -> tuple[str, str] | None:
     scheme, _, given = authorization.partition(" ")
     bearer = given.strip() if scheme.lower() == "bearer" else ""
     return f"{parts[1]}/{parts[2]}", bearer or (parts[3] if len(parts) > _PARTS[0] else "")
+
+
+def too_large(length: int, limit: int) -> Reply:
+    """Refuse a request by its length; a front may do so before it has read it."""
+    text = f"cannot take a request of {length} bytes: the limit is {limit}; send less at once"
+    return Reply(413, _body(TooLargeError.code, text))
 
 
 class Ingest:
@@ -107,12 +109,8 @@ class Ingest:
                 " register the cluster, or give the sender its present token"
             )
             return Reply(401, _body("Denied", text))
-        length = max(len(request.body), request.length)
-        if length > self._settings.body_limit:
-            raise TooLargeError(
-                f"cannot take a request of {length} bytes: the limit is"
-                f" {self._settings.body_limit}; send less at once"
-            )
+        if len(request.body) > self._settings.body_limit:
+            return too_large(len(request.body), self._settings.body_limit)
         return self._read(request.cluster, _json(request.body), Watched(gate.kinds))
 
     def _read(self, cluster: str, data: Mapping[str, Any], watched: Watched) -> Reply:
