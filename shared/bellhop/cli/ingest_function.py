@@ -38,11 +38,16 @@ def ingest(request: HttpRequest) -> Response:
     return _response(stage.respond(Request(*sender, request.get_data())))
 
 
+_PIECE = 65_536
+_PIECES = 8
+"""How many times the limit is read past before a sender is cut off."""
+
+
 class Bounded:
     """Reads no more of a request than the limit; the framework would read all there is.
 
-    A longer one is refused unread, whoever sent it: the server closes such a connection, while
-    after any other answer it would read the rest into memory.
+    A longer one is refused, whoever sent it. What is still to come is read past in pieces, so that
+    the sender gets to read its answer; one that sends without end is cut off.
     """
 
     def __init__(self, app: WSGIApplication, limit: int) -> None:
@@ -57,6 +62,9 @@ class Bounded:
             chunked = "chunked" in environ.get("HTTP_TRANSFER_ENCODING", "").lower()
             body = environ["wsgi.input"].read(self._limit + 1 if chunked else length)
         if max(length, len(body)) > self._limit:
+            for _ in range(_PIECES * self._limit // _PIECE):
+                if not environ["wsgi.input"].read(_PIECE):
+                    break
             return _response(too_large(max(length, len(body)), self._limit))(
                 environ, start_response
             )
