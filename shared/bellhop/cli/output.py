@@ -45,6 +45,7 @@ class Column:
     key: str
     wide: bool = False
     shown: Callable[[Any], str] = str
+    style: str = ""
 
 
 def coloured() -> bool:
@@ -69,11 +70,10 @@ def table(columns: Sequence[Column], rows: Iterable[Row], form: str, *, nothing:
     if first is None:
         click.echo(nothing, err=True)
         return
-    titles = [column.title for column in shown]
     if sys.stdout.isatty():
-        _rich(titles, chain([first], lines))
+        _rich(shown, chain([first], lines))
     else:
-        _plain(titles, chain([first], lines))
+        _plain([column.title for column in shown], chain([first], lines))
 
 
 def objects(items: Iterable[Mapping[str, Any]], form: str, *, one: bool = False) -> None:
@@ -165,14 +165,14 @@ def _padded(cells: Sequence[str], widths: Sequence[int]) -> str:
     return _GAP.join(cell.ljust(width) for cell, width in zip(flat, widths, strict=True)).rstrip()
 
 
-def _rich(titles: Sequence[str], lines: Iterator[Sequence[str]]) -> None:
+def _rich(columns: Sequence[Column], lines: Iterator[Sequence[str]]) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     shown = Table(box=None, pad_edge=False, padding=(0, len(_GAP), 0, 0), header_style="bold")
-    for title in titles:
-        shown.add_column(title, overflow="fold")
+    for column in columns:
+        shown.add_column(column.title, overflow="fold", style=column.style or None)
     for cells in lines:
         shown.add_row(*(Text(cell, style=STYLES.get(cell, "")) for cell in cells))
     Console(no_color=not coloured(), highlight=False).print(shown)

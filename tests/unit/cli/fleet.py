@@ -22,7 +22,6 @@ from bellhop.model.record import (
     Profile,
 )
 
-NOW = datetime.now(UTC)
 SERVICE = ObjectKey(GVK("", "v1", "Service"), "default", "my-service")
 POLICY = ObjectKey(GVK("networking.k8s.io", "v1", "NetworkPolicy"), "default", "front-my-service")
 PROFILE = "service-network-policy-0123456789ab"
@@ -75,6 +74,11 @@ stringData:
 """
 
 
+def now() -> datetime:
+    """Return the time: ages are relative to when a record is made, not to when tests began."""
+    return datetime.now(UTC)
+
+
 def service(**extra: Any) -> dict[str, Any]:
     """The Service of the example, as the API server has it."""
     return {
@@ -100,7 +104,7 @@ def cluster(namespace: str = "default", name: str = "workload", **labels: str) -
         labels=labels or {"env": "fv"},
         kubernetes="v1.31.2",
         token_digest="0" * 64,
-        registered_at=NOW - timedelta(hours=3),
+        registered_at=now() - timedelta(hours=3),
     )
 
 
@@ -142,7 +146,7 @@ def outcome(**changes: Any) -> Outcome:
         trigger="service-network-policy",
         source="default/workload",
         phase="Provisioned",
-        at=NOW - timedelta(minutes=5),
+        at=now() - timedelta(minutes=5),
     )
     return replace(made, **changes)
 
@@ -150,7 +154,7 @@ def outcome(**changes: Any) -> Outcome:
 def entry(what: str, *, trace: str = "3f9a1c20beef", ago: float = 60, **changes: Any) -> Entry:
     """A line of the ledger about the example's Service."""
     made = Entry(
-        at=NOW - timedelta(seconds=ago),
+        at=now() - timedelta(seconds=ago),
         trace=trace,
         what=what,
         cluster="default/workload",
@@ -168,7 +172,7 @@ def populate(here: Installation) -> None:
     """Have the example deployed: one cluster, one Service that matches, one NetworkPolicy."""
     declare(here)
     here.declare.register(cluster())
-    health = Health("Healthy", swept_at=NOW - timedelta(minutes=2), seen=10, missed=1)
+    health = Health("Healthy", swept_at=now() - timedelta(minutes=2), seen=10, missed=1)
     here.records.put_health("default/workload", health)
     observe(here, service())
     match = Match(
@@ -177,12 +181,12 @@ def populate(here: Installation) -> None:
         SERVICE,
         matching=True,
         digest="x",
-        since=NOW - timedelta(minutes=6),
+        since=now() - timedelta(minutes=6),
     )
     here.records.put_match(match)
     here.records.put_profile(profile())
     here.records.put_outcome(outcome())
-    held = {POLICY: Held("d", "ConfigMap default/network-policy", NOW - timedelta(minutes=5))}
+    held = {POLICY: Held("d", "ConfigMap default/network-policy", now() - timedelta(minutes=5))}
     here.records.put_inventory(Inventory("default/workload", PROFILE, held))
 
 
@@ -190,5 +194,5 @@ def observe(here: Installation, manifest: dict[str, Any]) -> None:
     """Have an object of the cluster observed."""
     key = ObjectKey.of(manifest)
     here.records.put_observation(
-        Observation("default/workload", key, "uid", 2252, manifest, seen_at=NOW)
+        Observation("default/workload", key, "uid", 2252, manifest, seen_at=now())
     )

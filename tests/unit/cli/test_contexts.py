@@ -27,6 +27,20 @@ def test_is_local_without_any_file(bellhop: Bellhop, tmp_path: Path) -> None:
     assert not (tmp_path / "config").exists()
 
 
+def test_tells_which_context_is_used(bellhop: Bellhop, tmp_path: Path) -> None:
+    """In words: the name, where its state is, and whether there is any."""
+    before = bellhop("context", "show", BELLHOP_STATE="").stdout.splitlines()
+    bellhop("get", "clusters")
+    after = bellhop("context", "show").stdout.splitlines()
+
+    assert before == [
+        f"local: embedded, state in {tmp_path / 'home-state' / 'bellhop'}",
+        "There is no state yet; the first command that needs it makes the folder.",
+    ]
+    named = "(named by --state or BELLHOP_STATE)"
+    assert after == [f"{named}: embedded, state in {tmp_path / 'state'}"]
+
+
 def test_adds_and_uses_a_context(bellhop: Bellhop, tmp_path: Path) -> None:
     """The file is for its user alone, and lists what was added."""
     added = bellhop("context", "add", "lab", "--state", str(tmp_path / "lab"))

@@ -32,7 +32,7 @@ _ADDONS = (
     Column("FROM", "from", wide=True),
 )
 _FAILURES = (
-    Column("WHAT", "what"),
+    Column("WHAT", "what", style="red"),
     Column("WHICH", "which"),
     Column("SINCE", "since", shown=lambda value: output.stamp(value) or "-"),
     Column("SENTENCE", "sentence"),
