@@ -112,7 +112,7 @@ def long_document() -> Subject:
             "    {{ range $port := .Resource.spec.ports }}",
             "    - port: {{ $port.port }}/{{ $port.protocol }}",
             "    {{ end }}",
-            f"    {{{{ if eq .Resource.metadata.name \"no{number}\" }}}}",
+            f'    {{{{ if eq .Resource.metadata.name "no{number}" }}}}',
             "    never: {{ .Resource.metadata.name }}",
             "    {{ end }}",
         ]
@@ -172,7 +172,7 @@ def go_time(subject: Subject) -> float | None:
 
 def main() -> int:
     """Print the figures; answer 1 where an aim is missed."""
-    environment = Environment(undefined=StrictUndefined, keep_trailing_newline=True)  # noqa: S701 - manifests, not HTML
+    environment = Environment(undefined=StrictUndefined, keep_trailing_newline=True)
     missed = False
     names = FunctionSet({**FUNCTIONS, **event_functions()})
     out = sys.stdout.write

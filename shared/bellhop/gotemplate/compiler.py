@@ -25,7 +25,7 @@ from bellhop.gotemplate.values import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from bellhop.gotemplate.frames import Evaluate, Run
     from bellhop.gotemplate.functions import FunctionSet
@@ -333,6 +333,21 @@ def _with_chain(arms: Sequence[tuple[Evaluate, Code]], otherwise: Code) -> Run:
     return run
 
 
+class _Count:
+    """The numbers before a number, each of that number's own type, made as they are wanted."""
+
+    __slots__ = ("number",)
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __len__(self) -> int:
+        return max(self.number, 0)
+
+    def __iter__(self) -> Iterator[int]:
+        return map(self.number.__class__, range(self.number))
+
+
 def _iterable(items: Any, variables: int, frame: Frame, site: Site, blamed: nodes.Node) -> Any:
     """Return what a range goes over: a list, a map, or a number's count."""
     if not items and (items is NO_VALUE or items is None):
@@ -344,9 +359,7 @@ def _iterable(items: Any, variables: int, frame: Frame, site: Site, blamed: node
     if isinstance(items, int):
         if variables > 1:
             site.fail(blamed, f"can't use {write(items)} to iterate over more than one variable")
-        frame.budget.spend(max(items, 0))
-        frame.budget.steps += max(items, 0)
-        return [items.__class__(i) for i in range(items)]
+        return _Count(items)
     return items
 
 
@@ -365,7 +378,7 @@ def _loop(frame: Frame, items: Any, slots: Sequence[int], body: Code) -> None:
                 step(frame, item)
     elif len(slots) == 1:
         slot = slots[0]
-        values = items if isinstance(items, list) else [item for _, item in _pairs(items)]
+        values = [item for _, item in sorted_items(items)] if isinstance(items, dict) else items
         for item in values if len(values) < _MANY else budget.metered(values):
             variables[slot] = item
             for step in body:

@@ -1,8 +1,8 @@
 """Template text to tokens, as Go's text/template/parse reads it.
 
-The lexer goes over the whole text at once and ends with EOF or ERROR; what an error means is the
-parser's to say, when it gets there. Positions are indexes of characters; lines and columns are
-counted only once somebody needs them.
+The lexer goes over the whole text at once and ends with EOF, LIMIT or ERROR; what an error means
+is the parser's to say, when it gets there. Positions are indexes of characters; lines and columns
+are counted only once somebody needs them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import re
 import unicodedata
 from typing import TYPE_CHECKING, NamedTuple
 
-from bellhop.gotemplate.errors import StepLimitError
 from bellhop.gotemplate.limits import MAX_TOKENS
 from bellhop.gotemplate.literals import quote
 
@@ -22,6 +21,7 @@ LEFT, RIGHT = "{{", "}}"
 
 ERROR = "error"
 EOF = "EOF"
+LIMIT = "limit"
 TEXT = "text"
 SPACE = "space"
 LEFT_DELIM = "left delim"
@@ -118,14 +118,13 @@ class _Lexer:
     def run(self) -> list[Token]:
         """Alternate between text and actions until the end or an error."""
         try:
-            while self._plain_text():
+            while self._plain_text() and len(self.tokens) <= MAX_TOKENS:
                 self._action()
-                if len(self.tokens) > MAX_TOKENS:
-                    raise StepLimitError(f"more than {MAX_TOKENS} words and signs")
         except _LexError as error:
             self.tokens.append(error.token)
         else:
-            self.tokens.append(Token(EOF, len(self.text), "EOF"))
+            end = EOF if len(self.tokens) <= MAX_TOKENS else LIMIT
+            self.tokens.append(Token(end, self.position, "EOF"))
         return self.tokens
 
     def _emit(self, kind: str, start: int, end: int) -> None:
@@ -141,6 +140,7 @@ class _Lexer:
             if found < 0:
                 if start < len(text):
                     self._emit(TEXT, start, len(text))
+                self.position = len(text)
                 return False
             opening = _OPEN.match(text, found)
             trims = opening is not None and opening[1] is not None

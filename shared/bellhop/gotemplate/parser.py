@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NoReturn
 
 from bellhop.gotemplate import lexer, nodes
-from bellhop.gotemplate.errors import DepthLimitError, ParseError, place_at
-from bellhop.gotemplate.limits import MAX_NESTING
+from bellhop.gotemplate.errors import DepthLimitError, ParseError, StepLimitError, place_at
+from bellhop.gotemplate.limits import MAX_NESTING, MAX_TOKENS
 from bellhop.gotemplate.literals import (
     parse_character,
     parse_complex,
@@ -42,6 +42,7 @@ _OPERANDS = frozenset(
         *_NUMBERS,
     )
 )
+_ENDS = (lexer.EOF, lexer.ERROR, lexer.LIMIT)
 _NOT_EXECUTABLE = (nodes.Bool, nodes.Dot, nodes.Nil, nodes.NumberConstant, nodes.String)
 
 
@@ -101,9 +102,16 @@ class _Parser:
     def _next(self) -> Token:
         token = self.tokens[self.index]
         self.furthest = max(self.furthest, self.index)
-        if token.kind not in (lexer.EOF, lexer.ERROR):
+        if token.kind in _ENDS:
+            self._ended(token)
+        else:
             self.index += 1
         return token
+
+    def _ended(self, token: Token) -> None:
+        if token.kind == lexer.LIMIT:
+            place = place_at(self.name, self.text, token.position)
+            raise StepLimitError(f"more than {MAX_TOKENS} words and signs", place)
 
     def _peek(self) -> Token:
         self.furthest = max(self.furthest, self.index)
@@ -467,7 +475,7 @@ class _Parser:
             return nodes.Nil(token.position)
         if token.kind in _NUMBERS:
             return self._number(token)
-        if token.kind not in (lexer.EOF, lexer.ERROR):
+        if token.kind not in _ENDS:
             self.index -= 1
         return None
 

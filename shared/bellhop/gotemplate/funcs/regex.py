@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from bellhop.gotemplate.errors import FunctionError
 from bellhop.gotemplate.functions import Table
-from bellhop.gotemplate.literals import quote, to_bytes
+from bellhop.gotemplate.literals import quote, to_bytes, to_text
 from bellhop.gotemplate.values import StringList
 
 if TYPE_CHECKING:
@@ -20,6 +20,9 @@ FUNCTIONS = Table()
 _add = FUNCTIONS.add
 
 _META = re.compile(r"([\\.+*?()|\[\]{}^$])")
+_INNER = frozenset(bytes([byte]) for byte in range(0x80, 0xC0))
+_LONGEST_NUMBER = 9
+_STEPS_PER_MATCH = 3
 _NAME = re.compile(r"\w+", re.ASCII)
 _LONGEST, _MEMORY = 100_000, 2_000_000
 _COMPLAINTS = {
@@ -77,25 +80,22 @@ def _clean(text: str) -> str:
     return text
 
 
-def _matches(budget: Budget, pattern: str, text: str, most: int) -> Iterator[Any]:
-    """Yield matches from the left; an empty one right after another does not count."""
-    compiled = _compiled(pattern)
-    position, last_end = 0, -1
-    while most != 0 and position <= len(text):
-        match = compiled.search(text, position)
-        if match is None:
+def _matches(budget: Budget, pattern: str, data: bytes, most: int) -> Iterator[Any]:
+    """Yield matches from the left, at most so many unless negative.
+
+    An empty match right after another does not count, nor one inside of a character.
+    """
+    last_end = -1
+    for match in _compiled(pattern).finditer(data):
+        if most == 0:
             return
-        budget.spend(1)
+        budget.spend(_STEPS_PER_MATCH)
         start, end = match.span()
-        if end > start or start != last_end:
-            yield match
-            most -= 1
-            last_end = end
-        position = end if end > start else end + 1
-
-
-def _limit(most: int, text: str) -> int:
-    return most if most >= 0 else len(text) + 1
+        if end == start and (start == last_end or data[start : start + 1] in _INNER):
+            continue
+        yield match
+        most -= 1
+        last_end = end
 
 
 @_add("regexMatch", "string", "string")
@@ -110,21 +110,21 @@ def regex_match(pattern: str, text: str) -> bool:
 @_add("mustRegexMatch", "string", "string")
 def must_regex_match(pattern: str, text: str) -> bool:
     """Tell whether a text has a match."""
-    return _compiled(pattern).search(_clean(text)) is not None
+    return _compiled(pattern).search(to_bytes(text)) is not None
 
 
 @_add("mustRegexFind", "string", "string")
 def regex_find(pattern: str, text: str) -> str:
     """Return the first match, or an empty text."""
-    match = _compiled(pattern).search(_clean(text))
-    return str(match.group()) if match is not None else ""
+    match = _compiled(pattern).search(to_bytes(text))
+    return to_text(match.group()) if match is not None else ""
 
 
 @_add("mustRegexFindAll", "string", "string", "int", budgeted=True)
 def regex_find_all(budget: Budget, pattern: str, text: str, most: int) -> StringList:
     """Return the matches, at most so many; -1 for all."""
-    text = _clean(text)
-    return StringList(m.group() for m in _matches(budget, pattern, text, _limit(most, text)))
+    found = _matches(budget, pattern, to_bytes(text), most)
+    return StringList(to_text(match.group()) for match in found)
 
 
 @_add("mustRegexReplaceAll", "string", "string", "string", budgeted=True)
@@ -137,34 +137,31 @@ def regex_replace_all(budget: Budget, pattern: str, text: str, replacement: str)
 @_add("mustRegexReplaceAllLiteral", *["string"] * 3, budgeted=True)
 def regex_replace_all_literal(budget: Budget, pattern: str, text: str, replacement: str) -> str:
     """Replace every match with a text as it stands."""
-    return _replace(budget, pattern, text, [(replacement, None)])
+    return _replace(budget, pattern, text, [(to_bytes(replacement), None)])
 
 
-_Part = tuple[str, str | None]
+_Part = tuple[bytes, str | None]
 
 
 def _replace(budget: Budget, pattern: str, text: str, parts: list[_Part]) -> str:
-    text = _clean(text)
-    out: list[str] = []
+    data = to_bytes(text)
+    out: list[bytes] = []
     size = position = 0
-    for match in _matches(budget, pattern, text, len(text) + 1):
-        out.append(text[position : match.start()])
-        piece = "".join(
-            literal if group is None else _group(match, group) for literal, group in parts
-        )
+    for match in _matches(budget, pattern, data, -1):
+        out.append(data[position : match.start()])
+        piece = b"".join(plain if group is None else _group(match, group) for plain, group in parts)
         out.append(piece)
         size += len(piece)
         budget.reserve(size)
         position = match.end()
-    out.append(text[position:])
-    return "".join(out)
+    out.append(data[position:])
+    return to_text(b"".join(out))
 
 
-def _group(match: Any, name: str) -> str:
-    key: str | int = int(name) if name.isdigit() else name
-    if isinstance(key, int):
-        return (match.group(key) or "") if key <= match.re.groups else ""
-    return (match.group(key) or "") if key in match.re.groupindex else ""
+def _group(match: Any, name: str) -> bytes:
+    key: str | int = int(name) if name.isdigit() and len(name) < _LONGEST_NUMBER else name
+    known = range(match.re.groups + 1) if isinstance(key, int) else match.re.groupindex
+    return (match.group(key) or b"") if key in known else b""
 
 
 def _template(replacement: str) -> list[_Part]:
@@ -174,12 +171,12 @@ def _template(replacement: str) -> list[_Part]:
     while position < len(replacement):
         dollar = replacement.find("$", position)
         if dollar < 0:
-            parts.append((replacement[position:], None))
+            parts.append((to_bytes(replacement[position:]), None))
             break
         if dollar > position:
-            parts.append((replacement[position:dollar], None))
+            parts.append((to_bytes(replacement[position:dollar]), None))
         name, position = _reference(replacement, dollar)
-        parts.append(("$", None) if name is None else ("", name))
+        parts.append((b"$", None) if name is None else (b"", name))
     return parts
 
 
@@ -201,23 +198,23 @@ def _reference(replacement: str, dollar: int) -> tuple[str | None, int]:
 @_add("mustRegexSplit", "string", "string", "int", budgeted=True)
 def regex_split(budget: Budget, pattern: str, text: str, most: int) -> StringList:
     """Split at matches into at most so many parts; -1 for all."""
-    text = _clean(text)
+    data = to_bytes(text)
     if most == 0:
         return StringList()
-    if pattern and not text:
+    if pattern and not data:
         return StringList([""])
-    parts: list[str] = []
+    parts: list[bytes] = []
     begin = end = 0
-    for match in _matches(budget, pattern, text, _limit(most, text)):
+    for match in _matches(budget, pattern, data, most):
         if most > 0 and len(parts) == most - 1:
             break
         end = match.start()
         if match.end() != 0:
-            parts.append(text[begin:end])
+            parts.append(data[begin:end])
         begin = match.end()
-    if end != len(text):
-        parts.append(text[begin:])
-    return StringList(parts)
+    if end != len(data):
+        parts.append(data[begin:])
+    return StringList(map(to_text, parts))
 
 
 @_add("regexQuoteMeta", "string")
