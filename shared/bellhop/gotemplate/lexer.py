@@ -177,7 +177,7 @@ class _Lexer:
     def _action(self) -> None:
         """Take the tokens of one action and its closing delimiter."""
         text = self.text
-        while True:
+        while len(self.tokens) <= MAX_TOKENS:
             start = self.position
             closing = _CLOSE.match(text, start)
             if closing is not None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MAX_NESTING = 100
 """How deeply control structures and parentheses may nest in a text."""
 
-MAX_TOKENS = 150_000
+MAX_TOKENS = 100_000
 """How many pieces a text may be split into."""
 
 MAX_DATA_DEPTH = 150
