@@ -84,3 +84,11 @@ class DeadLetters(Protocol):
             MissingError: there is no such dead letter.
         """
         ...
+
+    def drop(self, id: str) -> None:  # noqa: A002 - as `replay` has it
+        """Forget a dead letter for good.
+
+        Raises:
+            MissingError: there is no such dead letter.
+        """
+        ...

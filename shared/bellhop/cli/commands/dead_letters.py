@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,7 +12,7 @@ from bellhop.cli.exampled import Command, Group
 from bellhop.cli.options import output_option, state_option
 from bellhop.cli.output import Column, Row
 from bellhop.cli.session import installation
-from bellhop.errors import InvalidError, MissingError, PermanentError
+from bellhop.errors import InvalidError, MissingError
 
 if TYPE_CHECKING:
     from bellhop.cli.installation import Installation
@@ -27,13 +27,6 @@ _COLUMNS = (
     Column("MESSAGE", "message", wide=True, shown=output.line),
 )
 _MANY = 10_000
-
-
-@runtime_checkable
-class _Droppable(Protocol):
-    def drop(self, id: str) -> None:  # noqa: A002 - as queues have it
-        """Forget a dead letter for good."""
-        ...
 
 
 @click.group(
@@ -80,8 +73,6 @@ def drop(ids: tuple[str, ...]) -> None:
     here = installation()
     for each in ids:
         letters, number = _letters(here, each)
-        if not isinstance(letters, _Droppable):
-            raise PermanentError(f"cannot drop dead letter '{each}': its queue keeps them")
         letters.drop(number)
         click.echo(f"dead-letter/{each} dropped")
 
