@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
-from bellhop.engine.render import Limits, render
+from bellhop.engine.render import Limits, dialect_of, render
 from bellhop.model.gvk import GVK
 from bellhop.model.kinds import ClusterProfile, EventSource, EventTrigger
 from bellhop.model.record import Cluster
@@ -128,4 +128,6 @@ def _source_name(trigger: EventTrigger, cluster: Cluster) -> str:
         "ClusterNamespace": cluster.namespace,
         "ClusterName": cluster.name,
     }
-    return render(name, variables, name=f"{trigger.name}.eventSourceName", limits=Limits())
+    place = f"{trigger.name}.eventSourceName"
+    dialect = dialect_of(trigger.annotations)
+    return render(name, variables, name=place, limits=Limits(), dialect=dialect)

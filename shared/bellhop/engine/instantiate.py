@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from bellhop.engine.manifests import read_manifests
-from bellhop.engine.render import Limits, render
+from bellhop.engine.manifests import read_manifests, render_manifests
+from bellhop.engine.render import ANNOTATION, Limits, Template, dialect_of, render
 from bellhop.errors import InvalidError, MissingError
 from bellhop.gotemplate import Struct
 from bellhop.model.gvk import ObjectKey
@@ -63,18 +63,31 @@ def variables(
 
 
 def resolve(
-    refs: Sequence[PolicyRef], root: Mapping[str, Any], *, namespace: str, limits: Limits
+    refs: Sequence[PolicyRef],
+    root: Mapping[str, Any],
+    *,
+    namespace: str,
+    limits: Limits,
+    annotations: Mapping[str, str] | None = None,
 ) -> tuple[Ref, ...]:
     """Render the names of policyRefs; an empty namespace is the source cluster's.
 
+    `annotations` are the trigger's: they choose the dialect.
+
     Raises:
         TemplateError: a name is a template that fails.
+        InvalidError: the annotations choose a dialect that is not there.
     """
+    dialect = dialect_of(annotations or {})
+
+    def text(template: str, name: str) -> str:
+        return render(template, root, name=name, limits=limits, dialect=dialect)
+
     return tuple(
         Ref(
             ref.kind,
-            render(ref.namespace, root, name="policyRefs.namespace", limits=limits) or namespace,
-            render(ref.name, root, name="policyRefs.name", limits=limits),
+            text(ref.namespace, "policyRefs.namespace") or namespace,
+            text(ref.name, "policyRefs.name"),
             ref.optional,
         )
         for ref in refs
@@ -87,13 +100,16 @@ def contents(
     *,
     always: bool,
     limits: Limits,
+    annotations: Mapping[str, str] | None = None,
 ) -> tuple[Content, ...]:
     """Return the contents of refs: rendered with `root` where that is due, read as manifests.
 
     In the v1alpha1 era (`always`) everything is rendered at event time; later only what carries
     the annotation `projectsveltos.io/instantiate`. What carries `projectsveltos.io/template`
-    is kept as a template for deploy time. A user's own profile has no `root`. Entries of one
-    object are taken by name: Sveltos takes them in random order.
+    is kept as a template for deploy time. What chooses a dialect and neither of the two is a
+    template as well, of the first time there is. A user's own profile has no `root`. Entries of
+    one object are taken by name: Sveltos takes them in random order. `annotations` are the
+    trigger's: they choose the dialect of what does not choose its own.
 
     Raises:
         MissingError: an object is not there and its ref is not optional.
@@ -108,17 +124,42 @@ def contents(
             raise MissingError(
                 f"cannot find {ref} that policyRefs names; apply it, or mark the ref optional"
             )
-        instantiate = root is not None and (always or INSTANTIATE in holder.annotations)
-        later = TEMPLATE in holder.annotations and not always
+        due = _due(holder, event=root is not None, always=always)
+        dialect = dialect_of(holder.annotations, annotations or {})
+        secret = isinstance(holder, Secret) or _shows_secrets(root or {})
         for entry, text in sorted(_texts(holder).items()):
             name = f"{ref.namespace}/{ref.name}/{entry}"
-            if instantiate:
-                text = render(text, root or {}, name=name, limits=limits)  # noqa: PLW2901
-            if later:
-                found.append(Content(str(ref), entry, template=text))
+            template = Template(text, name, dialect, secret)
+            if due.later:
+                kept = template.render(root or {}, limits) if due.now else text
+                found.append(Content(str(ref), entry, (), kept, dialect, secret))
+            elif due.now:
+                objects = render_manifests(template, root or {}, limits)
+                found.append(Content(str(ref), entry, objects))
             else:
-                found.append(Content(str(ref), entry, read_manifests(text, source=name)))
+                objects = read_manifests(text, source=name, secret=secret)
+                found.append(Content(str(ref), entry, objects))
     return tuple(found)
+
+
+class _Due(NamedTuple):
+    now: bool
+    later: bool
+
+
+def _due(holder: ConfigMap | Secret, *, event: bool, always: bool) -> _Due:
+    """Tell when the contents of an object are rendered: now, for each cluster later, or both."""
+    now = event and (always or INSTANTIATE in holder.annotations)
+    later = TEMPLATE in holder.annotations and not always
+    if not now and not later and ANNOTATION in holder.annotations:
+        return _Due(now=event, later=not event)
+    return _Due(now, later)
+
+
+def _shows_secrets(root: Mapping[str, Any]) -> bool:
+    """Tell whether what is rendered may hold the values of Secrets, which no error may quote."""
+    objects = [root.get("Resource"), *(root.get("Resources") or ())]
+    return any(isinstance(each, Mapping) and each.get("kind") == "Secret" for each in objects)
 
 
 def deploy_time(content: Content, cluster: Mapping[str, Any], *, limits: Limits) -> Content:
@@ -130,10 +171,10 @@ def deploy_time(content: Content, cluster: Mapping[str, Any], *, limits: Limits)
     """
     if not content.template:
         return content
-    name = f"{content.ref}/{content.entry}"
     root = {"Cluster": cluster, "MgmtResources": {}}
-    text = render(content.template, root, name=name, limits=limits)
-    return Content(content.ref, content.entry, read_manifests(text, source=name))
+    name = f"{content.ref}/{content.entry}"
+    template = Template(content.template, name, content.dialect, content.secret)
+    return Content(content.ref, content.entry, render_manifests(template, root, limits))
 
 
 def _texts(holder: ConfigMap | Secret) -> dict[str, str]:

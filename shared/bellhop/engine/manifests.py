@@ -1,44 +1,99 @@
-"""From rendered text to Kubernetes objects, with errors that show the rendered line."""
+"""From rendered text to Kubernetes objects, with errors that show the rendered line.
+
+A mistake in what a template wrote is told with the line it wrote and the line it comes from;
+the template is rendered once more for that, so that what is right pays nothing.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from bellhop.engine.render import Limits, Template
 from bellhop.errors import InvalidError
 from bellhop.model.document import Document, read_documents
 
+_PLACE = re.compile(r", document \d+(?:, line (\d+))?\Z")
+_LONGEST = 80
 
-def read_manifests(text: str, *, source: str) -> tuple[dict[str, Any], ...]:
-    """Read the objects of a rendered text, in order; nothing at all is fine.
+_Explain = Callable[[int], str]
 
-    `kind: List` is expanded. Empty documents are skipped.
+
+def read_manifests(text: str, *, source: str, secret: bool = False) -> tuple[dict[str, Any], ...]:
+    """Read the objects of a text as it stands, in order; nothing at all is fine.
+
+    Lists are taken apart. Empty documents are skipped. What is `secret` is not quoted.
 
     Raises:
         InvalidError: the text is not YAML, or a document is not a Kubernetes object.
     """
+    lines = [] if secret else text.splitlines()
+    return _read(text, source, "line", lambda line: _quoted("the line is", lines, line))
+
+
+def render_manifests(
+    template: Template, variables: Mapping[str, Any], limits: Limits
+) -> tuple[dict[str, Any], ...]:
+    """Render a template and read the objects it wrote, in order; nothing at all is fine.
+
+    Raises:
+        TemplateError: the template fails.
+        InvalidError: what it wrote is not YAML, or not Kubernetes objects.
+    """
+    text = template.render(variables, limits)
+
+    def explain(line: int) -> str:
+        origins = template.origins(variables, limits)
+        origin = origins[line - 1] if 0 < line <= len(origins) else 0
+        written = [] if template.secret else text.splitlines()
+        source = [] if template.secret else template.text.splitlines()
+        return (
+            _quoted("the template wrote", written, line)
+            + _quoted("after", written, line - 1, mark="")
+            + (f", from its line {origin}" if origin else "")
+            + (_quoted("", source, origin) if origin and source != written else "")
+        )
+
+    return _read(text, template.name, "rendered line", explain)
+
+
+def _quoted(words: str, lines: list[str], line: int, *, mark: str = ";") -> str:
+    if not 0 < line <= len(lines) or not lines[line - 1].strip():
+        return ""
+    shown = lines[line - 1].rstrip()
+    shown = shown if len(shown) <= _LONGEST else shown[:_LONGEST] + "…"
+    return f"{mark} {words} '{shown}'" if words else f", '{shown.strip()}'"
+
+
+def _read(text: str, source: str, line_word: str, explain: _Explain) -> tuple[dict[str, Any], ...]:
+    def refuse(sentence: str, line: int) -> InvalidError:
+        where = f"{source}, {line_word} {line}" if line else source
+        return InvalidError(f"{sentence}{explain(line)}", where=where)
+
+    try:
+        documents = read_documents(text, source=source)
+    except InvalidError as error:
+        place = _PLACE.search(error.where)
+        sentence = str(error).removeprefix(f"{error.where}: ")
+        raise refuse(sentence, int(place[1] or 0) if place else 0) from error
     found: list[dict[str, Any]] = []
-    for document in read_documents(text, source=source):
-        _check(document, document.data, text)
-        found.extend(_expand(document, text))
+    for document in documents:
+        for item in _expanded(document):
+            wrong = _mistake(item)
+            if wrong:
+                raise refuse(wrong, document.line)
+            found.append(item)
     return tuple(found)
 
 
-def _expand(document: Document, text: str) -> list[dict[str, Any]]:
+def _expanded(document: Document) -> list[Any]:
     data = document.data
-    if data["kind"] != "List" or "items" not in data:
-        return [data]
-    for item in data["items"] or []:
-        _check(document, item, text)
-    return list(data["items"] or [])
-
-
-def _check(document: Document, data: Any, text: str) -> None:
-    wrong = _mistake(data)
-    if wrong:
-        lines = text.splitlines()
-        shown = lines[document.line - 1].strip() if document.line <= len(lines) else ""
-        where = f"{document.source}, rendered line {document.line}"
-        raise InvalidError(f"{wrong}; the document begins with '{shown[:80]}'", where=where)
+    if isinstance(data, dict) and str(data.get("kind")).endswith("List"):
+        items = data.get("items")
+        if isinstance(items, list):
+            return items
+    return [data]
 
 
 def _mistake(data: Any) -> str:
@@ -47,8 +102,6 @@ def _mistake(data: Any) -> str:
     for field in ("apiVersion", "kind"):
         if not isinstance(data.get(field), str) or not data[field]:
             return f"the object has no '{field}'"
-    if data["kind"].endswith("List") and "items" in data:
-        return ""
     metadata = data.get("metadata")
     if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str):
         return f"the {data['kind']} has no 'metadata.name'"

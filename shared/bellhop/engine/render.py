@@ -1,13 +1,23 @@
-"""Rendering one text with one set of variables, boxed, with errors that point."""
+"""Rendering one text with one set of variables, in either dialect, with errors that point."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from bellhop import gotemplate
-from bellhop.errors import TemplateError
+from bellhop.errors import InvalidError, TemplateError
+
+Dialect = Literal["go", "jinja2"]
+MissingKey = Literal["error", "default", "zero"]
+
+ANNOTATION = "bellhop.dev/template"
+"""Chooses the dialect of what a ConfigMap, a Secret or an EventTrigger holds."""
+
+_DIALECTS: dict[str, Dialect] = {"go": "go", "jinja2": "jinja2"}
+# A step of Jinja2 does more than one of ours, and takes longer.
+_JINJA_STEPS = 250_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,30 +28,98 @@ class Limits:
     output: int = 8 * 1024 * 1024
 
 
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A text to render: what errors call it, its dialect, and whether it may be quoted.
+
+    What is `secret` is never quoted in an error, neither as written nor as rendered.
+    """
+
+    text: str
+    name: str
+    dialect: Dialect = "go"
+    secret: bool = False
+    missing: MissingKey = "error"
+
+    def render(self, variables: Mapping[str, Any], limits: Limits) -> str:
+        """Render with the functions of event time.
+
+        Raises:
+            TemplateError: in the dialect's own wording, with the template's name and line.
+        """
+        if self.dialect == "jinja2":
+            return self._jinja(variables, limits)
+        if "{{" not in self.text:
+            return self.text
+        try:
+            return self._compiled().render(variables, limits=_go(limits))
+        except gotemplate.GoTemplateError as error:
+            raise TemplateError(
+                str(error), name=error.name, line=error.line, column=error.column
+            ) from error
+
+    def origins(self, variables: Mapping[str, Any], limits: Limits) -> list[int]:
+        """Return the template's line for each rendered line; nothing where it fails to render."""
+        if self.dialect == "jinja2":
+            from bellhop.engine import jinja  # noqa: PLC0415 - see _jinja
+
+            try:
+                return jinja.origins(self.text, variables, name=self.name, limits=_jinja(limits))
+            except jinja.JinjaError:
+                return []
+        try:
+            return self._compiled().origins(variables, limits=_go(limits))
+        except gotemplate.GoTemplateError:
+            return []
+
+    def _compiled(self) -> gotemplate.Template:
+        return gotemplate.compile_template(
+            self.text,
+            name=self.name,
+            funcs=gotemplate.event_functions(),
+            missingkey=self.missing,
+        )
+
+    def _jinja(self, variables: Mapping[str, Any], limits: Limits) -> str:
+        # Jinja2 costs a cold function 30 ms, and most users have no template in it.
+        from bellhop.engine import jinja  # noqa: PLC0415
+
+        try:
+            return jinja.render(self.text, variables, name=self.name, limits=_jinja(limits))
+        except jinja.JinjaError as error:
+            shown = "" if self.secret or not error.excerpt else f", in '{error.excerpt[:120]}'"
+            raise TemplateError(f"{error}{shown}", name=error.name, line=error.line) from error
+
+
 def render(
     text: str,
     variables: Mapping[str, Any],
     *,
     name: str,
     limits: Limits,
-    functions: gotemplate.FunctionSet | None = None,
+    dialect: Dialect = "go",
 ) -> str:
-    """Render a Go template; `functions` default to those of event time.
+    """Render a text; see `Template.render`."""
+    return Template(text, name, dialect).render(variables, limits)
+
+
+def dialect_of(*annotations: Mapping[str, str]) -> Dialect:
+    """Return the dialect that the first of several annotations chooses; Go's where none does.
 
     Raises:
-        TemplateError: in Go's wording, with the template's name, line and column.
+        InvalidError: there is no such dialect.
     """
-    if "{{" not in text:
-        return text
-    try:
-        template = gotemplate.compile_template(
-            text, name=name, funcs=functions or gotemplate.event_functions()
+    chosen = next((each[ANNOTATION] for each in annotations if ANNOTATION in each), "go")
+    if chosen not in _DIALECTS:
+        raise InvalidError(
+            f"the annotation {ANNOTATION} is '{chosen[:40]}'; it takes {' or '.join(_DIALECTS)}"
         )
-        return template.render(
-            variables,
-            limits=gotemplate.Limits(seconds=limits.seconds, output=limits.output),
-        )
-    except gotemplate.GoTemplateError as error:
-        raise TemplateError(
-            str(error), name=error.name, line=error.line, column=error.column
-        ) from error
+    return _DIALECTS[chosen]
+
+
+def _go(limits: Limits) -> gotemplate.Limits:
+    return gotemplate.Limits(seconds=limits.seconds, output=limits.output)
+
+
+def _jinja(limits: Limits) -> gotemplate.Limits:
+    return _go(limits)._replace(steps=_JINJA_STEPS)

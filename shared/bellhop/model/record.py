@@ -99,12 +99,17 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """One key of a referenced ConfigMap or Secret: manifests, or text to render for a cluster."""
+    """One key of a referenced ConfigMap or Secret: manifests, or text to render for a cluster.
+
+    `dialect` is the template's; what is `secret` is never quoted in an error.
+    """
 
     ref: str
     entry: str
     manifests: tuple[Mapping[str, Any], ...] = ()
     template: str = ""
+    dialect: Literal["go", "jinja2"] = "go"
+    secret: bool = False
 
 
 @dataclass(frozen=True, slots=True)

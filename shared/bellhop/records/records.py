@@ -301,6 +301,8 @@ class Records:
                     "entry": content.entry,
                     "manifests": list(content.manifests),
                     "template": content.template,
+                    "dialect": content.dialect,
+                    "secret": content.secret,
                 }
                 for content in profile.contents
             ]
@@ -495,7 +497,14 @@ class Records:
         value.pop("blob", None)
         value.pop("sealed", None)
         contents = tuple(
-            Content(row["ref"], row["entry"], tuple(row["manifests"]), row["template"])
+            Content(
+                row["ref"],
+                row["entry"],
+                tuple(row["manifests"]),
+                row["template"],
+                row.get("dialect", "go"),
+                row.get("secret", False),
+            )
             for row in self._open(item)["contents"]
         )
         value["destinations"] = tuple(value["destinations"])

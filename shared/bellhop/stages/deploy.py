@@ -160,10 +160,18 @@ class Deploy:
         )
         try:
             refs = engine.resolve(
-                trigger.policy_refs, root, namespace=cluster.namespace, limits=self._limits
+                trigger.policy_refs,
+                root,
+                namespace=cluster.namespace,
+                limits=self._limits,
+                annotations=trigger.annotations,
             )
             contents = engine.contents(
-                self._holders(refs), root, always=trigger.era_always_renders, limits=self._limits
+                self._holders(refs),
+                root,
+                always=trigger.era_always_renders,
+                limits=self._limits,
+                annotations=trigger.annotations,
             )
         except PermanentError as error:
             return replace(draft, error=str(error), error_code=error.code)
@@ -275,7 +283,13 @@ def _merge(old: Profile | None, draft: Profile) -> Profile:
 
 def _sealed(draft: Profile, contents: tuple[Content, ...]) -> Profile:
     described = [
-        [content.ref, content.entry, list(content.manifests), content.template]
+        [
+            content.ref,
+            content.entry,
+            list(content.manifests),
+            content.template,
+            content.dialect,
+        ]
         for content in contents
     ]
     return replace(draft, contents=contents, digest=digest(described))
