@@ -33,13 +33,17 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """How a cluster was when we last met it; `missed` counts what only sweeps had found."""
+    """How a cluster was when we last met it; `missed` counts what only sweeps had found.
+
+    `judged` is a digest of the sources by which all its objects were last evaluated.
+    """
 
     state: Literal["Healthy", "Down", "Unknown"] = "Unknown"
     message: str = ""
     swept_at: datetime | None = None
     seen: int = 0
     missed: int = 0
+    judged: str = ""
 
 
 @dataclass(frozen=True, slots=True)

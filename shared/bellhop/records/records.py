@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
-from bellhop.errors import StaleError
+from bellhop.errors import BellhopError, MissingError, StaleError
 from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.model.record import (
     Cluster,
@@ -80,7 +80,13 @@ class Records:
         )
 
     def forget_cluster(self, key: str) -> None:
-        """Delete a cluster and all that is kept about it alone."""
+        """Delete a cluster and all that is kept about it alone; its name goes first."""
+        self.store.delete("cluster", key)
+        self.store.delete("gate", key)
+        self.forget_traces(key)
+
+    def forget_traces(self, key: str) -> None:
+        """Delete what was observed, matched and applied in a cluster, and how it was."""
         for partition in (
             f"observation/{key}",
             f"match/{key}",
@@ -92,8 +98,7 @@ class Records:
             for item in self.store.query(partition):
                 self._drop_payload(item.value)
                 self.store.delete(partition, item.sort)
-        for partition in ("cluster", "gate", "health"):
-            self.store.delete(partition, key)
+        self.store.delete("health", key)
 
     def health(self, cluster: str) -> Health:
         """Read how a cluster was when last met."""
@@ -112,6 +117,7 @@ class Records:
             "swept_at": health.swept_at.isoformat() if health.swept_at else None,
             "seen": health.seen,
             "missed": health.missed,
+            "judged": health.judged,
         }
         self.store.put(Item("health", cluster, value))
 
@@ -136,7 +142,7 @@ class Records:
         return Gate(item.value["token"], kinds, item.value["revision"])
 
     def put_gate(self, cluster: str, gate: Gate) -> None:
-        """Write a gate unless one of a later catalog is there."""
+        """Write a gate unless one of a later catalog is there, or the cluster is forgotten."""
         value = {
             "token": gate.token_digest,
             "kinds": [[*watched.gvk, watched.plural] for watched in gate.kinds],
@@ -150,6 +156,9 @@ class Records:
                 self.store.put(Item("gate", cluster, value), expect=old.version if old else ABSENT)
             except StaleError:
                 continue
+            if self.store.get("cluster", cluster) is None:
+                # Whoever forgets a cluster deletes its name first: one of us sees the other.
+                self.store.delete("gate", cluster)
             return
 
     # What users declared -------------------------------------------------------------------
@@ -206,27 +215,40 @@ class Records:
         for item in self.store.query(f"observation/{cluster}", prefix="/".join(gvk) + "/"):
             yield self._observation(cluster, item)
 
-    def observed(self, cluster: str) -> Iterator[tuple[ObjectKey, str, int, bool]]:
-        """Yield key, uid, resource version and whether it is gone, of every observation."""
-        for item in self.store.query(f"observation/{cluster}"):
+    def observed(
+        self, cluster: str, gvk: GVK | None = None
+    ) -> Iterator[tuple[ObjectKey, str, int, bool]]:
+        """Yield key, uid, resource version and whether it is gone, of all or one kind's objects."""
+        prefix = "/".join(gvk) + "/" if gvk else ""
+        for item in self.store.query(f"observation/{cluster}", prefix=prefix):
             value = item.value
             yield ObjectKey.parse(item.sort), value["uid"], value["rv"], value["gone"]
 
-    def put_observation(self, observation: Observation) -> bool:
+    def put_observation(
+        self, observation: Observation, *, asked_at: datetime | None = None
+    ) -> bool:
         """Write an observation if it is not older than what is there; say whether it is news.
 
         Equal ones are written too: a sender that repeats itself may not have been heard to the
-        end. A tombstone hides its object's uid for good and every older version; uids never
-        come back.
+        end. A tombstone hides its object's uid and every older version.
+
+        Versions are compared within one life of a cluster. Who asked the cluster itself says
+        when (`asked_at`): the answer is newer than all that was kept before, whatever versions
+        say, so that a cluster restored from a backup, or made anew, is seen as it is.
         """
         partition, sort = f"observation/{observation.cluster}", str(observation.key)
         for _ in range(_RETRIES):
             old = self.store.get(partition, sort)
-            if old and _supersedes(old.value, observation):
+            known = old and not (asked_at and datetime.fromisoformat(old.value["at"]) < asked_at)
+            if old and known and _supersedes(old.value, observation):
                 return False
+            version = observation.resource_version
+            if old and known and observation.gone:
+                # What was older than the object is older than its tombstone.
+                version = max(version, old.value["rv"])
             clear = {
                 "uid": observation.uid,
-                "rv": observation.resource_version,
+                "rv": version,
                 "gone": observation.gone,
                 "at": observation.seen_at.isoformat(),
             }
@@ -239,6 +261,7 @@ class Records:
                     clear,
                     expect=old.version if old else ABSENT,
                     expires_at=expires,
+                    old=old,
                 )
             except StaleError:
                 continue
@@ -335,25 +358,35 @@ class Records:
 
     def inventory(self, cluster: str, profile: str) -> Inventory:
         """Read what a profile owns in a cluster; nothing where there is no record."""
+        return self.versioned_inventory(cluster, profile)[0]
+
+    def versioned_inventory(self, cluster: str, profile: str) -> tuple[Inventory, int]:
+        """Read what a profile owns in a cluster, and the version for `put_inventory`."""
         item = self.store.get(f"inventory/{cluster}", profile)
-        return self._inventory(cluster, item) if item else Inventory(cluster, profile, {})
+        if item is None:
+            return Inventory(cluster, profile, {}), ABSENT
+        return self._inventory(cluster, item), item.version
 
     def inventories(self, cluster: str) -> Iterator[Inventory]:
         """Yield all inventories of a cluster."""
         for item in self.store.query(f"inventory/{cluster}"):
             yield self._inventory(cluster, item)
 
-    def put_inventory(self, inventory: Inventory) -> None:
-        """Write an inventory; an empty one is deleted."""
+    def put_inventory(self, inventory: Inventory, *, expect: int = ANY) -> int:
+        """Write an inventory and return its version; an empty one is deleted.
+
+        Raises:
+            StaleError: the version is not `expect`.
+        """
         partition = f"inventory/{inventory.cluster}"
         if not inventory.held:
-            self._delete_sealed(partition, inventory.profile)
-            return
+            self._delete_sealed(partition, inventory.profile, expect=expect)
+            return ABSENT
         value = {
             str(key): [held.digest, held.ref, held.applied_at and held.applied_at.isoformat()]
             for key, held in inventory.held.items()
         }
-        self._put_sealed(partition, inventory.profile, value, {})
+        return self._put_sealed(partition, inventory.profile, value, {}, expect=expect)
 
     def owner(self, cluster: str, key: ObjectKey) -> tuple[Owner, int] | None:
         """Read who owns an object, and the version for `put_owner`."""
@@ -448,26 +481,40 @@ class Records:
         *,
         expect: int = ANY,
         expires_at: datetime | None = None,
+        old: Item | None = None,
     ) -> int:
+        """Write a record whose payload is sealed; `old` is what it replaces, where it is known."""
         sealed = self._sealer.seal(value, f"{partition} {sort}")
         record = dict(clear)
-        # Few records are large: only those that are, or have just shrunk, can leave a blob behind.
-        old = self.store.get(partition, sort) if len(sealed) > INLINE // 2 else None
         if len(sealed) > INLINE:
-            # The name holds the content's digest, so that a lost race overwrites nothing.
+            # The name holds the sealed bytes' digest, so that a lost race overwrites nothing.
             name = f"{partition}/{hashlib.sha256(sealed).hexdigest()}"
             self._blobs.put(name, sealed)
             record["blob"] = name
         else:
             record["sealed"] = as_text(sealed)
-        item = self.store.put(Item(partition, sort, record, expires_at=expires_at), expect=expect)
+        if old is None and expect != ABSENT:
+            old = self.store.get(partition, sort)
+        try:
+            item = Item(partition, sort, record, expires_at=expires_at)
+            version = self.store.put(item, expect=expect).version
+        except BellhopError:
+            self._drop_payload(record)
+            raise
         if old:
             self._drop_payload(old.value)
-        return item.version
+        return version
 
     def _open(self, item: Item) -> Any:
         name = item.value.get("blob")
-        sealed = self._blobs.get(name) if name else as_bytes(item.value["sealed"])
+        try:
+            sealed = self._blobs.get(name) if name else as_bytes(item.value["sealed"])
+        except MissingError as error:
+            # Blobs go when their records change: this one has changed since it was read.
+            raise StaleError(
+                f"cannot read the record '{item.partition} {item.sort}': its payload is gone,"
+                " as if another writer had just replaced it"
+            ) from error
         return self._sealer.open(sealed, f"{item.partition} {item.sort}")
 
     def _delete_sealed(self, partition: str, sort: str, *, expect: int = ANY) -> bool:

@@ -3,7 +3,9 @@
   inventory says "begun" ─► claim, apply, each object ─► prune ─► inventory says "held"
 
 A process killed anywhere in between has written down what it may have applied, so that the next
-try neither forgets nor repeats: server-side apply of the same object changes nothing.
+try neither forgets nor repeats: server-side apply of the same object changes nothing. The same
+goes for two at once, should one be so slow that its message is given to another: the inventory
+is written on the condition that nobody else wrote it, and who loses adds what it did.
 """
 
 from __future__ import annotations
@@ -16,7 +18,14 @@ from bellhop.engine.catalog import cluster_object
 from bellhop.engine.instantiate import deploy_time
 from bellhop.engine.planning import Plan, Wanted, decorate, plan, wanted
 from bellhop.engine.render import Limits
-from bellhop.errors import BellhopError, MissingError, PermanentError, StaleError, TemporaryError
+from bellhop.errors import (
+    BellhopError,
+    ConflictError,
+    MissingError,
+    PermanentError,
+    StaleError,
+    TemporaryError,
+)
 from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.model.record import Held, Inventory, Outcome, Phase, Profile
 from bellhop.ports.access import Access
@@ -38,6 +47,7 @@ class _Work:
     profile: Profile
     cluster: str
     held: dict[ObjectKey, Held]
+    version: int
     again: bool
     changed: list[str] = field(default_factory=list)
     failed: list[BellhopError] = field(default_factory=list)
@@ -60,15 +70,16 @@ class Execute:
             TemporaryError: the cluster does not answer, or does not know a kind yet.
             PermanentError: an object cannot be applied; the others were.
         """
+        cluster = body["destination"]
         found = self._records.profile(body["trigger"], body["cluster"], body["profile"])
-        if found is None:
+        inventory, version = self._records.versioned_inventory(cluster, body["profile"])
+        if found is None and not inventory.held:
             return
-        profile, cluster = found[0], body["destination"]
+        profile = found[0] if found else _closed(body)
         if self._records.cluster(cluster) is None:
             self._left(profile, cluster)
             return
-        held = dict(self._records.inventory(cluster, profile.name).held)
-        work = _Work(body, profile, cluster, held, again=attempt > 1)
+        work = _Work(body, profile, cluster, dict(inventory.held), version, again=attempt > 1)
         with noting(self._records, body, cluster, profile.object) as note:
             note.context = {"profile": profile.name, "trigger": profile.trigger}
             try:
@@ -85,7 +96,8 @@ class Execute:
         if cluster not in profile.destinations and profile.leaves_policies:
             for key in work.held:
                 self._queue.publish(self._claims.give_up(cluster, key, profile.name))
-            self._records.put_inventory(Inventory(cluster, profile.name, {}))
+            work.held.clear()
+            self._keep(work)
             self._left(profile, cluster)
             return
         if work.body.get("contested"):
@@ -192,7 +204,37 @@ class Execute:
         del work.held[key]
 
     def _keep(self, work: _Work) -> None:
-        self._records.put_inventory(Inventory(work.cluster, work.profile.name, work.held))
+        inventory = Inventory(work.cluster, work.profile.name, work.held)
+        try:
+            work.version = self._records.put_inventory(inventory, expect=work.version)
+        except StaleError:
+            self._add(work)
+            raise
+
+    def _add(self, work: _Work) -> None:
+        """Note what another worker and we did, so that the next try puts it in order."""
+        for key in [key for key, held in work.held.items() if held.digest]:
+            self._claim_again(work, key)
+        for _ in range(_RETRIES):
+            there, version = self._records.versioned_inventory(work.cluster, work.profile.name)
+            both = {**there.held, **work.held}
+            unsure = {
+                key: held if there.held.get(key) == work.held.get(key) else replace(held, digest="")
+                for key, held in both.items()
+            }
+            try:
+                self._records.put_inventory(replace(there, held=unsure), expect=version)
+            except StaleError:
+                continue
+            return
+
+    def _claim_again(self, work: _Work, key: ObjectKey) -> None:
+        """Own what was applied after another worker had given it up."""
+        try:
+            taken = self._claims.take(work.cluster, key, work.profile)
+        except ConflictError:
+            return
+        self._queue.publish(taken.messages)
 
     # Outcomes -----------------------------------------------------------------------------------
 
@@ -242,6 +284,23 @@ class Execute:
                 continue
             return
         raise StaleError(f"cannot close profile '{profile.name}': other writers keep winning")
+
+
+def _closed(body: Mapping[str, Any]) -> Profile:
+    """Return a profile that is no more as one that wants nothing, for what may be left of it."""
+    return Profile(
+        name=body["profile"],
+        trigger=body["trigger"],
+        cluster=body["cluster"],
+        object="",
+        contents=(),
+        destinations=(),
+        leaving=(),
+        tier=0,
+        leaves_policies=False,
+        continue_on_conflict=False,
+        digest="",
+    )
 
 
 def _may_appear(error: PermanentError) -> BellhopError:

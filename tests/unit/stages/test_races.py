@@ -1,0 +1,108 @@
+"""Two at once: workers whose time ran out, and changes in the middle of somebody's work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.records import messages
+from tests.fakes.fleet import Fleet
+from tests.fakes.kube import FakeKube
+
+CONFIG = GVK("", "v1", "ConfigMap")
+EAST = "fleet/east"
+
+
+def profile(*names: str) -> str:
+    """Return a ClusterProfile that wants ConfigMaps of these names."""
+    objects = "".join(
+        f"    ---\n    apiVersion: v1\n    kind: ConfigMap\n    metadata: {{name: {name}}}\n"
+        for name in names
+    )
+    return f"""
+apiVersion: config.projectsveltos.io/v1beta1
+kind: ClusterProfile
+metadata: {{name: own}}
+spec:
+  clusterSelector: {{matchLabels: {{env: production}}}}
+  policyRefs: [{{kind: ConfigMap, name: own, namespace: default}}]
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {{name: own, namespace: default}}
+data:
+  main.yaml: |
+{objects}
+"""
+
+
+@pytest.fixture
+def east(fleet: Fleet) -> FakeKube:
+    return fleet.register("east", env="production")
+
+
+def names(kube: FakeKube) -> list[str]:
+    return [each["metadata"]["name"] for each in kube.objects(CONFIG)]
+
+
+def meanwhile(kube: FakeKube, name: str, act: Callable[[], None]) -> None:
+    """Let something happen once, right before an object is applied."""
+    apply = kube.apply
+
+    def late(manifest: dict[str, Any]) -> Any:
+        if manifest["metadata"]["name"] == name:
+            kube.apply = apply  # type: ignore[method-assign]
+            act()
+        return apply(manifest)
+
+    kube.apply = late  # type: ignore[assignment, method-assign]
+
+
+def work_again(fleet: Fleet) -> None:
+    """Do what other workers do when a message's time is up."""
+    fleet.stages["deploy"].handle(messages.apply("", "", "own", EAST).body, 2)
+
+
+def test_a_slow_worker_loses_nothing_that_a_quicker_one_did(fleet: Fleet, east: FakeKube) -> None:
+    """What both did is recorded, and the next try brings it to what is wanted now."""
+    fleet.apply(profile("a", "b"))
+
+    def overtaken() -> None:
+        fleet.apply(profile("a", "c"))
+        fleet.stages["deploy"].handle(messages.resolve("own").body, 1)
+        work_again(fleet)
+
+    meanwhile(east, "b", overtaken)
+    fleet.pump()
+    fleet.clock.advance(timedelta(seconds=2))
+    fleet.pump()
+
+    assert names(east) == ["a", "c"]
+    held = fleet.records.inventory(EAST, "own").held
+    assert {key.name: bool(each.digest) for key, each in held.items()} == {"a": True, "c": True}
+
+
+def test_a_slow_worker_leaves_nothing_of_a_profile_that_was_closed(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """What is applied after the profile was withdrawn elsewhere is removed by the next try."""
+    fleet.apply(profile("a", "b"))
+
+    def withdrawn() -> None:
+        fleet.declare.delete([("ClusterProfile", "", "own")])
+        fleet.stages["deploy"].handle(messages.resolve("own").body, 1)
+        work_again(fleet)
+
+    meanwhile(east, "b", withdrawn)
+    fleet.pump()
+    fleet.clock.advance(timedelta(seconds=2))
+    fleet.pump()
+
+    assert names(east) == []
+    assert list(fleet.records.inventories(EAST)) == []
+    assert list(fleet.records.outcomes(EAST)) == []
+    assert fleet.records.owner(EAST, ObjectKey(CONFIG, "default", "b")) is None
