@@ -15,7 +15,7 @@ from bellhop.gotemplate.errors import (
     place_at,
 )
 from bellhop.gotemplate.literals import quote
-from bellhop.gotemplate.values import ANY, NO_VALUE, Opaque, StringMap, Struct, type_name
+from bellhop.gotemplate.values import ANY, NO_VALUE, Int, Opaque, StringMap, Struct, type_name
 
 if TYPE_CHECKING:
     from bellhop.gotemplate.functions import FunctionSet
@@ -98,7 +98,12 @@ def follow(
     *,
     element: bool,
 ) -> Any:
-    """Follow a chain of fields step by step, with Go's complaint at the step that fails."""
+    """Follow a chain of fields step by step, with Go's complaint at the step that fails.
+
+    `element` says that the value came out of a range or a map, where Go mostly knows no more than
+    that it is an interface; numbers a range counted, and structs of a typed list, it does know.
+    """
+    element = element and not isinstance(value, Int | Struct)
     for name in names:
         if value is NO_VALUE:
             if site.missing == "error":
@@ -114,7 +119,7 @@ def follow(
         elif isinstance(value, Opaque) and name in value.methods:
             value = _method(site, node, value, name, budget)
         else:
-            kind = ANY if element and not isinstance(value, Struct) else type_name(value)
+            kind = ANY if element else type_name(value)
             site.fail(node, f"can't evaluate field {name} in type {kind}")
         element = not of_struct
     return value

@@ -146,6 +146,8 @@ def _plain(value: Any) -> str:
     if isinstance(value, float):
         text = number(value)
         return format_float(value) if "." in text or "e" in text else text
+    if isinstance(value, complex):
+        raise FunctionError("json: unsupported type: complex128")
     return int.__repr__(value)
 
 
