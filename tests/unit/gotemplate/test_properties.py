@@ -39,8 +39,7 @@ VALUES = st.recursive(
 WORDS = (
     "{{ }} {{- -}} ( ) | := = , . .a .b $ $x range if else end with define template block break "
     "continue nil true 1 -3 1.5 'c' \"t\" `r` /* */ printf print index len eq upper dict list "
-    "default toYaml fromYaml regexFind date semver trunc repeat until 
-"
+    "default toYaml fromYaml regexFind date semver trunc repeat until \n"
 )
 PIECES = st.sampled_from(WORDS.split(" "))
 NAMES = st.sampled_from(sorted(FUNCTIONS))
