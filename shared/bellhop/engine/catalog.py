@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
+from bellhop.engine.digest import digest
 from bellhop.engine.render import Limits, dialect_of, render
+from bellhop.errors import PermanentError
 from bellhop.model.gvk import GVK
 from bellhop.model.kinds import ClusterProfile, EventSource, EventTrigger
 from bellhop.model.record import Cluster
@@ -31,7 +33,8 @@ class Catalog:
     """Sources, triggers, profiles and clusters of one revision.
 
     A source is in force in a cluster if a trigger that selects the cluster names it, as Sveltos
-    copies an EventSource only to the clusters that a trigger selects.
+    copies an EventSource only to the clusters that a trigger selects. A trigger whose
+    eventSourceName cannot be rendered for a cluster is not in force there; `problems_in` says why.
     """
 
     def __init__(
@@ -48,7 +51,7 @@ class Catalog:
         self.triggers = {trigger.name: trigger for trigger in triggers}
         self.profiles = {profile.name: profile for profile in profiles}
         # A revision is asked the same few questions by every event: each is answered once.
-        self._in_force = lru_cache(maxsize=None)(self._find_in_force)
+        self._found = lru_cache(maxsize=None)(self._find)
 
     def sources_for(self, cluster: str, gvk: GVK) -> tuple[EventSource, ...]:
         """Return the sources in force in a cluster that name a kind, by name."""
@@ -70,6 +73,19 @@ class Catalog:
             for selector in self.sources[name].selectors
         }
         return tuple(sorted(kinds))
+
+    def judgement(self, cluster: str) -> str:
+        """Return a digest of what decides which objects match in a cluster, and who is told."""
+        return digest(
+            [
+                [name, self.sources[name].manifest()["spec"], list(triggers)]
+                for name, triggers in self._in_force(cluster).items()
+            ]
+        )
+
+    def problems_in(self, cluster: str) -> Mapping[str, PermanentError]:
+        """Return why triggers that select a cluster name no source there, by trigger."""
+        return self._found(cluster)[1]
 
     def triggers_on(self, cluster: str, source: str) -> tuple[str, ...]:
         """Return the triggers that join a source in a cluster to add-ons, by name."""
@@ -105,18 +121,26 @@ class Catalog:
             )
         )
 
-    def _find_in_force(self, key: str) -> dict[str, tuple[str, ...]]:
-        cluster = self.clusters.get(key)
-        if cluster is None:
-            return {}
+    def _in_force(self, cluster: str) -> Mapping[str, tuple[str, ...]]:
+        return self._found(cluster)[0]
+
+    def _find(
+        self, key: str
+    ) -> tuple[Mapping[str, tuple[str, ...]], Mapping[str, PermanentError]]:
         found: dict[str, tuple[str, ...]] = {}
-        for trigger in self.triggers.values():
-            if not trigger.source_selector.matches(cluster.labels):
+        problems: dict[str, PermanentError] = {}
+        cluster = self.clusters.get(key)
+        for trigger in self.triggers.values() if cluster else ():
+            if not cluster or not trigger.source_selector.matches(cluster.labels):
                 continue
-            name = _source_name(trigger, cluster)
+            try:
+                name = _source_name(trigger, cluster)
+            except PermanentError as error:
+                problems[trigger.name] = error
+                continue
             if name in self.sources:
                 found[name] = (*found.get(name, ()), trigger.name)
-        return dict(sorted(found.items()))
+        return dict(sorted(found.items())), problems
 
 
 def _source_name(trigger: EventTrigger, cluster: Cluster) -> str:

@@ -66,6 +66,9 @@ class Deploy:
     def _instantiate(self, body: Mapping[str, Any], attempt: int) -> None:
         catalog = self._catalogs.current()
         trigger = catalog.triggers.get(body["trigger"])
+        problem = catalog.problems_in(body["cluster"]).get(body["trigger"])
+        if problem:
+            self._refuse(body, problem)
         if not body["object"]:
             self._fan_out(catalog, trigger, body)
         if trigger and trigger.one_for_event and not body["object"]:
@@ -85,6 +88,13 @@ class Deploy:
                 note.what = "failed" if draft.error else "rendered"
                 note.detail = draft.error or _count(draft.contents)
                 note.context = {"trigger": trigger.name, "profile": name, "digest": draft.digest}
+
+    def _refuse(self, body: Mapping[str, Any], problem: PermanentError) -> None:
+        """Leave all as it is where nobody can say which source a trigger means."""
+        with noting(self._records, body, body["cluster"], body["object"]) as note:
+            note.what, note.detail = "failed", str(problem)
+            note.context = {"trigger": body["trigger"]}
+            raise problem
 
     def _fan_out(
         self, catalog: Catalog, trigger: EventTrigger | None, body: Mapping[str, Any]
