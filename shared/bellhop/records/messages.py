@@ -11,6 +11,9 @@ from datetime import timedelta
 from bellhop.model.gvk import ObjectKey
 from bellhop.ports.queue import Message
 
+_WORK = timedelta(minutes=2)
+"""Longer than work on one message takes."""
+
 
 def evaluate(cluster: str, key: ObjectKey, *, trace: str, rang: str = "") -> Message:
     """Ask for the sources to be run over an object's newest observation.
@@ -66,6 +69,11 @@ def contest(owner: tuple[str, str, str], destination: str, key: ObjectKey) -> Me
 def sweep(cluster: str, *, full: bool = False) -> Message:
     """Ask for a cluster to be listed; `full` evaluates all objects, not only those that changed."""
     return Message({"do": "sweep", "cluster": cluster, "full": full}, cluster)
+
+
+def tidy(cluster: str) -> Message:
+    """Ask for the traces of a forgotten cluster, once nobody is at work on it any more."""
+    return Message({"do": "tidy", "cluster": cluster}, f"{cluster}/tidy", delay=_WORK)
 
 
 def confirm(

@@ -243,7 +243,7 @@ class Records:
             if old and known and _supersedes(old.value, observation):
                 return False
             version = observation.resource_version
-            if old and known and observation.gone:
+            if old and observation.gone:
                 # What was older than the object is older than its tombstone.
                 version = max(version, old.value["rv"])
             clear = {

@@ -14,7 +14,8 @@ from typing import Literal
 
 from bellhop.engine.catalog import Catalog
 from bellhop.errors import InvalidError, MissingError
-from bellhop.model.kinds import EventTrigger, Kind, PolicyRef, of
+from bellhop.model.kinds import EventTrigger, Kind, KindKey, PolicyRef, of
+from bellhop.model.names import is_template
 from bellhop.model.record import Cluster, Gate, WatchedKind
 from bellhop.ports.queue import Message, Queue
 from bellhop.records import Records, messages
@@ -57,7 +58,7 @@ class Declare:
         """
         olds = [self._old(kind) for kind in kinds]
         for kind, old in zip(kinds, olds, strict=True):
-            self._refuse_change(kind, old)
+            self._refuse_change(kind, old, {each.key for each in kinds})
         results = [
             Declared(*kind.key, _change(kind, old)) for kind, old in zip(kinds, olds, strict=True)
         ]
@@ -100,13 +101,14 @@ class Declare:
         manifest = self._records.manifest(*kind.key)
         return of(manifest) if manifest is not None else None
 
-    def _refuse_change(self, kind: Kind, old: Kind | None) -> None:
+    def _refuse_change(self, kind: Kind, old: Kind | None, beside: set[KindKey]) -> None:
         if not isinstance(kind, EventTrigger):
             return
         if isinstance(old, EventTrigger):
             kind.refuse_change(old)
         for other in _TRIGGERS:
-            if other != kind.kind and self._records.manifest(other, "", kind.name) is not None:
+            twin = KindKey(other, "", kind.name)
+            if other != kind.kind and (twin in beside or self._records.manifest(*twin)):
                 raise InvalidError(
                     f"cannot apply {kind.kind} '{kind.name}': there is an {other} of that name,"
                     " and both are one kind; delete it first"
@@ -167,9 +169,12 @@ class Declare:
         oldest = self._records.clock.now() - _ABANDONED
         abandoned = [row for row in self._records.pending() if row[2] < oldest]
         for name, change, _ in abandoned:
+            keys = [(key[0], key[1], key[2]) for key in change["keys"]]
+            for kind, namespace, cluster in keys:
+                if kind == "Cluster" and self._records.cluster(f"{namespace}/{cluster}") is None:
+                    self._records.forget_cluster(f"{namespace}/{cluster}")
             self._records.raise_revision()
-            current = self._catalogs.current()
-            self._follow([(key[0], key[1], key[2]) for key in change["keys"]], current)
+            self._follow(keys, self._catalogs.current())
             self._records.drop_pending(name)
         return len(abandoned)
 
@@ -189,6 +194,7 @@ class Declare:
                 swept.add(f"{namespace}/{name}")
                 self._ask(deploy, after, set(before.triggers) | set(after.triggers))
                 self._resolve(deploy, set(before.profiles) | set(after.profiles))
+                self._apply_again(deploy, f"{namespace}/{name}")
             elif kind in _HOLDERS:
                 self._ask(deploy, after, _referring(after, kind, namespace, name))
                 self._resolve(deploy, _profiles_referring(after, kind, namespace, name))
@@ -196,10 +202,12 @@ class Declare:
                 self._resolve(deploy, {name})
             else:
                 swept |= _concerned(before, kind, name) | _concerned(after, kind, name)
-                if kind in _TRIGGERS:
-                    self._ask(deploy, after, {name})
+                self._ask(deploy, after, {name} if kind in _TRIGGERS else _naming(after, name))
         self._sweep.publish(
-            [messages.sweep(key, full=True) for key in sorted(swept) if key in after.clusters]
+            [
+                messages.sweep(key, full=True) if key in after.clusters else messages.tidy(key)
+                for key in sorted(swept)
+            ]
         )
         self._deploy.publish(list(deploy.values()))
 
@@ -220,6 +228,13 @@ class Declare:
     def _resolve(self, deploy: dict[tuple[str, ...], Message], profiles: Iterable[str]) -> None:
         for name in sorted(profiles):
             deploy[name,] = messages.resolve(name)
+
+    def _apply_again(self, deploy: dict[tuple[str, ...], Message], cluster: str) -> None:
+        """Ask for all profiles there: what is rendered at deploy time may read the labels."""
+        for outcome in self._records.outcomes(cluster):
+            deploy[cluster, outcome.profile] = messages.apply(
+                outcome.trigger, outcome.source, outcome.profile, cluster
+            )
 
     def _open_gates(self, catalog: Catalog) -> None:
         """Let each cluster's kinds in; what discovery told of them before is kept."""
@@ -249,6 +264,15 @@ def _concerned(catalog: Catalog, kind: str, name: str) -> set[str]:
     }
 
 
+def _naming(catalog: Catalog, source: str) -> set[str]:
+    """Return the triggers that may mean a source, whose name may be a template."""
+    return {
+        trigger.name
+        for trigger in catalog.triggers.values()
+        if trigger.event_source_name == source or is_template(trigger.event_source_name)
+    }
+
+
 def _referring(catalog: Catalog, kind: str, namespace: str, name: str) -> set[str]:
     return {
         trigger.name
@@ -268,6 +292,6 @@ def _profiles_referring(catalog: Catalog, kind: str, namespace: str, name: str) 
 def _may_name(ref: PolicyRef, kind: str, namespace: str, name: str) -> bool:
     """Say whether a ref, whose names may be templates, can mean an object."""
     return ref.kind == kind and all(
-        "{{" in given or given in allowed
+        is_template(given) or given in allowed
         for given, allowed in ((ref.namespace, {namespace, ""}), (ref.name, {name}))
     )

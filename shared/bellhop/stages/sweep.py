@@ -7,18 +7,19 @@ push missed and counts it. It never takes an error, or one surprising answer, fo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from bellhop.engine.catalog import Catalog
 from bellhop.engine.observe import bury, observe
 from bellhop.engine.wiring import forwarder_role, webhook_configuration
 from bellhop.errors import BellhopError, InvalidError, PermanentError, TemporaryError
 from bellhop.logs import Log
 from bellhop.model.gvk import GVK, ObjectKey, Resource
-from bellhop.model.record import Cluster, Gate, Observation, WatchedKind
+from bellhop.model.record import Cluster, Gate, Health, Observation, WatchedKind
 from bellhop.ports.access import Access
 from bellhop.ports.kube import Kube
-from bellhop.ports.queue import Message, Queue
+from bellhop.ports.queue import Queue
 from bellhop.records import Records, messages
 from bellhop.records.catalogs import Catalogs
 from bellhop.settings import Settings
@@ -29,6 +30,15 @@ _SETTLED = 4
 
 _INPUTS = frozenset({"Template", "Script"})
 """Failures that only a change of what users declared can cure."""
+
+
+@dataclass
+class _Look:
+    """What one look at a cluster found: objects, changes among them, and what it could not do."""
+
+    found: int = 0
+    missed: int = 0
+    problems: list[str] = field(default_factory=list)
 
 
 class Sweep:
@@ -63,7 +73,11 @@ class Sweep:
             case "confirm":
                 self._confirm(body, attempt)
             case "sweep":
-                self._sweep(body["cluster"], full=body["full"] or attempt > 1)
+                self._sweep(body["cluster"], attempt, full=body["full"])
+            case "tidy":
+                # Work that was under way when the cluster was forgotten may have left traces.
+                if self._records.cluster(body["cluster"]) is None:
+                    self._records.forget_traces(body["cluster"])
             case other:
                 raise InvalidError(f"cannot do '{other}': the sweep stage knows no such message")
 
@@ -71,8 +85,8 @@ class Sweep:
 
     def _confirm(self, body: Mapping[str, Any], attempt: int) -> None:
         cluster, key = body["cluster"], ObjectKey.parse(body["object"])
-        manifest = self._access.open(cluster).get(key.gvk, key.namespace, key.name)
         now = self._records.clock.now()
+        manifest = self._access.open(cluster).get(key.gvk, key.namespace, key.name)
         if manifest is not None:
             seen = observe(cluster, manifest, now)
             pending = seen.uid == body["uid"] and seen.resource_version == body["before"]
@@ -89,7 +103,7 @@ class Sweep:
         self._keep(seen, body)
 
     def _keep(self, seen: Observation, body: Mapping[str, Any]) -> None:
-        if not self._records.put_observation(seen):
+        if not self._records.put_observation(seen, asked_at=seen.seen_at):
             return
         trace, rang = str(body.get("trace") or ""), str(body.get("rang") or "")
         message = messages.evaluate(seen.cluster, seen.key, trace=trace, rang=rang)
@@ -99,38 +113,44 @@ class Sweep:
 
     # The whole cluster ----------------------------------------------------------------------
 
-    def _sweep(self, name: str, *, full: bool) -> None:
-        cluster = self._records.cluster(name)
+    def _sweep(self, name: str, attempt: int, *, full: bool) -> None:
+        catalog = self._catalogs.current()
+        cluster = catalog.clusters.get(name)
         if cluster is None:
             return
+        health = self._records.health(name)
+        judged = catalog.judgement(name)
+        # What the sources were when all was evaluated last says more than what was asked for:
+        # a message may have been given up while the cluster was away.
+        full = full or attempt > 1 or health.judged != judged
         try:
-            found, missed = self._look(cluster, full=full)
+            look = self._look(cluster, catalog, full=full)
         except BellhopError as error:
-            health = replace(self._records.health(name), state="Down", message=str(error))
-            self._records.put_health(name, health)
+            self._records.put_health(name, replace(health, state="Down", message=str(error)))
+            if isinstance(error, TemporaryError) and attempt >= self._settings.attempts:
+                self._log.warning("Left a cluster to the schedule", cluster=name, error=str(error))
+                return
             raise
-        old = self._records.health(name)
-        first = old.swept_at is None
+        if full:
+            self._reconcile(catalog, name)
+        first = health.swept_at is None
         self._records.put_health(
             name,
-            replace(
-                old,
+            Health(
                 state="Healthy",
-                message="",
+                message="; ".join(look.problems),
                 swept_at=self._records.clock.now(),
-                seen=old.seen + found,
-                missed=old.missed + (0 if first or full else missed),
+                seen=health.seen + look.found,
+                missed=health.missed + (0 if first or full else look.missed),
+                judged="" if look.problems else judged,
             ),
         )
         self._try_again(name)
-        if full:
-            self._reconcile(name)
 
-    def _look(self, cluster: Cluster, *, full: bool) -> tuple[int, int]:
+    def _look(self, cluster: Cluster, catalog: Catalog, *, full: bool) -> _Look:
         kube = self._access.open(cluster.key)
-        catalog = self._catalogs.current()
+        look = _Look()
         resources: list[Resource] = []
-        found = missed = 0
         for gvk in catalog.kinds_in(cluster.key):
             resource = kube.resource(gvk)
             if resource is None:
@@ -139,48 +159,56 @@ class Sweep:
                 continue
             resources.append(resource)
         # Ringing is set up before looking, so that nothing falls between the two.
-        self._wire(kube, cluster, resources, catalog.revision)
+        self._wire(kube, cluster, resources, catalog.revision, look)
+        refused = []
         for resource in resources:
-            seen, news = self._look_at(kube, cluster.key, resource.gvk, full=full)
-            found, missed = found + seen, missed + news
-        return found, missed
+            try:
+                self._look_at(kube, cluster.key, resource.gvk, look, full=full)
+            except PermanentError as error:
+                # A kind that may not be listed keeps no other from being looked at.
+                refused.append(error)
+        if refused and len(refused) == len(resources):
+            raise refused[0]
+        look.problems += map(str, refused)
+        return look
 
-    def _look_at(self, kube: Kube, cluster: str, gvk: GVK, *, full: bool) -> tuple[int, int]:
+    def _look_at(self, kube: Kube, cluster: str, gvk: GVK, look: _Look, *, full: bool) -> None:
+        asked_at = self._records.clock.now()
         before = {
-            observation.key: observation for observation in self._records.observations(cluster, gvk)
+            key: (uid, rv, gone) for key, uid, rv, gone in self._records.observed(cluster, gvk)
         }
-        known = {key: old for key, old in before.items() if not old.gone}
         seen: set[ObjectKey] = set()
         news: list[Observation] = []
         for manifest in kube.list(gvk):
             now = observe(cluster, manifest, self._records.clock.now())
             seen.add(now.key)
-            old = known.get(now.key)
-            if old is None or old.resource_version != now.resource_version or old.uid != now.uid:
+            if before.get(now.key) != (now.uid, now.resource_version, False):
                 news.append(now)
-        gone = self._gone(kube, cluster, gvk, known, seen)
-        fresh = [each for each in (*news, *gone) if self._records.put_observation(each)]
+        known = {key: (uid, rv) for key, (uid, rv, gone) in before.items() if not gone}
+        news += self._gone(kube, cluster, gvk, known, seen)
+        fresh = [each for each in news if self._records.put_observation(each, asked_at=asked_at)]
         due = {each.key for each in fresh} | ({*seen, *before} if full else set())
         self._evaluate.publish([messages.evaluate(cluster, key, trace="") for key in sorted(due)])
-        return len(seen), len(fresh)
+        look.found += len(seen)
+        look.missed += len(fresh)
 
     def _gone(
         self,
         kube: Kube,
         cluster: str,
         gvk: GVK,
-        known: Mapping[ObjectKey, Observation],
+        known: Mapping[ObjectKey, tuple[str, int]],
         seen: set[ObjectKey],
     ) -> list[Observation]:
         """Return tombstones for what a list no longer has and a read confirms as not there."""
-        missing = [known[key] for key in sorted(known) if key not in seen]
+        missing = [key for key in sorted(known) if key not in seen]
         if not self._believed(cluster, gvk, len(missing), len(known)):
             return []
         now = self._records.clock.now()
         return [
-            bury(cluster, old.key, old.uid, old.resource_version, now)
-            for old in missing
-            if kube.get(gvk, old.key.namespace, old.key.name) is None
+            bury(cluster, key, *known[key], now)
+            for key in missing
+            if kube.get(gvk, key.namespace, key.name) is None
         ]
 
     def _believed(self, cluster: str, gvk: GVK, missing: int, known: int) -> bool:
@@ -204,7 +232,14 @@ class Sweep:
 
     # What follows from a look ---------------------------------------------------------------
 
-    def _wire(self, kube: Kube, cluster: Cluster, resources: list[Resource], revision: int) -> None:
+    def _wire(
+        self,
+        kube: Kube,
+        cluster: Cluster,
+        resources: list[Resource],
+        revision: int,
+        look: _Look,
+    ) -> None:
         """Have the API server ring for these kinds, and the gate let them in."""
         kinds = tuple(WatchedKind(each.gvk, each.plural) for each in resources)
         self._records.put_gate(cluster.key, Gate(cluster.token_digest, kinds, revision))
@@ -215,6 +250,7 @@ class Sweep:
             kube.apply(webhook_configuration(resources, cluster.forwarder))
         except PermanentError as error:
             # Sweeps go on without the push; the cluster's health says what is missing.
+            look.problems.append(str(error))
             self._log.warning("Cannot set up ringing", cluster=cluster.key, error=str(error))
 
     def _try_again(self, cluster: str) -> None:
@@ -228,18 +264,26 @@ class Sweep:
             ]
         )
 
-    def _reconcile(self, cluster: str) -> None:
-        """Let go of matches whose source is no longer in force, and ask for every trigger."""
-        catalog = self._catalogs.current()
-        sources = set(catalog.sources_in(cluster))
-        for match in list(self._records.matches(cluster)):
-            if match.source not in sources:
-                self._records.delete_match(cluster, match.source, match.key)
+    def _reconcile(self, catalog: Catalog, cluster: str) -> None:
+        """Let go of matches and objects that no source in force asks for; ask every trigger.
+
+        Where a trigger cannot say which source it means, nothing is let go.
+        """
+        if not catalog.problems_in(cluster):
+            self._forget(catalog, cluster)
+        self._deploy.publish(
+            [messages.instantiate(name, cluster) for name in sorted(catalog.triggers)]
+        )
+
+    def _forget(self, catalog: Catalog, cluster: str) -> None:
+        matches = list(self._records.matches(cluster))
         kinds = set(catalog.kinds_in(cluster))
+        seen: set[ObjectKey] = set()
         for key, *_ in list(self._records.observed(cluster)):
+            seen.add(key)
             if key.gvk not in kinds:
                 self._records.delete_observation(cluster, key)
-        follow_up: list[Message] = [
-            messages.instantiate(name, cluster) for name in sorted(catalog.triggers)
-        ]
-        self._deploy.publish(follow_up)
+        for match in matches:
+            sources = {source.name for source in catalog.sources_for(cluster, match.key.gvk)}
+            if match.source not in sources or match.key not in seen:
+                self._records.delete_match(cluster, match.source, match.key)
