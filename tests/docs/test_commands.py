@@ -149,3 +149,16 @@ def test_make_test_runs_all_tests() -> None:
     )
 
     assert "python -m pytest" in done.stdout
+
+
+def test_the_way_to_register_runs_as_it_is_written(stand: Stand) -> None:
+    """Registering again, looking and deregistering work; only names and paths differ."""
+    page = (ROOT / "docs/how-to/register-a-cluster.md").read_text()
+    told = page.replace("\\\n", "").splitlines()
+    ours = [line for line in told if line.startswith("bellhop ") and "serve" not in line]
+    assert [shlex.split(line)[1] for line in ours] == ["register", "get", "describe", "deregister"]
+    kubeconfig = stand.folder / "destination.kubeconfig"
+    for line in ours:
+        done = run(stand, line.replace("eu-1.kubeconfig", str(kubeconfig)))
+
+        assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"

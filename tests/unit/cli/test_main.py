@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
+import shlex
 import signal
 import subprocess
 import sys
@@ -54,6 +56,37 @@ def test_every_command_has_an_example_in_its_help(bellhop: Bellhop, name: str) -
     assert result.exit_code == 0
     assert "Example" in result.output
     assert "  bellhop " in result.output.split("Example")[1]
+
+
+EXAMPLES = sorted({line for each in EVERY.values() for line in getattr(each, "examples", ())})
+
+
+@pytest.mark.parametrize("line", EXAMPLES)
+def test_every_example_of_the_help_can_be_typed(line: str) -> None:
+    """An example names commands and options that there are, with values that they take."""
+    ours = re.search(r"\bbellhop\b[^|>)]*", line)
+    assert ours is not None
+    words = shlex.split(ours[0])
+    names = ["bellhop"]
+    while len(words) > len(names) and " ".join([*names, words[len(names)]]) in EVERY:
+        names.append(words[len(names)])
+    command, words = EVERY[" ".join(names)], words[len(names) :]
+    assert not isinstance(command, click.Group), line
+    options = {
+        option: parameter
+        for parameter in command.params
+        if isinstance(parameter, click.Option)
+        for option in (*parameter.opts, *parameter.secondary_opts)
+    }
+    typed = [word for word in words if word.startswith("-") and word != "-" and "=" not in word]
+
+    assert [word for word in typed if word not in options and word not in {"-h", "--help"}] == []
+    required = [
+        parameter.opts
+        for parameter in command.params
+        if isinstance(parameter, click.Option) and parameter.required
+    ]
+    assert [spellings for spellings in required if not {*spellings} & {*words}] == []
 
 
 @pytest.mark.parametrize("name", EVERY)
