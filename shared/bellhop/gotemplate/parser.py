@@ -6,11 +6,10 @@ slots of a frame as they are read, so that execution never looks for a name.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from bellhop.gotemplate import lexer, nodes
-from bellhop.gotemplate.errors import DepthLimitError, ParseError, StepLimitError, place_at
-from bellhop.gotemplate.limits import MAX_NESTING, MAX_TOKENS
+from bellhop.gotemplate.cursor import ENDS, Cursor
 from bellhop.gotemplate.literals import (
     parse_character,
     parse_complex,
@@ -42,7 +41,6 @@ _OPERANDS = frozenset(
         *_NUMBERS,
     )
 )
-_ENDS = (lexer.EOF, lexer.ERROR, lexer.LIMIT)
 _NOT_EXECUTABLE = (nodes.Bool, nodes.Dot, nodes.Nil, nodes.NumberConstant, nodes.String)
 
 
@@ -80,86 +78,16 @@ class _Scope:
         return slot
 
 
-class _Parser:
-    """One text. A cursor over the tokens replaces Go's three tokens of look-ahead."""
+class _Parser(Cursor):
+    """One text, one method per rule."""
 
     def __init__(
         self, name: str, text: str, tokens: list[Token], functions: Container[str]
     ) -> None:
-        self.name = name
-        self.text = text
-        self.tokens = tokens
+        super().__init__(name, text, tokens)
         self.functions = functions
-        self.index = 0
-        self.furthest = 0
-        self.nesting = 0
-        self.action_start: int | None = None
         self.scope = _Scope()
         self.bodies: dict[str, nodes.Body] = {}
-
-    # -- the cursor
-
-    def _next(self) -> Token:
-        token = self.tokens[self.index]
-        self.furthest = max(self.furthest, self.index)
-        if token.kind in _ENDS:
-            self._ended(token)
-        else:
-            self.index += 1
-        return token
-
-    def _ended(self, token: Token) -> None:
-        if token.kind == lexer.LIMIT:
-            place = place_at(self.name, self.text, token.position)
-            raise StepLimitError(f"more than {MAX_TOKENS} words and signs", place)
-
-    def _peek(self) -> Token:
-        self.furthest = max(self.furthest, self.index)
-        return self.tokens[self.index]
-
-    def _next_word(self) -> Token:
-        token = self._next()
-        if token.kind == lexer.SPACE:
-            token = self._next()
-        return token
-
-    def _peek_word(self) -> Token:
-        if self._peek().kind == lexer.SPACE:
-            self._next()
-        return self._peek()
-
-    def _expect(self, kinds: tuple[str, ...], context: str) -> Token:
-        token = self._next_word()
-        if token.kind not in kinds:
-            self._unexpected(token, context)
-        return token
-
-    # -- errors
-
-    def _line(self, position: int) -> int:
-        return self.text.count("\n", 0, position) + 1
-
-    def _fail(self, message: str) -> NoReturn:
-        place = place_at(self.name, self.text, self.tokens[self.furthest].position)
-        raise ParseError(f"template: {self.name}:{place.line}: {message}", place)
-
-    def _unexpected(self, token: Token, context: str) -> NoReturn:
-        if token.kind != lexer.ERROR:
-            self._fail(f"unexpected {token} in {context}")
-        extra = ""
-        if self.action_start is not None:
-            line = self._line(self.action_start)
-            if line != self._line(token.position):
-                extra = f" in action started at {self.name}:{line}"
-                if token.text.endswith(" action"):
-                    extra = extra.removeprefix(" in action")
-        self._fail(f"{token}{extra}")
-
-    def _deeper(self) -> None:
-        self.nesting += 1
-        if self.nesting > MAX_NESTING:
-            place = place_at(self.name, self.text, self.tokens[self.furthest].position)
-            raise DepthLimitError(f"nested more than {MAX_NESTING} deep", place)
 
     # -- lists and actions
 
@@ -475,7 +403,7 @@ class _Parser:
             return nodes.Nil(token.position)
         if token.kind in _NUMBERS:
             return self._number(token)
-        if token.kind not in _ENDS:
+        if token.kind not in ENDS:
             self.index -= 1
         return None
 

@@ -70,7 +70,8 @@ def _bad_position(text: str, alphabet: frozenset[str], group: int) -> int:
                 continue
             return position
         taken += 1
-    return len(to_bytes(text)) - taken % group if taken % group else len(to_bytes(text))
+    broken = taken % group if not text.endswith("=") else 0
+    return len(to_bytes(text)) - broken
 
 
 @_add("sha1sum", "string")

@@ -13,7 +13,7 @@ from bellhop.gotemplate.errors import FunctionError
 from bellhop.gotemplate.floats import format_float
 from bellhop.gotemplate.functions import Table
 from bellhop.gotemplate.literals import MAX_UINT, MIN_INT, to_bytes
-from bellhop.gotemplate.values import ANY, Bytes, Opaque, Struct, sorted_keys
+from bellhop.gotemplate.values import ANY, Bytes, Opaque, Struct, sorted_keys, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -58,7 +58,7 @@ class _Writer:
         if isinstance(value, list):
             inner = lead + self.indent
             return self._wrapped("[]", (self.write(item, inner) for item in value), lead)
-        raise FunctionError(f"json: unsupported type: {type(value).__name__}")
+        raise FunctionError(f"json: unsupported type: {type_name(value)}")
 
     def text(self, text: str) -> str:
         """Write a text, escaping what HTML would trip over."""

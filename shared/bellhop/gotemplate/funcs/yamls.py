@@ -278,9 +278,11 @@ def _scalar(event: Any) -> Any:
 
 def _whole(value: Any) -> Any:
     """Make a float an integer where its JSON would be one, for YAML is read by way of JSON."""
-    if isinstance(value, float) and value.is_integer() and MIN_INT <= value <= MAX_INT:
-        return int(value)
-    return value
+    if not isinstance(value, float):
+        return value
+    if value - value != 0:
+        raise FunctionError(f"json: unsupported value: {format_float(value)}")
+    return int(value) if value.is_integer() and MIN_INT <= value <= MAX_INT else value
 
 
 def _tagged(tag: str, text: str) -> Any:
