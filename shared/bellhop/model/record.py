@@ -123,7 +123,7 @@ class Profile:
     Generated ones name their `trigger`, the source `cluster` and, with oneForEvent, the object;
     a user's own have an empty trigger. `leaving` are clusters that still hold what is no longer
     wanted there. `error` says why the newest inputs could not be instantiated; the rest is then
-    what was last good.
+    what was last good. A profile that is withdrawn has neither contents nor a digest.
     """
 
     name: str

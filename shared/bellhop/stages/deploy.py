@@ -262,12 +262,14 @@ class Deploy:
             old, version = found
             new = replace(
                 old,
+                contents=(),
                 destinations=(),
                 leaving=tuple(sorted({*old.destinations, *old.leaving})),
+                digest="",
                 error="",
                 error_code="",
             )
-            if old == new and attempt == 1:
+            if old == new and new.leaving and attempt == 1:
                 return False
             try:
                 if new.leaving:

@@ -266,7 +266,7 @@ class Execute:
         self._settle(work, phase, error)
 
     def _left(self, profile: Profile, cluster: str) -> None:
-        """Note that a cluster holds nothing of a profile; the last one closes the profile."""
+        """Note that a cluster holds nothing of a profile; the last one closes a withdrawn one."""
         self._records.delete_outcome(cluster, profile.name)
         for _ in range(_RETRIES):
             found = self._records.profile(profile.trigger, profile.cluster, profile.name)
@@ -276,7 +276,7 @@ class Execute:
                 found[0], leaving=tuple(each for each in found[0].leaving if each != cluster)
             )
             try:
-                if new.destinations or new.leaving:
+                if new.destinations or new.leaving or new.digest or new.error:
                     self._records.put_profile(new, expect=found[1])
                 else:
                     self._records.delete_profile(new, expect=found[1])

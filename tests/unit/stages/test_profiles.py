@@ -1,0 +1,217 @@
+"""Users' own ClusterProfiles: to the clusters they select or name, as their contents change."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+
+from bellhop.errors import UnreachableError
+from bellhop.model.gvk import GVK
+from bellhop.model.record import Profile
+from tests.fakes.fleet import Fleet
+from tests.fakes.kube import FakeKube
+
+CONFIG = GVK("", "v1", "ConfigMap")
+
+
+def profile(selected: str = "clusterSelector: {matchLabels: {env: production}}") -> str:
+    return f"""
+apiVersion: config.projectsveltos.io/v1beta1
+kind: ClusterProfile
+metadata: {{name: own}}
+spec:
+  {selected}
+  policyRefs: [{{kind: ConfigMap, name: own, namespace: default}}]
+"""
+
+
+def holder(*names: str) -> str:
+    objects = "".join(
+        f"    ---\n    apiVersion: v1\n    kind: ConfigMap\n    metadata: {{name: {name}}}\n"
+        for name in names
+    )
+    return f"""
+apiVersion: v1
+kind: ConfigMap
+metadata: {{name: own, namespace: default}}
+data:
+  main.yaml: |
+{objects}
+"""
+
+
+@pytest.fixture
+def east(fleet: Fleet) -> FakeKube:
+    return fleet.register("east", env="production")
+
+
+@pytest.fixture
+def west(fleet: Fleet) -> FakeKube:
+    return fleet.register("west", env="test")
+
+
+def names(kube: FakeKube) -> list[str]:
+    return [each["metadata"]["name"] for each in kube.objects(CONFIG)]
+
+
+def kept(fleet: Fleet) -> Profile | None:
+    return next(fleet.records.profiles(""), None)
+
+
+def test_goes_to_the_clusters_it_selects(fleet: Fleet, east: FakeKube, west: FakeKube) -> None:
+    """A cluster gets it when its labels begin to match, and loses it when they end."""
+    fleet.apply(profile(), holder("a"))
+    fleet.pump()
+    assert (names(east), names(west)) == (["a"], [])
+
+    fleet.declare.label("fleet/west", {"env": "production"})
+    fleet.pump()
+    assert (names(east), names(west)) == (["a"], ["a"])
+
+    fleet.declare.label("fleet/east", {"env": None})
+    fleet.pump()
+    assert (names(east), names(west)) == ([], ["a"])
+
+
+def test_goes_to_the_clusters_it_names(fleet: Fleet, east: FakeKube, west: FakeKube) -> None:
+    """A named cluster gets it whatever its labels; one that is registered later, then."""
+    refs = ", ".join(f"{{namespace: fleet, name: {name}}}" for name in ("west", "north"))
+    fleet.apply(profile(f"clusterRefs: [{refs}]"), holder("a"))
+    fleet.pump()
+    assert (names(east), names(west)) == ([], ["a"])
+
+    north = fleet.register("north")
+    fleet.pump()
+
+    assert names(north) == ["a"]
+
+
+def test_follows_its_config_map(fleet: Fleet, east: FakeKube) -> None:
+    """What the ConfigMap names no longer is removed, what it names anew is applied."""
+    fleet.apply(profile(), holder("a", "b"))
+    fleet.pump()
+
+    fleet.apply(holder("b", "c"))
+    fleet.pump()
+
+    assert names(east) == ["b", "c"]
+
+
+def test_keeps_what_it_had_while_its_config_map_is_missing(fleet: Fleet, east: FakeKube) -> None:
+    """The outcome names what is missing; nothing is withdrawn because of it."""
+    fleet.apply(profile(), holder("a"))
+    fleet.pump()
+
+    fleet.declare.delete([("ConfigMap", "default", "own")])
+    fleet.pump()
+
+    outcome = next(fleet.records.outcomes("fleet/east"))
+    assert (outcome.phase, outcome.reason) == ("FailedNonRetriable", "Missing")
+    assert "ConfigMap default/own" in outcome.message
+    assert names(east) == ["a"]
+
+
+def test_withdraws_when_it_is_deleted(fleet: Fleet, east: FakeKube) -> None:
+    """Neither objects nor records stay."""
+    fleet.apply(profile(), holder("a"))
+    fleet.pump()
+
+    fleet.declare.delete([("ClusterProfile", "", "own")])
+    fleet.pump()
+
+    assert names(east) == []
+    assert kept(fleet) is None
+    assert list(fleet.records.inventories("fleet/east")) == []
+    assert list(fleet.records.outcomes("fleet/east")) == []
+    assert list(fleet.store.query("owner/fleet/east")) == []
+
+
+def test_leaves_its_objects_when_told_so(fleet: Fleet, east: FakeKube) -> None:
+    """With LeavePolicies they stay, and another profile may have them."""
+    lasting = "stopMatchingBehavior: LeavePolicies"
+    fleet.apply(profile(f"clusterSelector: {{matchLabels: {{env: production}}}}\n  {lasting}"))
+    fleet.apply(holder("a"))
+    fleet.pump()
+
+    fleet.declare.delete([("ClusterProfile", "", "own")])
+    fleet.pump()
+
+    assert names(east) == ["a"]
+    assert kept(fleet) is None
+    assert list(fleet.store.query("owner/fleet/east")) == []
+
+
+def test_waits_for_a_cluster_that_is_away_before_it_is_forgotten(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """A withdrawn profile is kept, without its contents, until the last cluster is left."""
+    fleet.apply(profile(), holder("a"))
+    fleet.pump()
+    east.fail_with(UnreachableError("cluster 'fleet/east' does not answer"))
+    fleet.declare.delete([("ClusterProfile", "", "own")])
+    fleet.pump()
+    found = kept(fleet)
+    assert found
+    assert (found.contents, found.destinations, found.leaving) == ((), (), ("fleet/east",))
+
+    east.fail_with(None)
+    fleet.clock.advance(fleet.settings.retry_longest)
+    fleet.pump()
+
+    assert names(east) == []
+    assert kept(fleet) is None
+
+
+@pytest.mark.usefixtures("west")
+def test_is_kept_while_it_selects_no_cluster_and_forgotten_when_deleted(fleet: Fleet) -> None:
+    """A profile that is nowhere is still shown, and leaves no record behind."""
+    fleet.apply(profile(), holder("a"))
+    fleet.pump()
+    fleet.declare.label("fleet/west", {"env": "production"})
+    fleet.pump()
+    fleet.declare.label("fleet/west", {"env": "test"})
+    fleet.pump()
+    found = kept(fleet)
+    assert found
+    assert (found.destinations, found.leaving) == ((), ())
+
+    fleet.declare.delete([("ClusterProfile", "", "own")])
+    fleet.pump()
+
+    assert kept(fleet) is None
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        pytest.param("hush-hush", "not a Kubernetes object", id="no object"),
+        pytest.param("hush-hush: [", "this is not YAML", id="no YAML"),
+        pytest.param(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {labels: hush-hush, name: a}",
+            "'metadata.labels' of the ConfigMap is no mapping",
+            id="labels that are none",
+        ),
+    ],
+)
+def test_shows_nothing_of_a_secret(
+    fleet: Fleet, east: FakeKube, content: str, expected: str
+) -> None:
+    """Whatever is wrong in a Secret, no record, log or ledger quotes it."""
+    data = base64.b64encode(content.encode()).decode()
+    secret = f"""
+apiVersion: v1
+kind: Secret
+type: addons.projectsveltos.io/cluster-profile
+metadata: {{name: own, namespace: default}}
+data: {{main.yaml: {data}}}
+"""
+    fleet.apply(profile().replace("kind: ConfigMap", "kind: Secret"), secret)
+    fleet.pump()
+
+    outcome = next(fleet.records.outcomes("fleet/east"))
+    assert expected in outcome.message
+    shown = "\n".join([fleet.output.getvalue(), outcome.message, *map(str, fleet.ledger())])
+    assert "hush" not in shown
+    assert data not in shown
+    del east
