@@ -107,4 +107,21 @@ def _mistake(data: Any) -> str:
         return f"the {data['kind']} has no 'metadata.name'"
     if not metadata["name"]:
         return f"the {data['kind']} has an empty 'metadata.name'"
-    return ""
+    for field in ("labels", "annotations"):
+        if not isinstance(metadata.get(field) or {}, dict):
+            return f"'metadata.{field}' of the {data['kind']} is no mapping"
+    if not isinstance(metadata.get("namespace") or "", str):
+        return f"'metadata.namespace' of the {data['kind']} is no text"
+    return _unnameable(data, metadata)
+
+
+def _unnameable(data: Mapping[str, Any], metadata: Mapping[str, Any]) -> str:
+    """Say which name has a slash too many: names are parts of paths, in an API and in our keys."""
+    parts = {
+        "apiVersion": data["apiVersion"].replace("/", "", 1),
+        "kind": data["kind"],
+        "metadata.namespace": metadata.get("namespace") or "",
+        "metadata.name": metadata["name"],
+    }
+    wrong = [field for field, value in parts.items() if "/" in value]
+    return f"'{wrong[0]}' of the object is no name: it has a slash" if wrong else ""

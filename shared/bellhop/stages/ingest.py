@@ -12,6 +12,7 @@ import json
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from bellhop.engine.hints import Hint, Watched, admission, audit
@@ -158,13 +159,14 @@ class Ingest:
 
     def _batch(self, cluster: str, data: Mapping[str, Any], watched: Watched) -> Reply:
         items = _items(data)
-        taken = 0
-        for item in items:
-            observation = self._observation(cluster, item)
-            if observation.key.gvk in watched:
-                self._keep(observation, str(item.get("rang") or ""))
-                taken += 1
-        return Reply(200, {"taken": taken, "dropped": len(items) - taken})
+        # All are read before one is kept: a batch is taken or refused as a whole.
+        found = [(self._observation(cluster, item), _rang(item)) for item in items]
+        counting = [
+            (observation, rang) for observation, rang in found if observation.key.gvk in watched
+        ]
+        for observation, rang in counting:
+            self._keep(observation, rang)
+        return Reply(200, {"taken": len(counting), "dropped": len(items) - len(counting)})
 
     def _observation(self, cluster: str, item: Any) -> Observation:
         now = self._records.clock.now()
@@ -174,7 +176,7 @@ class Ingest:
             else:
                 gone = item["gone"]
                 key = ObjectKey.parse(gone["key"])
-                observation = bury(cluster, key, gone["uid"], int(gone["version"]), now)
+                observation = bury(cluster, key, str(gone["uid"]), int(gone["version"]), now)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise InvalidError(
                 f"cannot read an item of the {BATCH}: it is neither an 'object' nor 'gone'"
@@ -218,6 +220,20 @@ def _items(data: Mapping[str, Any]) -> list[Any]:
     if not isinstance(items, list):
         raise InvalidError(f"cannot read the {data.get('kind')}: it has no list of items")
     return items
+
+
+def _rang(item: Mapping[str, Any]) -> str:
+    """Read when the cluster noticed; the ledger will reckon with it."""
+    text = str(item.get("rang") or "")
+    try:
+        known = not text or datetime.fromisoformat(text).utcoffset() is not None
+    except ValueError:
+        known = False
+    if not known:
+        raise InvalidError(
+            f"cannot read an item of the {BATCH}: 'rang' is no time with a zone in ISO 8601"
+        )
+    return text
 
 
 def _refusal(status: int, error: BellhopError) -> Reply:

@@ -102,6 +102,19 @@ def test_refuses_a_stranger(watching: Fleet, cluster: str, token: str) -> None:
             "neither an 'object' nor 'gone'",
             id="a number",
         ),
+        pytest.param(
+            b'{"apiVersion": "bellhop.dev/v1", "kind": "Observations", "items": [{"rang": "now",'
+            b' "object": {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}}}]}',
+            "'rang' is no time with a zone",
+            id="a time that is none",
+        ),
+        pytest.param(
+            b'{"apiVersion": "bellhop.dev/v1", "kind": "Observations", "items": [{"rang":'
+            b' "2026-01-01T12:00:00",'
+            b' "object": {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}}}]}',
+            "'rang' is no time with a zone",
+            id="a time without a zone",
+        ),
     ],
 )
 def test_says_what_is_wrong_with_a_request(watching: Fleet, body: bytes, expected: str) -> None:
@@ -297,3 +310,11 @@ def test_takes_stored_objects_from_audit_events(watching: Fleet) -> None:
     watching.clock.advance(_SOON)
     watching.pump()
     assert kube.objects(_POLICY) == []
+
+
+def test_takes_a_batch_as_a_whole_or_not_at_all(watching: Fleet) -> None:
+    """What is sound before an item that is not is not kept: the sender sends it again."""
+    reply = watching.send("east", {"object": service("web")}, {"object": 7})
+
+    assert reply.status == 400
+    assert watching.records.observation("fleet/east", WEB) is None
