@@ -25,6 +25,9 @@ from bellhop.records.catalogs import Catalogs
 from bellhop.settings import Settings
 from bellhop.stages.ledger import noting
 
+_LONGEST = 1024
+"""Characters of a script's message that are kept."""
+
 
 class Evaluate:
     """Keeps the matches of one object right, and tells deploy what changed."""
@@ -96,7 +99,7 @@ class Evaluate:
                 verdict = luabox.evaluate(script, dict(observation.manifest))
             except luabox.LuaError as error:
                 raise ScriptError(str(error), name=source.name) from error
-            message = verdict.message
+            message = verdict.message[:_LONGEST]
             if verdict.matching:
                 return True, message
         return False, message

@@ -12,6 +12,9 @@ from typing import Any
 from bellhop.model.record import Entry
 from bellhop.records import Records
 
+_LONGEST = 2048
+"""Characters of a line's detail: a profile may have changed ten thousand objects."""
+
 
 @dataclass
 class Note:
@@ -51,7 +54,7 @@ def write(
             what=note.what,
             cluster=cluster,
             object=key,
-            detail=note.detail,
+            detail=note.detail if len(note.detail) <= _LONGEST else note.detail[:_LONGEST] + " …",
             took_ms=round(took, 2),
             context=context,
         )

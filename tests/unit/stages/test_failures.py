@@ -335,3 +335,35 @@ def test_forgets_a_cluster_and_what_others_got_from_it(fleet: Fleet, east: FakeK
     assert list(fleet.records.matches("fleet/east")) == []
     assert fleet.send("east", {"object": service("web")}).status == 401
     del east
+
+
+def test_a_script_that_says_too_much_is_cut_short(fleet: Fleet, east: FakeKube) -> None:
+    """A message of a megabyte is no reason not to record a match."""
+    endless = (
+        "function evaluate()\n  return {matching = true, message = string.rep('x', 2^20)}\nend"
+    )
+    fleet.apply(source(endless), trigger("made", CONFIG_MAP))
+    fleet.pump()
+    fleet.write("east", service("web"))
+    fleet.pump()
+
+    match = fleet.records.match("fleet/east", "scripted", WEB)
+    assert match
+    assert match.message == "x" * 1024
+    assert made(east) == ["made-for-web"]
+
+
+def test_a_profile_of_very_many_objects_is_recorded(fleet: Fleet, east: FakeKube) -> None:
+    """The ledger names the first ones."""
+    many = "{{ range $i := until 1500 }}---\n" + CONFIG_MAP.replace(
+        "made-for-{{ .Resource.metadata.name }}", "a-rather-long-name-of-a-config-map-{{ $i }}"
+    ).replace("{{ (index .Resource.spec.ports 0).port }}", "1")
+    fleet.apply(source(MATCHES), trigger("made", many + "\n{{ end }}"))
+    fleet.pump()
+    fleet.write("east", service("web"))
+    fleet.pump()
+
+    assert len(made(east)) == 1500
+    assert outcome(fleet) == ("Provisioned", "", "")
+    applied = [entry for entry in fleet.ledger() if entry.what == "applied"]
+    assert [len(entry.detail) for entry in applied] == [2050]
