@@ -19,28 +19,32 @@ class Catalogs:
         self._records = records
         self._lock = threading.Lock()
         self._newest: Catalog | None = None
-        self._holders: dict[tuple[int, str, str, str], ConfigMap | Secret | None] = {}
+        self._holders: dict[tuple[str, str, str], ConfigMap | Secret | None] = {}
+        self._held_for = 0
 
     def current(self) -> Catalog:
         """Return the catalog of the current revision."""
         revision = self._records.revision()
         newest = self._newest
-        if newest is not None and newest.revision == revision:
+        if newest is not None and newest.revision >= revision:
             return newest
         with self._lock:
             newest = self._newest
-            if newest is None or newest.revision != revision:
+            if newest is None or newest.revision < revision:
                 newest = self._newest = self._read(revision)
         return newest
 
     def holder(self, kind: str, namespace: str, name: str) -> ConfigMap | Secret | None:
         """Read a ConfigMap or Secret that users declared, once in a revision."""
-        place = (self.current().revision, kind, namespace, name)
-        if place not in self._holders:
-            if len(self._holders) >= _HOLDERS:
-                self._holders.clear()
-            self._holders[place] = self._read_holder(kind, namespace, name)
-        return self._holders[place]
+        revision = self.current().revision
+        with self._lock:
+            if self._held_for != revision or len(self._holders) >= _HOLDERS:
+                self._holders, self._held_for = {}, revision
+            holders = self._holders
+        place = (kind, namespace, name)
+        if place not in holders:
+            holders[place] = self._read_holder(*place)
+        return holders[place]
 
     def _read_holder(self, kind: str, namespace: str, name: str) -> ConfigMap | Secret | None:
         manifest = self._records.manifest(kind, namespace, name)
