@@ -34,6 +34,7 @@ COMMANDS = {
     "get": "List objects, or show one.",
     "label": "Set and remove labels.",
     "register": "Add a cluster to the fleet.",
+    "render": "Render a template, or all that a trigger would generate, from files alone.",
     "serve": "Run the embedded mode.",
     "show": "Show add-ons, events and failures.",
     "sweep": "List clusters now.",

@@ -86,6 +86,19 @@ def _collect(read: Sequence[Document], problems: list[InvalidError]) -> list[Kin
     return found
 
 
+def text(path: str) -> str:
+    """Read one file as text.
+
+    Raises:
+        InvalidError: it is not UTF-8, or cannot be read.
+        MissingError: it is not there.
+    """
+    try:
+        return _content(path).decode()
+    except UnicodeDecodeError as error:
+        raise InvalidError(f"cannot read '{_source(path)}': it is not UTF-8") from error
+
+
 def _content(path: str) -> bytes:
     if path == STDIN:
         return sys.stdin.buffer.read()

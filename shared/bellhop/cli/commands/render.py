@@ -1,0 +1,258 @@
+"""`bellhop render`: templates and triggers tried out, without a state folder or a cluster."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bellhop.cli.exampled import Command
+from bellhop.cli.options import JSON, YAML
+from bellhop.errors import InvalidError
+
+if TYPE_CHECKING:
+    from bellhop.cli.rehearsal import Rehearsal, Verdict
+    from bellhop.engine.render import Dialect, MissingKey
+    from bellhop.model.record import Cluster
+
+
+@click.command(
+    "render",
+    cls=Command,
+    examples=(
+        "bellhop render policy.yaml.tpl --data values.yaml",
+        "bellhop render policy.yaml.j2 --data values.yaml --engine jinja2",
+        "bellhop render -f triggers/ --object service.yaml --cluster prod/eu-1,env=production",
+    ),
+)
+@click.argument("template", required=False, metavar="[TEMPLATE|-]")
+@click.option("--data", metavar="FILE|-", help="Variables of TEMPLATE: one mapping, YAML or JSON.")
+@click.option(
+    "--engine",
+    type=click.Choice(["go", "jinja2"]),
+    default="go",
+    show_default=True,
+    help="Language of TEMPLATE.",
+)
+@click.option(
+    "--missingkey",
+    type=click.Choice(["error", "default", "zero"]),
+    default="error",
+    show_default=True,
+    help="What a Go template makes of a key that is not there.",
+)
+@click.option(
+    "-f",
+    "--filename",
+    "paths",
+    multiple=True,
+    metavar="FILE|DIR",
+    help="Manifests of the trigger, its source and its ConfigMaps and Secrets; may be repeated.",
+)
+@click.option("-R", "--recursive", is_flag=True, help="Look into the folders of folders too.")
+@click.option("--trigger", default="", metavar="NAME", help="Which trigger, if there are several.")
+@click.option(
+    "--object",
+    "objects",
+    multiple=True,
+    metavar="FILE|-",
+    help="Objects of the source cluster; may be repeated.",
+)
+@click.option(
+    "--cluster",
+    metavar="NAMESPACE/NAME[,KEY=VALUE...]|FILE",
+    help="The source cluster, with its labels.",
+)
+@click.option(
+    "--destination",
+    "destinations",
+    multiple=True,
+    metavar="NAMESPACE/NAME[,KEY=VALUE...]|FILE",
+    help="Another cluster of the fleet; may be repeated.",
+)
+@click.option("--force", is_flag=True, help="Take all objects as matching: evaluate no source.")
+@click.option(
+    "-o",
+    "--output",
+    "form",
+    type=click.Choice([YAML, JSON]),
+    default=YAML,
+    show_default=True,
+    help="Form of what a trigger generates.",
+)
+def command(  # noqa: PLR0913 - one parameter an option
+    *,
+    template: str | None,
+    data: str | None,
+    engine: Dialect,
+    missingkey: MissingKey,
+    paths: Sequence[str],
+    trigger: str,
+    objects: Sequence[str],
+    cluster: str | None,
+    destinations: Sequence[str],
+    form: str,
+    recursive: bool,
+    force: bool,
+) -> None:
+    """Render a template, or all that a trigger would generate, from files alone.
+
+    With TEMPLATE, its text is rendered with --data. With -f, --object and --cluster, the
+    trigger's source is evaluated on the objects, and what would be applied is printed: for each
+    profile and destination, with the ConfigMap or Secret that it comes from.
+    """
+    if (template is None) == (not paths):
+        raise click.UsageError("name a TEMPLATE, or with -f the manifests of a trigger")
+    if template is not None:
+        if objects or cluster or trigger or destinations:
+            raise click.UsageError("--trigger, --object and clusters go with -f, not TEMPLATE")
+        _render_one(template, data, engine, missingkey)
+        return
+    if not objects or cluster is None:
+        raise click.UsageError("a trigger needs --object and --cluster")
+    if data is not None:
+        raise click.UsageError("--data goes with TEMPLATE; a trigger has its own variables")
+    from bellhop.cli.reading import documents, files, kinds
+    from bellhop.cli.rehearsal import Rehearsal
+    from bellhop.settings import read
+
+    rehearsal = Rehearsal(
+        kinds(documents(files(paths, recursive=recursive))),
+        trigger,
+        _cluster(cluster),
+        [_cluster(each) for each in destinations],
+        read(os.environ),
+    )
+    verdicts = rehearsal.judge(documents(files(objects, recursive=recursive)), force=force)
+    for each in verdicts:
+        _tell(each, rehearsal.source().name)
+    (_print_json if form == JSON else _print_yaml)(rehearsal, verdicts)
+    for each in verdicts:
+        if each.error:
+            # The other objects were served, as in the pipeline; the exit code tells of this one.
+            raise each.error
+
+
+def _render_one(template: str, data: str | None, engine: Dialect, missing: MissingKey) -> None:
+    from bellhop.cli.reading import documents, text
+    from bellhop.engine.render import Limits, Template
+    from bellhop.settings import read
+
+    if engine != "go" and missing != "error":
+        raise click.UsageError(
+            "--missingkey is Go's; a Jinja2 template is always strict: use the default filter"
+        )
+    if template == data == "-":
+        raise click.UsageError("TEMPLATE and --data cannot both be standard input")
+    found = documents([data]) if data is not None else []
+    if len(found) > 1 or not all(isinstance(each.data, dict) for each in found):
+        raise InvalidError(f"cannot take variables from '{data}': it must be one mapping")
+    settings = read(os.environ)
+    limits = Limits(settings.template_seconds, settings.template_output)
+    variables: dict[str, Any] = found[0].data if found else {}
+    name = "standard input" if template == "-" else Path(template).name
+    written = Template(text(template), name, engine, missing=missing).render(variables, limits)
+    click.echo(written, nl=False)
+
+
+def _cluster(given: str) -> Cluster:
+    """Read a cluster: a manifest's file, or `namespace/name,label=value,…`."""
+    from datetime import UTC, datetime
+
+    from bellhop.cli.labels import read_changes
+    from bellhop.cli.reading import documents
+    from bellhop.model.record import Cluster
+
+    place, *labels = given.split(",")
+    namespace, slash, name = place.partition("/")
+    found: dict[str, str | None] = read_changes(each for each in labels if each)
+    if Path(given).is_file():
+        read = documents([given])
+        metadata = read[0].data.get("metadata") if len(read) == 1 else None
+        if not isinstance(metadata, dict) or not metadata.get("name"):
+            raise InvalidError(f"cannot read a cluster from '{given}': it must be one manifest")
+        namespace, name = metadata.get("namespace") or "default", metadata["name"]
+        found = dict(metadata.get("labels") or {})
+    elif not (slash and namespace and name):
+        raise InvalidError(
+            f"cannot read the cluster '{given}': write namespace/name,label=value or name a file"
+        )
+    kept = {key: value for key, value in found.items() if value is not None}
+    return Cluster(namespace, name, kept, "", "", datetime.now(UTC))
+
+
+def _tell(verdict: Verdict, source: str) -> None:
+    from bellhop.cli.survey import object_name
+
+    if verdict.error:
+        return
+    does = "matches" if verdict.matching else "does not match"
+    because = f": {verdict.because}" if verdict.because else ""
+    click.echo(f"{object_name(verdict.key)} {does} EventSource '{source}'{because}", err=True)
+
+
+def _print_yaml(rehearsal: Rehearsal, verdicts: Sequence[Verdict]) -> None:
+    from bellhop.cli.survey import object_name
+    from bellhop.model.document import dump
+
+    nothing = True
+    for profile in rehearsal.generate(verdicts):
+        nothing = False
+        whose = object_name(profile.object) or "all objects that match"
+        click.echo(
+            f"# ClusterProfile {profile.name}, tier {profile.tier}: {whose}"
+            f" in {rehearsal.cluster.key}"
+        )
+        if not profile.deliveries:
+            click.echo("# for no cluster: the destination selector selects none of those given")
+        for delivery in profile.deliveries:
+            for content in delivery.contents:
+                for manifest in content.manifests:
+                    click.echo(
+                        f"---\n# for {delivery.cluster}, from {content.ref}, {content.entry}"
+                    )
+                    click.echo(dump(dict(manifest)), nl=False)
+    if nothing:
+        click.echo("Nothing would be generated.", err=True)
+
+
+def _print_json(rehearsal: Rehearsal, verdicts: Sequence[Verdict]) -> None:
+    from bellhop.cli.survey import object_name
+
+    told = {
+        "trigger": rehearsal.trigger.name,
+        "source": rehearsal.source().name,
+        "cluster": rehearsal.cluster.key,
+        "objects": [
+            {
+                "object": object_name(each.key),
+                "matching": each.matching,
+                "because": each.because,
+            }
+            for each in verdicts
+        ],
+        "profiles": [
+            {
+                "name": profile.name,
+                "object": object_name(profile.object),
+                "tier": profile.tier,
+                "destinations": [
+                    {
+                        "cluster": delivery.cluster,
+                        "manifests": [
+                            {"from": content.ref, "entry": content.entry, "manifest": manifest}
+                            for content in delivery.contents
+                            for manifest in content.manifests
+                        ],
+                    }
+                    for delivery in profile.deliveries
+                ],
+            }
+            for profile in rehearsal.generate(verdicts)
+        ],
+    }
+    click.echo(json.dumps(told, ensure_ascii=False, indent=1))

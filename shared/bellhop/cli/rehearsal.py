@@ -1,0 +1,251 @@
+"""What a trigger would generate, worked out from files alone: no state, no cluster.
+
+It walks the pipeline's own way: the catalog says which source is in force, the engine selects,
+the Lua box judges, the engine instantiates and renders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from bellhop import luabox
+from bellhop.engine import instantiate as engine
+from bellhop.engine.catalog import Catalog, cluster_object
+from bellhop.engine.criteria import passes, selects
+from bellhop.engine.naming import profile_name
+from bellhop.engine.observe import observe
+from bellhop.engine.planning import plan, wanted
+from bellhop.engine.render import Limits
+from bellhop.errors import InvalidError, MissingError, ScriptError
+from bellhop.model.document import Document
+from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.model.kinds import (
+    ClusterProfile,
+    ConfigMap,
+    EventSource,
+    EventTrigger,
+    Kind,
+    KindKey,
+    Secret,
+)
+from bellhop.model.record import Cluster, Content
+from bellhop.model.source import ResourceSelector
+from bellhop.settings import Settings
+
+Object = tuple[ObjectKey, dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether an object matches a source, and why, or why not; or the error of its script."""
+
+    key: ObjectKey
+    manifest: dict[str, Any]
+    matching: bool
+    because: str
+    error: ScriptError | None = None
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """What one cluster would get of a profile."""
+
+    cluster: str
+    contents: tuple[Content, ...]
+
+
+@dataclass(frozen=True)
+class Generated:
+    """One ClusterProfile that a trigger would generate; `object` is empty for all together."""
+
+    name: str
+    object: str
+    tier: int
+    deliveries: tuple[Delivery, ...]
+
+
+class Rehearsal:
+    """One trigger and one cluster with events, from files."""
+
+    def __init__(
+        self,
+        kinds: Sequence[Kind],
+        trigger: str,
+        cluster: Cluster,
+        others: Sequence[Cluster],
+        settings: Settings,
+    ) -> None:
+        self._settings = settings
+        self._limits = Limits(settings.template_seconds, settings.template_output)
+        self._holders = {each.key: each for each in kinds if isinstance(each, ConfigMap | Secret)}
+        self._catalog = Catalog(
+            0,
+            {each.key: each for each in (*others, cluster)}.values(),
+            (each for each in kinds if isinstance(each, EventSource)),
+            (each for each in kinds if isinstance(each, EventTrigger)),
+            (each for each in kinds if isinstance(each, ClusterProfile)),
+        )
+        self.cluster = cluster
+        self.trigger = self._find(trigger)
+
+    def source(self) -> EventSource:
+        """Return the source that the trigger has in force in the cluster.
+
+        Raises:
+            InvalidError: the trigger does not select the cluster.
+            MissingError: the source is in no file.
+            PermanentError: the source's name is a template that fails.
+        """
+        trigger, cluster = self.trigger, self.cluster
+        if not trigger.source_selector.matches(cluster.labels):
+            asked = str(trigger.source_selector) or "nothing, which selects no cluster"
+            raise InvalidError(
+                f"{trigger.kind} '{trigger.name}' does not select cluster '{cluster.key}': its"
+                f" sourceClusterSelector asks for {asked}; give the cluster its labels, as in"
+                f" {cluster.key},key=value"
+            )
+        problem = self._catalog.problems_in(cluster.key).get(trigger.name)
+        if problem:
+            raise problem
+        source = self._catalog.source_of(trigger, cluster.key)
+        if source is None:
+            raise MissingError(
+                f"{trigger.kind} '{trigger.name}' names EventSource '{trigger.event_source_name}',"
+                " which is in no file; name its file with -f"
+            )
+        return source
+
+    def judge(self, documents: Sequence[Document], *, force: bool) -> list[Verdict]:
+        """Evaluate the source on objects, in the order in which a report has them.
+
+        By `force` each of them matches, unevaluated.
+
+        Raises:
+            InvalidError: a document is no Kubernetes object.
+        """
+        source, found = self.source(), {}
+        for document in documents:
+            key, manifest = _object(document, self.cluster)
+            if force:
+                found[key] = Verdict(key, manifest, matching=True, because="taken by --force")
+            else:
+                found[key] = self._judge(source, key, manifest)
+        return [found[key] for key in sorted(found)]
+
+    def generate(self, verdicts: Sequence[Verdict]) -> Iterator[Generated]:
+        """Yield the profiles that the trigger makes of objects that match.
+
+        Raises:
+            PermanentError: a template fails, or what it wrote cannot be applied.
+        """
+        objects = [(each.key, each.manifest) for each in verdicts if each.matching]
+        if not self.trigger.one_for_event:
+            if objects:
+                yield self._profile("", objects)
+            return
+        for each in objects:
+            yield self._profile(str(each[0]), [each])
+
+    def _find(self, name: str) -> EventTrigger:
+        triggers = self._catalog.triggers
+        if not name and len(triggers) == 1:
+            return next(iter(triggers.values()))
+        if name in triggers:
+            return triggers[name]
+        there = ", ".join(sorted(triggers)) or "none"
+        said = f"there is no trigger '{name}' in the files" if name else "--trigger names none"
+        raise MissingError(f"{said}; they have: {there}")
+
+    def _judge(self, source: EventSource, key: ObjectKey, manifest: dict[str, Any]) -> Verdict:
+        reasons = []
+        for selector in source.selectors:
+            if not selects(selector, manifest):
+                reasons.append(_why_not(selector, manifest))
+                continue
+            if not selector.script:
+                return Verdict(key, manifest, matching=True, because="")
+            limits = luabox.Limits(
+                seconds=self._settings.script_seconds, memory=self._settings.script_memory
+            )
+            try:
+                script = luabox.Script(selector.script, name=source.name, limits=limits)
+                verdict = luabox.evaluate(script, manifest)
+            except luabox.LuaError as error:
+                failure = ScriptError(str(error), name=source.name)
+                return Verdict(key, manifest, matching=False, because=str(error), error=failure)
+            if verdict.matching:
+                return Verdict(key, manifest, matching=True, because=verdict.message)
+            said = f": {verdict.message}" if verdict.message else ""
+            reasons.append(f"its script says no{said}")
+        return Verdict(key, manifest, matching=False, because="; ".join(dict.fromkeys(reasons)))
+
+    def _profile(self, key: str, objects: Sequence[Object]) -> Generated:
+        trigger, cluster = self.trigger, self.cluster
+        collect = self.source().collect_resources
+        root = engine.variables(trigger, cluster_object(cluster), objects, collect=collect)
+        refs = engine.resolve(
+            trigger.policy_refs,
+            root,
+            namespace=cluster.namespace,
+            limits=self._limits,
+            annotations=trigger.annotations,
+        )
+        contents = engine.contents(
+            [(ref, self._holder(ref)) for ref in refs],
+            root,
+            always=trigger.era_always_renders,
+            limits=self._limits,
+            annotations=trigger.annotations,
+        )
+        deliveries = tuple(
+            self._deliver(contents, destination)
+            for destination in self._catalog.destinations(trigger, cluster.key)
+        )
+        return Generated(
+            profile_name(trigger.name, cluster.key, key), key, trigger.tier, deliveries
+        )
+
+    def _holder(self, ref: engine.Ref) -> ConfigMap | Secret | None:
+        return self._holders.get(KindKey(ref.kind, ref.namespace, ref.name))
+
+    def _deliver(self, contents: Sequence[Content], destination: str) -> Delivery:
+        cluster = cluster_object(self._catalog.clusters[destination])
+        there = tuple(engine.deploy_time(each, cluster, limits=self._limits) for each in contents)
+        # Planning refuses what the cluster could not be given: one object in two forms.
+        plan(wanted(there, tier=self.trigger.tier), {})
+        return Delivery(destination, there)
+
+
+def _object(document: Document, cluster: Cluster) -> Object:
+    data = document.data
+    if not isinstance(data, dict) or not data.get("apiVersion") or not data.get("kind"):
+        raise InvalidError("this is no Kubernetes object", where=document.where())
+    if not isinstance(data.get("metadata"), dict) or not data["metadata"].get("name"):
+        raise InvalidError("the object has no metadata.name", where=document.where())
+    seen = observe(cluster.key, data, datetime.now(UTC))
+    assert seen.manifest is not None
+    return seen.key, dict(seen.manifest)
+
+
+def _why_not(selector: ResourceSelector, manifest: Mapping[str, Any]) -> str:
+    """Say what keeps a selector from an object that it does not select."""
+    gvk, metadata = GVK.of(manifest), manifest["metadata"]
+    labels = metadata.get("labels") or {}
+    if gvk != selector.gvk:
+        return f"it is a {gvk}, and {selector.gvk} is asked for"
+    if metadata.get("deletionTimestamp"):
+        return "it is being deleted"
+    for word, asked in (("namespace", selector.namespace), ("name", selector.name)):
+        if asked and metadata.get(word) != asked:
+            return f"its {word} is '{metadata.get(word) or ''}', and '{asked}' is asked for"
+    if selector.selector is not None and not selector.selector.admits(labels):
+        return f"its labels are not what the selector asks for: {selector.selector}"
+    for each in selector.label_filters:
+        if not passes([each], labels):
+            there = f"is '{labels[each.key]}'" if each.key in labels else "is not there"
+            asked = f" '{each.value}'" if each.operation in {"Equal", "Different"} else ""
+            return f"its label '{each.key}' {there}, and the filter asks {each.operation}{asked}"
+    return "it is not selected"

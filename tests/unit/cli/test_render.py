@@ -1,0 +1,302 @@
+"""`bellhop render`: templates and triggers from files alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import Result
+
+ROOT = Path(__file__).parents[3]
+EXAMPLES = ROOT / "docs/examples"
+
+Bellhop = Callable[..., Result]
+
+SERVICES = """
+apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: eng, labels: {sveltos: fv}, managedFields: [{manager: x}]}
+spec:
+  selector: {app: web}
+  ports: [{port: 443, protocol: TCP, targetPort: 8443}]
+status: {loadBalancer: {ingress: [{ip: 203.0.113.7}]}}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: db, namespace: eng, labels: {sveltos: other}}
+spec:
+  selector: {app: db}
+  ports: [{port: 5432}]
+"""
+POLICY = """
+apiVersion: lib.projectsveltos.io/v1beta1
+kind: EventSource
+metadata: {name: services}
+spec:
+  collectResources: true
+  resourceSelectors:
+  - {group: "", version: v1, kind: Service, namespace: eng}
+---
+apiVersion: lib.projectsveltos.io/v1beta1
+kind: EventTrigger
+metadata: {name: t, annotations: {bellhop.dev/template: jinja2}}
+spec:
+  sourceClusterSelector: {matchLabels: {env: production}}
+  destinationClusterSelector: {matchLabels: {dep: eng}}
+  eventSourceName: services
+  oneForEvent: false
+  policyRefs:
+  - {kind: ConfigMap, namespace: default, name: c}
+  - {kind: ConfigMap, namespace: default, name: per-cluster}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: c, annotations: {projectsveltos.io/instantiate: ok}}
+data:
+  names.yaml: |
+    apiVersion: v1
+    kind: ConfigMap
+    metadata: {name: names}
+    data: {all: "{{ Resources | map(attribute='metadata.name') | join(',') }}"}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: per-cluster, annotations: {projectsveltos.io/template: ok}}
+data:
+  here.yaml: |
+    apiVersion: v1
+    kind: ConfigMap
+    metadata: {name: "here-{{ Cluster.metadata.name }}"}
+"""
+
+
+@pytest.fixture
+def services(tmp_path: Path) -> str:
+    """Two Services of the source cluster, in a file."""
+    path = tmp_path / "services.yaml"
+    path.write_text(SERVICES)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("engine", "text"),
+    [
+        pytest.param("go", "{{ .name }}: {{ .count }}\n", id="Go"),
+        pytest.param("jinja2", "{{ name }}: {{ count }}\n", id="Jinja2"),
+    ],
+)
+def test_renders_a_template_with_data(
+    bellhop: Bellhop, tmp_path: Path, engine: str, text: str
+) -> None:
+    """A template and a file of variables give the text, as it is."""
+    (tmp_path / "t").write_text(text)
+    (tmp_path / "d.yaml").write_text("name: a\ncount: 1000000\n")
+
+    data = ("--data", str(tmp_path / "d.yaml"), "--engine", engine)
+    result = bellhop("render", str(tmp_path / "t"), *data)
+
+    assert (result.exit_code, result.output) == (0, "a: 1000000\n")
+    assert bellhop("render", "-", *data, stdin=text).output == "a: 1000000\n"
+
+
+@pytest.mark.parametrize(
+    ("missing", "code", "expected"),
+    [
+        pytest.param("error", 1, 'map has no entry for key "b"', id="error"),
+        pytest.param("default", 0, "[<no value>]", id="default"),
+    ],
+)
+def test_the_user_chooses_what_a_missing_key_is(
+    bellhop: Bellhop, missing: str, code: int, expected: str
+) -> None:
+    """A key that is not there is an error unless something else is asked for."""
+    result = bellhop("render", "-", "--missingkey", missing, stdin="[{{ .b }}]")
+
+    assert result.exit_code == code
+    assert expected in result.output
+
+
+def test_what_a_trigger_generates_names_its_origin(bellhop: Bellhop, services: str) -> None:
+    """Each manifest has its destination, its ConfigMap and its entry beside it."""
+    result = bellhop(
+        *("render", "-f", str(EXAMPLES / "network-policy"), "--object", services),
+        *("--cluster", "prod/eu-1,env=production"),
+    )
+
+    assert result.exit_code == 0
+    assert "# for prod/eu-1, from ConfigMap default/network-policy, networkpolicy.yaml" in (
+        result.stdout
+    )
+    (manifest,) = (each for each in yaml.safe_load_all(result.stdout) if each)
+    assert manifest["metadata"] == {"name": "front-web", "namespace": "eng"}
+    assert "Service eng/web matches EventSource 'sveltos-service'\n" in result.stderr
+    assert (
+        "Service eng/db does not match EventSource 'sveltos-service': its label 'sveltos' is"
+        " 'other', and the filter asks Equal 'fv'\n"
+    ) in result.stderr
+
+
+def test_each_destination_gets_its_own(bellhop: Bellhop, services: str, tmp_path: Path) -> None:
+    """Deploy-time templates are rendered for each cluster that the trigger selects."""
+    (tmp_path / "policy.yaml").write_text(POLICY)
+    (tmp_path / "eu-3.yaml").write_text(
+        "kind: SveltosCluster\nmetadata: {namespace: prod, name: eu-3, labels: {dep: eng}}\n"
+    )
+
+    result = bellhop(
+        *("render", "-f", str(tmp_path / "policy.yaml"), "--object", services, "-o", "json"),
+        *("--cluster", "prod/eu-1,env=production", "--destination", "prod/eu-2,dep=eng"),
+        *("--destination", str(tmp_path / "eu-3.yaml"), "--destination", "prod/eu-4,dep=ops"),
+    )
+
+    (profile,) = json.loads(result.stdout)["profiles"]
+    names = {
+        each["cluster"]: [item["manifest"]["metadata"]["name"] for item in each["manifests"]]
+        for each in profile["destinations"]
+    }
+    assert names == {"prod/eu-2": ["names", "here-eu-2"], "prod/eu-3": ["names", "here-eu-3"]}
+    data = profile["destinations"][0]["manifests"][0]["manifest"]["data"]
+    assert data == {"all": "db,web"}
+
+
+def test_the_state_folder_is_not_touched(bellhop: Bellhop, services: str, state: Path) -> None:
+    """Nothing is read from an installation, and none is made."""
+    bellhop(
+        *("render", "-f", str(EXAMPLES / "ingress"), "--object", services),
+        *("--cluster", "prod/eu-1,env=production"),
+    )
+
+    assert not state.exists()
+
+
+def test_by_force_every_object_matches(bellhop: Bellhop, services: str) -> None:
+    """Neither labels nor Lua are asked."""
+    result = bellhop(
+        *("render", "-f", str(EXAMPLES / "network-policy"), "--object", services, "--force"),
+        *("--cluster", "prod/eu-1,env=production"),
+    )
+
+    assert result.stdout.count("# ClusterProfile service-network-policy-") == 2
+    assert "front-db" in result.stdout
+
+
+def test_a_failing_script_harms_only_its_object(bellhop: Bellhop, services: str) -> None:
+    """The others are rendered, the error is told, and the exit code says so."""
+    result = bellhop(
+        *("render", "-f", str(EXAMPLES / "service-discovery"), "--object", services),
+        *("--cluster", "prod/eu-1,env=production", "--destination", "prod/eu-2,dep=eng"),
+    )
+
+    assert result.exit_code == 1
+    assert "external-web" in result.stdout
+    assert "error: load-balancer-service:" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "expected"),
+    [
+        pytest.param((), 2, "name a TEMPLATE", id="nothing"),
+        pytest.param(("t", "-f", "x"), 2, "name a TEMPLATE", id="both"),
+        pytest.param(("-f", "x"), 2, "needs --object and --cluster", id="no object"),
+        pytest.param(("t", "--cluster", "a/b"), 2, "go with -f", id="a cluster for a template"),
+        pytest.param(("nowhere.tpl",), 1, "there is no such file", id="no such template"),
+        pytest.param(
+            ("-", "--engine", "jinja2", "--missingkey", "zero"), 2, "always strict", id="strict"
+        ),
+        pytest.param(
+            ("-f", "EXAMPLES", "--object", "SERVICES", "--cluster", "eu-1"),
+            2,
+            "cannot read the cluster 'eu-1'",
+            id="a cluster without a namespace",
+        ),
+        pytest.param(
+            ("-f", "EXAMPLES", "--object", "SERVICES", "--cluster", "prod/eu-1,env=test"),
+            2,
+            "cluster 'prod/eu-1': its sourceClusterSelector asks for env=production",
+            id="a cluster that is not selected",
+        ),
+        pytest.param(
+            ("-f", "EXAMPLES", "--object", "SERVICES", "--cluster", "prod/eu-1", "--trigger", "x"),
+            1,
+            "there is no trigger 'x' in the files; they have: service-network-policy",
+            id="no such trigger",
+        ),
+        pytest.param(
+            (
+                *("-f", "EXAMPLES/trigger.yaml", "--object", "SERVICES"),
+                *("--cluster", "prod/eu-1,env=production"),
+            ),
+            1,
+            "names EventSource 'sveltos-service', which is in no file",
+            id="no source",
+        ),
+        pytest.param(
+            (
+                *("-f", "EXAMPLES", "--object", "nothing.yaml"),
+                *("--cluster", "prod/eu-1,env=production"),
+            ),
+            1,
+            "there is no such file",
+            id="no such object",
+        ),
+    ],
+)
+def test_says_what_is_missing(
+    bellhop: Bellhop, services: str, arguments: tuple[str, ...], code: int, expected: str
+) -> None:
+    """What cannot be rendered is told, with what to do."""
+    given = [
+        each.replace("EXAMPLES", str(EXAMPLES / "network-policy")).replace("SERVICES", services)
+        for each in arguments
+    ]
+
+    result = bellhop("render", *given)
+
+    assert expected in result.output
+    assert result.exit_code == code
+
+
+@pytest.mark.parametrize(
+    ("selector", "expected"),
+    [
+        pytest.param({"kind": "Pod"}, "it is a v1/Service, and v1/Pod is asked for", id="kind"),
+        pytest.param({"namespace": "ops"}, "its namespace is 'eng', and 'ops'", id="namespace"),
+        pytest.param({"name": "x"}, "its name is 'db', and 'x' is asked for", id="name"),
+        pytest.param(
+            {"selector": {"matchLabels": {"a": "b"}}},
+            "its labels are not what the selector asks for: a=b",
+            id="selector",
+        ),
+        pytest.param(
+            {"labelFilters": [{"key": "no", "operation": "Has"}]},
+            "its label 'no' is not there, and the filter asks Has",
+            id="filter",
+        ),
+        pytest.param(
+            {
+                "evaluate": "function evaluate() return {matching=false, message='closed'} end",
+            },
+            "its script says no: closed",
+            id="script",
+        ),
+    ],
+)
+def test_says_why_an_object_does_not_match(
+    bellhop: Bellhop, services: str, tmp_path: Path, selector: dict[str, object], expected: str
+) -> None:
+    """The first thing that keeps a source from an object is named."""
+    documents = list(yaml.safe_load_all(POLICY))
+    documents[0]["spec"]["resourceSelectors"][0].update(selector)
+    (tmp_path / "policy.yaml").write_text(yaml.safe_dump_all(documents))
+
+    result = bellhop(
+        *("render", "-f", str(tmp_path / "policy.yaml"), "--object", services),
+        *("--cluster", "prod/eu-1,env=production"),
+    )
+
+    assert f"does not match EventSource 'services': {expected}" in result.stderr
+    assert "Nothing would be generated." in result.stderr
+    assert result.stdout == ""
