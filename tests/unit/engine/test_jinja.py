@@ -167,7 +167,7 @@ def test_what_is_not_there_is_an_error(text: str) -> None:
     [
         pytest.param(
             "a\n{{ Resource.metadata.nmae }}",
-            "template: x:2: 'dict object' has no attribute 'nmae'; did you mean 'name'?",
+            "template: x:2: 'dict object' has no attribute 'nmae' (did you mean 'name'?)",
             id="a misspelling",
         ),
         pytest.param(

@@ -51,7 +51,7 @@ class Missing(StrictUndefined):
         if self._undefined_hint or not isinstance(place, dict) or not isinstance(name, str):
             return super()._undefined_message
         near = difflib.get_close_matches(name, [each for each in place if isinstance(each, str)], 1)
-        guess = f"; did you mean '{near[0]}'?" if near else ""
+        guess = f" (did you mean '{near[0]}'?)" if near else ""
         return f"'dict object' has no attribute {name!r}{guess}"
 
 
