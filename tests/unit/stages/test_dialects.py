@@ -72,7 +72,7 @@ def test_a_failing_template_leaves_what_was_good(fleet: Fleet) -> None:
     (profile,) = fleet.records.profiles("t")
     assert profile.error == (
         "template: default/for-service/here.yaml:4: 'dict object' has no attribute 'nmae' (did"
-        " you mean 'name'?), in 'name: {{ Resource.metadata.nmae }}-{% raw %}{{ Cluster.metadata.name"
-        " }}{% endraw %}'"
+        " you mean 'name'?), in 'name: {{ Resource.metadata.nmae }}-{% raw %}{{"
+        " Cluster.metadata.name }}{% endraw %}'"
     )
     assert names(fleet, "west") == ["web-west"]
