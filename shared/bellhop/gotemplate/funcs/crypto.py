@@ -68,22 +68,19 @@ _CHARACTERS = {
 
 @_add("bcrypt", "string", budgeted=True)
 def bcrypt_(budget: Budget, password: str) -> str:
-    """Hash a password; it needs the Python package bcrypt."""
-    try:
-        import bcrypt  # type: ignore[import-not-found, unused-ignore] # noqa: PLC0415 - optional
-    except ImportError as error:
-        raise FunctionError("bcrypt is not available: install the Python package bcrypt") from error
+    """Hash a password with bcrypt, at its cost of 10, with a new salt each time."""
+    import bcrypt  # noqa: PLC0415 - loads native code that hardly any template needs
+
     budget.look()
     data = to_bytes(password)
     if len(data) > _LONGEST_BCRYPT:
         return "failed to encrypt string with bcrypt: bcrypt: password length exceeds 72 bytes"
-    hashed: bytes = bcrypt.hashpw(data, bcrypt.gensalt(rounds=10, prefix=b"2a"))
-    return hashed.decode()
+    return bcrypt.hashpw(data, bcrypt.gensalt(rounds=10, prefix=b"2a")).decode()
 
 
 @_add("htpasswd", "string", "string", budgeted=True)
 def htpasswd(budget: Budget, user: str, password: str) -> str:
-    """Write a line of a password file; it needs the Python package bcrypt."""
+    """Write a line of a password file, its password hashed with bcrypt."""
     if ":" in user:
         return f"invalid username: {user}"
     return f"{user}:{bcrypt_(budget, password)}"
