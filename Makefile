@@ -7,7 +7,7 @@ READY  := $(VENV)/.ready
 CODE   := shared infra tests
 
 .DEFAULT_GOAL := help
-.PHONY: help install control-plane demo test test-fast lint types imports docs check format bench golden lock clean
+.PHONY: help install control-plane demo test test-fast lint types imports docs check format bench oracle golden lock clean
 
 help: ## Print this list
 	@awk 'BEGIN {FS = ":.*## "} \
@@ -66,13 +66,17 @@ bench: install control-plane ## Run the benchmarks: ratios against a floor measu
 	$(BIN)/python -m tests.benchmarks.latency
 	$(BIN)/python -m tests.benchmarks.templates
 
+oracle: install ## Build the Go oracle that template tests compare with (once)
+	@$(BIN)/python -m tests.golden.programs oracle
+
 golden: install ## Make the golden files anew with real Go and real Lua
 	$(BIN)/python -m tests.golden.gotemplate.regenerate
+	$(BIN)/python -m tests.golden.lua.make
 
 lock: install ## Lock the newest versions that pyproject.toml allows
 	$(BIN)/uv pip compile -q pyproject.toml --extra all --extra aws --group dev --universal \
 	  --generate-hashes --no-annotate --no-header --python-version 3.11 -o requirements.lock --upgrade
 
-clean: ## Remove what was built here; the control plane stays in its cache
+clean: ## Remove what was built here; the control plane and the oracle stay in their cache
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .coverage
 	find $(CODE) -name __pycache__ -prune -exec rm -rf {} +

@@ -16,8 +16,10 @@ class Progress:
         *,
         clock: Callable[[], float] = time.monotonic,
         pace: float = 15,
+        subject: str = "control plane",
     ) -> None:
-        """Write to `stream`, where nobody watches at most every `pace` seconds."""
+        """Write of `subject` to `stream`, where nobody watches at most every `pace` seconds."""
+        self._subject = subject
         self._stream = stream
         self._clock = clock
         self._live = stream.isatty()
@@ -40,7 +42,7 @@ class Progress:
     def say(self, sentence: str) -> None:
         """Write a sentence of its own."""
         self._end_line()
-        self._stream.write(f"control plane: {sentence}\n")
+        self._stream.write(f"{self._subject}: {sentence}\n")
         self._stream.flush()
 
     def elapsed(self) -> float:
@@ -49,7 +51,7 @@ class Progress:
 
     def _write(self) -> None:
         self._said_at = self._clock()
-        line = f"control plane: {self.name} ({self.elapsed():.0f} s)"
+        line = f"{self._subject}: {self.name} ({self.elapsed():.0f} s)"
         if self._live:
             self._stream.write(f"\r{line:<{self._drawn}}")
             self._drawn = len(line)

@@ -1,7 +1,8 @@
 """Fill in what real Lua 5.1 makes of the cases beside this script.
 
-    python tests/golden/lua/make.py /usr/bin/lua5.1
+    python -m tests.golden.lua.make [/usr/bin/lua5.1]
 
+Without a path, `tests.golden.programs` fetches Debian's Lua.
 Each case has a script, the name of the global it reads and the values to run it on; real Lua
 adds `returns` or `error` to each. The literal writer and the printer below share nothing with
 the product on purpose.
@@ -16,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+
+from tests.golden import programs
 
 PRINTER = r"""
 local function show(v)
@@ -91,4 +94,4 @@ def main(lua: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1] if len(sys.argv) > 1 else str(programs.lua()))
