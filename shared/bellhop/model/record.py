@@ -35,7 +35,8 @@ class Cluster:
 class Health:
     """How a cluster was when we last met it; `missed` counts what only sweeps had found.
 
-    `judged` is a digest of the sources by which all its objects were last evaluated.
+    `judged` is a digest of the sources by which all its objects were last evaluated; `uid` is
+    that of its namespace kube-system, which no two clusters share.
     """
 
     state: Literal["Healthy", "Down", "Unknown"] = "Unknown"
@@ -44,6 +45,7 @@ class Health:
     seen: int = 0
     missed: int = 0
     judged: str = ""
+    uid: str = ""
 
 
 @dataclass(frozen=True, slots=True)

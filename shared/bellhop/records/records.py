@@ -87,18 +87,19 @@ class Records:
 
     def forget_traces(self, key: str) -> None:
         """Delete what was observed, matched and applied in a cluster, and how it was."""
-        for partition in (
-            f"observation/{key}",
-            f"match/{key}",
-            f"inventory/{key}",
-            f"owner/{key}",
-            f"outcome/{key}",
-            f"strikes/{key}",
-        ):
-            for item in self.store.query(partition):
-                self._drop_payload(item.value)
-                self.store.delete(partition, item.sort)
+        for kept in ("observation", "match", "inventory", "owner", "outcome", "strikes"):
+            self._forget(f"{kept}/{key}")
         self.store.delete("health", key)
+
+    def forget_holdings(self, key: str) -> None:
+        """Delete what profiles own in a cluster: it is not the cluster that it was."""
+        self._forget(f"inventory/{key}")
+        self._forget(f"owner/{key}")
+
+    def _forget(self, partition: str) -> None:
+        for item in self.store.query(partition):
+            self._drop_payload(item.value)
+            self.store.delete(partition, item.sort)
 
     def health(self, cluster: str) -> Health:
         """Read how a cluster was when last met."""
@@ -118,6 +119,7 @@ class Records:
             "seen": health.seen,
             "missed": health.missed,
             "judged": health.judged,
+            "uid": health.uid,
         }
         self.store.put(Item("health", cluster, value))
 
@@ -310,6 +312,12 @@ class Records:
         prefix = f"{cluster}/" if cluster else ""
         for item in self.store.query(f"profile/{trigger}", prefix=prefix):
             yield self._profile(item)
+
+    def profile_heads(self, trigger: str, cluster: str = "") -> Iterator[Profile]:
+        """Yield the profiles a trigger generated as `profiles` does, without their contents."""
+        prefix = f"{cluster}/" if cluster else ""
+        for item in self.store.query(f"profile/{trigger}", prefix=prefix):
+            yield _profile(item, ())
 
     def put_profile(self, profile: Profile, *, expect: int = ANY) -> int:
         """Write a profile and return its version.
@@ -540,9 +548,6 @@ class Records:
         )
 
     def _profile(self, item: Item) -> Profile:
-        value = dict(item.value)
-        value.pop("blob", None)
-        value.pop("sealed", None)
         contents = tuple(
             Content(
                 row["ref"],
@@ -554,9 +559,7 @@ class Records:
             )
             for row in self._open(item)["contents"]
         )
-        value["destinations"] = tuple(value["destinations"])
-        value["leaving"] = tuple(value["leaving"])
-        return Profile(contents=contents, **value)
+        return _profile(item, contents)
 
     def _inventory(self, cluster: str, item: Item) -> Inventory:
         held = {
@@ -596,6 +599,13 @@ def _match(cluster: str, item: Item) -> Match:
     value = dict(item.value)
     value["since"] = datetime.fromisoformat(value["since"])
     return Match(cluster=cluster, source=source, key=ObjectKey.parse(key), **value)
+
+
+def _profile(item: Item, contents: tuple[Content, ...]) -> Profile:
+    value = {key: field for key, field in item.value.items() if key not in {"blob", "sealed"}}
+    value["destinations"] = tuple(value["destinations"])
+    value["leaving"] = tuple(value["leaving"])
+    return Profile(contents=contents, **value)
 
 
 def _outcome(cluster: str, item: Item) -> Outcome:

@@ -120,6 +120,9 @@ class Declare:
         """Add a cluster, or take over one registered again, and have it swept."""
         before = self._catalogs.current()
         pending = self._begin([("Cluster", cluster.namespace, cluster.name)])
+        if self._records.cluster(cluster.key) is None:
+            # What a killed deregistration left is not about this cluster.
+            self._records.forget_traces(cluster.key)
         self._records.put_cluster(cluster)
         self._records.raise_revision()
         self._follow([("Cluster", cluster.namespace, cluster.name)], before)
@@ -192,9 +195,10 @@ class Declare:
         for kind, namespace, name in keys:
             if kind == "Cluster":
                 swept.add(f"{namespace}/{name}")
-                self._ask(deploy, after, set(before.triggers) | set(after.triggers))
-                self._resolve(deploy, set(before.profiles) | set(after.profiles))
-                self._apply_again(deploy, f"{namespace}/{name}")
+                triggers = {*before.triggers, *after.triggers}
+                self._ask(deploy, after, triggers)
+                self._resolve(deploy, {*before.profiles, *after.profiles})
+                self._apply_again(deploy, triggers, f"{namespace}/{name}")
             elif kind in _HOLDERS:
                 self._ask(deploy, after, _referring(after, kind, namespace, name))
                 self._resolve(deploy, _profiles_referring(after, kind, namespace, name))
@@ -216,7 +220,7 @@ class Declare:
     ) -> None:
         """Ask for triggers wherever they are in force or have left profiles."""
         for name in sorted(triggers):
-            clusters = {profile.cluster for profile in self._records.profiles(name)}
+            clusters = {profile.cluster for profile in self._records.profile_heads(name)}
             trigger = catalog.triggers.get(name)
             if trigger:
                 clusters |= {
@@ -229,12 +233,16 @@ class Declare:
         for name in sorted(profiles):
             deploy[name,] = messages.resolve(name)
 
-    def _apply_again(self, deploy: dict[tuple[str, ...], Message], cluster: str) -> None:
-        """Ask for all profiles there: what is rendered at deploy time may read the labels."""
-        for outcome in self._records.outcomes(cluster):
-            deploy[cluster, outcome.profile] = messages.apply(
-                outcome.trigger, outcome.source, outcome.profile, cluster
-            )
+    def _apply_again(
+        self, deploy: dict[tuple[str, ...], Message], triggers: Iterable[str], cluster: str
+    ) -> None:
+        """Ask for all profiles there: labels may be read at deploy time, the cluster be anew."""
+        for trigger in (*triggers, ""):
+            for profile in self._records.profile_heads(trigger):
+                if cluster in (*profile.destinations, *profile.leaving):
+                    deploy[cluster, profile.name] = messages.apply(
+                        trigger, profile.cluster, profile.name, cluster
+                    )
 
     def _open_gates(self, catalog: Catalog) -> None:
         """Let each cluster's kinds in; what discovery told of them before is kept."""

@@ -101,7 +101,7 @@ class Deploy:
     ) -> None:
         """Ask for each object's profile: those that are there, and those that should be."""
         name, cluster = body["trigger"], body["cluster"]
-        keys = {profile.object for profile in self._records.profiles(name, cluster)}
+        keys = {profile.object for profile in self._records.profile_heads(name, cluster)}
         if trigger and trigger.one_for_event:
             source = catalog.source_of(trigger, cluster)
             matches = self._records.matches(cluster, source.name) if source else ()

@@ -34,8 +34,9 @@ _INPUTS = frozenset({"Template", "Script"})
 
 @dataclass
 class _Look:
-    """What one look at a cluster found: objects, changes among them, and what it could not do."""
+    """What one look at a cluster found: its uid, objects, changes, and what it could not do."""
 
+    uid: str
     found: int = 0
     missed: int = 0
     problems: list[str] = field(default_factory=list)
@@ -124,7 +125,7 @@ class Sweep:
         # a message may have been given up while the cluster was away.
         full = full or attempt > 1 or health.judged != judged
         try:
-            look = self._look(cluster, catalog, full=full)
+            look = self._look(cluster, catalog, health.uid, full=full)
         except BellhopError as error:
             self._records.put_health(name, replace(health, state="Down", message=str(error)))
             if isinstance(error, TemporaryError) and attempt >= self._settings.attempts:
@@ -143,13 +144,14 @@ class Sweep:
                 seen=health.seen + look.found,
                 missed=health.missed + (0 if first or full else look.missed),
                 judged="" if look.problems else judged,
+                uid=look.uid,
             ),
         )
         self._try_again(name)
 
-    def _look(self, cluster: Cluster, catalog: Catalog, *, full: bool) -> _Look:
+    def _look(self, cluster: Cluster, catalog: Catalog, uid: str, *, full: bool) -> _Look:
         kube = self._access.open(cluster.key)
-        look = _Look()
+        look = _Look(self._identify(kube, cluster.key, uid))
         resources: list[Resource] = []
         for gvk in catalog.kinds_in(cluster.key):
             resource = kube.resource(gvk)
@@ -171,6 +173,28 @@ class Sweep:
             raise refused[0]
         look.problems += map(str, refused)
         return look
+
+    def _identify(self, kube: Kube, cluster: str, known: str) -> str:
+        """Read which cluster this is; in one made anew under an old name we own nothing yet.
+
+        It is also the one question that is put to a cluster with no source in force.
+        """
+        try:
+            manifest = kube.get(GVK("", "v1", "Namespace"), "", "kube-system")
+        except PermanentError:
+            # Credentials need not reach so far: the cluster is taken for what it was.
+            return known
+        uid = str(((manifest or {}).get("metadata") or {}).get("uid") or known)
+        if known and uid != known:
+            self._log.warning("Met another cluster under an old name", cluster=cluster)
+            self._records.forget_holdings(cluster)
+            self._deploy.publish(
+                [
+                    messages.apply(each.trigger, each.source, each.profile, cluster)
+                    for each in self._records.outcomes(cluster)
+                ]
+            )
+        return uid
 
     def _look_at(self, kube: Kube, cluster: str, gvk: GVK, look: _Look, *, full: bool) -> None:
         asked_at = self._records.clock.now()

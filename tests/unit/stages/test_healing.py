@@ -195,7 +195,29 @@ def test_a_cluster_that_was_made_anew_is_seen_as_it_is(fleet: Fleet, east: FakeK
     assert kept.manifest
     assert kept.manifest["spec"] == {"ports": [{"port": 1}]}
     assert [str(each.key.name) for each in fleet.records.matches(EAST)] == ["new", "web"]
+    assert made(anew) == ["for-new", "for-web"]
     del east
+
+
+def test_a_cluster_that_is_registered_again_gets_everything(fleet: Fleet) -> None:
+    """A destination that was deregistered is served anew, though no profile has changed."""
+    fleet.register("east", env="production")
+    west = fleet.register("west", dep="eng")
+    fleet.apply(
+        source("Service"),
+        trigger(more="destinationClusterSelector: {matchLabels: {dep: eng}}"),
+        holder(),
+    )
+    fleet.pump()
+    fleet.write("east", service("web"))
+    fleet.pump()
+    west.drop(CONFIG, "default", "for-web")
+
+    fleet.declare.deregister("fleet/west")
+    fleet.register("west", dep="eng")
+    fleet.pump()
+
+    assert made(west) == ["for-web"]
 
 
 def test_a_source_name_that_cannot_be_rendered_harms_only_its_trigger(
