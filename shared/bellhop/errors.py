@@ -3,6 +3,7 @@
 BellhopError                     .code is stable, .context is safe to log
 ├─ PermanentError                retrying is useless: record, report, acknowledge
 │  ├─ InvalidError               input is wrong; .where says where in the document
+│  │  └─ TooLargeError           input is larger than what is taken
 │  ├─ TemplateError              a template failed; name, line, column, excerpt
 │  ├─ ScriptError                a Lua script failed; name, line, excerpt
 │  ├─ DeniedError                credentials or rights

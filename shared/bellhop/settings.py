@@ -5,6 +5,7 @@ Each setting is an environment variable `BELLHOP_` + its name in capitals.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import timedelta
@@ -60,11 +61,15 @@ class Settings:
     """How many sweeps in a row must agree before such a deletion is believed."""
 
 
+_MAY_BE_ZERO = frozenset({"deletion_share", "deletion_floor"})
+_RANGE = {True: "from zero up", False: "above zero"}
+
+
 def read(environment: Mapping[str, str]) -> Settings:
     """Read the settings from environment variables.
 
     Raises:
-        InvalidError: a value is not of its setting's type.
+        InvalidError: a value is not of its setting's type, or means nothing.
     """
     types = get_type_hints(Settings)
     given: dict[str, Any] = {}
@@ -73,11 +78,20 @@ def read(environment: Mapping[str, str]) -> Settings:
         if name not in environment:
             continue
         try:
-            number = float(environment[name])
-        except ValueError as error:
+            given[field.name] = _value(field.name, types[field.name], environment[name])
+        except (OverflowError, ValueError) as error:
             raise InvalidError(
                 f"cannot read the setting {name}: '{environment[name]}' is not a number"
+                f" {_RANGE[field.name in _MAY_BE_ZERO]}"
             ) from error
-        kind = types[field.name]
-        given[field.name] = timedelta(seconds=number) if kind is timedelta else kind(number)
     return Settings(**given)
+
+
+def _value(name: str, kind: Any, text: str) -> Any:
+    number = float(text)
+    whole = kind is not int or number == int(number)
+    if not (math.isfinite(number) and whole) or number < 0:
+        raise ValueError(text)
+    if number == 0 and name not in _MAY_BE_ZERO:
+        raise ValueError(text)
+    return timedelta(seconds=number) if kind is timedelta else kind(number)

@@ -1,0 +1,90 @@
+"""The tree of errors: drawn as it is, and safe to show."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from bellhop import errors
+from bellhop.errors import BellhopError, InvalidError, PermanentError, TemporaryError
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "errors.md"
+TREE = {
+    name: each
+    for name, each in vars(errors).items()
+    if isinstance(each, type) and issubclass(each, BellhopError)
+}
+
+
+def drawn(text: str) -> dict[str, str]:
+    """Read the parents that a drawing shows, by name."""
+    found: dict[str, str] = {}
+    above: list[tuple[int, str]] = []
+    for line in text.splitlines():
+        match = re.match(r"[│├└─ ]*(\w+Error)\b", line)
+        if not match:
+            continue
+        column = match.start(1)
+        above = [each for each in above if each[0] < column]
+        found[match[1]] = above[-1][1] if above else ""
+        above.append((column, match[1]))
+    return found
+
+
+def test_the_tree_is_drawn_as_it_is() -> None:
+    """Every class stands in the module's drawing, under the class it derives from."""
+    parents = {name: each.__bases__[0].__name__ for name, each in TREE.items()}
+
+    assert drawn(errors.__doc__ or "") == {**parents, "BellhopError": ""}
+
+
+def test_the_page_names_every_code_and_its_temperament() -> None:
+    """What users may meet is explained; only the three trunks have no line of their own."""
+    row = re.compile(r"^\| `(\w+)` \| (permanent|temporary) \|", re.MULTILINE)
+    told = dict(row.findall(PAGE.read_text()))
+    leaves = set(TREE.values()) - {BellhopError, PermanentError, TemporaryError}
+
+    assert told == {
+        each.code: "permanent" if issubclass(each, PermanentError) else "temporary"
+        for each in leaves
+    }
+
+
+def test_codes_tell_errors_apart() -> None:
+    """A code names one class."""
+    assert len({each.code for each in TREE.values()}) == len(TREE)
+
+
+@pytest.mark.parametrize("error", [pytest.param(each, id=name) for name, each in TREE.items()])
+def test_every_error_is_one_temperament_with_context(error: type[BellhopError]) -> None:
+    """The context is kept beside the sentence, which shows nothing of it."""
+    raised = error("cannot do it", cluster="fleet/east", tries=3)
+
+    assert str(raised) == "cannot do it"
+    assert raised.context == {"cluster": "fleet/east", "tries": 3}
+    kinds = [kind for kind in (PermanentError, TemporaryError) if isinstance(raised, kind)]
+    assert len(kinds) == (error is not BellhopError)
+
+
+def test_a_sentence_is_never_a_payload() -> None:
+    """What is longer than any sentence is cut."""
+    text = str(PermanentError("x" * 100_000))
+
+    assert len(text) == 2050
+    assert text.endswith("x …")
+
+
+def test_a_place_comes_before_the_sentence() -> None:
+    """Where it is wrong stands first, and by itself."""
+    error = InvalidError("it is too short", where="a.yaml, line 3")
+
+    assert (str(error), error.where) == ("a.yaml, line 3: it is too short", "a.yaml, line 3")
+
+
+def test_a_temporary_error_may_say_how_long_to_wait() -> None:
+    """Without a delay the queue decides."""
+    assert TemporaryError("wait").delay is None
+    assert TemporaryError("wait", delay=timedelta(seconds=7)).delay == timedelta(seconds=7)
