@@ -124,9 +124,7 @@ class Catalog:
     def _in_force(self, cluster: str) -> Mapping[str, tuple[str, ...]]:
         return self._found(cluster)[0]
 
-    def _find(
-        self, key: str
-    ) -> tuple[Mapping[str, tuple[str, ...]], Mapping[str, PermanentError]]:
+    def _find(self, key: str) -> tuple[Mapping[str, tuple[str, ...]], Mapping[str, PermanentError]]:
         found: dict[str, tuple[str, ...]] = {}
         problems: dict[str, PermanentError] = {}
         cluster = self.clusters.get(key)
