@@ -41,7 +41,7 @@ class Sealer:
 
         try:
             plain = self._cipher.decrypt(sealed[:_NONCE], sealed[_NONCE:], bound_to.encode())
-        except InvalidTag as error:
+        except (InvalidTag, ValueError) as error:
             raise InvalidError(
                 f"cannot open the stored record '{bound_to}': it was sealed with another key;"
                 " give back the key this state was made with"

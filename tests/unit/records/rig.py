@@ -1,0 +1,87 @@
+"""A store, a blob store and records over them, and one record of every kind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from bellhop.adapters.local.blobs import FileBlobs
+from bellhop.adapters.local.store import SqliteStore
+from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.model.record import (
+    Cluster,
+    Content,
+    Gate,
+    Observation,
+    Profile,
+    WatchedKind,
+)
+from bellhop.records import Records, Sealer
+from bellhop.records.records import INLINE
+from tests.fakes.clock import START, FakeClock
+
+EAST = "fleet/east"
+SERVICE = GVK("", "v1", "Service")
+WEB = ObjectKey(SERVICE, "default", "web")
+ROLE = ObjectKey(GVK("rbac.authorization.k8s.io", "v1", "ClusterRole"), "", "system:web:ü")
+LARGE = "".join(chr(0x4E00 + number * 7919 % 20000) for number in range(3 * INLINE // 4))
+"""A text that stays large when it is compressed."""
+
+
+class Rig:
+    """Records over the embedded adapters, whose files a test may look at."""
+
+    def __init__(self, folder: Path) -> None:
+        self.clock = FakeClock()
+        self.store = SqliteStore(folder / "store.db", clock=self.clock)
+        self.folder = folder / "blobs"
+        self.records = Records(self.store, FileBlobs(self.folder), Sealer(bytes(32)), self.clock)
+
+    def blobs(self) -> int:
+        return sum(1 for path in self.folder.rglob("*") if path.is_file())
+
+
+def observation(uid: str = "u1", version: int = 5, **changes: Any) -> Observation:
+    manifest = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "web", "namespace": "default", "uid": uid},
+        "spec": {"port": 80, "share": 0.5, "on": True, "none": None, "word": "ü\u2028"},
+        **changes,
+    }
+    return Observation(EAST, WEB, uid, version, manifest, START)
+
+
+def gone(uid: str = "u1", version: int = 5) -> Observation:
+    return Observation(EAST, WEB, uid, version, None, START)
+
+
+def profile(text: str = "x", **changes: Any) -> Profile:
+    values: dict[str, Any] = {
+        "name": "p",
+        "trigger": "t",
+        "cluster": EAST,
+        "object": str(WEB),
+        "contents": (
+            Content("ConfigMap default/a", "main.yaml", ({"kind": "X", "text": text},)),
+            Content("Secret default/b", "later.yaml", (), "{{ Cluster }}", "jinja2", secret=True),
+        ),
+        "destinations": (EAST, "fleet/west"),
+        "leaving": ("fleet/north",),
+        "tier": 7,
+        "leaves_policies": True,
+        "continue_on_conflict": True,
+        "digest": "d",
+        "error": "e",
+        "error_code": "Missing",
+    }
+    return Profile(**{**values, **changes})
+
+
+def cluster(name: str = "east") -> Cluster:
+    wired = {"url": "https://127.0.0.1:1", "ca": "PEM"}
+    return Cluster("fleet", name, {"env": "production"}, "v1.34.2", "abc", START, wired)
+
+
+def gate(token: str = "a", revision: int = 1) -> Gate:
+    return Gate(token, (WatchedKind(SERVICE, "services"), WatchedKind(ROLE.gvk)), revision)

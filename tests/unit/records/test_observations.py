@@ -1,0 +1,89 @@
+"""Observations that compete: the newest wins, in whatever order they come."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from bellhop.model.record import (
+    Observation,
+)
+from bellhop.records.records import TOMBSTONE
+from tests.fakes.clock import START
+from tests.unit.records.rig import (
+    EAST,
+    WEB,
+    Rig,
+    gone,
+    observation,
+)
+
+# Observations that compete ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "news"),
+    [
+        pytest.param(observation(), observation(version=6), True, id="a newer one"),
+        pytest.param(observation(), observation(), True, id="a repeat"),
+        pytest.param(observation(), observation(version=4), False, id="an older one"),
+        pytest.param(observation(version=10), observation(version=9), False, id="by number"),
+        pytest.param(observation(), gone(), True, id="its end"),
+        pytest.param(observation(), gone(version=0), True, id="its end, version unknown"),
+        pytest.param(observation("u2", 9), gone("u1", 5), False, id="the end of one before it"),
+        pytest.param(gone(), observation(version=7), False, id="an object after its end"),
+        pytest.param(gone(), gone(), True, id="an end again"),
+        pytest.param(gone(), observation("u2", 9), True, id="the next of its name"),
+        pytest.param(gone("u2", 9), observation("u1", 5), False, id="one long before the end"),
+        pytest.param(gone("u2", 9), gone("u1", 5), False, id="an end long before the end"),
+    ],
+)
+def test_the_newest_observation_wins(
+    rig: Rig,
+    first: Observation,
+    second: Observation,
+    news: bool,  # noqa: FBT001 - pytest passes it by name
+) -> None:
+    """Whatever the order in which they come."""
+    rig.records.put_observation(first)
+
+    assert rig.records.put_observation(second) is news
+    kept = rig.records.observation(EAST, WEB)
+    assert kept
+    wins = second if news else first
+    assert (kept.uid, kept.gone) == (wins.uid, wins.gone)
+
+
+def test_a_tombstone_hides_what_was_older_than_its_object(rig: Rig) -> None:
+    """Also if whoever saw the end could not tell the version."""
+    rig.records.put_observation(observation("u2", 9))
+    rig.records.put_observation(gone("u2", 0))
+
+    assert not rig.records.put_observation(observation("u1", 5))
+
+
+def test_a_tombstone_is_kept_for_a_week(rig: Rig) -> None:
+    """Longer than any message of ours; then the key is forgotten."""
+    rig.records.put_observation(gone())
+    rig.clock.advance(TOMBSTONE - timedelta(seconds=1))
+    assert not rig.records.put_observation(observation())
+    rig.clock.advance(timedelta(seconds=1))
+
+    assert rig.records.observation(EAST, WEB) is None
+    assert rig.records.put_observation(observation())
+
+
+@pytest.mark.parametrize(
+    "first", [pytest.param(observation(), id="seen"), pytest.param(gone(), id="gone")]
+)
+def test_what_a_cluster_answers_now_is_newer_than_what_was_kept(
+    rig: Rig, first: Observation
+) -> None:
+    """After a restored backup versions and even uids come back; what was asked later is right."""
+    rig.records.put_observation(first)
+    restored = observation(version=2)
+
+    assert not rig.records.put_observation(restored, asked_at=START)
+    assert rig.records.put_observation(restored, asked_at=START + timedelta(seconds=1))
+    assert rig.records.observation(EAST, WEB) == restored
