@@ -21,7 +21,7 @@ def lines(stream: io.StringIO) -> list[dict[str, Any]]:
 
 def _fail() -> None:
     try:
-        os.environ["inner"]
+        os.environ["INNER"]
     except KeyError as error:
         raise PermanentError("outer") from error
 
@@ -62,7 +62,7 @@ def test_shows_where_an_error_nobody_foresaw_comes_from() -> None:
         Log(stream).error("Failed on a message", error)
 
     trace = lines(stream)[0]["stack_trace"]
-    assert "KeyError: 'inner'" in trace
+    assert "KeyError: 'INNER'" in trace
     assert "PermanentError: outer" in trace
     assert __name__.rpartition(".")[2] in trace
 
