@@ -245,7 +245,7 @@ def _same_composite(first: Any, second: Any) -> bool:
     if kind_name(first) != kind_name(second):
         raise FunctionError(
             f"non-comparable types {_brief(first)}: {type_name(first)}, "
-            f"{type_name(second)}: {_brief(second)}"
+            f"{type_name(second)}: {sprintf('%v', (second,), Budget(Limits()))}"
         )
     if isinstance(first, Opaque | Struct):
         return bool(first == second)

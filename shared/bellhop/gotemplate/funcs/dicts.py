@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any
 from bellhop.gotemplate.errors import FunctionError
 from bellhop.gotemplate.funcs.casting import to_text_of
 from bellhop.gotemplate.functions import Table
-from bellhop.gotemplate.values import ANY, StringList, Struct, copied, sorted_keys, type_name
+from bellhop.gotemplate.values import (
+    ANY,
+    StringList,
+    StringMap,
+    Struct,
+    copied,
+    sorted_keys,
+    type_name,
+)
 
 if TYPE_CHECKING:
     from bellhop.gotemplate.limits import Budget
@@ -95,19 +103,22 @@ def dig(*path: Any) -> Any:
     if len(path) < _LEAST_DIG:
         raise FunctionError("dig needs at least three arguments")
     *steps, default, values = path
-    for step in (*steps, None):
-        if not isinstance(values, dict) or isinstance(values, Struct):
-            if step is None:
-                break
-            raise FunctionError(_not_a(values, MAP))
-        if step is None:
-            break
+    _must_be_map(values)
+    for step in steps:
         if not isinstance(step, str):
             raise FunctionError(_not_a(step, "string"))
+    for position, step in enumerate(steps):
+        if position:
+            _must_be_map(values)
         if step not in values:
             return default
         values = values[step]
     return values
+
+
+def _must_be_map(value: Any) -> None:
+    if not isinstance(value, dict) or isinstance(value, Struct | StringMap):
+        raise FunctionError(_not_a(value, MAP))
 
 
 def _not_a(value: Any, wanted: str) -> str:
