@@ -1,0 +1,235 @@
+"""Which of all that is declared concerns a cluster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bellhop.engine.catalog import Catalog, cluster_object
+from bellhop.model.gvk import GVK
+from bellhop.model.kinds import ClusterProfile, EventSource, EventTrigger, of
+from bellhop.model.record import Cluster
+from tests.fakes.clock import START
+
+SERVICE, POD = GVK("", "v1", "Service"), GVK("", "v1", "Pod")
+LIB = "lib.projectsveltos.io/v1beta1"
+REFS = [{"kind": "ConfigMap", "name": "c", "namespace": "default"}]
+
+
+def cluster(name: str, **labels: str) -> Cluster:
+    return Cluster("fleet", name, labels, "v1.34.2", "digest", START)
+
+
+def source(name: str, *kinds: str, **spec: Any) -> EventSource:
+    selectors = [{"group": "", "version": "v1", "kind": kind} for kind in kinds]
+    found = of(
+        {
+            "apiVersion": LIB,
+            "kind": "EventSource",
+            "metadata": {"name": name},
+            "spec": {"resourceSelectors": selectors, **spec},
+        }
+    )
+    assert isinstance(found, EventSource)
+    return found
+
+
+def trigger(name: str, origin: str, **spec: Any) -> EventTrigger:
+    found = of(
+        {
+            "apiVersion": LIB,
+            "kind": "EventTrigger",
+            "metadata": {"name": name},
+            "spec": {
+                "sourceClusterSelector": {"matchLabels": {"env": "prod"}},
+                "eventSourceName": origin,
+                "policyRefs": REFS,
+                **spec,
+            },
+        }
+    )
+    assert isinstance(found, EventTrigger)
+    return found
+
+
+def profile(**spec: Any) -> ClusterProfile:
+    found = of(
+        {
+            "apiVersion": "config.projectsveltos.io/v1beta1",
+            "kind": "ClusterProfile",
+            "metadata": {"name": "p"},
+            "spec": {"policyRefs": REFS, **spec},
+        }
+    )
+    assert isinstance(found, ClusterProfile)
+    return found
+
+
+CLUSTERS = (cluster("east", env="prod"), cluster("west", env="prod", dep="eng"), cluster("idle"))
+
+
+def catalog(*kinds: EventSource | EventTrigger | ClusterProfile) -> Catalog:
+    return Catalog(
+        1,
+        CLUSTERS,
+        (kind for kind in kinds if isinstance(kind, EventSource)),
+        (kind for kind in kinds if isinstance(kind, EventTrigger)),
+        (kind for kind in kinds if isinstance(kind, ClusterProfile)),
+    )
+
+
+def test_a_source_is_in_force_where_a_trigger_selects_the_cluster() -> None:
+    """Without a trigger it is nowhere; a trigger without its source brings none into force."""
+    known = catalog(
+        source("used", "Service", "Pod"),
+        source("unused", "Pod"),
+        trigger("b", "used"),
+        trigger("a", "used"),
+        trigger("c", "missing"),
+    )
+
+    assert known.sources_in("fleet/east") == ("used",)
+    assert known.kinds_in("fleet/east") == (POD, SERVICE)
+    assert known.sources_for("fleet/east", SERVICE) == (known.sources["used"],)
+    assert known.sources_for("fleet/east", GVK("", "v1", "Node")) == ()
+    assert set(known.triggers_on("fleet/east", "used")) == {"a", "b"}
+    assert known.source_of(known.triggers["a"], "fleet/east") == known.sources["used"]
+    assert known.source_of(known.triggers["c"], "fleet/east") is None
+    for elsewhere in ("fleet/idle", "fleet/unknown"):
+        assert known.sources_in(elsewhere) == ()
+        assert known.kinds_in(elsewhere) == ()
+        assert known.triggers_on(elsewhere, "used") == ()
+
+
+def test_a_source_may_be_named_by_a_template_over_the_cluster() -> None:
+    """Each cluster has the source that its own name or labels lead to."""
+    known = catalog(
+        source("of-east", "Service"),
+        source("of-eng", "Pod"),
+        trigger("named", "of-{{ .Cluster.metadata.name }}"),
+        trigger("labelled", 'of-{{ index .Cluster.metadata.labels "dep" | default "east" }}'),
+    )
+
+    assert known.sources_in("fleet/east") == ("of-east",)
+    assert set(known.triggers_on("fleet/east", "of-east")) == {"named", "labelled"}
+    assert known.sources_in("fleet/west") == ("of-eng",)
+    assert known.triggers_on("fleet/west", "of-eng") == ("labelled",)
+
+
+def test_a_trigger_that_names_no_source_says_why_and_harms_no_other() -> None:
+    """It is in force nowhere that its template fails; elsewhere it is."""
+    known = catalog(
+        source("eng", "Service"),
+        trigger("broken", "{{ .Cluster.metadata.labels.dep }}"),
+        trigger("sound", "eng"),
+    )
+
+    assert known.triggers_on("fleet/east", "eng") == ("sound",)
+    assert set(known.triggers_on("fleet/west", "eng")) == {"broken", "sound"}
+    assert list(known.problems_in("fleet/east")) == ["broken"]
+    assert "dep" in str(known.problems_in("fleet/east")["broken"])
+    assert known.problems_in("fleet/west") == {}
+    assert known.problems_in("fleet/unknown") == {}
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        pytest.param({}, ("fleet/east",), id="no selector means the source itself"),
+        pytest.param(
+            {"destinationClusterSelector": {"matchLabels": {"dep": "eng"}}},
+            ("fleet/west",),
+            id="another cluster",
+        ),
+        pytest.param(
+            {"destinationClusterSelector": {"matchLabels": {"env": "prod"}}},
+            ("fleet/east", "fleet/west"),
+            id="the source is one of several",
+        ),
+        pytest.param({"destinationClusterSelector": {}}, (), id="an empty selector selects none"),
+    ],
+)
+def test_destinations_are_those_selected(spec: dict[str, Any], expected: tuple[str, ...]) -> None:
+    """By name, so that a profile is the same each time."""
+    known = catalog(trigger("t", "s", **spec))
+
+    assert known.destinations(known.triggers["t"], "fleet/east") == expected
+
+
+def test_a_source_that_is_gone_is_no_destination() -> None:
+    """What would go to the cluster of the event goes nowhere once it is forgotten."""
+    known = catalog(trigger("t", "s"))
+
+    assert known.destinations(known.triggers["t"], "fleet/unknown") == ()
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        pytest.param(
+            {"clusterSelector": {"matchLabels": {"dep": "eng"}}}, ("fleet/west",), id="selected"
+        ),
+        pytest.param(
+            {"clusterRefs": [{"namespace": "fleet", "name": "idle"}]}, ("fleet/idle",), id="named"
+        ),
+        pytest.param(
+            {
+                "clusterSelector": {"matchLabels": {"dep": "eng"}},
+                "clusterRefs": [
+                    {"namespace": "fleet", "name": "west"},
+                    {"namespace": "fleet", "name": "gone"},
+                    {"namespace": "other", "name": "idle"},
+                ],
+            },
+            ("fleet/west",),
+            id="both, and names of nobody",
+        ),
+        pytest.param({}, (), id="neither"),
+    ],
+)
+def test_profiles_go_where_they_say(spec: dict[str, Any], expected: tuple[str, ...]) -> None:
+    """Each cluster once."""
+    assert catalog().profile_destinations(profile(**spec)) == expected
+
+
+@pytest.mark.parametrize(
+    ("changed", "same"),
+    [
+        pytest.param(catalog(source("s", "Service"), trigger("t", "s")), True, id="nothing"),
+        pytest.param(
+            catalog(source("s", "Service"), source("x", "Pod"), trigger("t", "s")),
+            True,
+            id="a source that is not in force",
+        ),
+        pytest.param(catalog(source("s", "Pod"), trigger("t", "s")), False, id="a kind"),
+        pytest.param(
+            catalog(source("s", "Service", collectResources=True), trigger("t", "s")),
+            False,
+            id="what is collected",
+        ),
+        pytest.param(
+            catalog(source("s", "Service"), trigger("t", "s"), trigger("u", "s")),
+            False,
+            id="who is told",
+        ),
+        pytest.param(catalog(source("s", "Service")), False, id="no trigger"),
+    ],
+)
+def test_a_judgement_changes_with_what_decides(changed: Catalog, *, same: bool) -> None:
+    """And with nothing else, so that sweeps evaluate everything only when they must."""
+    before = catalog(source("s", "Service"), trigger("t", "s"))
+
+    assert (changed.judgement("fleet/east") == before.judgement("fleet/east")) is same
+    assert changed.judgement("fleet/idle") == before.judgement("fleet/idle")
+
+
+def test_templates_see_a_cluster_as_sveltos_has_it() -> None:
+    """Its name, labels and version; neither token nor address."""
+    assert cluster_object(cluster("east", env="prod")) == {
+        "apiVersion": LIB,
+        "kind": "SveltosCluster",
+        "metadata": {"namespace": "fleet", "name": "east", "labels": {"env": "prod"}},
+        "spec": {},
+        "status": {"ready": True, "version": "v1.34.2"},
+    }

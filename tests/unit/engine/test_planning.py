@@ -1,0 +1,188 @@
+"""What is to be done, from what is wanted and what is held; and how it is marked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bellhop.engine.planning import Wanted, decorate, plan, wanted
+from bellhop.errors import ConflictError
+from bellhop.model.gvk import ObjectKey
+from bellhop.model.record import Content, Held
+
+
+def manifest(kind: str, name: str, **more: Any) -> dict[str, Any]:
+    versions = {"Deployment": "apps/v1", "ClusterRole": "rbac.authorization.k8s.io/v1"}
+    return {
+        "apiVersion": versions.get(kind, "v1"),
+        "kind": kind,
+        "metadata": {"name": name},
+        **more,
+    }
+
+
+def want(*manifests: dict[str, Any], ref: str = "ConfigMap default/a", tier: int = 100) -> Any:
+    return wanted([Content(ref, "main.yaml", manifests)], tier=tier)
+
+
+def held(objects: tuple[Wanted, ...]) -> dict[ObjectKey, Held]:
+    return {each.key: Held(each.digest, each.ref) for each in objects}
+
+
+def test_applies_what_is_not_held() -> None:
+    """In the order in which they are written, where nothing needs anything."""
+    objects = want(manifest("ConfigMap", "b"), manifest("ConfigMap", "a"))
+
+    steps = plan(objects, {})
+
+    assert (steps.apply, steps.remove, steps.unchanged) == (objects, (), ())
+
+
+def test_does_nothing_with_what_is_held_as_wanted() -> None:
+    """Whatever the order of an object's keys."""
+    first = want({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}})
+    second = want({"metadata": {"name": "a"}, "apiVersion": "v1", "kind": "ConfigMap"})
+
+    steps = plan(second, held(first))
+
+    assert (steps.apply, steps.remove) == ((), ())
+    assert steps.unchanged == (first[0].key,)
+
+
+@pytest.mark.parametrize(
+    ("now", "why"),
+    [
+        pytest.param(want(manifest("ConfigMap", "a", data={"x": "2"})), "content", id="content"),
+        pytest.param(want(manifest("ConfigMap", "a", data={"x": 1})), "type", id="type"),
+        pytest.param(
+            want(manifest("ConfigMap", "a", data={"x": "1"}), ref="ConfigMap default/b"),
+            "ref",
+            id="where it is written",
+        ),
+        pytest.param(want(manifest("ConfigMap", "a", data={"x": "1"}), tier=7), "tier", id="tier"),
+    ],
+)
+def test_applies_again_what_is_wanted_otherwise(now: tuple[Wanted, ...], why: str) -> None:
+    """All that an applied object says of itself counts."""
+    before = held(want(manifest("ConfigMap", "a", data={"x": "1"})))
+
+    assert plan(now, before).apply == now, why
+
+
+def test_applies_again_what_had_only_begun() -> None:
+    """An empty digest is nobody's."""
+    objects = want(manifest("ConfigMap", "a"))
+
+    assert plan(objects, {objects[0].key: Held("", "x")}).apply == objects
+
+
+def test_removes_what_is_wanted_no_longer() -> None:
+    """Also what had only begun: it may be there."""
+    before = {
+        **held(want(manifest("ConfigMap", "a"))),
+        ObjectKey.of(manifest("Pod", "b")): Held("", ""),
+    }
+
+    steps = plan((), before)
+
+    assert set(steps.remove) == set(before)
+    assert steps.apply == ()
+
+
+def test_what_others_need_comes_first_and_goes_last() -> None:
+    """Applying and removing are each other's mirror."""
+    kinds = [
+        "ValidatingWebhookConfiguration",
+        "Deployment",
+        "Service",
+        "RoleBinding",
+        "ClusterRole",
+        "ConfigMap",
+        "Secret",
+        "ServiceAccount",
+        "CustomResourceDefinition",
+        "Namespace",
+    ]
+    objects = want(*(manifest(kind, "x") for kind in kinds))
+
+    applied = [each.key.gvk.kind for each in plan(objects, {}).apply]
+    removed = [key.gvk.kind for key in plan((), held(objects)).remove]
+
+    assert applied[0] == "Namespace"
+    assert applied.index("Secret") < applied.index("Deployment")
+    assert applied.index("ClusterRole") < applied.index("RoleBinding")
+    assert applied[-1] == "ValidatingWebhookConfiguration"
+    assert removed == applied[::-1]
+
+
+def test_equal_objects_of_two_refs_are_one() -> None:
+    """The first ref has it."""
+    first, second = want(manifest("Pod", "a")), want(manifest("Pod", "a"), ref="Secret default/b")
+
+    assert plan((*first, *second), {}).apply == first
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param(manifest("Pod", "a", spec={"on": False}), id="another value"),
+        pytest.param(manifest("Pod", "a", spec={"on": 1}), id="1 is not true"),
+        pytest.param(manifest("Pod", "a", spec={"on": 1.0}), id="1.0 is not true"),
+    ],
+)
+def test_one_object_in_two_forms_is_a_conflict(other: dict[str, Any]) -> None:
+    """Both places are named."""
+    first = want(manifest("Pod", "a", spec={"on": True}))
+
+    with pytest.raises(ConflictError) as caught:
+        plan((*first, *want(other, ref="Secret default/b")), {})
+
+    assert str(caught.value) == (
+        "cannot apply Pod '/a': ConfigMap default/a and Secret default/b of one profile want it in"
+        " two forms"
+    )
+
+
+def test_marks_say_where_an_object_comes_from() -> None:
+    """What the manifest says itself stays; marks that lie are put right."""
+    (each,) = want(
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {
+                "name": "a",
+                "namespace": "written",
+                "labels": {"app": "x"},
+                "annotations": {"note": "y", "projectsveltos.io/owner-name": "forged"},
+            },
+        }
+    )
+    placed = Wanted(each.key._replace(namespace="placed"), each.manifest, each.digest, each.ref)
+
+    assert decorate(placed, "p", 7)["metadata"] == {
+        "name": "a",
+        "namespace": "placed",
+        "labels": {"app": "x", "projectsveltos.io/reason": "Resources"},
+        "annotations": {
+            "note": "y",
+            "projectsveltos.io/hash": f"sha256:{each.digest}",
+            "projectsveltos.io/reference-kind": "ConfigMap",
+            "projectsveltos.io/reference-namespace": "default",
+            "projectsveltos.io/reference-name": "a",
+            "projectsveltos.io/owner-kind": "ClusterProfile",
+            "projectsveltos.io/owner-name": "p",
+            "projectsveltos.io/owner-tier": "7",
+        },
+    }
+    assert each.manifest["metadata"]["namespace"] == "written"
+
+
+@pytest.mark.parametrize("nothing", [pytest.param({}, id="absent"), pytest.param(None, id="null")])
+def test_an_object_without_a_namespace_gets_none(nothing: Any) -> None:
+    """Labels and annotations that are null are as good as none."""
+    metadata = {"name": "a", "namespace": "x", "labels": nothing, "annotations": nothing}
+    (each,) = want({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+    placed = Wanted(each.key._replace(namespace=""), each.manifest, each.digest, each.ref)
+
+    assert "namespace" not in decorate(placed, "p", 100)["metadata"]
