@@ -6,16 +6,18 @@ the Lua box judges, the engine instantiates and renders.
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from bellhop import luabox
+from bellhop.cli.views import profiles
 from bellhop.engine import instantiate as engine
 from bellhop.engine.catalog import Catalog, cluster_object
 from bellhop.engine.criteria import passes, selects
-from bellhop.engine.naming import profile_name
+from bellhop.engine.naming import instance_name, profile_name
 from bellhop.engine.observe import observe
 from bellhop.engine.planning import plan, wanted
 from bellhop.engine.render import Limits
@@ -31,11 +33,14 @@ from bellhop.model.kinds import (
     KindKey,
     Secret,
 )
-from bellhop.model.record import Cluster, Content
+from bellhop.model.record import Cluster, Content, Profile
 from bellhop.model.source import ResourceSelector
 from bellhop.settings import Settings
 
 Object = tuple[ObjectKey, dict[str, Any]]
+
+NAMESPACE = "projectsveltos"
+"""Where Sveltos keeps what it instantiates."""
 
 
 @dataclass(frozen=True)
@@ -58,12 +63,21 @@ class Delivery:
 
 
 @dataclass(frozen=True)
-class Generated:
-    """One ClusterProfile that a trigger would generate; `object` is empty for all together."""
+class Instantiated:
+    """A ConfigMap or Secret rendered with an event; `origin` is the one with the templates."""
 
-    name: str
-    object: str
-    tier: int
+    origin: engine.Ref
+    ref: engine.Ref
+    manifest: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Generated:
+    """One ClusterProfile that a trigger would generate; its `object` is empty for all together."""
+
+    profile: Profile
+    manifest: dict[str, Any]
+    instantiated: tuple[Instantiated, ...]
     deliveries: tuple[Delivery, ...]
 
 
@@ -200,13 +214,48 @@ class Rehearsal:
             limits=self._limits,
             annotations=trigger.annotations,
         )
-        deliveries = tuple(
-            self._deliver(contents, destination)
-            for destination in self._catalog.destinations(trigger, cluster.key)
+        profile = Profile(
+            name=profile_name(trigger.name, cluster.key, key),
+            trigger=trigger.name,
+            cluster=cluster.key,
+            object=key,
+            contents=contents,
+            destinations=self._catalog.destinations(trigger, cluster.key),
+            leaving=(),
+            tier=trigger.tier,
+            leaves_policies=trigger.leaves_policies,
+            continue_on_conflict=trigger.continue_on_conflict,
+            digest="",
+        )
+        made = tuple(self._instantiate(refs, root, profile))
+        renamed = {str(each.origin): str(each.ref) for each in made}
+        held = tuple(
+            Content(renamed.get(str(ref), str(ref)), "") for ref in refs if self._holder(ref)
         )
         return Generated(
-            profile_name(trigger.name, cluster.key, key), key, trigger.tier, deliveries
+            profile,
+            profiles.manifest(replace(profile, contents=held)),
+            made,
+            tuple(self._deliver(contents, each) for each in profile.destinations),
         )
+
+    def _instantiate(
+        self, refs: Sequence[engine.Ref], root: Mapping[str, Any], profile: Profile
+    ) -> Iterator[Instantiated]:
+        for ref in dict.fromkeys(refs):
+            holder = self._holder(ref)
+            made = holder and engine.instance(
+                ref,
+                holder,
+                root,
+                always=self.trigger.era_always_renders,
+                limits=self._limits,
+                annotations=self.trigger.annotations,
+            )
+            if holder and made:
+                name = instance_name(profile.name, str(ref))
+                own = replace(ref, namespace=NAMESPACE, name=name)
+                yield Instantiated(ref, own, _instantiated(own, holder, made, profile))
 
     def _holder(self, ref: engine.Ref) -> ConfigMap | Secret | None:
         return self._holders.get(KindKey(ref.kind, ref.namespace, ref.name))
@@ -217,6 +266,23 @@ class Rehearsal:
         # Planning refuses what the cluster could not be given: one object in two forms.
         plan(wanted(there, tier=self.trigger.tier), {})
         return Delivery(destination, there)
+
+
+def _instantiated(
+    ref: engine.Ref, holder: ConfigMap | Secret, made: engine.Instance, profile: Profile
+) -> dict[str, Any]:
+    metadata: dict[str, Any] = {
+        "name": ref.name,
+        "namespace": ref.namespace,
+        "labels": profiles.origin_labels(profile.trigger, profile.cluster),
+    }
+    if made.annotations:
+        metadata["annotations"] = dict(made.annotations)
+    manifest: dict[str, Any] = {"apiVersion": "v1", "kind": ref.kind, "metadata": metadata}
+    if isinstance(holder, ConfigMap):
+        return {**manifest, "data": dict(made.texts)}
+    encoded = {key: base64.b64encode(text.encode()).decode() for key, text in made.texts.items()}
+    return {**manifest, "type": holder.type, "data": encoded}
 
 
 def _object(document: Document, cluster: Cluster) -> Object:

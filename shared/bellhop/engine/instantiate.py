@@ -142,6 +142,49 @@ def contents(
     return tuple(found)
 
 
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """What event time makes of a ConfigMap or Secret: texts, and annotations for deploy time."""
+
+    texts: Mapping[str, str]
+    annotations: Mapping[str, str]
+
+
+def instance(
+    ref: Ref,
+    holder: ConfigMap | Secret,
+    root: Mapping[str, Any],
+    *,
+    always: bool,
+    limits: Limits,
+    annotations: Mapping[str, str] | None = None,
+) -> Instance | None:
+    """Return what `contents` reads manifests from as text; None where nothing is rendered.
+
+    Of the annotations those stay that deploy time asks for: what is rendered for good is no
+    template any more.
+
+    Raises:
+        TemplateError: a template fails.
+        InvalidError: a Secret has a wrong type.
+    """
+    due = _due(holder, event=True, always=always)
+    if not due.now:
+        return None
+    dialect = dialect_of(holder.annotations, annotations or {})
+    secret = isinstance(holder, Secret) or _shows_secrets(root)
+    texts = {
+        entry: Template(text, f"{ref.namespace}/{ref.name}/{entry}", dialect, secret).render(
+            root, limits
+        )
+        for entry, text in sorted(_texts(holder).items())
+    }
+    if not due.later:
+        return Instance(texts, {})
+    chosen = {} if dialect == "go" else {ANNOTATION: str(dialect)}
+    return Instance(texts, {TEMPLATE: holder.annotations[TEMPLATE], **chosen})
+
+
 class _Due(NamedTuple):
     now: bool
     later: bool

@@ -18,3 +18,8 @@ def profile_name(trigger: str, cluster: str, object_key: str = "") -> str:
     suffix = hashlib.sha256(identity.encode()).hexdigest()[:_DIGEST]
     readable = trigger.replace(".", "-")[: _LONGEST - _DIGEST - 1].rstrip("-")
     return f"{readable}-{suffix}"
+
+
+def instance_name(profile: str, ref: str) -> str:
+    """Name the rendered copy that a profile has of the ConfigMap or Secret `ref`."""
+    return f"{profile}-{hashlib.sha256(ref.encode()).hexdigest()[:_DIGEST]}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -130,13 +131,152 @@ def test_what_a_trigger_generates_names_its_origin(bellhop: Bellhop, services: s
     assert "# for prod/eu-1, from ConfigMap default/network-policy, networkpolicy.yaml" in (
         result.stdout
     )
-    (manifest,) = (each for each in yaml.safe_load_all(result.stdout) if each)
+    *_, manifest = yaml.safe_load_all(result.stdout)
     assert manifest["metadata"] == {"name": "front-web", "namespace": "eng"}
     assert "Service eng/web matches EventSource 'sveltos-service'\n" in result.stderr
     assert (
         "Service eng/db does not match EventSource 'sveltos-service': its label 'sveltos' is"
         " 'other', and the filter asks Equal 'fv'\n"
     ) in result.stderr
+
+
+def test_shows_the_profile_and_what_it_refers_to(bellhop: Bellhop, services: str) -> None:
+    """The profile names its clusters and the instantiated ConfigMap, which holds the text."""
+    result = bellhop(
+        *("render", "-f", str(EXAMPLES / "network-policy"), "--object", services),
+        *("--cluster", "prod/eu-1,env=production"),
+    )
+
+    profile, config, manifest = yaml.safe_load_all(result.stdout)
+    name = profile["metadata"]["name"]
+    assert (profile["kind"], profile["spec"]) == (
+        "ClusterProfile",
+        {
+            "clusterRefs": [
+                {
+                    "apiVersion": "lib.projectsveltos.io/v1beta1",
+                    "kind": "SveltosCluster",
+                    "namespace": "prod",
+                    "name": "eu-1",
+                }
+            ],
+            "syncMode": "Continuous",
+            "tier": 100,
+            "continueOnConflict": False,
+            "stopMatchingBehavior": "WithdrawPolicies",
+            "policyRefs": [
+                {
+                    "kind": "ConfigMap",
+                    "namespace": "projectsveltos",
+                    "name": config["metadata"]["name"],
+                }
+            ],
+        },
+    )
+    assert config["metadata"]["namespace"] == "projectsveltos"
+    assert config["metadata"]["name"].startswith(f"{name}-")
+    assert "annotations" not in config["metadata"]
+    assert yaml.safe_load(config["data"]["networkpolicy.yaml"]) == manifest
+    assert (
+        f"# ConfigMap projectsveltos/{config['metadata']['name']}, instantiated from"
+        " ConfigMap default/network-policy\n"
+    ) in result.stdout
+
+
+def test_what_is_not_instantiated_is_referred_to_as_it_is(
+    bellhop: Bellhop, services: str, tmp_path: Path
+) -> None:
+    """A ConfigMap without templates of event time has no copy, and is kept once."""
+    (tmp_path / "policy.yaml").write_text(POLICY)
+
+    result = bellhop(
+        *("render", "-f", str(tmp_path / "policy.yaml"), "--object", services, "-o", "json"),
+        *("--cluster", "prod/eu-1,env=production", "--destination", "prod/eu-2,dep=eng"),
+    )
+
+    (made,) = json.loads(result.stdout)["profiles"]
+    (copy,) = made["configMaps"]
+    first, second = made["profile"]["spec"]["policyRefs"]
+    assert copy["from"] == "ConfigMap default/c"
+    assert first["name"] == copy["manifest"]["metadata"]["name"]
+    assert second == {"kind": "ConfigMap", "namespace": "default", "name": "per-cluster"}
+
+
+@pytest.mark.parametrize(
+    ("later", "annotations"),
+    [
+        pytest.param({}, None, id="rendered for good"),
+        pytest.param(
+            {"projectsveltos.io/template": "ok"},
+            {"projectsveltos.io/template": "ok", "bellhop.dev/template": "jinja2"},
+            id="rendered again for each cluster",
+        ),
+    ],
+)
+def test_an_instantiated_secret_stays_a_secret(
+    bellhop: Bellhop,
+    services: str,
+    tmp_path: Path,
+    later: dict[str, str],
+    annotations: dict[str, str] | None,
+) -> None:
+    """It keeps kind and type, its text is base64, and it is a template only if it still is one."""
+    documents = list(yaml.safe_load_all(POLICY))
+    documents[1]["spec"]["policyRefs"] = [{"kind": "Secret", "namespace": "default", "name": "s"}]
+    text = "{apiVersion: v1, kind: Secret, metadata: {name: 'n{{ Resources | length }}'}}"
+    documents[2] = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "type": "addons.projectsveltos.io/cluster-profile",
+        "metadata": {"name": "s", "annotations": {"projectsveltos.io/instantiate": "ok", **later}},
+        "stringData": {"s.yaml": text},
+    }
+    (tmp_path / "policy.yaml").write_text(yaml.safe_dump_all(documents))
+
+    result = bellhop(
+        *("render", "-f", str(tmp_path / "policy.yaml"), "--object", services),
+        *("--cluster", "prod/eu-1,env=production", "--destination", "prod/eu-2,dep=eng"),
+        *("--show", "configmaps"),
+    )
+
+    (secret,) = yaml.safe_load_all(result.stdout)
+    assert (secret["kind"], secret["type"]) == (
+        "Secret",
+        "addons.projectsveltos.io/cluster-profile",
+    )
+    rendered = base64.b64decode(secret["data"]["s.yaml"]).decode()
+    assert rendered == "{apiVersion: v1, kind: Secret, metadata: {name: 'n2'}}"
+    assert secret["metadata"].get("annotations") == annotations
+
+
+@pytest.mark.parametrize(
+    ("show", "kinds", "keys"),
+    [
+        pytest.param(
+            "all",
+            ["ClusterProfile", "ConfigMap", "NetworkPolicy"],
+            ["profile", "configMaps", "destinations"],
+            id="all",
+        ),
+        pytest.param("profiles", ["ClusterProfile"], ["profile"], id="profiles"),
+        pytest.param("configmaps", ["ConfigMap"], ["configMaps"], id="configmaps"),
+        pytest.param("manifests", ["NetworkPolicy"], ["destinations"], id="manifests"),
+    ],
+)
+def test_the_user_chooses_what_is_shown(
+    bellhop: Bellhop, services: str, show: str, kinds: list[str], keys: list[str]
+) -> None:
+    """Each part can be had by itself, under the profile's comment, in either form."""
+    arguments = (
+        *("render", "-f", str(EXAMPLES / "network-policy"), "--object", services),
+        *("--cluster", "prod/eu-1,env=production", "--show", show),
+    )
+
+    text, told = bellhop(*arguments).stdout, json.loads(bellhop(*arguments, "-o", "json").stdout)
+
+    assert [each["kind"] for each in yaml.safe_load_all(text) if each] == kinds
+    assert text.count("# ClusterProfile service-network-policy-") == 1
+    assert list(told["profiles"][0]) == ["name", "object", "tier", *keys]
 
 
 def test_each_destination_gets_its_own(bellhop: Bellhop, services: str, tmp_path: Path) -> None:

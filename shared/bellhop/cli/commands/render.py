@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +15,11 @@ from bellhop.cli.options import JSON, YAML
 from bellhop.errors import InvalidError
 
 if TYPE_CHECKING:
-    from bellhop.cli.rehearsal import Rehearsal, Verdict
+    from bellhop.cli.rehearsal import Generated, Rehearsal, Verdict
     from bellhop.engine.render import Dialect, MissingKey
     from bellhop.model.record import Cluster
+
+ALL, PROFILES, CONFIGMAPS, MANIFESTS = "all", "profiles", "configmaps", "manifests"
 
 
 @click.command(
@@ -76,6 +78,13 @@ if TYPE_CHECKING:
 )
 @click.option("--force", is_flag=True, help="Take all objects as matching: evaluate no source.")
 @click.option(
+    "--show",
+    type=click.Choice([ALL, PROFILES, CONFIGMAPS, MANIFESTS]),
+    default=ALL,
+    show_default=True,
+    help="What to print of what a trigger generates; Secrets are among the configmaps.",
+)
+@click.option(
     "-o",
     "--output",
     "form",
@@ -95,6 +104,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     objects: Sequence[str],
     cluster: str | None,
     destinations: Sequence[str],
+    show: str,
     form: str,
     recursive: bool,
     force: bool,
@@ -102,8 +112,8 @@ def command(  # noqa: PLR0913 - one parameter an option
     """Render a template, or all that a trigger would generate, from files alone.
 
     With TEMPLATE, its text is rendered with --data. With -f, --object and --cluster, the
-    trigger's source is evaluated on the objects, and what would be applied is printed: for each
-    profile and destination, with the ConfigMap or Secret that it comes from.
+    trigger's source is evaluated on the objects, and what it generates is printed: each profile,
+    its instantiated ConfigMaps and Secrets, and for each destination what would be applied.
     """
     if (template is None) == (not paths):
         raise click.UsageError("name a TEMPLATE, or with -f the manifests of a trigger")
@@ -130,7 +140,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     verdicts = rehearsal.judge(documents(files(objects, recursive=recursive)), force=force)
     for each in verdicts:
         _tell(each, rehearsal.source().name)
-    (_print_json if form == JSON else _print_yaml)(rehearsal, verdicts)
+    (_print_json if form == JSON else _print_yaml)(rehearsal, verdicts, show)
     for each in verdicts:
         if each.error:
             # The other objects were served, as in the pipeline; the exit code tells of this one.
@@ -195,32 +205,41 @@ def _tell(verdict: Verdict, source: str) -> None:
     click.echo(f"{object_name(verdict.key)} {does} EventSource '{source}'{because}", err=True)
 
 
-def _print_yaml(rehearsal: Rehearsal, verdicts: Sequence[Verdict]) -> None:
+def _print_yaml(rehearsal: Rehearsal, verdicts: Sequence[Verdict], show: str) -> None:
     from bellhop.cli.survey import object_name
     from bellhop.model.document import dump
 
     nothing = True
-    for profile in rehearsal.generate(verdicts):
+    for made in rehearsal.generate(verdicts):
         nothing = False
+        profile = made.profile
         whose = object_name(profile.object) or "all objects that match"
-        click.echo(
-            f"# ClusterProfile {profile.name}, tier {profile.tier}: {whose}"
-            f" in {rehearsal.cluster.key}"
-        )
-        if not profile.deliveries:
-            click.echo("# for no cluster: the destination selector selects none of those given")
-        for delivery in profile.deliveries:
-            for content in delivery.contents:
-                for manifest in content.manifests:
-                    click.echo(
-                        f"---\n# for {delivery.cluster}, from {content.ref}, {content.entry}"
-                    )
-                    click.echo(dump(dict(manifest)), nl=False)
+        said = f"# ClusterProfile {profile.name}, tier {profile.tier}: {whose} in {profile.cluster}"
+        if not made.deliveries:
+            said += "\n# for no cluster: the destination selector selects none of those given"
+        if show not in {ALL, PROFILES}:
+            click.echo(said)
+        for comment, manifest in _documents(made, said, show):
+            click.echo(f"---\n{comment}\n{dump(dict(manifest))}", nl=False)
     if nothing:
         click.echo("Nothing would be generated.", err=True)
 
 
-def _print_json(rehearsal: Rehearsal, verdicts: Sequence[Verdict]) -> None:
+def _documents(made: Generated, said: str, show: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield what is shown of one profile, each with the comment above it."""
+    if show in {ALL, PROFILES}:
+        yield said, made.manifest
+    if show in {ALL, CONFIGMAPS}:
+        for each in made.instantiated:
+            yield f"# {each.ref}, instantiated from {each.origin}", each.manifest
+    if show in {ALL, MANIFESTS}:
+        for delivery in made.deliveries:
+            for content in delivery.contents:
+                comment = f"# for {delivery.cluster}, from {content.ref}, {content.entry}"
+                yield from ((comment, manifest) for manifest in content.manifests)
+
+
+def _print_json(rehearsal: Rehearsal, verdicts: Sequence[Verdict], show: str) -> None:
     from bellhop.cli.survey import object_name
 
     told = {
@@ -237,22 +256,40 @@ def _print_json(rehearsal: Rehearsal, verdicts: Sequence[Verdict]) -> None:
         ],
         "profiles": [
             {
-                "name": profile.name,
-                "object": object_name(profile.object),
-                "tier": profile.tier,
-                "destinations": [
-                    {
-                        "cluster": delivery.cluster,
-                        "manifests": [
-                            {"from": content.ref, "entry": content.entry, "manifest": manifest}
-                            for content in delivery.contents
-                            for manifest in content.manifests
-                        ],
-                    }
-                    for delivery in profile.deliveries
-                ],
+                "name": made.profile.name,
+                "object": object_name(made.profile.object),
+                "tier": made.profile.tier,
+                **_shown(made, show),
             }
-            for profile in rehearsal.generate(verdicts)
+            for made in rehearsal.generate(verdicts)
         ],
     }
     click.echo(json.dumps(told, ensure_ascii=False, indent=1))
+
+
+def _shown(made: Generated, show: str) -> dict[str, Any]:
+    """Return what is shown of one profile, each part under its own key."""
+    parts: dict[str, Any] = {
+        PROFILES: {"profile": made.manifest},
+        CONFIGMAPS: {
+            "configMaps": [
+                {"from": str(each.origin), "manifest": each.manifest} for each in made.instantiated
+            ]
+        },
+        MANIFESTS: {
+            "destinations": [
+                {
+                    "cluster": delivery.cluster,
+                    "manifests": [
+                        {"from": content.ref, "entry": content.entry, "manifest": manifest}
+                        for content in delivery.contents
+                        for manifest in content.manifests
+                    ],
+                }
+                for delivery in made.deliveries
+            ]
+        },
+    }
+    return {
+        key: value for name in parts if show in {ALL, name} for key, value in parts[name].items()
+    }

@@ -131,17 +131,22 @@ def _found(here: Installation, query: Query) -> Iterator[tuple[Standing | None, 
         if not profile.trigger:
             pending.pop(profile.name, None)
         written = None if profile.trigger else own.get(profile.name)
-        manifest = written or _manifest(profile)
-        if query.takes("", profile.name, labels_of(manifest)):
-            yield standing, manifest
-    for name, manifest in pending.items():
-        if query.takes("", name, labels_of(manifest)):
-            yield None, manifest
+        shown = written or manifest(profile)
+        if query.takes("", profile.name, labels_of(shown)):
+            yield standing, shown
+    for name, declared in pending.items():
+        if query.takes("", name, labels_of(declared)):
+            yield None, declared
 
 
-def _manifest(profile: Profile) -> dict[str, Any]:
+def origin_labels(trigger: str, cluster: str) -> dict[str, str]:
+    """Return the labels by which users find what a trigger generated for a source cluster."""
+    namespace, _, name = cluster.partition("/")
+    return {TRIGGER_LABEL: trigger, NAMESPACE_LABEL: namespace, CLUSTER_LABEL: name}
+
+
+def manifest(profile: Profile) -> dict[str, Any]:
     """Return a generated profile as a ClusterProfile; what it holds is in its refs."""
-    namespace, _, name = profile.cluster.partition("/")
     refs: dict[str, dict[str, str]] = {}
     for content in profile.contents:
         kind, _, place = content.ref.partition(" ")
@@ -152,11 +157,7 @@ def _manifest(profile: Profile) -> dict[str, Any]:
         "kind": "ClusterProfile",
         "metadata": {
             "name": profile.name,
-            "labels": {
-                TRIGGER_LABEL: profile.trigger,
-                NAMESPACE_LABEL: namespace,
-                CLUSTER_LABEL: name,
-            },
+            "labels": origin_labels(profile.trigger, profile.cluster),
         },
         "spec": {
             "clusterRefs": [_cluster_ref(each) for each in profile.destinations],
