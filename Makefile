@@ -7,7 +7,7 @@ READY  := $(VENV)/.ready
 CODE   := shared infra tests
 
 .DEFAULT_GOAL := help
-.PHONY: help install control-plane demo test test-fast lint types imports docs check format bench oracle golden lock clean
+.PHONY: help install control-plane demo test test-fast lint types imports docs check format bench oracle fuzz golden lock clean
 
 help: ## Print this list
 	@awk 'BEGIN {FS = ":.*## "} \
@@ -68,6 +68,11 @@ bench: install control-plane ## Run the benchmarks: ratios against a floor measu
 
 oracle: install ## Build the Go oracle that template tests compare with (once)
 	@$(BIN)/python -m tests.golden.programs oracle
+
+fuzz: oracle ## Fuzz the template engine for some minutes; FUZZ=1000 for longer
+	BELLHOP_FUZZ=$(or $(FUZZ),100) $(BIN)/python -m pytest --timeout 0 tests/unit/gotemplate/test_properties.py
+	@for round in $$(seq $$(($(or $(FUZZ),100) / 5 + 1))); do \
+	  $(BIN)/python -m pytest -q tests/unit/gotemplate/test_oracle.py || exit 1; done
 
 golden: install ## Make the golden files anew with real Go and real Lua
 	$(BIN)/python -m tests.golden.gotemplate.regenerate

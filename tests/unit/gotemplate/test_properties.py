@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from copy import deepcopy
 from typing import Any
@@ -16,8 +17,14 @@ from bellhop.gotemplate.limits import Budget
 from bellhop.gotemplate.literals import quote, unquote
 from bellhop.gotemplate.printf import sprintf
 
+# `make fuzz` asks for this many times the examples, other ones each time.
+FUZZ = int(os.environ.get("BELLHOP_FUZZ") or 0)
 QUICK = settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
+    max_examples=150 * max(FUZZ, 1),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=not FUZZ,
+    print_blob=bool(FUZZ),
 )
 SMALL = Limits(output=100_000, steps=20_000, depth=20, seconds=5)
 FUNCTIONS = event_functions()
