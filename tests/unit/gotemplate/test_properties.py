@@ -8,7 +8,7 @@ import threading
 from copy import deepcopy
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from bellhop.gotemplate import GoTemplateError, Limits, ParseError, Template, event_functions
@@ -137,6 +137,8 @@ def test_json_and_yaml_read_back_what_they_wrote(value: Any) -> None:
     """A map survives toJson | fromJson and toYaml | fromYaml, but for a whole float's type."""
     both = "{{ .v | toJson }}\n{{ dict `v` .v | toYaml | fromYaml | toJson }}"
     data = json.loads(json.dumps({"v": value}))
+    # Go too writes the key << without quotes, and reads it back as a merge.
+    assume('"<<":' not in json.dumps(data))
     written, read = Template(both, funcs=FUNCTIONS).render(data).split("\n")
 
     assert json.loads(read) == {"v": json.loads(written)}
