@@ -7,7 +7,7 @@ READY  := $(VENV)/.ready
 CODE   := shared infra tests
 
 .DEFAULT_GOAL := help
-.PHONY: help install control-plane demo test test-fast lint types imports docs check format bench oracle fuzz golden lock clean
+.PHONY: help install control-plane demo test test-fast coverage lint types imports docs check format bench oracle fuzz golden lock clean
 
 help: ## Print this list
 	@awk 'BEGIN {FS = ":.*## "} \
@@ -40,6 +40,10 @@ test: install control-plane ## Run all tests
 
 test-fast: install ## Run the tests that need no servers
 	$(BIN)/python -m pytest tests/unit
+
+coverage: install control-plane ## Measure what the unit and contract tests cover
+	$(BIN)/coverage run -m pytest -q tests/unit tests/contract tests/golden
+	$(BIN)/coverage report
 
 lint: install ## Lint, and check the formatting
 	$(BIN)/ruff check $(CODE)
