@@ -73,7 +73,8 @@ bench: install control-plane ## Run the benchmarks: ratios against a floor measu
 oracle: install ## Build the Go oracle that template tests compare with (once)
 	@$(BIN)/python -m tests.golden.programs oracle
 
-fuzz: oracle ## Fuzz the template engine for some minutes; FUZZ=1000 for longer
+fuzz: oracle ## Fuzz the template engine and the stages for some minutes; FUZZ=1000 for longer
+	BELLHOP_FUZZ=$$(($(or $(FUZZ),100) / 10 + 1)) $(BIN)/python -m pytest --timeout 0 tests/unit/stages/test_properties.py
 	BELLHOP_FUZZ=$(or $(FUZZ),100) $(BIN)/python -m pytest --timeout 0 tests/unit/gotemplate/test_properties.py
 	@for round in $$(seq $$(($(or $(FUZZ),100) / 5 + 1))); do \
 	  $(BIN)/python -m pytest -q tests/unit/gotemplate/test_oracle.py || exit 1; done

@@ -6,6 +6,7 @@ is swept once, and every record and every object is compared with the model.
 
 from __future__ import annotations
 
+import os
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -145,9 +146,13 @@ STEPS = st.one_of(
 
 """What may happen; `work` may end with the death of whoever works."""
 
+# `make fuzz` asks for this many times the examples, other ones each time.
+_FUZZ = int(os.environ.get("BELLHOP_FUZZ") or 0)
 _QUICK = settings(
     deadline=None,
     database=None,
+    derandomize=not _FUZZ,
+    print_blob=bool(_FUZZ),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 _start = st.lists(st.integers(0, 2), min_size=len(KEYS), max_size=len(KEYS))
@@ -175,7 +180,7 @@ def run(start: list[int], steps: list[tuple[Any, ...]], *, lively: bool = True) 
         return world.deaths > 0
 
 
-@settings(_QUICK, max_examples=60)
+@settings(_QUICK, max_examples=60 * max(_FUZZ, 1))
 @given(start=_start, steps=st.lists(STEPS, min_size=6, max_size=30), lively=st.booleans())
 def test_ends_as_the_model_says(
     start: list[int],
