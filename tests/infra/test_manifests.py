@@ -18,7 +18,7 @@ from bellhop.engine import wiring
 from bellhop.errors import MissingError
 from bellhop.model.gvk import GVK
 from bellhop.model.kubeconfig import sanitise
-from infra.lab.binaries import KUBECTL, look_up
+from infra.lab.binaries import KUBECTL, look_up, release
 from infra.lab.cluster import Cluster
 from tests.infra.forwarder_rig import WATCHED
 
@@ -29,6 +29,8 @@ BASE = INFRA / "base"
 EXAMPLE = WATCHED
 FORWARDER = {"url": "", "ca": "the PEM of the certificate authority", "path": "/unguessable"}
 OVERLAYS = ("base", "overlays/one-replica", "overlays/kept-spool")
+OVERLAYS_NEED = (1, 21)
+"""Older kustomize knows `patches` as something else."""
 NOT_IN_1_20 = {"PodDisruptionBudget"}
 """Served as policy/v1 from 1.21 on, and as nothing else from 1.25 on."""
 
@@ -46,6 +48,8 @@ def built(folder: str) -> tuple[dict[str, Any], ...]:
         if os.environ.get("CI") == "true":
             pytest.fail(reason)
         pytest.skip(reason)
+    if folder != "base" and release(kubectl) < OVERLAYS_NEED:
+        pytest.skip("the overlays need kubectl 1.21, as docs/explanation/forwarder.md says")
     done = subprocess.run(
         [kubectl, "kustomize", str(INFRA / folder)], capture_output=True, text=True, check=False
     )
