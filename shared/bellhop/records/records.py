@@ -80,10 +80,9 @@ class Records:
         )
 
     def forget_cluster(self, key: str) -> None:
-        """Delete a cluster and all that is kept about it alone; its name goes first."""
+        """Delete a cluster, and with it who may send for it; `forget_traces` does the rest."""
         self.store.delete("cluster", key)
         self.store.delete("gate", key)
-        self.forget_traces(key)
 
     def forget_traces(self, key: str) -> None:
         """Delete what was observed, matched and applied in a cluster, and how it was."""

@@ -122,7 +122,7 @@ class Declare:
         pending = self._begin([("Cluster", cluster.namespace, cluster.name)])
         if self._records.cluster(cluster.key) is None:
             # What a killed deregistration left is not about this cluster.
-            self._records.forget_traces(cluster.key)
+            self._forget(cluster.key)
         self._records.put_cluster(cluster)
         self._records.raise_revision()
         self._follow([("Cluster", cluster.namespace, cluster.name)], before)
@@ -150,11 +150,22 @@ class Declare:
         cluster = self._cluster(key, "deregister")
         before = self._catalogs.current()
         pending = self._begin([("Cluster", cluster.namespace, cluster.name)])
-        self._records.forget_cluster(key)
+        self._forget(key)
         self._records.raise_revision()
         self._follow([("Cluster", cluster.namespace, cluster.name)], before)
         self._records.drop_pending(pending)
         return cluster
+
+    def _forget(self, key: str) -> None:
+        """Delete a cluster, and tell the profiles there, of which some only wait to leave it."""
+        self._records.forget_cluster(key)
+        self._deploy.publish(
+            [
+                messages.apply(each.trigger, each.source, each.profile, key)
+                for each in self._records.outcomes(key)
+            ]
+        )
+        self._records.forget_traces(key)
 
     def _cluster(self, key: str, verb: str) -> Cluster:
         cluster = self._records.cluster(key)
@@ -175,7 +186,7 @@ class Declare:
             keys = [(key[0], key[1], key[2]) for key in change["keys"]]
             for kind, namespace, cluster in keys:
                 if kind == "Cluster" and self._records.cluster(f"{namespace}/{cluster}") is None:
-                    self._records.forget_cluster(f"{namespace}/{cluster}")
+                    self._forget(f"{namespace}/{cluster}")
             self._records.raise_revision()
             self._follow(keys, self._catalogs.current())
             self._records.drop_pending(name)

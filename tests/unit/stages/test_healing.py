@@ -394,5 +394,20 @@ def test_a_deregistration_that_was_killed_is_finished(fleet: Fleet, east: FakeKu
     del east
 
 
+def test_a_profile_that_waits_to_leave_a_cluster_ends_with_the_cluster(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """Its trigger is gone, so nobody else would ask for it."""
+    east.fail_with(DeniedError("cluster 'fleet/east' refuses: no right to delete"), "remove")
+    fleet.declare.delete([("EventTrigger", "", "made")])
+    fleet.pump()
+    assert [each.leaving for each in fleet.records.profiles("made")] == [(EAST,)]
+
+    fleet.declare.deregister(EAST)
+    fleet.pump()
+
+    assert list(fleet.records.profiles("made")) == []
+
+
 def die(*_: object, **__: object) -> bool:
     raise SystemExit(9)
