@@ -77,7 +77,7 @@ fuzz: oracle ## Fuzz the template engine and the stages for some minutes; FUZZ=1
 	BELLHOP_FUZZ=$$(($(or $(FUZZ),100) / 10 + 1)) $(BIN)/python -m pytest --timeout 0 tests/unit/stages/test_properties.py
 	BELLHOP_FUZZ=$(or $(FUZZ),100) $(BIN)/python -m pytest --timeout 0 tests/unit/gotemplate/test_properties.py
 	@for round in $$(seq $$(($(or $(FUZZ),100) / 5 + 1))); do \
-	  $(BIN)/python -m pytest -q tests/unit/gotemplate/test_oracle.py || exit 1; done
+	  BELLHOP_FUZZ=1 $(BIN)/python -m pytest -q tests/unit/gotemplate/test_oracle.py || exit 1; done
 
 golden: install ## Make the golden files anew with real Go and real Lua
 	$(BIN)/python -m tests.golden.gotemplate.regenerate

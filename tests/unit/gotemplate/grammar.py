@@ -70,8 +70,8 @@ _TABLE = {
     "s": """\
 print vv|println v|html v|js s|urlquery s|upper s|lower s|title s|untitle s|trim s|trunc ns|join sl
 substr nns|repeat cs|replace sss|quote v|squote v|cat vv|indent cs|nindent cs|trimPrefix ss
-trimSuffix ss|trimAll ss|snakecase s|camelcase s|kebabcase s|swapcase s|abbrev ns|initials s
-nospace s|wrap cs|plural ssn|toString v|typeOf v|kindOf v|b64enc s|b64dec s|b32enc s|sha256sum s
+trimSuffix ss|trimAll ss|snakecase s|camelcase s|kebabcase s|swapcase s|abbrev ns
+wrap cs|plural ssn|toString v|typeOf v|kindOf v|b64enc s|b64dec s|b32enc s|sha256sum s
 sha1sum s|adler32sum s|toJson v|toYaml v|toPrettyJson d|toRawJson v|toToml d|regexFind ss
 regexReplaceAll sss|regexQuoteMeta s|base s|dir s|ext s|clean s|slice snn|default ss|seq cc""",
     "n": """\
