@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Protocol
 
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.cli.embedded import Embedded, open_state
+from bellhop.embedded.state import Embedded, open_state
 from bellhop.engine.wiring import NAME, NAMESPACE
 from bellhop.model.kubeconfig import sanitise
 from bellhop.records import Records
@@ -131,7 +131,7 @@ class Stand:
         """Start a cluster's forwarder, again if it was killed, and wait until it listens."""
         port = self._ports[name]
         argv = [
-            *(sys.executable, "-m", "infra.forwarder"),
+            *(sys.executable, "-m", "bellhop.forwarder"),
             *("--kubeconfig", str(self.folder / f"{name}-forwarder.kubeconfig")),
             *("--listen", f"127.0.0.1:{port}"),
             *("--spool", str(self.folder / f"{name}-spool")),

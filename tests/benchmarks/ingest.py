@@ -19,8 +19,8 @@ from pathlib import Path
 
 import urllib3
 
-from bellhop.cli.embedded import open_state
-from bellhop.cli.serve import running
+from bellhop.embedded.serve import running
+from bellhop.embedded.state import open_state
 from bellhop.logs import Log
 from bellhop.model.kinds import parse_all, read_documents
 from bellhop.model.record import Cluster

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 import urllib3
 
-from bellhop.cli.embedded import open_state
-from bellhop.cli.serve import running
+from bellhop.embedded.serve import running
+from bellhop.embedded.state import open_state
 from bellhop.logs import Log
 from bellhop.model.record import Cluster
 from bellhop.settings import Settings

@@ -266,7 +266,7 @@ class Rig:
     def start(self, *arguments: str) -> None:
         """Start the forwarder, again if it ended, without waiting for it."""
         argv = [
-            *(sys.executable, "-m", "infra.forwarder"),
+            *(sys.executable, "-m", "bellhop.forwarder"),
             *("--kubeconfig", str(self.folder / "kubeconfig")),
             *("--listen", f"127.0.0.1:{self._port}"),
             *("--health", f"127.0.0.1:{self._health_port}"),

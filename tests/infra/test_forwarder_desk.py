@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from bellhop.engine.hints import Hint
+from bellhop.forwarder.desk import BURST, Desk
+from bellhop.forwarder.pending import Known, Pending
+from bellhop.forwarder.spool import Spool
 from bellhop.logs import Log
 from bellhop.model.gvk import GVK, ObjectKey
-from infra.forwarder.desk import BURST, Desk
-from infra.forwarder.pending import Known, Pending
-from infra.forwarder.spool import Spool
 
 EARLY, LATE = "2026-01-01T00:00:00+00:00", "2026-01-01T00:00:01+00:00"
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from bellhop.engine.hints import Hint
+from bellhop.forwarder.counts import Counts
+from bellhop.forwarder.door import BODY_BYTES, Door, changes_nothing
 from bellhop.logs import Log
-from infra.forwarder.counts import Counts
-from infra.forwarder.door import BODY_BYTES, Door, changes_nothing
 
 PATH = "/ring/abc"
 CREATE = {

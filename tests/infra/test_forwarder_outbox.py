@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
+from bellhop.forwarder.outbox import BATCH_BYTES, BATCH_ITEMS, ROOM_BYTES, ROOM_ITEMS, Item, Outbox
 from bellhop.model.gvk import GVK, ObjectKey
-from infra.forwarder.outbox import BATCH_BYTES, BATCH_ITEMS, ROOM_BYTES, ROOM_ITEMS, Item, Outbox
 
 EARLY, LATE = "2026-01-01T00:00:00+00:00", "2026-01-01T00:00:01+00:00"
 

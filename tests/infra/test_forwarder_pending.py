@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from bellhop.engine.hints import Hint
+from bellhop.forwarder.pending import Finding, Known, Pending
 from bellhop.model.gvk import GVK, ObjectKey
-from infra.forwarder.pending import Finding, Known, Pending
 
 EARLY, LATE = "2026-01-01T00:00:00+00:00", "2026-01-01T00:00:01+00:00"
 

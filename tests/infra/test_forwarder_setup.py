@@ -11,10 +11,10 @@ import urllib3
 
 from bellhop.engine.wiring import forwarder_secret
 from bellhop.errors import InvalidError, MissingError
-from infra.forwarder import backoff, home
-from infra.forwarder.counts import Counts
-from infra.forwarder.health import Health
-from infra.forwarder.instructions import parse
+from bellhop.forwarder import backoff, home
+from bellhop.forwarder.counts import Counts
+from bellhop.forwarder.health import Health
+from bellhop.forwarder.instructions import parse
 
 ENTRIES = {
     "ingest-url": "https://bellhop.example.com/in/",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bellhop.cli.installation import Installation
 from bellhop.cli.output import Row
+from bellhop.fleet.installation import Installation
 from bellhop.model.gvk import GVK
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from bellhop.cli.installation import Installation
 from bellhop.errors import InvalidError
+from bellhop.fleet.installation import Installation
 from bellhop.model.document import Document, InvalidDocuments
 from bellhop.model.kinds import EventTrigger, Kind, of
 

@@ -13,8 +13,8 @@ from bellhop.cli.kinds import KindName, kind_named
 from bellhop.errors import InvalidError, MissingError
 
 if TYPE_CHECKING:
-    from bellhop.cli.installation import Installation
     from bellhop.cli.views.view import Query
+    from bellhop.fleet.installation import Installation
     from bellhop.model.selector import Selector
 
 F = TypeVar("F", bound=Callable[..., Any])

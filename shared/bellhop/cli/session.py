@@ -12,7 +12,7 @@ from bellhop.cli.contexts import Context, choose
 from bellhop.cli.options import Choice
 
 if TYPE_CHECKING:
-    from bellhop.cli.installation import Inbound, Installation
+    from bellhop.fleet.installation import Inbound, Installation
 
 _PROBE_SECONDS = 2.0
 
@@ -25,7 +25,7 @@ def chosen() -> Context:
 
 def installation() -> Installation:
     """Open the chosen installation for the rest of the command."""
-    from bellhop.cli.embedded import open_state
+    from bellhop.embedded.state import open_state
     from bellhop.settings import read
 
     embedded = open_state(chosen().state, read(os.environ))

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from bellhop.cli.embedded import open_state
-from bellhop.cli.installation import Installation
 from bellhop.cli.main import cli
+from bellhop.embedded.state import open_state
+from bellhop.fleet.installation import Installation
 from bellhop.settings import Settings
 
 Bellhop = Callable[..., Result]

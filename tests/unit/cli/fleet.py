@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from bellhop.cli.installation import Installation
+from bellhop.fleet.installation import Installation
 from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.model.kinds import parse_all, read_documents
 from bellhop.model.record import (

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from click.testing import Result
 
-from bellhop.cli.installation import Installation
+from bellhop.fleet.installation import Installation
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.kinds import event_report
 from bellhop.model.record import Health, Match

@@ -21,9 +21,9 @@ from click.testing import Result
 from cryptography import x509
 
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.cli.installation import Installation
-from bellhop.cli.registration import undisturbed
 from bellhop.engine.wiring import NAME, NAMESPACE
+from bellhop.fleet.installation import Installation
+from bellhop.fleet.registration import undisturbed
 from bellhop.model.gvk import GVK
 from bellhop.model.kubeconfig import sanitise
 from infra.lab.cluster import Cluster
@@ -428,7 +428,7 @@ def test_ctrl_c_waits_for_what_must_be_whole() -> None:
     """The token in the cluster and the record here change together, or not at all."""
     code = (
         "import os, signal\n"
-        "from bellhop.cli.registration import undisturbed\n"
+        "from bellhop.fleet.registration import undisturbed\n"
         "try:\n"
         "    with undisturbed():\n"
         "        os.kill(os.getpid(), signal.SIGINT)\n"

@@ -16,7 +16,7 @@ import pytest
 import yaml
 from click.testing import Result
 
-from bellhop.cli.installation import Installation
+from bellhop.fleet.installation import Installation
 from bellhop.model.record import Entry, Health, Match
 from bellhop.ports.queue import Message
 from tests.unit.cli import fleet

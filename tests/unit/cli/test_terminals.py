@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from bellhop.cli.installation import Installation
+from bellhop.fleet.installation import Installation
 from bellhop.model.record import Health
 from tests.unit.cli import fleet
 

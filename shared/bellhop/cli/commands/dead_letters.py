@@ -15,7 +15,7 @@ from bellhop.cli.session import installation
 from bellhop.errors import InvalidError, MissingError
 
 if TYPE_CHECKING:
-    from bellhop.cli.installation import Installation
+    from bellhop.fleet.installation import Installation
     from bellhop.ports.queue import DeadLetters
 
 _COLUMNS = (

@@ -26,7 +26,7 @@ def cluster(namespace: str, name: str) -> None:
     What makes it ring is removed from it as far as it answers. Add-ons that were applied to it
     stay; what other clusters got because of it is withdrawn from them.
     """
-    from bellhop.cli.registration import deregister
+    from bellhop.fleet.registration import deregister
 
     key = f"{namespace}/{name}"
     done = deregister(installation(), key)

@@ -14,8 +14,8 @@ from bellhop.cli.output import pairs
 from bellhop.errors import InvalidError, MissingError
 
 if TYPE_CHECKING:
-    from bellhop.cli.installation import Inbound, Installation
-    from bellhop.cli.registration import Registered, Wish
+    from bellhop.fleet.installation import Inbound, Installation
+    from bellhop.fleet.registration import Registered, Wish
 
 _EXAMPLE = (
     "bellhop register cluster --namespace prod --cluster eu-1 --kubeconfig eu-1.kubeconfig"
@@ -78,7 +78,7 @@ def cluster(  # noqa: PLR0913, PLR0917 - one for each option
     """
     from bellhop.cli.credentials import read_kubeconfig
     from bellhop.cli.labels import read_labels
-    from bellhop.cli.registration import Wish, register
+    from bellhop.fleet.registration import Wish, register
     from bellhop.model.names import name_problem, namespace_problem
 
     for problem in (namespace_problem(namespace), name_problem(name)):
@@ -113,7 +113,7 @@ def cluster(  # noqa: PLR0913, PLR0917 - one for each option
 
 
 def _inbound(here: Installation, url: str | None, ca: Path | None) -> Inbound:
-    from bellhop.cli.installation import Inbound
+    from bellhop.fleet.installation import Inbound
 
     if ca is not None and url is None:
         raise click.UsageError("--ingest-ca belongs to --ingest-url")

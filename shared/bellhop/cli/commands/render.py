@@ -15,8 +15,8 @@ from bellhop.cli.options import JSON, YAML
 from bellhop.errors import InvalidError
 
 if TYPE_CHECKING:
-    from bellhop.cli.rehearsal import Generated, Rehearsal, Verdict
     from bellhop.engine.render import Dialect, MissingKey
+    from bellhop.fleet.rehearsal import Generated, Rehearsal, Verdict
     from bellhop.model.record import Cluster
 
 ALL, PROFILES, CONFIGMAPS, MANIFESTS = "all", "profiles", "configmaps", "manifests"
@@ -127,7 +127,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     if data is not None:
         raise click.UsageError("--data goes with TEMPLATE; a trigger has its own variables")
     from bellhop.cli.reading import documents, files, kinds
-    from bellhop.cli.rehearsal import Rehearsal
+    from bellhop.fleet.rehearsal import Rehearsal
     from bellhop.settings import read
 
     rehearsal = Rehearsal(
@@ -196,7 +196,7 @@ def _cluster(given: str) -> Cluster:
 
 
 def _tell(verdict: Verdict, source: str) -> None:
-    from bellhop.cli.survey import object_name
+    from bellhop.fleet.survey import object_name
 
     if verdict.error:
         return
@@ -206,7 +206,7 @@ def _tell(verdict: Verdict, source: str) -> None:
 
 
 def _print_yaml(rehearsal: Rehearsal, verdicts: Sequence[Verdict], show: str) -> None:
-    from bellhop.cli.survey import object_name
+    from bellhop.fleet.survey import object_name
     from bellhop.model.document import dump
 
     nothing = True
@@ -240,7 +240,7 @@ def _documents(made: Generated, said: str, show: str) -> Iterator[tuple[str, Map
 
 
 def _print_json(rehearsal: Rehearsal, verdicts: Sequence[Verdict], show: str) -> None:
-    from bellhop.cli.survey import object_name
+    from bellhop.fleet.survey import object_name
 
     told = {
         "trigger": rehearsal.trigger.name,

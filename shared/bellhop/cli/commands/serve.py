@@ -47,7 +47,7 @@ def command(listen: str, advertise: str) -> None:
         )
     if advertise and not advertise.startswith("https://"):
         raise InvalidError(f"cannot advertise '{advertise}': the listener speaks https alone")
-    from bellhop.cli.serve import serve
+    from bellhop.embedded.serve import serve
 
     serve(state_folder(), host=host, port=port, advertise=advertise)
 

@@ -17,7 +17,7 @@ from bellhop.cli.session import installation
 from bellhop.errors import InvalidError
 
 if TYPE_CHECKING:
-    from bellhop.cli.timeline import Filter
+    from bellhop.fleet.timeline import Filter
     from bellhop.model.record import Entry
 
 _ADDONS = (
@@ -97,7 +97,8 @@ def events(since: str | None, trace: str, cluster: str, form: str, *, follow: bo
     One block for each event, oldest first; with --follow or -o wide, line by line. JSON is one
     object a line.
     """
-    from bellhop.cli import timeline
+    from bellhop.cli import telling
+    from bellhop.fleet import timeline
 
     here = installation()
     ago = _duration(since) if since else timedelta(0 if follow else 3600)
@@ -110,7 +111,7 @@ def events(since: str | None, trace: str, cluster: str, form: str, *, follow: bo
     if form == TABLE:
         told = False
         for block in timeline.blocks(entries, wanted):
-            timeline.tell(block)
+            telling.tell(block)
             told = True
         if not told:
             click.echo(f"No events found in the last {since or '1h'}.", err=True)
@@ -129,9 +130,9 @@ def _follow(entries: Iterator[Entry], wanted: Filter, form: str) -> None:
 
 
 def _lines(entries: Iterator[Entry], wanted: Filter, form: str) -> None:
-    from bellhop.cli import timeline
+    from bellhop.cli import telling
 
-    tell = timeline.tell_json if form == JSON else timeline.tell_line
+    tell = telling.tell_json if form == JSON else telling.tell_line
     for entry in entries:
         if wanted.takes(entry):
             tell(entry)
@@ -149,7 +150,7 @@ def _duration(text: str) -> timedelta:
 @state_option
 def failures(form: str) -> None:
     """Show all that is wrong now: clusters, triggers, evaluations, deployments, dead letters."""
-    from bellhop.cli.failures import failures as found
+    from bellhop.fleet.failures import failures as found
 
     rows = (
         {"what": each.what, "which": each.which, "since": each.at, "sentence": each.sentence}

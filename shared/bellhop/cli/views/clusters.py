@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bellhop.cli import survey
-from bellhop.cli.installation import Installation
 from bellhop.cli.output import Column, Row, age, count, pairs, stamp
 from bellhop.cli.story import Story
 from bellhop.cli.views.view import Query, View
 from bellhop.engine.catalog import cluster_object
+from bellhop.fleet import survey
+from bellhop.fleet.installation import Installation
 from bellhop.model.record import Cluster
 from bellhop.ports.kube import Manifest
 

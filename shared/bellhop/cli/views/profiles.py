@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from bellhop.cli import survey
-from bellhop.cli.installation import Installation
 from bellhop.cli.output import Column, Row, age, count
 from bellhop.cli.story import Story
-from bellhop.cli.survey import Standing
 from bellhop.cli.views.view import Query, View, labels_of, name_of
+from bellhop.fleet import generated, survey
+from bellhop.fleet.installation import Installation
+from bellhop.fleet.survey import Standing
 from bellhop.model.gvk import ObjectKey
-from bellhop.model.record import Content, Profile
+from bellhop.model.record import Content
 from bellhop.ports.kube import Manifest
 
 COLUMNS = (
@@ -25,9 +25,6 @@ COLUMNS = (
     Column("TIER", "tier", wide=True),
     Column("MESSAGE", "message", wide=True),
 )
-TRIGGER_LABEL = "eventtrigger.lib.projectsveltos.io/name"
-CLUSTER_LABEL = "eventtrigger.lib.projectsveltos.io/cluster-name"
-NAMESPACE_LABEL = "eventtrigger.lib.projectsveltos.io/cluster-namespace"
 
 
 def manifests(here: Installation, query: Query) -> Iterator[Manifest]:
@@ -131,7 +128,7 @@ def _found(here: Installation, query: Query) -> Iterator[tuple[Standing | None, 
         if not profile.trigger:
             pending.pop(profile.name, None)
         written = None if profile.trigger else own.get(profile.name)
-        shown = written or manifest(profile)
+        shown = written or generated.manifest(profile)
         if query.takes("", profile.name, labels_of(shown)):
             yield standing, shown
     for name, declared in pending.items():
@@ -139,42 +136,9 @@ def _found(here: Installation, query: Query) -> Iterator[tuple[Standing | None, 
             yield None, declared
 
 
-def origin_labels(trigger: str, cluster: str) -> dict[str, str]:
-    """Return the labels by which users find what a trigger generated for a source cluster."""
-    namespace, _, name = cluster.partition("/")
-    return {TRIGGER_LABEL: trigger, NAMESPACE_LABEL: namespace, CLUSTER_LABEL: name}
-
-
-def manifest(profile: Profile) -> dict[str, Any]:
-    """Return a generated profile as a ClusterProfile; what it holds is in its refs."""
-    refs: dict[str, dict[str, str]] = {}
-    for content in profile.contents:
-        kind, _, place = content.ref.partition(" ")
-        parts = place.partition("/")
-        refs[content.ref] = {"kind": kind, "namespace": parts[0], "name": parts[2]}
-    return {
-        "apiVersion": "config.projectsveltos.io/v1beta1",
-        "kind": "ClusterProfile",
-        "metadata": {
-            "name": profile.name,
-            "labels": origin_labels(profile.trigger, profile.cluster),
-        },
-        "spec": {
-            "clusterRefs": [_cluster_ref(each) for each in profile.destinations],
-            "syncMode": "Continuous",
-            "tier": profile.tier,
-            "continueOnConflict": profile.continue_on_conflict,
-            "stopMatchingBehavior": (
-                "LeavePolicies" if profile.leaves_policies else "WithdrawPolicies"
-            ),
-            "policyRefs": list(refs.values()),
-        },
-    }
-
-
 def _status(standing: Standing) -> dict[str, Any]:
     status: dict[str, Any] = {
-        "matchingClusters": [_cluster_ref(each) for each in standing.profile.destinations],
+        "matchingClusters": [generated.cluster_ref(each) for each in standing.profile.destinations],
         "state": standing.state,
         "clusters": [
             {
@@ -189,16 +153,6 @@ def _status(standing: Standing) -> dict[str, Any]:
     if standing.profile.error:
         status["failureMessage"] = standing.profile.error
     return status
-
-
-def _cluster_ref(key: str) -> dict[str, str]:
-    namespace, _, name = key.partition("/")
-    return {
-        "apiVersion": "lib.projectsveltos.io/v1beta1",
-        "kind": "SveltosCluster",
-        "namespace": namespace,
-        "name": name,
-    }
 
 
 def _message(standing: Standing) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from bellhop.cli import survey
-from bellhop.cli.installation import Installation
 from bellhop.cli.output import Column, Row, age, count
 from bellhop.cli.redaction import hidden
 from bellhop.cli.story import Story
 from bellhop.cli.views.view import Query, View
+from bellhop.fleet import survey
+from bellhop.fleet.installation import Installation
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.kinds import event_report
 from bellhop.model.record import Match

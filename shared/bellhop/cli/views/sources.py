@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bellhop.cli import survey
-from bellhop.cli.installation import Installation
 from bellhop.cli.output import Column, Row, age, count
 from bellhop.cli.story import Story
 from bellhop.cli.views.view import Query, View, labels_of, name_of
+from bellhop.fleet import survey
+from bellhop.fleet.installation import Installation
 from bellhop.model.kinds import EventSource, ResourceSelector
 from bellhop.ports.kube import Manifest
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from bellhop.cli import survey
-from bellhop.cli.installation import Installation
 from bellhop.cli.output import Column, Row, count
 from bellhop.cli.story import Story
-from bellhop.cli.survey import Standing
 from bellhop.cli.views.view import Query, View, labels_of, name_of
+from bellhop.fleet import survey
+from bellhop.fleet.installation import Installation
+from bellhop.fleet.survey import Standing
 from bellhop.model.kinds import EventTrigger
 from bellhop.ports.kube import Manifest
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bellhop.cli.installation import Installation
 from bellhop.cli.output import Column, Row
 from bellhop.cli.story import Story
+from bellhop.fleet.installation import Installation
 from bellhop.model.selector import Selector
 
 Manifest = Mapping[str, Any]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from bellhop.cli.installation import Installation
+from bellhop.fleet.installation import Installation
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.record import Match, Outcome, Profile
 

@@ -18,12 +18,12 @@ from typing import Any, NamedTuple
 
 import urllib3
 
+from bellhop.forwarder.backoff import pause
+from bellhop.forwarder.counts import Counts
+from bellhop.forwarder.desk import Desk
+from bellhop.forwarder.instructions import Instructions
+from bellhop.forwarder.outbox import Item, Outbox
 from bellhop.logs import Log
-from infra.forwarder.backoff import pause
-from infra.forwarder.counts import Counts
-from infra.forwarder.desk import Desk
-from infra.forwarder.instructions import Instructions
-from infra.forwarder.outbox import Item, Outbox
 
 CONNECT_SECONDS = 3.0
 ANSWER_SECONDS = 15.0

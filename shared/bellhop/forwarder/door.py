@@ -14,8 +14,8 @@ from http import HTTPStatus
 from typing import Any
 
 from bellhop.engine.hints import AnyKind, Hint, admission
+from bellhop.forwarder.counts import Counts
 from bellhop.logs import Log
-from infra.forwarder.counts import Counts
 
 BODY_BYTES = 4 * 1024 * 1024
 """The longest review that is read: API servers take objects up to 3 MiB in all."""

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from bellhop.adapters.local.database import Database, Schema
+from bellhop.forwarder.pending import Known, Pending
 from bellhop.model.gvk import ObjectKey
-from infra.forwarder.pending import Known, Pending
 
 _SCHEMA = Schema(
     noun="spool",

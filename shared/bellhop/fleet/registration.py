@@ -24,8 +24,6 @@ from urllib.parse import urlsplit
 
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.adapters.local.certificates import issue, make_authority
-from bellhop.cli.installation import Inbound, Installation
-from bellhop.cli.rights import missing_for_applying, missing_for_watching, watched
 from bellhop.engine.wiring import (
     NAME,
     NAMESPACE,
@@ -34,6 +32,8 @@ from bellhop.engine.wiring import (
     forwarder_secret,
 )
 from bellhop.errors import BellhopError, DeniedError, InvalidError, MissingError
+from bellhop.fleet.installation import Inbound, Installation
+from bellhop.fleet.rights import missing_for_applying, missing_for_watching, watched
 from bellhop.model.gvk import GVK
 from bellhop.model.kubeconfig import Kubeconfig
 from bellhop.model.record import Cluster

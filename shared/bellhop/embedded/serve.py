@@ -13,10 +13,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import functions_framework
+
 from bellhop.adapters.local.certificates import Authority, issue, make_authority
 from bellhop.adapters.local.server import Server
-from bellhop.cli import ingest_function
-from bellhop.cli.embedded import Embedded, Workers, only_one, open_state
+from bellhop.embedded import ingest_function
+from bellhop.embedded.state import Embedded, only_one, open_state
+from bellhop.embedded.workers import Workers
 from bellhop.logs import Log
 from bellhop.settings import Settings, read
 from bellhop.stages.deploy import Deploy
@@ -111,8 +114,6 @@ def _stages(embedded: Embedded, log: Log) -> dict[str, Stage]:
 
 
 def _app(embedded: Embedded, log: Log) -> Any:
-    import functions_framework
-
     here = embedded.installation
     app: Any = functions_framework.create_app(  # type: ignore[no-untyped-call]
         "ingest", ingest_function.__file__

@@ -24,14 +24,14 @@ from bellhop.errors import (
     PermanentError,
     TemporaryError,
 )
+from bellhop.forwarder.backoff import pause
+from bellhop.forwarder.counts import Counts
+from bellhop.forwarder.desk import Desk, Turn
+from bellhop.forwarder.outbox import Item, Outbox
+from bellhop.forwarder.pending import Finding, Known, Pending
 from bellhop.logs import Log
 from bellhop.model.gvk import GVK
 from bellhop.ports.kube import Kube
-from infra.forwarder.backoff import pause
-from infra.forwarder.counts import Counts
-from infra.forwarder.desk import Desk, Turn
-from infra.forwarder.outbox import Item, Outbox
-from infra.forwarder.pending import Finding, Known, Pending
 
 READERS = 4
 NEXT_LOOKS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 1.0, 1.0)

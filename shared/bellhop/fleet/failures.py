@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import NamedTuple
 
-from bellhop.cli import survey
-from bellhop.cli.installation import Installation
+from bellhop.fleet import survey
+from bellhop.fleet.installation import Installation
 
 
 class Failure(NamedTuple):

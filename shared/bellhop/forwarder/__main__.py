@@ -1,4 +1,4 @@
-"""`python -m infra.forwarder`: what runs in the pod."""
+"""`python -m bellhop.forwarder`: what runs in the pod."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 from bellhop.errors import BellhopError
+from bellhop.forwarder.forwarder import Forwarder, Options
+from bellhop.forwarder.home import connect
 from bellhop.logs import Log
-from infra.forwarder.forwarder import Forwarder, Options
-from infra.forwarder.home import connect
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -39,7 +39,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m infra.forwarder", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m bellhop.forwarder", description=__doc__)
     parser.add_argument(
         "--kubeconfig",
         type=Path,

@@ -17,10 +17,10 @@ from dataclasses import dataclass, replace
 
 from bellhop.engine.hints import Hint
 from bellhop.errors import BellhopError
+from bellhop.forwarder.pending import Known, Pending
+from bellhop.forwarder.spool import Spool
 from bellhop.logs import Log
 from bellhop.model.gvk import ObjectKey
-from infra.forwarder.pending import Known, Pending
-from infra.forwarder.spool import Spool
 
 FIRST_LOOK = 0.003
 """Seconds between a hint and the first look: an API server stores after its webhooks answered."""

@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from bellhop import luabox
-from bellhop.cli.views import profiles
 from bellhop.engine import instantiate as engine
 from bellhop.engine.catalog import Catalog, cluster_object
 from bellhop.engine.criteria import passes, selects
@@ -22,6 +21,7 @@ from bellhop.engine.observe import observe
 from bellhop.engine.planning import plan, wanted
 from bellhop.engine.render import Limits
 from bellhop.errors import InvalidError, MissingError, ScriptError
+from bellhop.fleet import generated
 from bellhop.model.document import Document
 from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.model.kinds import (
@@ -234,7 +234,7 @@ class Rehearsal:
         )
         return Generated(
             profile,
-            profiles.manifest(replace(profile, contents=held)),
+            generated.manifest(replace(profile, contents=held)),
             made,
             tuple(self._deliver(contents, each) for each in profile.destinations),
         )
@@ -274,7 +274,7 @@ def _instantiated(
     metadata: dict[str, Any] = {
         "name": ref.name,
         "namespace": ref.namespace,
-        "labels": profiles.origin_labels(profile.trigger, profile.cluster),
+        "labels": generated.origin_labels(profile.trigger, profile.cluster),
     }
     if made.annotations:
         metadata["annotations"] = dict(made.annotations)

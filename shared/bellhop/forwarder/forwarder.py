@@ -11,18 +11,18 @@ from queue import Empty, SimpleQueue
 
 from bellhop.adapters.local.server import Server
 from bellhop.errors import BellhopError
+from bellhop.forwarder import instructions as secret
+from bellhop.forwarder.counts import Counts
+from bellhop.forwarder.desk import Desk
+from bellhop.forwarder.door import Door
+from bellhop.forwarder.health import Health
+from bellhop.forwarder.instructions import Instructions
+from bellhop.forwarder.outbox import Outbox
+from bellhop.forwarder.reading import Readers
+from bellhop.forwarder.sending import Sender
+from bellhop.forwarder.spool import Spool
 from bellhop.logs import Log
 from bellhop.ports.kube import Kube
-from infra.forwarder import instructions as secret
-from infra.forwarder.counts import Counts
-from infra.forwarder.desk import Desk
-from infra.forwarder.door import Door
-from infra.forwarder.health import Health
-from infra.forwarder.instructions import Instructions
-from infra.forwarder.outbox import Outbox
-from infra.forwarder.reading import Readers
-from infra.forwarder.sending import Sender
-from infra.forwarder.spool import Spool
 
 LOOK_SECONDS = 60.0
 """How often the Secret is read again."""
