@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import Any
 
 from bellhop.errors import StaleError
-from bellhop.ports.queue import Message
+from bellhop.ports.queue import Done, Message
 from bellhop.ports.store import Item
 
 
@@ -77,7 +77,7 @@ def work(rig: Any) -> None:
     while deliveries := queue.receive(5, wait=timedelta(seconds=1)):
         for delivery in deliveries:
             say(delivery.message.body["number"])
-            queue.done(delivery)
+            queue.settle(delivery, Done())
 
 
 def take_and_hang(rig: Any) -> None:

@@ -9,7 +9,7 @@ import hashlib
 import io
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -19,10 +19,12 @@ from bellhop.adapters.local.queue import SqliteQueue
 from bellhop.adapters.local.store import SqliteStore
 from bellhop.errors import MissingError
 from bellhop.logs import Log
+from bellhop.messages import Publisher
 from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.model.kinds import parse_all, read_documents
 from bellhop.model.record import Cluster, Entry
 from bellhop.ports.kube import Kube
+from bellhop.ports.queue import Delivery
 from bellhop.ports.store import ANY, Item
 from bellhop.records import Records, Sealer
 from bellhop.records.catalogs import Catalogs
@@ -102,26 +104,25 @@ class Fleet:
     def _wire(self) -> None:
         log = Log(self.output)
         queues, records, catalogs = self.queues, self.records, self.catalogs
-        execute = Execute(records, self.access, queues["deploy"], self.settings)
+        publisher = self.publisher = Publisher(queues)
+        execute = Execute(records, self.access, publisher, self.settings)
         self.stages: dict[str, Stage] = {
-            "evaluate": Evaluate(records, catalogs, queues["deploy"], self.settings),
-            "deploy": Deploy(records, catalogs, queues["deploy"], execute, self.settings),
+            "evaluate": Evaluate(records, catalogs, publisher, self.settings),
+            "deploy": Deploy(records, catalogs, publisher, execute, self.settings),
             "sweep": Sweep(
                 records,
                 catalogs,
                 self.access,
-                queues["evaluate"],
-                queues["deploy"],
+                publisher,
                 self.settings,
                 log,
             ),
         }
         self.inboxes = {
-            name: Inbox(name, stage, queues[name], self.settings, log)
-            for name, stage in self.stages.items()
+            name: Inbox(name, stage, self.settings, log) for name, stage in self.stages.items()
         }
-        self.ingest = Ingest(records, queues["evaluate"], queues["sweep"], self.settings, log)
-        self.declare = Declare(records, catalogs, queues["deploy"], queues["sweep"])
+        self.ingest = Ingest(records, publisher, self.settings, log)
+        self.declare = Declare(records, catalogs, publisher)
 
     def register(self, name: str, **labels: str) -> FakeKube:
         """Add a cluster `fleet/NAME` whose token is its name."""
@@ -185,11 +186,16 @@ class Fleet:
             busy = False
             for name in self.inboxes:
                 deliveries = self.queues[name].receive(1, wait=timedelta(0))
-                self.inboxes[name].work(deliveries)
+                self.work(name, deliveries)
                 worked += len(deliveries)
                 busy = busy or bool(deliveries)
             assert worked < limit, "the messages never end"
         return worked
+
+    def work(self, stage: str, deliveries: Sequence[Delivery]) -> None:
+        """Work on deliveries, and settle each, as a worker does."""
+        for delivery, result in self.inboxes[stage].work(deliveries):
+            self.queues[stage].settle(delivery, result)
 
     def ledger(self) -> list[Entry]:
         """Return the ledger of today."""

@@ -9,8 +9,8 @@ from random import random
 
 from bellhop.embedded.state import Embedded
 from bellhop.logs import Log
-from bellhop.ports.queue import Queue
-from bellhop.records import messages
+from bellhop.messages import Sweep
+from bellhop.ports.queue import Consumer, GivenUp
 from bellhop.stages.inbox import Inbox, Stage
 
 _BATCH = 50
@@ -32,8 +32,9 @@ class Workers:
             threading.Thread(
                 target=self._work,
                 args=(
+                    name,
                     embedded.queues[name],
-                    Inbox(name, stage, embedded.queues[name], settings, log),
+                    Inbox(name, stage, settings, log),
                 ),
                 name=f"{name}-{number}",
             )
@@ -53,8 +54,16 @@ class Workers:
         for thread in self._threads:
             thread.join()
 
-    def _work(self, queue: Queue, inbox: Inbox) -> None:
-        self._repeat(lambda: inbox.work(queue.receive(_BATCH, wait=_WAIT)), pause=0.0)
+    def _work(self, name: str, queue: Consumer, inbox: Inbox) -> None:
+        def once() -> None:
+            for delivery, result in inbox.work(queue.receive(_BATCH, wait=_WAIT)):
+                became = queue.settle(delivery, result)
+                if isinstance(became, GivenUp):
+                    self._log.warning(
+                        "Moved a message to the dead letters", stage=name, reason=became.reason
+                    )
+
+        self._repeat(once, pause=0.0)
 
     def _keep_time(self) -> None:
         self._repeat(self._tick, pause=_TICK)
@@ -73,7 +82,7 @@ class Workers:
                 self._due[key] = (swept or now) + pause
             if now >= self._due[key]:
                 self._due[key] = now + pause
-                installation.sweep.publish([messages.sweep(key)])
+                installation.publisher.publish([Sweep(key)])
         installation.declare.resume()
         self._embedded.store.sweep_expired()
 

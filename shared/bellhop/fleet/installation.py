@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from bellhop.messages import Publisher
 from bellhop.ports.access import Access
-from bellhop.ports.queue import DeadLetters, Queue
+from bellhop.ports.queue import DeadLetters
 from bellhop.ports.secrets import Secrets
 from bellhop.records import Records
 from bellhop.records.catalogs import Catalogs
@@ -31,8 +32,6 @@ class Installation:
     declare: Declare
     secrets: Secrets
     access: Access
-    evaluate: Queue
-    deploy: Queue
-    sweep: Queue
+    publisher: Publisher
     dead: dict[str, DeadLetters]
     inbound: Inbound

@@ -36,7 +36,8 @@ class Health:
     """How a cluster was when we last met it; `missed` counts what only sweeps had found.
 
     `judged` is a digest of the sources by which all its objects were last evaluated; `uid` is
-    that of its namespace kube-system, which no two clusters share.
+    that of its namespace kube-system, which no two clusters share. `begun` says that a sweep is
+    under way, or ended half-way; `failures` counts those in a row that could not look.
     """
 
     state: Literal["Healthy", "Down", "Unknown"] = "Unknown"
@@ -46,6 +47,8 @@ class Health:
     missed: int = 0
     judged: str = ""
     uid: str = ""
+    begun: bool = False
+    failures: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +93,9 @@ class Observation:
 class Match:
     """One object that matches one source now, or whose last evaluation failed.
 
-    With an `error`, `matching` is what it was before: an error is never an empty answer.
+    With an `error`, `matching` is what it was before: an error is never an empty answer. It is
+    `told` once deploy has been asked about it as it is; one that matches no more, and has no
+    error, stays until then.
     """
 
     cluster: str
@@ -101,6 +106,7 @@ class Match:
     since: datetime
     message: str = ""
     error: str = ""
+    told: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +131,9 @@ class Profile:
     Generated ones name their `trigger`, the source `cluster` and, with oneForEvent, the object;
     a user's own have an empty trigger. `leaving` are clusters that still hold what is no longer
     wanted there. `error` says why the newest inputs could not be instantiated; the rest is then
-    what was last good. A profile that is withdrawn has neither contents nor a digest.
+    what was last good. A profile that is withdrawn has neither contents nor a digest. It is `told`
+    once all its clusters have been asked to be brought to this `revision`, which every change of
+    it draws anew.
     """
 
     name: str
@@ -141,6 +149,8 @@ class Profile:
     digest: str
     error: str = ""
     error_code: str = ""
+    revision: str = ""
+    told: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,13 +173,17 @@ class Inventory:
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Which profile has an object in one cluster, and who waits for it."""
+    """Which profile has an object in one cluster, who waits for it, and who is to be told.
+
+    Without a `profile` nobody has it, and those who waited are still to be told.
+    """
 
     profile: str
     trigger: str
     source: str
     tier: int
     waiting: tuple[tuple[str, str, str], ...] = ()
+    tell: tuple[tuple[str, str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,6 +119,8 @@ class Records:
             "missed": health.missed,
             "judged": health.judged,
             "uid": health.uid,
+            "begun": health.begun,
+            "failures": health.failures,
         }
         self.store.put(Item("health", cluster, value))
 
@@ -273,10 +275,10 @@ class Records:
         """Forget an object, for kinds that no longer count."""
         self._delete_sealed(f"observation/{cluster}", str(key))
 
-    def match(self, cluster: str, source: str, key: ObjectKey) -> Match | None:
-        """Read one match."""
+    def match(self, cluster: str, source: str, key: ObjectKey) -> tuple[Match, int] | None:
+        """Read one match, and the version for `put_match`."""
         item = self.store.get(f"match/{cluster}", f"{source}/{key}")
-        return _match(cluster, item) if item else None
+        return (_match(cluster, item), item.version) if item else None
 
     def matches(self, cluster: str, source: str = "") -> Iterator[Match]:
         """Yield the matches of a cluster, or of one source in it, by object."""
@@ -284,20 +286,22 @@ class Records:
         for item in self.store.query(f"match/{cluster}", prefix=prefix):
             yield _match(cluster, item)
 
-    def put_match(self, match: Match) -> None:
-        """Write one match."""
+    def put_match(self, match: Match, *, expect: int = ANY) -> int:
+        """Write one match and return its version."""
         value = {
             "matching": match.matching,
             "digest": match.digest,
             "since": match.since.isoformat(),
             "message": match.message,
             "error": match.error,
+            "told": match.told,
         }
-        self.store.put(Item(f"match/{match.cluster}", f"{match.source}/{match.key}", value))
+        item = Item(f"match/{match.cluster}", f"{match.source}/{match.key}", value)
+        return self.store.put(item, expect=expect).version
 
-    def delete_match(self, cluster: str, source: str, key: ObjectKey) -> None:
+    def delete_match(self, cluster: str, source: str, key: ObjectKey, *, expect: int = ANY) -> None:
         """Delete one match."""
-        self.store.delete(f"match/{cluster}", f"{source}/{key}")
+        self.store.delete(f"match/{cluster}", f"{source}/{key}", expect=expect)
 
     # Profiles and what became of them ---------------------------------------------------------
 
@@ -350,6 +354,8 @@ class Records:
             "digest": profile.digest,
             "error": profile.error,
             "error_code": profile.error_code,
+            "revision": profile.revision,
+            "told": profile.told,
         }
         sort = f"{profile.cluster}/{profile.name}"
         return self._put_sealed(f"profile/{profile.trigger}", sort, value, clear, expect=expect)
@@ -401,11 +407,12 @@ class Records:
         if item is None:
             return None
         value = dict(item.value)
-        value["waiting"] = tuple((row[0], row[1], row[2]) for row in value["waiting"])
+        for name in ("waiting", "tell"):
+            value[name] = tuple((row[0], row[1], row[2]) for row in value.get(name, ()))
         return Owner(**value), item.version
 
-    def put_owner(self, cluster: str, key: ObjectKey, owner: Owner, *, expect: int) -> None:
-        """Write who owns an object.
+    def put_owner(self, cluster: str, key: ObjectKey, owner: Owner, *, expect: int) -> int:
+        """Write who owns an object, and return its version.
 
         Raises:
             StaleError: somebody else was quicker.
@@ -416,8 +423,9 @@ class Records:
             "source": owner.source,
             "tier": owner.tier,
             "waiting": [list(row) for row in owner.waiting],
+            "tell": [list(row) for row in owner.tell],
         }
-        self.store.put(Item(f"owner/{cluster}", str(key), value), expect=expect)
+        return self.store.put(Item(f"owner/{cluster}", str(key), value), expect=expect).version
 
     def delete_owner(self, cluster: str, key: ObjectKey, *, expect: int = ANY) -> None:
         """Give an object up.

@@ -14,11 +14,11 @@ from typing import Literal
 
 from bellhop.engine.catalog import Catalog
 from bellhop.errors import InvalidError, MissingError
+from bellhop.messages import Apply, Envelope, Instantiate, Publisher, Resolve, Sweep, Tidy
 from bellhop.model.kinds import EventTrigger, Kind, KindKey, PolicyRef, of
 from bellhop.model.names import is_template
 from bellhop.model.record import Cluster, Gate, WatchedKind
-from bellhop.ports.queue import Message, Queue
-from bellhop.records import Records, messages
+from bellhop.records import Records
 from bellhop.records.catalogs import Catalogs
 
 Change = Literal["created", "configured", "unchanged", "deleted"]
@@ -42,11 +42,10 @@ class Declared:
 class Declare:
     """Changes what users declared, and tells the stages."""
 
-    def __init__(self, records: Records, catalogs: Catalogs, deploy: Queue, sweep: Queue) -> None:
+    def __init__(self, records: Records, catalogs: Catalogs, publisher: Publisher) -> None:
         self._records = records
         self._catalogs = catalogs
-        self._deploy = deploy
-        self._sweep = sweep
+        self._publisher = publisher
 
     # Manifests --------------------------------------------------------------------------------
 
@@ -159,9 +158,9 @@ class Declare:
     def _forget(self, key: str) -> None:
         """Delete a cluster, and tell the profiles there, of which some only wait to leave it."""
         self._records.forget_cluster(key)
-        self._deploy.publish(
+        self._publisher.publish(
             [
-                messages.apply(each.trigger, each.source, each.profile, key)
+                Apply(each.trigger, each.source, each.profile, key)
                 for each in self._records.outcomes(key)
             ]
         )
@@ -202,7 +201,7 @@ class Declare:
         after = self._catalogs.current()
         self._open_gates(after)
         swept: set[str] = set()
-        deploy: dict[tuple[str, ...], Message] = {}
+        deploy: dict[tuple[str, ...], Envelope] = {}
         for kind, namespace, name in keys:
             if kind == "Cluster":
                 swept.add(f"{namespace}/{name}")
@@ -218,16 +217,13 @@ class Declare:
             else:
                 swept |= _concerned(before, kind, name) | _concerned(after, kind, name)
                 self._ask(deploy, after, {name} if kind in _TRIGGERS else _naming(after, name))
-        self._sweep.publish(
-            [
-                messages.sweep(key, full=True) if key in after.clusters else messages.tidy(key)
-                for key in sorted(swept)
-            ]
+        self._publisher.publish(
+            [Sweep(key, full=True) if key in after.clusters else Tidy(key) for key in sorted(swept)]
         )
-        self._deploy.publish(list(deploy.values()))
+        self._publisher.publish(list(deploy.values()))
 
     def _ask(
-        self, deploy: dict[tuple[str, ...], Message], catalog: Catalog, triggers: Iterable[str]
+        self, deploy: dict[tuple[str, ...], Envelope], catalog: Catalog, triggers: Iterable[str]
     ) -> None:
         """Ask for triggers wherever they are in force or have left profiles."""
         for name in sorted(triggers):
@@ -238,20 +234,20 @@ class Declare:
                     key for key in catalog.clusters if catalog.source_of(trigger, key) is not None
                 }
             for cluster in sorted(clusters):
-                deploy[name, cluster] = messages.instantiate(name, cluster)
+                deploy[name, cluster] = Instantiate(name, cluster)
 
-    def _resolve(self, deploy: dict[tuple[str, ...], Message], profiles: Iterable[str]) -> None:
+    def _resolve(self, deploy: dict[tuple[str, ...], Envelope], profiles: Iterable[str]) -> None:
         for name in sorted(profiles):
-            deploy[name,] = messages.resolve(name)
+            deploy[name,] = Resolve(name)
 
     def _apply_again(
-        self, deploy: dict[tuple[str, ...], Message], triggers: Iterable[str], cluster: str
+        self, deploy: dict[tuple[str, ...], Envelope], triggers: Iterable[str], cluster: str
     ) -> None:
         """Ask for all profiles there: labels may be read at deploy time, the cluster be anew."""
         for trigger in (*triggers, ""):
             for profile in self._records.profile_heads(trigger):
                 if cluster in (*profile.destinations, *profile.leaving):
-                    deploy[cluster, profile.name] = messages.apply(
+                    deploy[cluster, profile.name] = Apply(
                         trigger, profile.cluster, profile.name, cluster
                     )
 

@@ -11,6 +11,7 @@ is written on the condition that nobody else wrote it, and who loses adds what i
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -26,11 +27,11 @@ from bellhop.errors import (
     StaleError,
     TemporaryError,
 )
+from bellhop.messages import Apply, Publisher
 from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.model.record import Held, Inventory, Outcome, Phase, Profile
 from bellhop.ports.access import Access
 from bellhop.ports.kube import Kube
-from bellhop.ports.queue import Queue
 from bellhop.records import Records
 from bellhop.settings import Settings
 from bellhop.stages.claim import Claims, Taken
@@ -43,12 +44,11 @@ _RETRIES = 8
 class _Work:
     """One execution under way."""
 
-    body: Mapping[str, Any]
+    message: Apply
     profile: Profile
     cluster: str
     held: dict[ObjectKey, Held]
     version: int
-    again: bool
     changed: list[str] = field(default_factory=list)
     failed: list[BellhopError] = field(default_factory=list)
 
@@ -56,31 +56,33 @@ class _Work:
 class Execute:
     """Applies profiles to clusters and withdraws them."""
 
-    def __init__(self, records: Records, access: Access, queue: Queue, settings: Settings) -> None:
+    def __init__(
+        self, records: Records, access: Access, publisher: Publisher, settings: Settings
+    ) -> None:
         self._records = records
         self._access = access
-        self._queue = queue
-        self._claims = Claims(records)
+        self._publisher = publisher
+        self._claims = Claims(records, publisher)
         self._limits = Limits(settings.template_seconds, settings.template_output)
 
-    def handle(self, body: Mapping[str, Any], attempt: int) -> None:
+    def handle(self, message: Apply) -> None:
         """Bring one cluster to what one profile wants there; every try starts from the records.
 
         Raises:
             TemporaryError: the cluster does not answer, or does not know a kind yet.
             PermanentError: an object cannot be applied; the others were.
         """
-        cluster = body["destination"]
-        found = self._records.profile(body["trigger"], body["cluster"], body["profile"])
-        inventory, version = self._records.versioned_inventory(cluster, body["profile"])
+        cluster = message.destination
+        found = self._records.profile(message.trigger, message.cluster, message.profile)
+        inventory, version = self._records.versioned_inventory(cluster, message.profile)
         if found is None and not inventory.held:
             return
-        profile = found[0] if found else _closed(body)
+        profile = found[0] if found else _closed(message)
         if self._records.cluster(cluster) is None:
             self._left(profile, cluster)
             return
-        work = _Work(body, profile, cluster, dict(inventory.held), version, again=attempt > 1)
-        with noting(self._records, body, cluster, profile.object) as note:
+        work = _Work(message, profile, cluster, dict(inventory.held), version)
+        with noting(self._records, message, cluster, profile.object) as note:
             note.context = {"profile": profile.name, "trigger": profile.trigger}
             try:
                 self._bring(work)
@@ -95,13 +97,13 @@ class Execute:
         profile, cluster = work.profile, work.cluster
         if cluster not in profile.destinations and profile.leaves_policies:
             for key in work.held:
-                self._queue.publish(self._claims.give_up(cluster, key, profile.name))
+                self._claims.give_up(cluster, key, profile.name)
             work.held.clear()
             self._keep(work)
             self._left(profile, cluster)
             return
-        if work.body.get("contested"):
-            key = ObjectKey.parse(work.body["contested"])
+        if work.message.contested:
+            key = ObjectKey.parse(work.message.contested)
             if not self._claims.owns(cluster, key, profile.name):
                 work.held.pop(key, None)
         objects = self._objects(work) if cluster in profile.destinations else ()
@@ -155,8 +157,7 @@ class Execute:
     def _apply(self, kube: Kube, work: _Work, each: Wanted) -> None:
         taken: Taken | None = None
         try:
-            taken = self._claims.take(work.cluster, each.key, work.profile, again=work.again)
-            self._queue.publish(taken.messages)
+            taken = self._claims.take(work.cluster, each.key, work.profile)
             manifest = decorate(each, work.profile.name, work.profile.tier)
             try:
                 kube.apply(manifest)
@@ -177,8 +178,7 @@ class Execute:
         if taken and not taken.new:
             return
         if taken:
-            back = self._claims.give_back(work.cluster, key, work.profile, taken.before)
-            self._queue.publish(back)
+            self._claims.give_back(work.cluster, key, work.profile, taken.before)
         if not work.held[key].digest:
             del work.held[key]
 
@@ -199,7 +199,7 @@ class Execute:
             except PermanentError as error:
                 work.failed.append(error)
                 return
-            self._queue.publish(self._claims.give_up(work.cluster, key, work.profile.name))
+            self._claims.give_up(work.cluster, key, work.profile.name)
             work.changed.append(f"{key.gvk.kind} {key.name}")
         del work.held[key]
 
@@ -230,11 +230,8 @@ class Execute:
 
     def _claim_again(self, work: _Work, key: ObjectKey) -> None:
         """Own what was applied after another worker had given it up."""
-        try:
-            taken = self._claims.take(work.cluster, key, work.profile)
-        except ConflictError:
-            return
-        self._queue.publish(taken.messages)
+        with suppress(ConflictError):
+            self._claims.take(work.cluster, key, work.profile)
 
     # Outcomes -----------------------------------------------------------------------------------
 
@@ -286,12 +283,12 @@ class Execute:
         raise StaleError(f"cannot close profile '{profile.name}': other writers keep winning")
 
 
-def _closed(body: Mapping[str, Any]) -> Profile:
+def _closed(message: Apply) -> Profile:
     """Return a profile that is no more as one that wants nothing, for what may be left of it."""
     return Profile(
-        name=body["profile"],
-        trigger=body["trigger"],
-        cluster=body["cluster"],
+        name=message.profile,
+        trigger=message.trigger,
+        cluster=message.cluster,
         object="",
         contents=(),
         destinations=(),

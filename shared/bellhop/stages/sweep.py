@@ -8,25 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from datetime import datetime, timedelta
 
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.observe import bury, observe
 from bellhop.engine.wiring import forwarder_role, webhook_configuration
 from bellhop.errors import BellhopError, InvalidError, PermanentError, TemporaryError
 from bellhop.logs import Log
+from bellhop.messages import Apply, Confirm, Envelope, Evaluate, Instantiate, Publisher, Tidy
+from bellhop.messages import Sweep as Message
 from bellhop.model.gvk import GVK, ObjectKey, Resource
 from bellhop.model.record import Cluster, Gate, Health, Observation, WatchedKind
 from bellhop.ports.access import Access
 from bellhop.ports.kube import Kube
-from bellhop.ports.queue import Queue
-from bellhop.records import Records, messages
+from bellhop.records import Records
 from bellhop.records.catalogs import Catalogs
 from bellhop.settings import Settings
-from bellhop.stages.ledger import Note, write
+from bellhop.stages.ledger import Nobody, Note, write
 
-_SETTLED = 4
-"""Tries after which a hinted change that cannot be seen is taken not to have happened."""
+_SETTLED = timedelta(seconds=10)
+"""How long after its hint a change that cannot be seen is taken not to have happened."""
+
+_SOON = timedelta(milliseconds=20)
+_QUICK = 4
+"""Tries that follow each other quickly; then a cluster that is away is left to the schedule."""
 
 _INPUTS = frozenset({"Template", "Script"})
 """Failures that only a change of what users declared can cure."""
@@ -50,88 +55,99 @@ class Sweep:
         records: Records,
         catalogs: Catalogs,
         access: Access,
-        evaluate: Queue,
-        deploy: Queue,
+        publisher: Publisher,
         settings: Settings,
         log: Log,
     ) -> None:
         self._records = records
         self._catalogs = catalogs
         self._access = access
-        self._evaluate = evaluate
-        self._deploy = deploy
+        self._publisher = publisher
         self._settings = settings
         self._log = log
 
-    def handle(self, body: Mapping[str, Any], attempt: int) -> None:
+    def handle(self, message: Envelope) -> None:
         """Do one message's work.
 
         Raises:
-            InvalidError: the message is of a kind nobody sends.
-            TemporaryError: the cluster does not answer.
+            InvalidError: the message is another stage's.
+            TemporaryError: the cluster does not answer, or does not show a change yet.
         """
-        match body.get("do"):
-            case "confirm":
-                self._confirm(body, attempt)
-            case "sweep":
-                self._sweep(body["cluster"], attempt, full=body["full"])
-            case "tidy":
+        match message:
+            case Confirm():
+                self._confirm(message)
+            case Message():
+                self._sweep(message.cluster, full=message.full)
+            case Tidy():
                 # Work that was under way when the cluster was forgotten may have left traces.
-                if self._records.cluster(body["cluster"]) is None:
-                    self._records.forget_traces(body["cluster"])
-            case other:
-                raise InvalidError(f"cannot do '{other}': the sweep stage knows no such message")
+                if self._records.cluster(message.cluster) is None:
+                    self._records.forget_traces(message.cluster)
+            case _:
+                raise InvalidError(f"cannot {message.do}: it is not the sweep stage's work")
 
     # Hints ------------------------------------------------------------------------------------
 
-    def _confirm(self, body: Mapping[str, Any], attempt: int) -> None:
-        cluster, key = body["cluster"], ObjectKey.parse(body["object"])
+    def _confirm(self, message: Confirm) -> None:
+        cluster, key = message.cluster, ObjectKey.parse(message.object)
         now = self._records.clock.now()
         manifest = self._access.open(cluster).get(key.gvk, key.namespace, key.name)
         if manifest is not None:
             seen = observe(cluster, manifest, now)
-            pending = seen.uid == body["uid"] and seen.resource_version == body["before"]
+            pending = seen.uid == message.uid and seen.resource_version == message.before
         else:
             old = self._records.observation(cluster, key)
-            uid = body["uid"] or (old.uid if old else "")
-            seen = bury(cluster, key, uid, body["before"], now)
+            uid = message.uid or (old.uid if old else "")
+            seen = bury(cluster, key, uid, message.before, now)
             # A creation that is not stored yet, or never will be, has nothing to bury.
             pending = old is None
-        if pending and attempt < _SETTLED:
-            raise TemporaryError(f"the change of '{key}' in '{cluster}' is not to be seen yet")
-        if pending and manifest is None:
-            return
-        self._keep(seen, body)
+        if pending:
+            self._wait(message, now)
+            if manifest is None:
+                return
+        self._keep(seen, message)
 
-    def _keep(self, seen: Observation, body: Mapping[str, Any]) -> None:
+    def _wait(self, message: Confirm, now: datetime) -> None:
+        """Look again a little later, as long as the change may still be on its way.
+
+        The API server stores only after its webhooks have answered.
+
+        Raises:
+            TemporaryError: it is not long since the hint came.
+        """
+        age = now - datetime.fromisoformat(message.rang) if message.rang else _SETTLED
+        if age < _SETTLED:
+            raise TemporaryError(
+                f"the change of '{message.object}' in '{message.cluster}' is not to be seen yet",
+                delay=max(age, _SOON),
+            )
+
+    def _keep(self, seen: Observation, hint: Confirm) -> None:
         if not self._records.put_observation(seen, asked_at=seen.seen_at):
             return
-        trace, rang = str(body.get("trace") or ""), str(body.get("rang") or "")
-        message = messages.evaluate(seen.cluster, seen.key, trace=trace, rang=rang)
-        self._evaluate.publish([message])
+        message = Evaluate(seen.cluster, str(seen.key), hint.trace, hint.rang)
+        self._publisher.publish([message])
         note = Note("gone" if seen.gone else "rang")
-        write(self._records, message.body, seen.cluster, str(seen.key), note)
+        write(self._records, message, seen.cluster, str(seen.key), note)
 
     # The whole cluster ----------------------------------------------------------------------
 
-    def _sweep(self, name: str, attempt: int, *, full: bool) -> None:
+    def _sweep(self, name: str, *, full: bool) -> None:
         catalog = self._catalogs.current()
         cluster = catalog.clusters.get(name)
         if cluster is None:
             return
         health = self._records.health(name)
         judged = catalog.judgement(name)
-        # What the sources were when all was evaluated last says more than what was asked for:
-        # a message may have been given up while the cluster was away.
-        full = full or attempt > 1 or health.judged != judged
+        # What the sources were when all was evaluated last says more than what was asked for: a
+        # message may have been given up while the cluster was away. And a sweep that was begun
+        # and not ended may have written what it did not tell.
+        full = full or health.begun or health.judged != judged
+        self._records.put_health(name, replace(health, begun=True))
         try:
             look = self._look(cluster, catalog, health.uid, full=full)
         except BellhopError as error:
-            self._records.put_health(name, replace(health, state="Down", message=str(error)))
-            if isinstance(error, TemporaryError) and attempt >= self._settings.attempts:
-                self._log.warning("Left a cluster to the schedule", cluster=name, error=str(error))
-                return
-            raise
+            self._down(name, health, error)
+            return
         if full:
             self._reconcile(catalog, name)
         first = health.swept_at is None
@@ -148,6 +164,21 @@ class Sweep:
             ),
         )
         self._try_again(name)
+
+    def _down(self, name: str, health: Health, error: BellhopError) -> None:
+        """Note that a cluster cannot be looked at; soon after it began, try again.
+
+        Raises:
+            BellhopError: as it was given.
+        """
+        health = replace(
+            health, state="Down", message=str(error), begun=True, failures=health.failures + 1
+        )
+        self._records.put_health(name, health)
+        if isinstance(error, TemporaryError) and health.failures > _QUICK:
+            self._log.warning("Left a cluster to the schedule", cluster=name, error=str(error))
+            return
+        raise error
 
     def _look(self, cluster: Cluster, catalog: Catalog, uid: str, *, full: bool) -> _Look:
         kube = self._access.open(cluster.key)
@@ -188,9 +219,9 @@ class Sweep:
         if known and uid != known:
             self._log.warning("Met another cluster under an old name", cluster=cluster)
             self._records.forget_holdings(cluster)
-            self._deploy.publish(
+            self._publisher.publish(
                 [
-                    messages.apply(each.trigger, each.source, each.profile, cluster)
+                    Apply(each.trigger, each.source, each.profile, cluster)
                     for each in self._records.outcomes(cluster)
                 ]
             )
@@ -212,7 +243,7 @@ class Sweep:
         news += self._gone(kube, cluster, gvk, known, seen)
         fresh = [each for each in news if self._records.put_observation(each, asked_at=asked_at)]
         due = {each.key for each in fresh} | ({*seen, *before} if full else set())
-        self._evaluate.publish([messages.evaluate(cluster, key, trace="") for key in sorted(due)])
+        self._publisher.publish([Evaluate(cluster, str(key)) for key in sorted(due)])
         look.found += len(seen)
         look.missed += len(fresh)
 
@@ -251,7 +282,7 @@ class Sweep:
             )
             self._log.warning("Held a deletion", cluster=cluster, kind=str(gvk), detail=detail)
             note = Note("held", detail)
-            write(self._records, {}, cluster, str(ObjectKey(gvk, "", "*")), note)
+            write(self._records, Nobody(), cluster, str(ObjectKey(gvk, "", "*")), note)
         return agreed
 
     # What follows from a look ---------------------------------------------------------------
@@ -279,9 +310,9 @@ class Sweep:
 
     def _try_again(self, cluster: str) -> None:
         """Publish what failed in this cluster and may go better now that it answers."""
-        self._deploy.publish(
+        self._publisher.publish(
             [
-                messages.apply(outcome.trigger, outcome.source, outcome.profile, cluster)
+                Apply(outcome.trigger, outcome.source, outcome.profile, cluster)
                 for outcome in self._records.outcomes(cluster)
                 if outcome.phase in {"Failed", "FailedNonRetriable"}
                 and outcome.reason not in _INPUTS
@@ -295,9 +326,7 @@ class Sweep:
         """
         if not catalog.problems_in(cluster):
             self._forget(catalog, cluster)
-        self._deploy.publish(
-            [messages.instantiate(name, cluster) for name in sorted(catalog.triggers)]
-        )
+        self._publisher.publish([Instantiate(name, cluster) for name in sorted(catalog.triggers)])
 
     def _forget(self, catalog: Catalog, cluster: str) -> None:
         matches = list(self._records.matches(cluster))

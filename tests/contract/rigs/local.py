@@ -7,7 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import ClassVar, TypeVar
 
-from bellhop.adapters.local import queue, secrets, store
+from bellhop.adapters.local import secrets, store
 from bellhop.adapters.local.blobs import FileBlobs
 from bellhop.adapters.local.queue import SqliteQueue
 from bellhop.adapters.local.secrets import FileSecrets
@@ -26,7 +26,6 @@ class LocalRig:
     """
 
     item_limit: ClassVar[int] = store.LIMIT
-    body_limit: ClassVar[int] = queue.LIMIT
     secret_limit: ClassVar[int] = secrets.LIMIT
 
     def __init__(self, place: str) -> None:

@@ -513,7 +513,7 @@ def test_thousands_of_matches_are_a_list_like_any_other(
 ) -> None:
     """A report is a view over single records, and no line of a table is cut off."""
     fleet.populate(here)
-    match = here.records.match("default/workload", "sveltos-service", fleet.SERVICE)
+    match, _ = here.records.match("default/workload", "sveltos-service", fleet.SERVICE) or (None, 0)
     assert match is not None
     for number in range(2000):
         key = fleet.SERVICE._replace(name=f"service-{number:05d}-{'x' * 100}")

@@ -18,7 +18,7 @@ from click.testing import Result
 
 from bellhop.fleet.installation import Installation
 from bellhop.model.record import Entry, Health, Match
-from bellhop.ports.queue import Message
+from bellhop.ports.queue import Again, Done, Message
 from tests.unit.cli import fleet
 
 Bellhop = Callable[..., Result]
@@ -296,10 +296,10 @@ def test_tells_of_deletions_that_are_held(bellhop: Bellhop, here: Installation) 
 
 def bury(here: Installation, reason: str) -> str:
     """Have a message given up; return its name."""
-    here.evaluate.publish([Message({"object": "x"}, "group-1")])
+    here.dead["evaluate"].publish([Message({"object": "x"}, "group-1")])
     for _ in range(here.settings.attempts):
-        (delivery,) = here.evaluate.receive(1, wait=timedelta(seconds=5))
-        here.evaluate.retry(delivery, delay=NOTHING, reason=reason)
+        (delivery,) = here.dead["evaluate"].receive(1, wait=timedelta(seconds=5))
+        here.dead["evaluate"].settle(delivery, Again(NOTHING, reason))
     return f"evaluate/{here.dead['evaluate'].list()[0].id}"
 
 
@@ -313,7 +313,7 @@ def test_lists_and_replays_dead_letters(bellhop: Bellhop, here: Installation) ->
     assert "no way" in listed
     assert '{"object": "x"}' in listed
     assert result.stdout == f"dead-letter/{name} replayed\n"
-    assert len(here.evaluate.receive(1, wait=timedelta(seconds=5))) == 1
+    assert len(here.dead["evaluate"].receive(1, wait=timedelta(seconds=5))) == 1
 
 
 def test_replays_all_dead_letters(bellhop: Bellhop, here: Installation) -> None:
@@ -332,7 +332,7 @@ def test_drops_dead_letters(bellhop: Bellhop, here: Installation) -> None:
 
     assert result.stdout == f"dead-letter/{name} dropped\n"
     assert list(here.dead["evaluate"].list()) == []
-    assert list(here.evaluate.receive(1, wait=NOTHING)) == []
+    assert list(here.dead["evaluate"].receive(1, wait=NOTHING)) == []
 
 
 @pytest.mark.parametrize(
@@ -380,10 +380,10 @@ def test_asks_for_sweeps(
 def drain(here: Installation) -> list[dict[str, object]]:
     """Take all messages of the sweep stage."""
     found = []
-    while deliveries := here.sweep.receive(10, wait=NOTHING):
+    while deliveries := here.dead["sweep"].receive(10, wait=NOTHING):
         for delivery in deliveries:
             found.append(dict(delivery.message.body))
-            here.sweep.done(delivery)
+            here.dead["sweep"].settle(delivery, Done())
     return found
 
 

@@ -123,7 +123,9 @@ def test_keeps_matches(rig: Rig) -> None:
     for match in matches:
         rig.records.put_match(match)
 
-    assert rig.records.match(EAST, "web", ROLE) == matches[1]
+    found = rig.records.match(EAST, "web", ROLE)
+    assert found
+    assert found[0] == matches[1]
     assert {each.key for each in rig.records.matches(EAST, "web")} == {WEB, ROLE}
     assert len(list(rig.records.matches(EAST))) == 4
     rig.records.delete_match(EAST, "web", WEB)

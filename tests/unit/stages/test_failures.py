@@ -103,7 +103,7 @@ def test_a_script_that_fails_shows_its_sentence_and_withdraws_nothing(
     fleet.apply(source(script))
     fleet.pump()
 
-    match = fleet.records.match("fleet/east", "scripted", WEB)
+    match, _ = fleet.records.match("fleet/east", "scripted", WEB) or (None, 0)
     assert match
     assert match.matching
     assert expected in match.error
@@ -111,7 +111,7 @@ def test_a_script_that_fails_shows_its_sentence_and_withdraws_nothing(
 
     fleet.apply(source(MATCHES))
     fleet.pump()
-    healed = fleet.records.match("fleet/east", "scripted", WEB)
+    healed, _ = fleet.records.match("fleet/east", "scripted", WEB) or (None, 0)
     assert healed
     assert healed.error == ""
 
@@ -347,7 +347,7 @@ def test_a_script_that_says_too_much_is_cut_short(fleet: Fleet, east: FakeKube) 
     fleet.write("east", service("web"))
     fleet.pump()
 
-    match = fleet.records.match("fleet/east", "scripted", WEB)
+    match, _ = fleet.records.match("fleet/east", "scripted", WEB) or (None, 0)
     assert match
     assert match.message == "x" * 1024
     assert made(east) == ["made-for-web"]

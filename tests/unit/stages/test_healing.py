@@ -8,8 +8,8 @@ from datetime import timedelta
 import pytest
 
 from bellhop.errors import DeniedError, MissingError, UnreachableError
+from bellhop.messages import Sweep
 from bellhop.model.gvk import GVK, ObjectKey, Resource
-from bellhop.records import messages
 from tests.fakes.fleet import SERVICE, Fleet, service
 from tests.fakes.kube import FakeKube
 
@@ -75,7 +75,7 @@ def made(kube: FakeKube) -> list[str]:
 
 def sweep(fleet: Fleet) -> None:
     fleet.clock.advance(timedelta(minutes=5))
-    fleet.queues["sweep"].publish([messages.sweep(EAST)])
+    fleet.publisher.publish([Sweep(EAST)])
     fleet.pump()
 
 
@@ -358,7 +358,7 @@ def test_a_cluster_that_is_forgotten_in_the_middle_of_work_leaves_nothing(
 
     east.put(service("db"))
     east.list = late  # type: ignore[assignment, method-assign]
-    fleet.queues["sweep"].publish([messages.sweep(EAST)])
+    fleet.publisher.publish([Sweep(EAST)])
     fleet.pump()
     assert fleet.send("east", {"object": service("web")}).status == 401
     fleet.clock.advance(timedelta(minutes=3))

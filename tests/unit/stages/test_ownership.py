@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 
 from bellhop.errors import InvalidError, UnreachableError
+from bellhop.messages import Sweep
 from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.records import messages
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube
 
@@ -128,7 +128,7 @@ def test_a_taker_that_is_refused_gives_the_object_back(fleet: Fleet, east: FakeK
     assert [each.profile for each in fleet.records.inventories(EAST)] == ["first"]
 
     east.fail_with(None)
-    fleet.queues["sweep"].publish([messages.sweep(EAST)])
+    fleet.publisher.publish([Sweep(EAST)])
     fleet.pump()
     assert by(east) == "second"
 
@@ -201,7 +201,7 @@ def test_those_who_wait_do_not_pile_up(fleet: Fleet, east: FakeKube) -> None:
         [("ClusterProfile", "", name) for name in sorted({first, *others} - {"p03"})]
     )
     fleet.pump()
-    fleet.queues["sweep"].publish([messages.sweep(EAST)])
+    fleet.publisher.publish([Sweep(EAST)])
     fleet.pump()
 
     assert by(east) == "p03"

@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
+from bellhop import messages
 from bellhop.engine.observe import observe
 from bellhop.errors import UnreachableError
 from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.model.record import Match
 from tests.fakes.fleet import SERVICE, Fleet, service, with_address
+from tests.fakes.mortal import Killed
 
 ENDPOINTS = GVK("", "v1", "Endpoints")
 POLICY = GVK("networking.k8s.io", "v1", "NetworkPolicy")
@@ -175,13 +177,18 @@ def test_finishes_what_a_killed_stage_left(fleet: Fleet, stage: str) -> None:
     while True:
         if stage == "deploy":
             for delivery in fleet.queues["evaluate"].receive(1, wait=timedelta(0)):
-                fleet.inboxes["evaluate"].work([delivery])
+                fleet.work("evaluate", [delivery])
         found = queue.receive(1, wait=timedelta(0))
         if found:
             break
     publish = fleet.queues["deploy"].publish
-    fleet.queues["deploy"].publish = lambda _: None  # type: ignore[method-assign]
-    fleet.stages[stage].handle(found[0].message.body, 1)
+
+    def die(_: object) -> None:
+        raise Killed
+
+    fleet.queues["deploy"].publish = die  # type: ignore[method-assign]
+    with pytest.raises(Killed):
+        fleet.stages[stage].handle(messages.read(found[0].message.body))
     fleet.queues["deploy"].publish = publish  # type: ignore[method-assign]
     fleet.reread()
     queue.release()

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from bellhop.messages import Apply, Resolve
 from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.records import messages
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube
 
@@ -64,7 +64,7 @@ def meanwhile(kube: FakeKube, name: str, act: Callable[[], None]) -> None:
 
 def work_again(fleet: Fleet) -> None:
     """Do what other workers do when a message's time is up."""
-    fleet.stages["deploy"].handle(messages.apply("", "", "own", EAST).body, 2)
+    fleet.stages["deploy"].handle(Apply("", "", "own", EAST))
 
 
 def test_a_slow_worker_loses_nothing_that_a_quicker_one_did(fleet: Fleet, east: FakeKube) -> None:
@@ -73,7 +73,7 @@ def test_a_slow_worker_loses_nothing_that_a_quicker_one_did(fleet: Fleet, east: 
 
     def overtaken() -> None:
         fleet.apply(profile("a", "c"))
-        fleet.stages["deploy"].handle(messages.resolve("own").body, 1)
+        fleet.stages["deploy"].handle(Resolve("own"))
         work_again(fleet)
 
     meanwhile(east, "b", overtaken)
@@ -94,7 +94,7 @@ def test_a_slow_worker_leaves_nothing_of_a_profile_that_was_closed(
 
     def withdrawn() -> None:
         fleet.declare.delete([("ClusterProfile", "", "own")])
-        fleet.stages["deploy"].handle(messages.resolve("own").body, 1)
+        fleet.stages["deploy"].handle(Resolve("own"))
         work_again(fleet)
 
     meanwhile(east, "b", withdrawn)

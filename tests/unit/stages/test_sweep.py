@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 
 from bellhop.errors import DeniedError, TemporaryError, UnreachableError
+from bellhop.messages import Confirm, Sweep
 from bellhop.model.gvk import GVK, ObjectKey, Resource
-from bellhop.records import messages
 from tests.fakes.fleet import SERVICE, Fleet, service
 from tests.fakes.kube import FakeKube
 
@@ -29,7 +29,7 @@ def east(fleet: Fleet) -> FakeKube:
 def sweep(fleet: Fleet, times: int = 1) -> None:
     for _ in range(times):
         fleet.clock.advance(timedelta(seconds=1))
-        fleet.queues["sweep"].publish([messages.sweep("fleet/east")])
+        fleet.publisher.publish([Sweep("fleet/east")])
         fleet.pump()
 
 
@@ -149,9 +149,10 @@ def test_makes_the_cluster_ring_for_the_kinds_that_count(fleet: Fleet) -> None:
     assert kube.objects(WEBHOOK)[0]["webhooks"] == []
 
 
-def confirm(fleet: Fleet, uid: str, before: int, attempt: int = 1) -> None:
-    message = messages.confirm("fleet/east", WEB, uid=uid, before=before, trace="t")
-    fleet.stages["sweep"].handle(message.body, attempt)
+def confirm(fleet: Fleet, uid: str, before: int, age: timedelta = timedelta(0)) -> None:
+    rang = (fleet.clock.now() - age).isoformat()
+    message = Confirm("fleet/east", str(WEB), uid=uid, before=before, trace="t", rang=rang)
+    fleet.stages["sweep"].handle(message)
     fleet.pump()
 
 
@@ -173,14 +174,14 @@ def test_forgets_a_hint_of_a_creation_that_never_was(fleet: Fleet, east: FakeKub
     with pytest.raises(TemporaryError):
         confirm(fleet, "u", 0)
 
-    confirm(fleet, "u", 0, attempt=4)
+    confirm(fleet, "u", 0, age=timedelta(seconds=11))
 
     assert fleet.records.observation("fleet/east", WEB) is None
     assert east.objects(POLICY) == []
 
 
 def test_gives_up_a_message_nobody_sends(fleet: Fleet) -> None:
-    """An unknown message is acknowledged and logged, not tried for ever."""
+    """An unknown message goes to the dead letters at once, and is not tried for ever."""
     from bellhop.ports.queue import Message  # noqa: PLC0415 - one test's message
 
     for name in ("sweep", "deploy"):
@@ -189,4 +190,6 @@ def test_gives_up_a_message_nobody_sends(fleet: Fleet) -> None:
     fleet.clock.advance(timedelta(hours=1))
 
     assert fleet.pump() == 0
-    assert fleet.output.getvalue().count("cannot do 'dance'") == 2
+    for name in ("sweep", "deploy"):
+        assert [letter.attempts for letter in fleet.queues[name].list()] == [1]
+    assert fleet.output.getvalue().count("Cannot read a message") == 2
