@@ -323,7 +323,8 @@ class World:
         for cluster in CLUSTERS:
             self.do_sweep(cluster, full=False)
         while self.fleet.pump():
-            self.fleet.clock.advance(timedelta(seconds=61))
+            # Longer than any pause, and than the lease of one who died.
+            self.fleet.clock.advance(timedelta(seconds=130))
 
     def wishes(self) -> list[Wish]:
         """Return what the model wants: a function of what is, not of what was."""

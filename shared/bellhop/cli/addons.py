@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from bellhop.cli.output import Row
 from bellhop.fleet.installation import Installation
-from bellhop.model.gvk import GVK
 
 
 def addons(here: Installation, namespace: str, name: str, profile: str) -> Iterator[Row]:
@@ -20,7 +19,7 @@ def addons(here: Installation, namespace: str, name: str, profile: str) -> Itera
             for key, held in inventory.held.items():
                 yield {
                     "cluster": cluster.key,
-                    "resourceType": _resource_type(key.gvk),
+                    "resourceType": f"{key.group}:{key.kind}",
                     "namespace": key.namespace,
                     "name": key.name,
                     "version": "N/A",
@@ -29,7 +28,3 @@ def addons(here: Installation, namespace: str, name: str, profile: str) -> Itera
                     "profiles": [f"ClusterProfile/{inventory.profile}"],
                     "from": held.ref,
                 }
-
-
-def _resource_type(gvk: GVK) -> str:
-    return f"{gvk.group}:{gvk.kind}"

@@ -97,7 +97,7 @@ def _stop_on_signals() -> threading.Event:
 
 def _stages(embedded: Embedded, log: Log) -> dict[str, Stage]:
     here = embedded.installation
-    execute = Execute(here.records, here.access, here.publisher, here.settings)
+    execute = Execute(here.records, here.access, here.publisher, here.settings, alone=True)
     return {
         "evaluate": Evaluate(here.records, here.catalogs, here.publisher, here.settings),
         "deploy": Deploy(here.records, here.catalogs, here.publisher, execute, here.settings),

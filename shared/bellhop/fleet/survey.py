@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from bellhop.fleet.installation import Installation
-from bellhop.model.gvk import ObjectKey
+from bellhop.model.gvk import Identity, ObjectKey
 from bellhop.model.record import Match, Outcome, Profile
 
 Who = tuple[str, str, str]
@@ -85,11 +85,13 @@ def matches(here: Installation, source: str) -> Mapping[str, list[Match]]:
     }
 
 
-def object_name(key: ObjectKey | str) -> str:
+def object_name(key: ObjectKey | Identity | str) -> str:
     """Name an object of a cluster for people: `Service default/web`."""
     if isinstance(key, str):
         if not key:
             return ""
         key = ObjectKey.parse(key)
+    if isinstance(key, ObjectKey):
+        key = key.identity
     place = f"{key.namespace}/{key.name}" if key.namespace else key.name
-    return f"{key.gvk.kind} {place}"
+    return f"{key.kind} {place}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
-from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.model.gvk import GVK, Identity, ObjectKey
 
 Phase = Literal["Provisioning", "Provisioned", "Failed", "FailedNonRetriable", "Removed"]
 """A profile's state on one cluster; FailedNonRetriable waits for somebody to change an input."""
@@ -155,20 +155,28 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """One object of an inventory; an empty digest means that applying it had only begun."""
+    """One object of an inventory; an empty digest means that applying it had only begun.
+
+    `version` is that of the kind in which it was written last; `uid` says which life of the
+    object that was, and is empty as long as nobody knows.
+    """
 
     digest: str
     ref: str
     applied_at: datetime | None = None
+    version: str = ""
+    uid: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """What one profile owns in one cluster."""
+    """What one profile owns in one cluster, and who is at work on it until when."""
 
     cluster: str
     profile: str
-    held: Mapping[ObjectKey, Held]
+    held: Mapping[Identity, Held]
+    holder: str = ""
+    until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 from bellhop.errors import BellhopError, MissingError, StaleError
-from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.model.gvk import GVK, Identity, ObjectKey
 from bellhop.model.record import (
     Cluster,
     Content,
@@ -392,16 +392,24 @@ class Records:
             StaleError: the version is not `expect`.
         """
         partition = f"inventory/{inventory.cluster}"
-        if not inventory.held:
+        if not inventory.held and not inventory.holder:
             self._delete_sealed(partition, inventory.profile, expect=expect)
             return ABSENT
         value = {
-            str(key): [held.digest, held.ref, held.applied_at and held.applied_at.isoformat()]
+            str(key): [
+                held.digest,
+                held.ref,
+                held.applied_at and held.applied_at.isoformat(),
+                held.version,
+                held.uid,
+            ]
             for key, held in inventory.held.items()
         }
-        return self._put_sealed(partition, inventory.profile, value, {}, expect=expect)
+        until = inventory.until.isoformat() if inventory.until else None
+        clear = {"holder": inventory.holder, "until": until}
+        return self._put_sealed(partition, inventory.profile, value, clear, expect=expect)
 
-    def owner(self, cluster: str, key: ObjectKey) -> tuple[Owner, int] | None:
+    def owner(self, cluster: str, key: Identity) -> tuple[Owner, int] | None:
         """Read who owns an object, and the version for `put_owner`."""
         item = self.store.get(f"owner/{cluster}", str(key))
         if item is None:
@@ -411,7 +419,7 @@ class Records:
             value[name] = tuple((row[0], row[1], row[2]) for row in value.get(name, ()))
         return Owner(**value), item.version
 
-    def put_owner(self, cluster: str, key: ObjectKey, owner: Owner, *, expect: int) -> int:
+    def put_owner(self, cluster: str, key: Identity, owner: Owner, *, expect: int) -> int:
         """Write who owns an object, and return its version.
 
         Raises:
@@ -427,7 +435,7 @@ class Records:
         }
         return self.store.put(Item(f"owner/{cluster}", str(key), value), expect=expect).version
 
-    def delete_owner(self, cluster: str, key: ObjectKey, *, expect: int = ANY) -> None:
+    def delete_owner(self, cluster: str, key: Identity, *, expect: int = ANY) -> None:
         """Give an object up.
 
         Raises:
@@ -570,10 +578,11 @@ class Records:
 
     def _inventory(self, cluster: str, item: Item) -> Inventory:
         held = {
-            ObjectKey.parse(key): Held(digest, ref, _time(at))
-            for key, (digest, ref, at) in self._open(item).items()
+            Identity.parse(key): Held(digest, ref, _time(at), version, uid)
+            for key, (digest, ref, at, version, uid) in self._open(item).items()
         }
-        return Inventory(cluster, item.sort, held)
+        holder, until = item.value["holder"], _time(item.value["until"])
+        return Inventory(cluster, item.sort, held, holder, until)
 
 
 def _supersedes(old: Mapping[str, Any], new: Observation) -> bool:

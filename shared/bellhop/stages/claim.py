@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from bellhop.errors import ConflictError, StaleError
 from bellhop.messages import Apply, Publisher
-from bellhop.model.gvk import ObjectKey
+from bellhop.model.gvk import Identity
 from bellhop.model.record import Owner, Profile
 from bellhop.ports.store import ABSENT
 from bellhop.records import Records
@@ -40,7 +40,7 @@ class Claims:
         self._records = records
         self._publisher = publisher
 
-    def take(self, cluster: str, key: ObjectKey, profile: Profile) -> Taken:
+    def take(self, cluster: str, key: Identity, profile: Profile) -> Taken:
         """Own an object from now on, and tell who loses it.
 
         An owner of the same tier keeps what it has, as in Sveltos; whoever does not get the
@@ -79,19 +79,19 @@ class Claims:
             except StaleError:
                 continue
             raise ConflictError(
-                f"cannot apply {key.gvk.kind} '{key.namespace}/{key.name}' to '{cluster}':"
+                f"cannot apply {key.kind} '{key.namespace}/{key.name}' to '{cluster}':"
                 f" profile '{owner.profile}' of tier {owner.tier} has it; give"
                 f" '{profile.name}' a lower tier than {owner.tier}, or remove one of the two"
             )
         raise StaleError(f"cannot claim '{key}' in '{cluster}': other writers keep winning")
 
-    def owns(self, cluster: str, key: ObjectKey, profile: str) -> bool:
+    def owns(self, cluster: str, key: Identity, profile: str) -> bool:
         """Say whether a profile has an object."""
         found = self._records.owner(cluster, key)
         return found is not None and found[0].profile == profile
 
     def give_back(
-        self, cluster: str, key: ObjectKey, profile: Profile, before: Owner | None
+        self, cluster: str, key: Identity, profile: Profile, before: Owner | None
     ) -> None:
         """Undo a claim that led to nothing, and tell who has the object again."""
         if before is None:
@@ -109,7 +109,7 @@ class Claims:
         )
         self._put(cluster, key, again, found[1])
 
-    def give_up(self, cluster: str, key: ObjectKey, profile: str) -> None:
+    def give_up(self, cluster: str, key: Identity, profile: str) -> None:
         """Own an object no longer, and tell those who waited for it."""
         for _ in range(_RETRIES):
             found = self._records.owner(cluster, key)
@@ -127,7 +127,7 @@ class Claims:
             return
         raise StaleError(f"cannot give up '{key}' in '{cluster}': other writers keep winning")
 
-    def _put(self, cluster: str, key: ObjectKey, owner: Owner, version: int) -> None:
+    def _put(self, cluster: str, key: Identity, owner: Owner, version: int) -> None:
         """Write who owns an object, tell whom it concerns, and strike out that it was told.
 
         Raises:

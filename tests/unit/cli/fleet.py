@@ -23,7 +23,9 @@ from bellhop.model.record import (
 )
 
 SERVICE = ObjectKey(GVK("", "v1", "Service"), "default", "my-service")
-POLICY = ObjectKey(GVK("networking.k8s.io", "v1", "NetworkPolicy"), "default", "front-my-service")
+POLICY = ObjectKey(
+    GVK("networking.k8s.io", "v1", "NetworkPolicy"), "default", "front-my-service"
+).identity
 PROFILE = "service-network-policy-0123456789ab"
 
 MANIFESTS = """

@@ -36,8 +36,8 @@ def fill(rig: Rig, key: str) -> None:
     seen = observation(spec={"text": LARGE})
     rig.records.put_observation(Observation(key, WEB, "u", 1, seen.manifest, START))
     rig.records.put_match(Match(key, "s", WEB, matching=True, digest="d", since=START))
-    rig.records.put_inventory(Inventory(key, "p", {WEB: Held("d", "x")}))
-    rig.records.put_owner(key, WEB, Owner("p", "t", key, 100), expect=ABSENT)
+    rig.records.put_inventory(Inventory(key, "p", {WEB.identity: Held("d", "x")}))
+    rig.records.put_owner(key, WEB.identity, Owner("p", "t", key, 100), expect=ABSENT)
     rig.records.put_outcome(Outcome(key, "p", "t", key, "Provisioned", START))
 
 

@@ -148,7 +148,10 @@ def test_keeps_profiles(rig: Rig) -> None:
 
 def test_keeps_inventories(rig: Rig) -> None:
     """Begun objects too; an empty inventory is no record."""
-    held = {WEB: Held("d", "ConfigMap default/a", START), ROLE: Held("", "Secret default/b")}
+    held = {
+        WEB.identity: Held("d", "ConfigMap default/a", START, "v1", "u"),
+        ROLE.identity: Held("", "Secret default/b"),
+    }
     inventory = Inventory(EAST, "p", held)
     assert rig.records.versioned_inventory(EAST, "p") == (Inventory(EAST, "p", {}), ABSENT)
     version = rig.records.put_inventory(inventory, expect=ABSENT)
@@ -165,15 +168,15 @@ def test_keeps_inventories(rig: Rig) -> None:
 def test_keeps_owners(rig: Rig) -> None:
     """On the condition that nobody was quicker."""
     owner = Owner("p", "t", EAST, 100, (("t", EAST, "q"),))
-    rig.records.put_owner(EAST, ROLE, owner, expect=ABSENT)
+    rig.records.put_owner(EAST, ROLE.identity, owner, expect=ABSENT)
 
-    assert rig.records.owner(EAST, ROLE) == (owner, 1)
+    assert rig.records.owner(EAST, ROLE.identity) == (owner, 1)
     with pytest.raises(StaleError):
-        rig.records.put_owner(EAST, ROLE, owner, expect=ABSENT)
+        rig.records.put_owner(EAST, ROLE.identity, owner, expect=ABSENT)
     with pytest.raises(StaleError):
-        rig.records.delete_owner(EAST, ROLE, expect=2)
-    rig.records.delete_owner(EAST, ROLE, expect=1)
-    assert rig.records.owner(EAST, ROLE) is None
+        rig.records.delete_owner(EAST, ROLE.identity, expect=2)
+    rig.records.delete_owner(EAST, ROLE.identity, expect=1)
+    assert rig.records.owner(EAST, ROLE.identity) is None
 
 
 def test_keeps_outcomes(rig: Rig) -> None:

@@ -77,7 +77,7 @@ def test_another_key_opens_nothing() -> None:
 def test_what_is_large_goes_to_the_blob_store_and_comes_back(rig: Rig) -> None:
     """Records of every sealed kind may be larger than an item; a blob goes with its record."""
     held = {
-        ObjectKey(SERVICE, "default", f"{LARGE[number : number + 60]}"): Held("", "x")
+        ObjectKey(SERVICE, "default", f"{LARGE[number : number + 60]}").identity: Held("", "x")
         for number in range(0, len(LARGE), 60)
     }
     rig.records.put_observation(observation(spec={"text": LARGE}))

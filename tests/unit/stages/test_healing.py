@@ -307,11 +307,11 @@ data:
 
     kind = GVK("example.org", "v1", "Bell")
     assert [each["metadata"]["name"] for each in east.objects(kind)] == ["front"]
-    assert ObjectKey(kind, "", "front") in fleet.records.inventory(EAST, "bells").held
+    assert ObjectKey(kind, "", "front").identity in fleet.records.inventory(EAST, "bells").held
 
     fleet.declare.delete([("ClusterProfile", "", "bells")])
     fleet.pump()
-    assert fleet.records.owner(EAST, ObjectKey(kind, "", "front")) is None
+    assert fleet.records.owner(EAST, ObjectKey(kind, "", "front").identity) is None
 
 
 def test_an_object_with_a_colon_in_its_name_is_removed_too(fleet: Fleet) -> None:
@@ -343,7 +343,7 @@ data:
     fleet.pump()
 
     assert east.objects(role) == []
-    assert fleet.records.owner(EAST, ObjectKey(role, "", "system:web")) is None
+    assert fleet.records.owner(EAST, ObjectKey(role, "", "system:web").identity) is None
 
 
 def test_a_cluster_that_is_forgotten_in_the_middle_of_work_leaves_nothing(

@@ -13,7 +13,7 @@ from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube
 
 CONFIG = GVK("", "v1", "ConfigMap")
-SHARED = ObjectKey(CONFIG, "default", "shared")
+SHARED = ObjectKey(CONFIG, "default", "shared").identity
 EAST = "fleet/east"
 
 

@@ -42,7 +42,7 @@ def check_cluster(world: World, cluster: str) -> None:
         for wish in wishes
         if (mine := {name for name, owner in owners.items() if owner is wish})
     }
-    keys = {name: ObjectKey(CONFIG, "made", name) for name in owners}
+    keys = {name: ObjectKey(CONFIG, "made", name).identity for name in owners}
     found = {item.sort for item in world.fleet.store.query(f"owner/{here}")}
     assert found == {str(key) for key in keys.values()}
     for name, wish in owners.items():

@@ -105,4 +105,4 @@ def test_a_slow_worker_leaves_nothing_of_a_profile_that_was_closed(
     assert names(east) == []
     assert list(fleet.records.inventories(EAST)) == []
     assert list(fleet.records.outcomes(EAST)) == []
-    assert fleet.records.owner(EAST, ObjectKey(CONFIG, "default", "b")) is None
+    assert fleet.records.owner(EAST, ObjectKey(CONFIG, "default", "b").identity) is None
