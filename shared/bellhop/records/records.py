@@ -117,7 +117,7 @@ class Records:
             "swept_at": health.swept_at.isoformat() if health.swept_at else None,
             "seen": health.seen,
             "missed": health.missed,
-            "judged": health.judged,
+            "judged": dict(health.judged),
             "uid": health.uid,
             "begun": health.begun,
             "failures": health.failures,

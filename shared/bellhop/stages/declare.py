@@ -13,18 +13,16 @@ from datetime import timedelta
 from typing import Literal
 
 from bellhop.engine.catalog import Catalog
+from bellhop.engine.difference import TRIGGERS, Key, difference
 from bellhop.errors import InvalidError, MissingError
-from bellhop.messages import Apply, Envelope, Instantiate, Publisher, Resolve, Sweep, Tidy
-from bellhop.model.kinds import EventTrigger, Kind, KindKey, PolicyRef, of
-from bellhop.model.names import is_template
+from bellhop.messages import Apply, Instantiate, Publisher, Resolve, Sweep, Tidy
+from bellhop.model.kinds import EventTrigger, Kind, KindKey, of
 from bellhop.model.record import Cluster, Gate, WatchedKind
 from bellhop.records import Records
 from bellhop.records.catalogs import Catalogs
 
 Change = Literal["created", "configured", "unchanged", "deleted"]
 
-_TRIGGERS = ("EventTrigger", "EventBasedAddOn")
-_HOLDERS = ("ConfigMap", "Secret")
 _ABANDONED = timedelta(seconds=30)
 """A change noted longer ago than this belongs to nobody who is still at it."""
 
@@ -105,7 +103,7 @@ class Declare:
             return
         if isinstance(old, EventTrigger):
             kind.refuse_change(old)
-        for other in _TRIGGERS:
+        for other in TRIGGERS:
             twin = KindKey(other, "", kind.name)
             if other != kind.kind and (twin in beside or self._records.manifest(*twin)):
                 raise InvalidError(
@@ -187,7 +185,7 @@ class Declare:
                 if kind == "Cluster" and self._records.cluster(f"{namespace}/{cluster}") is None:
                     self._forget(f"{namespace}/{cluster}")
             self._records.raise_revision()
-            self._follow(keys, self._catalogs.current())
+            self._follow(keys, None)
             self._records.drop_pending(name)
         return len(abandoned)
 
@@ -196,64 +194,57 @@ class Declare:
         self._records.put_pending(name, {"keys": [list(key) for key in keys]})
         return name
 
-    def _follow(self, keys: Sequence[tuple[str, str, str]], before: Catalog) -> None:
-        """Publish all that follows from changed objects, whatever they were and are."""
+    def _follow(self, keys: Sequence[Key], before: Catalog | None) -> None:
+        """Publish all that follows from changed objects; without a `before`, all that may."""
         after = self._catalogs.current()
-        self._open_gates(after)
-        swept: set[str] = set()
-        deploy: dict[tuple[str, ...], Envelope] = {}
-        for kind, namespace, name in keys:
-            if kind == "Cluster":
-                swept.add(f"{namespace}/{name}")
-                triggers = {*before.triggers, *after.triggers}
-                self._ask(deploy, after, triggers)
-                self._resolve(deploy, {*before.profiles, *after.profiles})
-                self._apply_again(deploy, triggers, f"{namespace}/{name}")
-            elif kind in _HOLDERS:
-                self._ask(deploy, after, _referring(after, kind, namespace, name))
-                self._resolve(deploy, _profiles_referring(after, kind, namespace, name))
-            elif kind == "ClusterProfile":
-                self._resolve(deploy, {name})
-            else:
-                swept |= _concerned(before, kind, name) | _concerned(after, kind, name)
-                self._ask(deploy, after, {name} if kind in _TRIGGERS else _naming(after, name))
+        touched = difference(before, after, keys)
+        self._open_gates(after, touched.gates)
         self._publisher.publish(
-            [Sweep(key, full=True) if key in after.clusters else Tidy(key) for key in sorted(swept)]
+            Sweep(key, full=key in touched.anew) if key in after.clusters else Tidy(key)
+            for key in sorted(touched.swept)
         )
-        self._publisher.publish(list(deploy.values()))
+        for trigger, cluster in sorted(touched.instantiated, key=str):
+            self._instantiate(after, trigger, cluster)
+        for trigger, destination in sorted(touched.placed):
+            self._place(trigger, destination)
+        self._publisher.publish(Resolve(name) for name in sorted(touched.resolved))
+        for destination in sorted(touched.relabelled):
+            self._apply_again(destination)
 
-    def _ask(
-        self, deploy: dict[tuple[str, ...], Envelope], catalog: Catalog, triggers: Iterable[str]
-    ) -> None:
-        """Ask for triggers wherever they are in force or have left profiles."""
-        for name in sorted(triggers):
-            clusters = {profile.cluster for profile in self._records.profile_heads(name)}
-            trigger = catalog.triggers.get(name)
-            if trigger:
-                clusters |= {
-                    key for key in catalog.clusters if catalog.source_of(trigger, key) is not None
-                }
-            for cluster in sorted(clusters):
-                deploy[name, cluster] = Instantiate(name, cluster)
+    def _instantiate(self, catalog: Catalog, name: str, cluster: str | None) -> None:
+        """Ask for a trigger in one cluster, or wherever it is in force or has left profiles."""
+        clusters = (
+            {cluster} if cluster else {each.cluster for each in self._records.profile_heads(name)}
+        )
+        if cluster is None and name in catalog.triggers:
+            clusters |= {
+                key
+                for key in catalog.clusters
+                if catalog.source_of(catalog.triggers[name], key) is not None
+            }
+        self._publisher.publish(Instantiate(name, each) for each in sorted(filter(None, clusters)))
 
-    def _resolve(self, deploy: dict[tuple[str, ...], Envelope], profiles: Iterable[str]) -> None:
-        for name in sorted(profiles):
-            deploy[name,] = Resolve(name)
+    def _place(self, trigger: str, destination: str) -> None:
+        """Ask for all profiles of a trigger that now selects a destination, or no longer does.
 
-    def _apply_again(
-        self, deploy: dict[tuple[str, ...], Envelope], triggers: Iterable[str], cluster: str
-    ) -> None:
-        """Ask for all profiles there: labels may be read at deploy time, the cluster be anew."""
-        for trigger in (*triggers, ""):
-            for profile in self._records.profile_heads(trigger):
-                if cluster in (*profile.destinations, *profile.leaving):
-                    deploy[cluster, profile.name] = Apply(
-                        trigger, profile.cluster, profile.name, cluster
-                    )
+        Those that name it already may have named another cluster that had its name.
+        """
+        for each in self._records.profile_heads(trigger):
+            self._publisher.publish([Instantiate(trigger, each.cluster, each.object)])
+            if destination in (*each.destinations, *each.leaving):
+                self._publisher.publish([Apply(trigger, each.cluster, each.name, destination)])
 
-    def _open_gates(self, catalog: Catalog) -> None:
+    def _apply_again(self, destination: str) -> None:
+        """Ask for the profiles there that are rendered for each cluster, with its labels."""
+        self._publisher.publish(
+            Apply(outcome.trigger, outcome.source, outcome.profile, destination)
+            for outcome in self._records.outcomes(destination)
+        )
+
+    def _open_gates(self, catalog: Catalog, clusters: Iterable[str]) -> None:
         """Let each cluster's kinds in; what discovery told of them before is kept."""
-        for key, cluster in catalog.clusters.items():
+        for key in sorted(set(clusters) & set(catalog.clusters)):
+            cluster = catalog.clusters[key]
             old = self._records.gate(key)
             plurals = {watched.gvk: watched.plural for watched in old.kinds} if old else {}
             kinds = tuple(WatchedKind(gvk, plurals.get(gvk, "")) for gvk in catalog.kinds_in(key))
@@ -266,47 +257,3 @@ def _change(kind: Kind, old: Kind | None) -> Change:
     if old is None:
         return "created"
     return "unchanged" if old.manifest() == kind.manifest() else "configured"
-
-
-def _concerned(catalog: Catalog, kind: str, name: str) -> set[str]:
-    """Return the clusters where a source or trigger is in force."""
-    return {
-        cluster
-        for cluster in catalog.clusters
-        for source in catalog.sources_in(cluster)
-        if (kind == "EventSource" and source == name)
-        or (kind in _TRIGGERS and name in catalog.triggers_on(cluster, source))
-    }
-
-
-def _naming(catalog: Catalog, source: str) -> set[str]:
-    """Return the triggers that may mean a source, whose name may be a template."""
-    return {
-        trigger.name
-        for trigger in catalog.triggers.values()
-        if trigger.event_source_name == source or is_template(trigger.event_source_name)
-    }
-
-
-def _referring(catalog: Catalog, kind: str, namespace: str, name: str) -> set[str]:
-    return {
-        trigger.name
-        for trigger in catalog.triggers.values()
-        if any(_may_name(ref, kind, namespace, name) for ref in trigger.policy_refs)
-    }
-
-
-def _profiles_referring(catalog: Catalog, kind: str, namespace: str, name: str) -> set[str]:
-    return {
-        profile.name
-        for profile in catalog.profiles.values()
-        if any(_may_name(ref, kind, namespace, name) for ref in profile.policy_refs)
-    }
-
-
-def _may_name(ref: PolicyRef, kind: str, namespace: str, name: str) -> bool:
-    """Say whether a ref, whose names may be templates, can mean an object."""
-    return ref.kind == kind and all(
-        is_template(given) or given in allowed
-        for given, allowed in ((ref.namespace, {namespace, ""}), (ref.name, {name}))
-    )

@@ -39,12 +39,16 @@ _INPUTS = frozenset({"Template", "Script"})
 
 @dataclass
 class _Look:
-    """What one look at a cluster found: its uid, objects, changes, and what it could not do."""
+    """What one look at a cluster found: its uid, objects, changes, and what it could not do.
+
+    Of kinds that are `unseen` it could not look at the objects.
+    """
 
     uid: str
     found: int = 0
     missed: int = 0
     problems: list[str] = field(default_factory=list)
+    unseen: set[GVK] = field(default_factory=set)
 
 
 class Sweep:
@@ -141,15 +145,17 @@ class Sweep:
         # What the sources were when all was evaluated last says more than what was asked for: a
         # message may have been given up while the cluster was away. And a sweep that was begun
         # and not ended may have written what it did not tell.
-        full = full or health.begun or health.judged != judged
+        full = full or health.begun or health.swept_at is None
+        fresh = {each for each in judged if full or health.judged.get(each) != judged[each]}
         self._records.put_health(name, replace(health, begun=True))
         try:
-            look = self._look(cluster, catalog, health.uid, full=full)
+            look = self._look(cluster, catalog, health.uid, fresh)
         except BellhopError as error:
             self._down(name, health, error)
             return
-        if full:
-            self._reconcile(catalog, name)
+        left = set(health.judged) - set(judged)
+        if full or left or fresh:
+            self._reconcile(catalog, name, None if full or left else fresh)
         first = health.swept_at is None
         self._records.put_health(
             name,
@@ -159,7 +165,11 @@ class Sweep:
                 swept_at=self._records.clock.now(),
                 seen=health.seen + look.found,
                 missed=health.missed + (0 if first or full else look.missed),
-                judged="" if look.problems else judged,
+                judged={
+                    source: judged[source]
+                    for source in judged
+                    if look.unseen.isdisjoint(catalog.sources[source].kinds)
+                },
                 uid=look.uid,
             ),
         )
@@ -180,7 +190,8 @@ class Sweep:
             return
         raise error
 
-    def _look(self, cluster: Cluster, catalog: Catalog, uid: str, *, full: bool) -> _Look:
+    def _look(self, cluster: Cluster, catalog: Catalog, uid: str, fresh: set[str]) -> _Look:
+        """Look at all kinds that count; of those that `fresh` sources name, judge every object."""
         kube = self._access.open(cluster.key)
         look = _Look(self._identify(kube, cluster.key, uid))
         resources: list[Resource] = []
@@ -194,12 +205,14 @@ class Sweep:
         # Ringing is set up before looking, so that nothing falls between the two.
         self._wire(kube, cluster, resources, catalog.revision, look)
         refused = []
+        due = {gvk for source in fresh for gvk in catalog.sources[source].kinds}
         for resource in resources:
             try:
-                self._look_at(kube, cluster.key, resource.gvk, look, full=full)
+                self._look_at(kube, cluster.key, resource.gvk, look, full=resource.gvk in due)
             except PermanentError as error:
                 # A kind that may not be listed keeps no other from being looked at.
                 refused.append(error)
+                look.unseen.add(resource.gvk)
         if refused and len(refused) == len(resources):
             raise refused[0]
         look.problems += map(str, refused)
@@ -319,14 +332,20 @@ class Sweep:
             ]
         )
 
-    def _reconcile(self, catalog: Catalog, cluster: str) -> None:
-        """Let go of matches and objects that no source in force asks for; ask every trigger.
+    def _reconcile(self, catalog: Catalog, cluster: str, sources: set[str] | None) -> None:
+        """Let go of matches and objects that no source in force asks for; ask triggers.
 
-        Where a trigger cannot say which source it means, nothing is let go.
+        Those of some sources, or of all that there are. Where a trigger cannot say which source
+        it means, nothing is let go.
         """
         if not catalog.problems_in(cluster):
             self._forget(catalog, cluster)
-        self._publisher.publish([Instantiate(name, cluster) for name in sorted(catalog.triggers)])
+        triggers = (
+            set(catalog.triggers)
+            if sources is None
+            else {name for each in sources for name in catalog.triggers_on(cluster, each)}
+        )
+        self._publisher.publish(Instantiate(name, cluster) for name in sorted(triggers))
 
     def _forget(self, catalog: Catalog, cluster: str) -> None:
         matches = list(self._records.matches(cluster))
