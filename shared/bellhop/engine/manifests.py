@@ -12,10 +12,12 @@ from typing import Any
 
 from bellhop.engine.render import Limits, Template
 from bellhop.errors import InvalidError
-from bellhop.model.document import Document, read_documents
+from bellhop.model.document import Bounds, Document, read_documents
 
 _PLACE = re.compile(r", document \d+(?:, line (\d+))?\Z")
 _LONGEST = 80
+BOUNDS = Bounds(nodes=100_000, documents=10_000)
+"""What one entry may hold: a text within a template's limits may be a tree of gigabytes."""
 
 _Explain = Callable[[int], str]
 
@@ -72,7 +74,7 @@ def _read(text: str, source: str, line_word: str, explain: _Explain) -> tuple[di
         return InvalidError(f"{sentence}{explain(line)}", where=where)
 
     try:
-        documents = read_documents(text, source=source)
+        documents = read_documents(text, source=source, bounds=BOUNDS)
     except InvalidError as error:
         place = _PLACE.search(error.where)
         sentence = str(error).removeprefix(f"{error.where}: ")
@@ -83,6 +85,9 @@ def _read(text: str, source: str, line_word: str, explain: _Explain) -> tuple[di
             wrong = _mistake(item)
             if wrong:
                 raise refuse(wrong, document.line)
+            if len(found) == BOUNDS.documents:
+                many = f"this has more than the {BOUNDS.documents:,} objects that are read"
+                raise refuse(many, document.line)
             found.append(item)
     return tuple(found)
 
