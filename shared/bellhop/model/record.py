@@ -113,7 +113,8 @@ class Match:
 class Content:
     """One key of a referenced ConfigMap or Secret: manifests, or text to render for a cluster.
 
-    `dialect` is the template's; what is `secret` is never quoted in an error.
+    `dialect` is the template's. What is `secret` was made with the values of a Secret in reach: no
+    error quotes it. `withheld` are those values, for deploy time: no name may be made of them.
     """
 
     ref: str
@@ -122,6 +123,7 @@ class Content:
     template: str = ""
     dialect: Literal["go", "jinja2"] = "go"
     secret: bool = False
+    withheld: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

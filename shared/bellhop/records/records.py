@@ -337,6 +337,7 @@ class Records:
                     "template": content.template,
                     "dialect": content.dialect,
                     "secret": content.secret,
+                    "withheld": list(content.withheld),
                 }
                 for content in profile.contents
             ]
@@ -571,6 +572,7 @@ class Records:
                 row["template"],
                 row.get("dialect", "go"),
                 row.get("secret", False),
+                tuple(row.get("withheld", ())),
             )
             for row in self._open(item)["contents"]
         )

@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from bellhop import luabox
+from bellhop.engine import secrecy
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.criteria import selects
 from bellhop.engine.digest import content, digest
@@ -123,8 +124,10 @@ class Evaluate:
         """Return the match as it must be; None where there is none and was none."""
         was = old is not None and old.matching
         error = message = ""
+        secret = secrecy.holds_values(observation.manifest)
         try:
-            matching, message = self._evaluate(source, observation)
+            with secrecy.unforeseen(f"cannot evaluate source '{source.name}'", secret=secret):
+                matching, message = self._evaluate(source, observation)
         except ScriptError as failure:
             # An error is never an empty answer: what matched before is kept.
             matching, error = was, str(failure)
@@ -149,6 +152,7 @@ class Evaluate:
     def _evaluate(self, source: EventSource, observation: Observation) -> tuple[bool, str]:
         if observation.manifest is None:
             return False, ""
+        secret = secrecy.holds_values(observation.manifest)
         message = ""
         for selector in source.selectors:
             if not selects(selector, observation.manifest):
@@ -159,8 +163,9 @@ class Evaluate:
                 script = _compile(selector.script, source.name, self._limits)
                 verdict = luabox.evaluate(script, dict(observation.manifest))
             except luabox.LuaError as error:
-                raise ScriptError(str(error), name=source.name) from error
-            message = verdict.message[:_LONGEST]
+                words = f"{error.plain}; {secrecy.LOCALLY}" if secret else str(error)
+                raise ScriptError(words, name=source.name) from None if secret else error
+            message = "" if secret else verdict.message[:_LONGEST]
             if verdict.matching:
                 return True, message
         return False, message

@@ -24,6 +24,8 @@ from bellhop.engine.catalog import cluster_object
 from bellhop.engine.instantiate import deploy_time
 from bellhop.engine.planning import OWNER, Plan, Wanted, decorate, plan, wanted
 from bellhop.engine.render import Limits
+from bellhop.engine.secrecy import KIND as SECRET
+from bellhop.engine.secrecy import unquoted
 from bellhop.errors import (
     BellhopError,
     BusyError,
@@ -252,12 +254,13 @@ class Execute:
         try:
             taken = self._claims.take(work.cluster, key, work.profile)
             manifest = decorate(each, work.profile.name, work.profile.tier)
-            try:
-                stored = kube.apply(manifest)
-            except MissingError:
-                if not self._make_namespace(kube, each.key):
-                    raise
-                stored = kube.apply(manifest)
+            with unquoted(f"cannot apply {_named(work, key)}", secret=each.secret):
+                try:
+                    stored = kube.apply(manifest)
+                except MissingError:
+                    if not self._make_namespace(kube, each.key):
+                        raise
+                    stored = kube.apply(manifest)
         except PermanentError as error:
             self._let_go(work, key, taken)
             work.failed.append(_may_appear(error))
@@ -296,8 +299,12 @@ class Execute:
     def _remove(self, kube: Kube, work: _Work, key: Identity) -> None:
         """Remove what we applied; what somebody made in its place since is not ours."""
         if self._claims.owns(work.cluster, key, work.profile.name):
+            contents = work.profile.contents
+            # Of a profile that is withdrawn nobody knows any more what its objects were made of.
+            secret = not contents or key.kind == SECRET or any(each.secret for each in contents)
             try:
-                gone = self._remove_ours(kube, work, key)
+                with unquoted(f"cannot remove {_named(work, key)}", secret=secret):
+                    gone = self._remove_ours(kube, work, key)
             except MissingError:
                 gone = True  # The kind itself is gone, and its objects with it.
             except StaleError:
@@ -441,6 +448,11 @@ def _uid(manifest: Mapping[str, Any]) -> str:
 def _owner(manifest: Mapping[str, Any]) -> str:
     annotations = (manifest.get("metadata") or {}).get("annotations") or {}
     return str(annotations.get(OWNER) or "")
+
+
+def _named(work: _Work, key: Identity) -> str:
+    place = "/".join(filter(None, (key.namespace, key.name)))
+    return f"{key.kind} '{place}' on cluster '{work.cluster}'"
 
 
 def _may_appear(error: PermanentError) -> BellhopError:

@@ -76,6 +76,7 @@ ALL, PROFILES, CONFIGMAPS, MANIFESTS = "all", "profiles", "configmaps", "manifes
     metavar="NAMESPACE/NAME[,KEY=VALUE...]|FILE",
     help="Another cluster of the fleet; may be repeated.",
 )
+@click.option("--show-secrets", is_flag=True, help="Let errors quote what stands in Secrets.")
 @click.option("--force", is_flag=True, help="Take all objects as matching: evaluate no source.")
 @click.option(
     "--show",
@@ -108,6 +109,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     form: str,
     recursive: bool,
     force: bool,
+    show_secrets: bool,
 ) -> None:
     """Render a template, or all that a trigger would generate, from files alone.
 
@@ -136,6 +138,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         _cluster(cluster),
         [_cluster(each) for each in destinations],
         read(os.environ),
+        quoting=show_secrets,
     )
     verdicts = rehearsal.judge(documents(files(objects, recursive=recursive)), force=force)
     for each in verdicts:
