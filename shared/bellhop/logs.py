@@ -43,7 +43,8 @@ class Log:
             **self._always,
             **fields,
         }
-        text = json.dumps(line, default=str)
+        # JSON leaves DEL as it is, which terminals do not.
+        text = json.dumps(line, default=str).replace("\x7f", "\\u007f")
         with self._lock:
             self._stream.write(text + "\n")
             self._stream.flush()

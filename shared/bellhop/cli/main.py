@@ -134,12 +134,15 @@ def _report(error: Exception) -> int:
     if isinstance(error, click.ClickException):
         error.show()
         return error.exit_code
+    from bellhop.cli.output import say
+
     if os.environ.get("BELLHOP_DEBUG"):
         import traceback
 
-        traceback.print_exception(error)
+        for line in "".join(traceback.format_exception(error)).splitlines():
+            say(line, err=True)
     if not isinstance(error, BellhopError):
-        click.echo(
+        say(
             f"error: something unforeseen happened ({type(error).__name__}); run it again with"
             " BELLHOP_DEBUG=1 to see where",
             err=True,
@@ -147,7 +150,7 @@ def _report(error: Exception) -> int:
         return _FAULT
     problems: Sequence[Exception] = getattr(error, "problems", ())
     for each in problems or (error,):
-        click.echo(f"error: {each}", err=True)
+        say(f"error: {each}", err=True)
     if isinstance(error, TemporaryError):
         return _TRY_AGAIN
     return _WRONG_INPUT if isinstance(error, InvalidError) else 1

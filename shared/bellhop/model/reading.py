@@ -17,6 +17,7 @@ import yaml
 from bellhop.errors import InvalidError, TooLargeError
 from bellhop.model.document import Bounds, Document, Path, TooMuchError, UnreadableError
 from bellhop.model.scalars import NotJsonError, resolve_plain
+from bellhop.model.visible import escaped_yaml, steers
 
 DEEPEST = 100
 # Aliases may repeat so many characters beyond those of the text: one long scalar that is named a
@@ -101,13 +102,15 @@ def _refuse_constant(_name: str) -> None:
 
 def write(data: Any) -> str:
     """Write YAML, as `dump` says."""
-    text: str = yaml.dump(
-        data,
-        Dumper=_Dumper,
-        sort_keys=False,
-        allow_unicode=True,
-        default_flow_style=False,
-        width=1 << 30,
+    text: str = escaped_yaml(
+        yaml.dump(
+            data,
+            Dumper=_Dumper,
+            sort_keys=False,
+            allow_unicode=True,
+            default_flow_style=False,
+            width=1 << 30,
+        )
     )
     return text
 
@@ -457,6 +460,9 @@ def _represent_text(dumper: Any, text: str) -> yaml.Node:
 
 
 def _style(text: str) -> str | None:
+    if steers(text):
+        # Only between double quotes can such characters be written as escapes.
+        return '"'
     if "\n" in text:
         return "|"
     try:

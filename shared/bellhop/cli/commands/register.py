@@ -10,7 +10,7 @@ import click
 from bellhop.cli import session
 from bellhop.cli.exampled import Command, Group
 from bellhop.cli.options import state_option
-from bellhop.cli.output import pairs
+from bellhop.cli.output import pairs, say
 from bellhop.errors import InvalidError, MissingError
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def cluster(  # noqa: PLR0913, PLR0917 - one for each option
     done = register(here, wish)
     _tell(done, wish)
     if forwarder and not ingest_url and not session.answers(inbound):
-        click.echo(
+        say(
             f"warning: nothing answers at {inbound.url}; start `bellhop serve`, which also sweeps"
             " the cluster",
             err=True,
@@ -132,15 +132,15 @@ def _inbound(here: Installation, url: str | None, ca: Path | None) -> Inbound:
 def _tell(done: Registered, wish: Wish) -> None:
     found = done.cluster
     word = "renewed: credentials, token and certificate" if done.again else "registered"
-    click.echo(f"Cluster '{found.key}' {word}.")
-    click.echo(f"  reached      {wish.kubeconfig.describe()}; Kubernetes {found.kubernetes}")
-    click.echo(f"  labels       {pairs(found.labels)}")
+    say(f"Cluster '{found.key}' {word}.")
+    say(f"  reached      {wish.kubeconfig.describe()}; Kubernetes {found.kubernetes}")
+    say(f"  labels       {pairs(found.labels)}")
     if wish.forwarder:
         where = wish.forwarder_url or "a Service in the cluster"
-        click.echo(f"  forwarder    {where}; it sends to {wish.inbound.url}")
-        click.echo("  applied      namespace, account, rights and Secret of the forwarder")
+        say(f"  forwarder    {where}; it sends to {wish.inbound.url}")
+        say("  applied      namespace, account, rights and Secret of the forwarder")
     else:
-        click.echo("  forwarder    none: sweeps alone find what happens")
-    click.echo("  next         a sweep, which lists the cluster and makes it ring")
+        say("  forwarder    none: sweeps alone find what happens")
+    say("  next         a sweep, which lists the cluster and makes it ring")
     for warning in done.warnings:
-        click.echo(f"warning: {warning}", err=True)
+        say(f"warning: {warning}", err=True)
