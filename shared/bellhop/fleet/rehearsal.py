@@ -15,6 +15,7 @@ from typing import Any
 from bellhop import luabox
 from bellhop.engine import instantiate as engine
 from bellhop.engine import secrecy
+from bellhop.engine.allowing import refuse_rendered
 from bellhop.engine.catalog import Catalog, cluster_object
 from bellhop.engine.criteria import passes, selects
 from bellhop.engine.naming import instance_name, profile_name
@@ -226,6 +227,7 @@ class Rehearsal:
             annotations=trigger.annotations,
             quoting=self._quoting,
         )
+        refuse_rendered(trigger, contents)
         profile = Profile(
             name=profile_name(trigger.name, cluster.key, key),
             trigger=trigger.name,
@@ -238,6 +240,7 @@ class Rehearsal:
             leaves_policies=trigger.leaves_policies,
             continue_on_conflict=trigger.continue_on_conflict,
             digest="",
+            allow=trigger.allow,
         )
         made = tuple(self._instantiate(refs, root, profile))
         renamed = {str(each.origin): str(each.ref) for each in made}
@@ -276,6 +279,7 @@ class Rehearsal:
     def _deliver(self, contents: Sequence[Content], destination: str) -> Delivery:
         cluster = cluster_object(self._catalog.clusters[destination])
         there = tuple(engine.deploy_time(each, cluster, limits=self._limits) for each in contents)
+        refuse_rendered(self.trigger, there)
         # Planning refuses what the cluster could not be given: one object in two forms.
         plan(wanted(there, tier=self.trigger.tier), {})
         return Delivery(destination, there)

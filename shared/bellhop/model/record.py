@@ -135,7 +135,7 @@ class Profile:
     wanted there. `error` says why the newest inputs could not be instantiated; the rest is then
     what was last good. A profile that is withdrawn has neither contents nor a digest. It is `told`
     once all its clusters have been asked to be brought to this `revision`, which every change of
-    it draws anew.
+    it draws anew. `allow` says what it may bring; empty is everything.
     """
 
     name: str
@@ -153,6 +153,7 @@ class Profile:
     error_code: str = ""
     revision: str = ""
     told: bool = False
+    allow: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -357,6 +357,7 @@ class Records:
             "error_code": profile.error_code,
             "revision": profile.revision,
             "told": profile.told,
+            "allow": profile.allow,
         }
         sort = f"{profile.cluster}/{profile.name}"
         return self._put_sealed(f"profile/{profile.trigger}", sort, value, clear, expect=expect)

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+from bellhop.engine.allowing import refuse_placed
 from bellhop.engine.catalog import cluster_object
 from bellhop.engine.instantiate import deploy_time
 from bellhop.engine.planning import OWNER, Plan, Wanted, decorate, plan, wanted
@@ -199,9 +200,11 @@ class Execute:
         ]
         kube = self._access.open(work.cluster)
         crds = _kinds_defined(contents)
-        return tuple(
+        placed = tuple(
             self._placed(kube, each, crds) for each in wanted(contents, tier=work.profile.tier)
         )
+        refuse_placed(work.profile, (each.key for each in placed))
+        return placed
 
     def _placed(self, kube: Kube, each: Wanted, crds: Mapping[tuple[str, str], bool]) -> Wanted:
         gvk, namespace, name = each.key
