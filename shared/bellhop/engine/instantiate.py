@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -85,13 +85,14 @@ def resolve(
     """
     dialect = dialect_of(annotations or {})
     secret = secrecy.in_reach(root)
+    withheld = secrecy.Withheld.of(root)
 
     def text(template: str, name: str) -> str:
         with secrecy.unforeseen(f"cannot render {name}", secret=secret):
             asked = Template(template, name, dialect, secret and not quoting)
             made = asked.render(root, limits)
             if secret:
-                _refuse_values(asked, root, limits, lambda it: it.refuse_names({name: made}, ""))
+                _refuse_values(withheld, asked, root, limits, [(name, made)])
             return made
 
     return tuple(
@@ -131,6 +132,7 @@ def contents(
             value, or a Secret has a wrong type.
     """
     found: list[Content] = []
+    withheld = secrecy.Withheld.of(root or {})
     for ref, holder in refs:
         if holder is None:
             if ref.optional:
@@ -145,15 +147,20 @@ def contents(
             name = f"{ref.namespace}/{ref.name}/{entry}"
             template = Template(text, name, dialect, secret)
             with secrecy.unforeseen(f"cannot render {name}", secret=secret):
-                found.append(_content(ref, entry, template, due, root or {}, limits))
+                made = _content(template, due, root or {}, limits, withheld)
+            found.append(replace(made, ref=str(ref), entry=entry))
     return tuple(found)
 
 
 def _content(
-    ref: Ref, entry: str, template: Template, due: _Due, root: Mapping[str, Any], limits: Limits
+    template: Template,
+    due: _Due,
+    root: Mapping[str, Any],
+    limits: Limits,
+    withheld: secrecy.Withheld,
 ) -> Content:
     """Return what one entry holds: objects, or a template of them for deploy time."""
-    made = Content(str(ref), entry, dialect=template.dialect, secret=template.secret)
+    made = Content("", "", dialect=template.dialect, secret=template.secret)
     if not due.now:
         if due.later:
             return replace(made, template=template.text)
@@ -161,31 +168,33 @@ def _content(
         return replace(made, manifests=objects)
     if due.later:
         text = template.render(root, limits)
-        withheld = secrecy.Withheld.of(root, template.text)
         if withheld.values:
-            withheld = withheld.knowing(_otherwise(template, root, limits))
-        return replace(made, template=text, withheld=withheld.parts())
+            known = withheld.knowing(template.text).knowing(_otherwise(template, root, limits))
+            return replace(made, template=text, withheld=known.parts())
+        return replace(made, template=text)
     objects = render_manifests(template, root, limits)
-    _refuse_values(template, root, limits, lambda it: it.refuse_named(objects, template.name))
+    _refuse_values(withheld, template, root, limits, secrecy.names(objects))
     return replace(made, manifests=objects)
 
 
 def _refuse_values(
+    withheld: secrecy.Withheld,
     template: Template,
     root: Mapping[str, Any],
     limits: Limits,
-    refuse: Callable[[secrecy.Withheld], None],
+    names: Iterable[tuple[str, str]],
 ) -> None:
     """Refuse names made of Secrets' values; those that stay with other values are made of none.
 
     Raises:
         InvalidError: a name is made of one.
     """
-    withheld = secrecy.Withheld.of(root, template.text)
+    names, withheld = list(names), withheld.knowing(template.text)
     try:
-        refuse(withheld)
+        withheld.refuse_names(names, template.name)
     except InvalidError:
-        refuse(withheld.knowing(_otherwise(template, root, limits)))
+        known = withheld.knowing(_otherwise(template, root, limits))
+        known.refuse_names(names, template.name)
 
 
 def _otherwise(template: Template, root: Mapping[str, Any], limits: Limits) -> str:
@@ -270,7 +279,7 @@ def deploy_time(content: Content, cluster: Mapping[str, Any], *, limits: Limits)
     with secrecy.unforeseen(f"cannot render {name}", secret=content.secret):
         objects = render_manifests(template, root, limits)
         known = secrecy.kept(content.withheld, json.dumps(cluster, default=str))
-        known.refuse_named(objects, name)
+        known.refuse_names(secrecy.names(objects), name)
     return replace(content, manifests=objects, template="", withheld=())
 
 

@@ -140,55 +140,52 @@ class Withheld:
     known: str = ""
 
     @classmethod
-    def of(cls, root: Mapping[str, Any], text: str) -> Withheld:
-        """Collect the values of the Secrets that a template is given.
+    def of(cls, root: Mapping[str, Any]) -> Withheld:
+        """Collect the values of the Secrets among root variables.
 
-        What the template itself says, or the metadata, may be in a name though a value has it
-        too. Values are taken as written, decoded and in hexadecimal.
+        What their metadata say may be in a name though a value has it too. Values are taken as
+        written, decoded and in hexadecimal.
         """
         secrets = [each for each in _objects(root) if holds_values(each)]
         if not secrets:
             return cls()
         forms = {form for each in secrets for value in _values(each) for form in _forms(value)}
-        return cls(tuple(sorted(forms)), "/".join(map(_squashed, (text, *_harmless(root)))))
+        return cls(tuple(sorted(forms)), "/".join(map(_squashed, _harmless(root))))
 
     def knowing(self, text: str) -> Withheld:
-        """Return the same with another text that is known."""
-        return replace(self, known=f"{self.known}/{_squashed(text)}")
+        """Return the same with another text that is known, such as the template's own."""
+        return replace(self, known=f"{self.known}/{_squashed(text)}") if self.values else self
 
     def parts(self) -> tuple[str, ...]:
         """Return the values without what is known: what is kept for deploy time."""
-        return tuple(part for value in self.values for part in _parts(value, self.known))
+        familiar = _met(self.known, _runs(self.values))
+        return tuple(part for value in self.values for part in _unfamiliar(value, familiar))
 
-    def refuse_names(self, fields: Mapping[str, str], where: str) -> None:
-        """Refuse names that are made of a value; `fields` has each by its field.
+    def refuse_names(self, fields: Iterable[tuple[str, str]], where: str) -> None:
+        """Refuse names, each given with its field, that are made of a value.
 
         Raises:
             InvalidError: it says which field and never which value.
         """
-        for field, text in fields.items():
-            if any(_made_of(text, value, self.known) for value in self.values):
+        names = [(field, _squashed(text)) for field, text in fields] if self.values else []
+        suspect = _shared(self.values, [name for _, name in names])
+        suspect -= _met(self.known, suspect)
+        for field, name in names if suspect else ():
+            if any(run in name for run in suspect):
                 raise InvalidError(
                     f"'{field}' is made of a value of a Secret, and names are shown to everybody;"
                     " make it of the Secret's metadata, or of a digest",
                     where=where,
                 )
 
-    def refuse_named(self, objects: Iterable[Mapping[str, Any]], where: str) -> None:
-        """Refuse objects whose kind or name is made of a value.
 
-        Raises:
-            InvalidError: as `refuse_names` does.
-        """
-        for each in objects if self.values else ():
-            metadata = each["metadata"]
-            fields = {
-                "apiVersion": each["apiVersion"],
-                "kind": each["kind"],
-                "metadata.namespace": metadata.get("namespace") or "",
-                "metadata.name": metadata["name"],
-            }
-            self.refuse_names(fields, where)
+def names(objects: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    """Yield what objects are known by to everybody, each with its field."""
+    for each in objects:
+        yield "apiVersion", each["apiVersion"]
+        yield "kind", each["kind"]
+        yield "metadata.namespace", each["metadata"].get("namespace") or ""
+        yield "metadata.name", each["metadata"]["name"]
 
 
 def otherwise(root: Mapping[str, Any]) -> dict[str, Any]:
@@ -305,27 +302,46 @@ def _squashed(text: str) -> str:
 
 
 def _run(value: str) -> int:
+    """Return how many letters of a value make a name suspect."""
     return _LONG_RUN if len(value) > _LONG_VALUE else min(_RUN, len(value))
 
 
-def _parts(value: str, known: str) -> Iterator[str]:
+def _cut(text: str, run: int) -> Iterator[str]:
+    return (text[at : at + run] for at in range(len(text) - run + 1))
+
+
+def _runs(values: Iterable[str]) -> set[str]:
+    return {part for value in values for part in _cut(value, _run(value))}
+
+
+def _met(text: str, runs: set[str]) -> set[str]:
+    """Return the runs that a text has; each length costs one way through the text."""
+    lengths = {len(each) for each in runs}
+    return {part for run in lengths for part in _cut(text, run) if part in runs}
+
+
+def _shared(values: Iterable[str], texts: Sequence[str]) -> set[str]:
+    """Return the runs of values that texts have; texts are short, and values may be many."""
+    cuts = {
+        run: {part for text in texts for part in _cut(text, run)}
+        for run in (*range(_SHORTEST, _RUN + 1), _LONG_RUN)
+    }
+    return {
+        part
+        for value in (values if texts else ())
+        for part in _cut(value, _run(value))
+        if part in cuts[_run(value)]
+    }
+
+
+def _unfamiliar(value: str, familiar: set[str]) -> Iterator[str]:
     """Yield the parts of a value that are known from nowhere else."""
-    run = _run(value)
-    familiar = {known[at : at + run] for at in range(len(known) - run + 1)}
-    begin = None
-    for at in range(len(value) - run + 1):
-        if value[at : at + run] not in familiar:
+    run, begin = _run(value), None
+    for at, part in enumerate(_cut(value, run)):
+        if part not in familiar:
             begin = at if begin is None else begin
         elif begin is not None:
             yield value[begin : at + run - 1]
             begin = None
     if begin is not None:
         yield value[begin:]
-
-
-def _made_of(text: str, value: str, known: str) -> bool:
-    name, run = _squashed(text), _run(value)
-    return any(
-        part in value and part not in known
-        for part in (name[at : at + run] for at in range(len(name) - run + 1))
-    )
