@@ -61,9 +61,14 @@ class Records:
         """Yield all clusters, by name."""
         return (_cluster(item.value) for item in self.store.query("cluster"))
 
-    def put_cluster(self, cluster: Cluster) -> None:
-        """Write a cluster."""
-        self.store.put(
+    def cluster_version(self, key: str) -> int:
+        """Return the version of a cluster's record, to write it on condition; ABSENT for none."""
+        item = self.store.get("cluster", key)
+        return item.version if item else ABSENT
+
+    def put_cluster(self, cluster: Cluster, *, expect: int = ANY) -> int:
+        """Write a cluster, if its record is as expected; return the version it has now."""
+        return self.store.put(
             Item(
                 "cluster",
                 cluster.key,
@@ -75,9 +80,14 @@ class Records:
                     "token": cluster.token_digest,
                     "at": cluster.registered_at.isoformat(),
                     "forwarder": dict(cluster.forwarder),
+                    "former": cluster.former_digest,
+                    "until": _text(cluster.former_until),
+                    "uid": cluster.uid,
+                    "abandoned": cluster.abandoned,
                 },
-            )
-        )
+            ),
+            expect=expect,
+        ).version
 
     def forget_cluster(self, key: str) -> None:
         """Delete a cluster, and with it who may send for it; `forget_traces` does the rest."""
@@ -140,7 +150,13 @@ class Records:
         if item is None:
             return None
         kinds = tuple(WatchedKind(GVK(*row[:3]), row[3]) for row in item.value["kinds"])
-        return Gate(item.value["token"], kinds, item.value["revision"])
+        return Gate(
+            item.value["token"],
+            kinds,
+            item.value["revision"],
+            item.value.get("former", ""),
+            _time(item.value.get("until")),
+        )
 
     def put_gate(self, cluster: str, gate: Gate) -> None:
         """Write a gate unless one of a later catalog is there, or the cluster is forgotten."""
@@ -148,6 +164,8 @@ class Records:
             "token": gate.token_digest,
             "kinds": [[*watched.gvk, watched.plural] for watched in gate.kinds],
             "revision": gate.revision,
+            "former": gate.former_digest,
+            "until": _text(gate.former_until),
         }
         for _ in range(_RETRIES):
             old = self.store.get("gate", cluster)
@@ -581,6 +599,10 @@ def _time(text: str | None) -> datetime | None:
     return datetime.fromisoformat(text) if text else None
 
 
+def _text(at: datetime | None) -> str | None:
+    return at.isoformat() if at else None
+
+
 def _cluster(value: Mapping[str, Any]) -> Cluster:
     return Cluster(
         namespace=value["namespace"],
@@ -590,6 +612,10 @@ def _cluster(value: Mapping[str, Any]) -> Cluster:
         token_digest=value["token"],
         registered_at=datetime.fromisoformat(value["at"]),
         forwarder=value["forwarder"],
+        former_digest=value.get("former", ""),
+        former_until=_time(value.get("until")),
+        uid=value.get("uid", ""),
+        abandoned=value.get("abandoned", ""),
     )
 
 

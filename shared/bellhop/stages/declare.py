@@ -13,11 +13,12 @@ from datetime import timedelta
 from typing import Literal
 
 from bellhop.engine.catalog import Catalog
-from bellhop.errors import InvalidError, MissingError
+from bellhop.errors import InvalidError, MissingError, StaleError
 from bellhop.model.kinds import EventTrigger, Kind, KindKey, PolicyRef, of
 from bellhop.model.names import is_template
-from bellhop.model.record import Cluster, Gate, WatchedKind
+from bellhop.model.record import Cluster, WatchedKind
 from bellhop.ports.queue import Message, Queue
+from bellhop.ports.store import ANY
 from bellhop.records import Records, messages
 from bellhop.records.catalogs import Catalogs
 
@@ -116,17 +117,30 @@ class Declare:
 
     # Clusters -----------------------------------------------------------------------------------
 
-    def register(self, cluster: Cluster) -> None:
-        """Add a cluster, or take over one registered again, and have it swept."""
+    def register(self, cluster: Cluster, *, expect: int = ANY) -> int:
+        """Add a cluster, or take over one registered again, and have it swept.
+
+        Returns the version of its record, which `expect` may say what it has to be before.
+
+        Raises:
+            StaleError: somebody else has written the cluster meanwhile; nothing is changed.
+        """
         before = self._catalogs.current()
         pending = self._begin([("Cluster", cluster.namespace, cluster.name)])
-        if self._records.cluster(cluster.key) is None:
-            # What a killed deregistration left is not about this cluster.
-            self._forget(cluster.key)
-        self._records.put_cluster(cluster)
+        is_new = self._records.cluster(cluster.key) is None
+        try:
+            version = self._records.put_cluster(cluster, expect=expect)
+        except StaleError:
+            self._records.drop_pending(pending)
+            raise
+        if is_new:
+            # What a killed deregistration left is not about this cluster. After the write, which
+            # only one of two succeeds in; before the gate is open, and anything new is kept.
+            self._forget_traces(cluster.key)
         self._records.raise_revision()
         self._follow([("Cluster", cluster.namespace, cluster.name)], before)
         self._records.drop_pending(pending)
+        return version
 
     def label(self, key: str, labels: Mapping[str, str | None]) -> Cluster:
         """Set labels of a cluster, or take away those that are None; return it as it is now.
@@ -159,6 +173,9 @@ class Declare:
     def _forget(self, key: str) -> None:
         """Delete a cluster, and tell the profiles there, of which some only wait to leave it."""
         self._records.forget_cluster(key)
+        self._forget_traces(key)
+
+    def _forget_traces(self, key: str) -> None:
         self._deploy.publish(
             [
                 messages.apply(each.trigger, each.source, each.profile, key)
@@ -260,9 +277,9 @@ class Declare:
         for key, cluster in catalog.clusters.items():
             old = self._records.gate(key)
             plurals = {watched.gvk: watched.plural for watched in old.kinds} if old else {}
-            kinds = tuple(WatchedKind(gvk, plurals.get(gvk, "")) for gvk in catalog.kinds_in(key))
-            gate = Gate(cluster.token_digest, kinds, catalog.revision)
-            if old is None or (old.token_digest, old.kinds) != (gate.token_digest, gate.kinds):
+            kinds = (WatchedKind(gvk, plurals.get(gvk, "")) for gvk in catalog.kinds_in(key))
+            gate = cluster.gate(kinds, catalog.revision)
+            if old is None or replace(old, revision=gate.revision) != gate:
                 self._records.put_gate(key, gate)
 
 

@@ -16,7 +16,7 @@ from bellhop.engine.wiring import forwarder_role, webhook_configuration
 from bellhop.errors import BellhopError, InvalidError, PermanentError, TemporaryError
 from bellhop.logs import Log
 from bellhop.model.gvk import GVK, ObjectKey, Resource
-from bellhop.model.record import Cluster, Gate, Health, Observation, WatchedKind
+from bellhop.model.record import Cluster, Health, Observation, WatchedKind
 from bellhop.ports.access import Access
 from bellhop.ports.kube import Kube
 from bellhop.ports.queue import Queue
@@ -265,8 +265,8 @@ class Sweep:
         look: _Look,
     ) -> None:
         """Have the API server ring for these kinds, and the gate let them in."""
-        kinds = tuple(WatchedKind(each.gvk, each.plural) for each in resources)
-        self._records.put_gate(cluster.key, Gate(cluster.token_digest, kinds, revision))
+        kinds = [WatchedKind(each.gvk, each.plural) for each in resources]
+        self._records.put_gate(cluster.key, cluster.gate(kinds, revision))
         if not cluster.forwarder:
             return
         try:

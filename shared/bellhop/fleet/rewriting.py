@@ -1,0 +1,41 @@
+"""A cluster's record changed on condition, so that nobody's change of it is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from bellhop.errors import BusyError, StaleError
+from bellhop.fleet.installation import Installation
+from bellhop.model.record import Cluster
+
+_TRIES = 5
+
+Change = Callable[[Cluster], Cluster | None]
+
+
+def rewrite(here: Installation, key: str, change: Change) -> Cluster | None:
+    """Change a cluster's record, whatever else is changed of it meanwhile; return it as it is now.
+
+    None if it is not there, or if `change` returns None for what is there; it may be called
+    several times. Who may send follows at once, what is wired at the next sweep.
+
+    Raises:
+        BusyError: it keeps being changed by others.
+    """
+    for _ in range(_TRIES):
+        version = here.records.cluster_version(key)
+        old = here.records.cluster(key)
+        new = change(old) if old else None
+        if new is None:
+            return None
+        try:
+            here.records.put_cluster(new, expect=version)
+        except StaleError:
+            continue
+        here.records.raise_revision()
+        gate = here.records.gate(key)
+        if gate:
+            # Of the revision that it was: a gate that is opened meanwhile knows more.
+            here.records.put_gate(key, new.gate(gate.kinds, gate.revision))
+        return new
+    raise BusyError(f"cannot change cluster '{key}': it keeps being changed by others; try again")
