@@ -73,6 +73,11 @@ def _clusters(here: Installation) -> Iterator[Failure]:
         health = here.records.health(key)
         if health.state == "Down":
             yield Failure("cluster", key, health.swept_at, f"it is down: {health.message}")
+        elif health.message:
+            yield Failure("cluster", key, health.swept_at, health.message)
+        refused = survey.refused(here, key)
+        if refused:
+            yield Failure("sender", key, None, refused)
         for gvk in catalog.kinds_in(key):
             strikes = here.records.strikes(key, gvk)
             if strikes:

@@ -266,6 +266,7 @@ class _Registration:
         cluster = rewrite(self._here, key, finished)
         if cluster is None:
             raise _busy(key, "it was registered or deregistered by somebody else meanwhile")
+        self._here.records.drop_refusals(key)
         return cluster
 
     def _still(self) -> None:

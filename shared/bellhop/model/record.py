@@ -93,6 +93,15 @@ class Gate:
 
 
 @dataclass(frozen=True, slots=True)
+class Refusals:
+    """How many requests came in a cluster's name with a wrong token, from when until when."""
+
+    count: int
+    since: datetime
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Observation:
     """The newest we know of one object.
 

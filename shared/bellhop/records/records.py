@@ -22,6 +22,7 @@ from bellhop.model.record import (
     Outcome,
     Owner,
     Profile,
+    Refusals,
     WatchedKind,
 )
 from bellhop.ports.blobs import Blobs
@@ -36,6 +37,10 @@ TOMBSTONE = timedelta(days=7)
 """How long a deletion is remembered: longer than any queue of ours keeps a message."""
 
 LEDGER = timedelta(days=7)
+
+REFUSALS = timedelta(minutes=10)
+"""How long it is told that senders were refused; one that goes on is told anew each minute."""
+
 _RETRIES = 8
 
 T = TypeVar("T")
@@ -99,6 +104,7 @@ class Records:
         for kept in ("observation", "match", "inventory", "owner", "outcome", "strikes"):
             self._forget(f"{kept}/{key}")
         self.store.delete("health", key)
+        self.drop_refusals(key)
 
     def forget_holdings(self, key: str) -> None:
         """Delete what profiles own in a cluster: it is not the cluster that it was."""
@@ -131,6 +137,28 @@ class Records:
             "uid": health.uid,
         }
         self.store.put(Item("health", cluster, value))
+
+    def refusals(self, cluster: str) -> Refusals | None:
+        """Read how many requests were refused lately for their token; None if none was."""
+        item = self.store.get("refusals", cluster)
+        if item is None:
+            return None
+        since, at = (datetime.fromisoformat(item.value[key]) for key in ("since", "at"))
+        return Refusals(item.value["count"], since, at)
+
+    def put_refusals(self, cluster: str, refusals: Refusals) -> None:
+        """Write how many requests were refused; it is forgotten once no more are."""
+        value = {
+            "count": refusals.count,
+            "since": refusals.since.isoformat(),
+            "at": refusals.at.isoformat(),
+        }
+        expires = refusals.at + REFUSALS
+        self.store.put(Item("refusals", cluster, value, expires_at=expires))
+
+    def drop_refusals(self, cluster: str) -> None:
+        """Forget what was refused: who may send has changed."""
+        self.store.delete("refusals", cluster)
 
     def strikes(self, cluster: str, gvk: GVK) -> int:
         """Read how many sweeps in a row found suspiciously much of a kind gone."""

@@ -25,6 +25,7 @@ from bellhop.ports.queue import Message, Queue
 from bellhop.records import Records, messages
 from bellhop.settings import Settings
 from bellhop.stages.ledger import Note, write
+from bellhop.stages.refusals import Refused
 
 BATCH = "Observations"
 """Kind of what the forwarder sends, in apiVersion `bellhop.dev/v1`."""
@@ -82,6 +83,7 @@ class Ingest:
         self._sweep = sweep
         self._settings = settings
         self._log = log
+        self._refused = Refused(records)
 
     def respond(self, request: Request) -> Reply:
         """Answer one request; never raises."""
@@ -105,6 +107,8 @@ class Ingest:
         expected = gate.digests(self._records.clock.now()) if gate else (_NOBODY, _NOBODY)
         given = hashlib.sha256(request.token.encode()).hexdigest()
         if not any([hmac.compare_digest(each, given) for each in expected]) or gate is None:  # noqa: C419 - both are compared, however the first ends
+            if gate and request.token:
+                self._refused.note(request.cluster)
             text = (
                 f"the token is not the one of cluster '{request.cluster}';"
                 " register the cluster, or give the sender its present token"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import Any
 
 from bellhop.engine.catalog import Catalog
@@ -28,6 +29,9 @@ from bellhop.stages.ledger import Note, write
 _SETTLED = 4
 """Tries after which a hinted change that cannot be seen is taken not to have happened."""
 
+_SKEW = timedelta(minutes=2)
+"""How far clocks may be apart before it is said."""
+
 _INPUTS = frozenset({"Template", "Script"})
 """Failures that only a change of what users declared can cure."""
 
@@ -40,6 +44,19 @@ class _Look:
     found: int = 0
     missed: int = 0
     problems: list[str] = field(default_factory=list)
+    remark: str = ""
+
+
+def _clocks(skew: timedelta | None) -> str:
+    """Say that a cluster's clock and ours differ, in a sentence; empty if they agree."""
+    if skew is None or abs(skew) < _SKEW:
+        return ""
+    minutes = round(abs(skew) / timedelta(minutes=1))
+    where = "ahead of" if skew > timedelta(0) else "behind"
+    return (
+        f"its clock is {minutes} minutes {where} ours; sweeps and events go on, but times are off"
+        " and tokens may end too early: set the one that is wrong"
+    )
 
 
 class Sweep:
@@ -139,7 +156,7 @@ class Sweep:
             name,
             Health(
                 state="Healthy",
-                message="; ".join(look.problems),
+                message="; ".join(filter(None, (*look.problems, look.remark))),
                 swept_at=self._records.clock.now(),
                 seen=health.seen + look.found,
                 missed=health.missed + (0 if first or full else look.missed),
@@ -172,6 +189,7 @@ class Sweep:
         if refused and len(refused) == len(resources):
             raise refused[0]
         look.problems += map(str, refused)
+        look.remark = _clocks(kube.skew)
         return look
 
     def _identify(self, kube: Kube, cluster: str, known: str) -> str:

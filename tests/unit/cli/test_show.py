@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -17,7 +18,7 @@ import yaml
 from click.testing import Result
 
 from bellhop.fleet.installation import Installation
-from bellhop.model.record import Entry, Health, Match
+from bellhop.model.record import Entry, Health, Match, Refusals
 from bellhop.ports.queue import Message
 from tests.unit.cli import fleet
 
@@ -442,3 +443,32 @@ def test_refuses_to_serve_where_nobody_could_send(
     result = bellhop("serve", *arguments)
 
     assert (result.exit_code, said in result.stderr) == (2, True)
+
+
+def test_failures_name_senders_that_are_refused(bellhop: Bellhop, here: Installation) -> None:
+    """A state restored from before a registration: the cluster's own forwarder is refused."""
+    fleet.populate(here)
+    at = fleet.now()
+    here.records.put_refusals("default/workload", Refusals(2, at, at))
+    before = bellhop("show", "failures").stdout + bellhop("get", "clusters", "-o", "wide").stdout
+    here.records.put_refusals("default/workload", Refusals(40, at, at))
+    failures = " ".join(bellhop("show", "failures").stdout.split())
+    clusters = bellhop("get", "clusters", "-o", "yaml").stdout
+
+    assert "refused" not in before
+    assert "register the cluster again" in failures
+    assert "40 requests in its name were refused since" in failures
+    assert "40 requests in its name were refused since" in " ".join(clusters.split())
+
+
+def test_failures_name_what_troubles_a_healthy_cluster(
+    bellhop: Bellhop, here: Installation
+) -> None:
+    """It answers, and yet something is wrong: a clock, a kind that may not be listed."""
+    fleet.populate(here)
+    health = here.records.health("default/workload")
+    here.records.put_health(
+        "default/workload", replace(health, state="Healthy", message="its clock is off")
+    )
+
+    assert "its clock is off" in bellhop("show", "failures").stdout

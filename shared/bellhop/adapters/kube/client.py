@@ -10,6 +10,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from http import HTTPStatus
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -122,6 +123,11 @@ class KubeClient:
         if isinstance(error, MissingError) and self._discovery.find(gvk) is None:
             return False
         raise error
+
+    @property
+    def skew(self) -> timedelta | None:
+        """Say how far the API server's clock is ahead of ours, by its latest answer."""
+        return self._transport.skew
 
     def version(self) -> str:
         """Return the API server's version, such as `v1.31.2`."""

@@ -15,6 +15,8 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import Any
 
@@ -99,6 +101,11 @@ class Transport:
         """Close the idle connections."""
         self._session.pool.clear()
 
+    @property
+    def skew(self) -> timedelta | None:
+        """Say how far the API server's clock is ahead of ours, by its latest answer."""
+        return self._session.skew()
+
     def _renewed(self, refused: _Session) -> _Session | None:
         with self._renewing:
             if self._session is not refused:  # Another thread was faster.
@@ -121,6 +128,7 @@ class _Session:
         self._rest = rest.RESTClientObject.__new__(rest.RESTClientObject)
         self._rest.pool_manager = self.pool
         self._failures = (rest.ApiException, rest.ApiValueError)
+        self._dated = ("", datetime.now(UTC))
         self._headers = {"Accept": "application/json", "User-Agent": "bellhop"}
         # API servers compress only from 128 KiB on.
         self._headers["Accept-Encoding"] = "gzip"
@@ -153,6 +161,7 @@ class _Session:
                 _preload_content=False,  # With True it would log every body.
                 _request_timeout=(CONNECT_SECONDS, READ_SECONDS),
             )
+            self._dated = (str(response.headers.get("Date") or ""), datetime.now(UTC))
             text = response.data
         except self._failures as exc:
             if getattr(exc, "status", None):
@@ -166,7 +175,17 @@ class _Session:
             raise transport_error(exc, call) from exc
         return _json(text, call) if request.answers_json else text
 
+    def skew(self) -> timedelta | None:
+        text, at = self._dated
+        try:
+            theirs = parsedate_to_datetime(text)
+        except (TypeError, ValueError):
+            return None
+        # A zone that is not told is UTC, as in all of HTTP.
+        return (theirs if theirs.tzinfo else theirs.replace(tzinfo=UTC)) - at
+
     def _refusal(self, exc: Any) -> Refusal:
+        self._dated = (str((exc.headers or {}).get("Date") or ""), datetime.now(UTC))
         return Refusal.read(exc.status, exc.body, exc.headers or {})
 
 
