@@ -25,7 +25,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.engine.wiring import forwarder_rights, forwarder_role, webhook_configuration
+from bellhop.engine.wiring import forwarder_rights, forwarder_role
 from bellhop.errors import (
     BellhopError,
     BusyError,
@@ -243,7 +243,7 @@ class _Registration:
     def _tell(self, cluster: Cluster, forwarder: ringing.Instructions) -> None:
         try:
             if "next-path" in cluster.forwarder:
-                self._kube.apply(webhook_configuration(self._resources, cluster.forwarder))
+                ringing.wire(self._kube, self._resources, cluster.forwarder)
                 self._pause(ringing.SPREAD_SECONDS)
             self._kube.apply(forwarder.secret)
         except BellhopError:

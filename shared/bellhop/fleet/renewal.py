@@ -17,7 +17,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from bellhop.adapters.local.certificates import life
-from bellhop.engine.wiring import forwarder_secret, webhook_configuration
+from bellhop.engine.wiring import forwarder_secret
 from bellhop.errors import DeniedError, InvalidError, MissingError
 from bellhop.fleet import ringing
 from bellhop.fleet.installation import Inbound, Installation
@@ -145,7 +145,7 @@ def _settle(here: Installation, cluster: Cluster) -> str:
         return ""
     resources = watched(kube, here.catalogs.current(), fresh)
     if "next-path" in cluster.forwarder:
-        kube.apply(webhook_configuration(resources, fresh.forwarder))
+        ringing.wire(kube, resources, fresh.forwarder)
     if entries.pop("former-path", None) is not None:
         # The forwarder goes on to know it for some minutes, until all API servers follow.
         kube.apply(forwarder_secret(entries))

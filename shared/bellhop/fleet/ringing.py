@@ -29,10 +29,16 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from bellhop.adapters.local.certificates import issue, issuers, make_authority, together
-from bellhop.engine.wiring import NAME, NAMESPACE, forwarder_secret
-from bellhop.errors import DeniedError, InvalidError
+from bellhop.engine.wiring import (
+    NAME,
+    NAMESPACE,
+    concealed,
+    forwarder_secret,
+    webhook_configuration,
+)
+from bellhop.errors import DeniedError, InvalidError, PermanentError
 from bellhop.fleet.installation import Inbound
-from bellhop.model.gvk import GVK
+from bellhop.model.gvk import GVK, Resource
 from bellhop.model.record import Cluster
 from bellhop.ports.kube import Kube
 
@@ -117,6 +123,22 @@ def draw_up(key: str, url: str, inbound: Inbound, now: datetime, former: Former)
     return Instructions(digest_of(token), record, entries)
 
 
+def wire(kube: Kube, resources: Sequence[Resource], record: Mapping[str, str]) -> None:
+    """Have the API server ring as the record says.
+
+    Raises:
+        PermanentError: the API server refuses the configuration; its words without the path.
+    """
+    refusal: PermanentError | None = None
+    try:
+        kube.apply(webhook_configuration(resources, record))
+    except PermanentError as error:
+        refusal = type(error)(concealed(str(error), record))
+    if refusal:
+        # Outside of the handler: the error that was caught holds the path.
+        raise refusal
+
+
 def told(record: Mapping[str, str], now: datetime) -> dict[str, str]:
     """Return the record of a forwarder whose Secret is written."""
     rest = {key: value for key, value in record.items() if key != "begun"}
@@ -178,9 +200,10 @@ def _names(url: str) -> Sequence[str]:
     if not url:
         return _SERVICE_NAMES
     parts = urlsplit(url)
-    if parts.scheme != "https" or not parts.hostname:
+    odd = parts.username or parts.password or parts.query or parts.fragment
+    if parts.scheme != "https" or not parts.hostname or odd:
         raise InvalidError(
-            f"cannot use the forwarder's URL '{url}': API servers call https alone, as in"
-            " 'https://10.0.0.5:9443'"
+            "cannot use the forwarder's URL: API servers call https alone, without user, query or"
+            " fragment, as in 'https://10.0.0.5:9443'"
         )
     return [parts.hostname]

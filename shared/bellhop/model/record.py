@@ -29,7 +29,7 @@ class Cluster:
     kubernetes: str
     token_digest: str
     registered_at: datetime
-    forwarder: Mapping[str, str] = field(default_factory=dict)
+    forwarder: Mapping[str, str] = field(default_factory=dict, repr=False)
     former_digest: str = ""
     former_until: datetime | None = None
     uid: str = ""

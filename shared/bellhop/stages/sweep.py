@@ -13,7 +13,7 @@ from typing import Any
 
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.observe import bury, observe
-from bellhop.engine.wiring import forwarder_role, webhook_configuration
+from bellhop.engine.wiring import concealed, forwarder_role, webhook_configuration
 from bellhop.errors import BellhopError, InvalidError, PermanentError, TemporaryError
 from bellhop.logs import Log
 from bellhop.model.gvk import GVK, ObjectKey, Resource
@@ -292,8 +292,9 @@ class Sweep:
             kube.apply(webhook_configuration(resources, cluster.forwarder))
         except PermanentError as error:
             # Sweeps go on without the push; the cluster's health says what is missing.
-            look.problems.append(str(error))
-            self._log.warning("Cannot set up ringing", cluster=cluster.key, error=str(error))
+            said = concealed(str(error), cluster.forwarder)
+            look.problems.append(said)
+            self._log.warning("Cannot set up ringing", cluster=cluster.key, error=said)
 
     def _try_again(self, cluster: str) -> None:
         """Publish what failed in this cluster and may go better now that it answers."""
