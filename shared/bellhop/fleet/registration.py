@@ -103,12 +103,16 @@ def register(here: Installation, wish: Wish, *, pause: Pause = time.sleep) -> Re
             attempt = _Registration(here, wish, kube, pause)
             try:
                 return attempt.run()
-            except StaleError:
+            except _OvertakenError:
                 # Its labels were changed, say, since we read it: nothing is done yet.
                 continue
         raise _busy(wish.key, "it keeps being changed by others")
     finally:
         kube.close()
+
+
+class _OvertakenError(StaleError):
+    """The cluster's record is not the one that this attempt was made from."""
 
 
 class _Registration:
@@ -226,7 +230,10 @@ class _Registration:
             cluster = replace(cluster, former_digest=former, abandoned=abandoned)
         stored = json.dumps(self._wish.kubeconfig.to_dict()).encode()
         self._here.secrets.put(f"kubeconfig/{key}", stored)
-        self._here.declare.register(cluster, expect=self._version)
+        try:
+            self._here.declare.register(cluster, expect=self._version)
+        except StaleError as error:
+            raise _OvertakenError(str(error)) from error
         return cluster
 
     def _step_back_from_a_second_name(self, cluster: Cluster) -> None:
@@ -265,6 +272,9 @@ class _Registration:
 
         cluster = rewrite(self._here, key, finished)
         if cluster is None:
+            if self._here.records.cluster(key) is None:
+                # Deregistered meanwhile: what was written since would send with a dead token.
+                self._still()
             raise _busy(key, "it was registered or deregistered by somebody else meanwhile")
         self._here.records.drop_refusals(key)
         return cluster

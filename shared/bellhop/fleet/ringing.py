@@ -96,7 +96,7 @@ def draw_up(key: str, url: str, inbound: Inbound, now: datetime, former: Former)
         InvalidError: the forwarder's URL is none that an API server calls.
     """
     rings = former.record
-    names = [*_names(url), *(_names(rings.get("url", "")) if rings else ())]
+    names = [*_names(url), *(_names_before(rings.get("url", "")) if rings else ())]
     authority = make_authority(NAME, now=now, validity=VALIDITY)
     certificate, private = issue(authority, [*dict.fromkeys(names)], now=now, validity=VALIDITY)
     token = entropy.token_urlsafe(_TOKEN_BYTES)
@@ -194,6 +194,12 @@ def _decoded(value: Any) -> str:
         return base64.b64decode(value, validate=True).decode()
     except (binascii.Error, TypeError, ValueError):
         return ""
+
+
+def _names_before(url: str) -> Sequence[str]:
+    """Return the names by which API servers call still; what was taken once is not judged anew."""
+    host = urlsplit(url).hostname
+    return [host] if host else _SERVICE_NAMES
 
 
 def _names(url: str) -> Sequence[str]:

@@ -7,6 +7,7 @@ import threading
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,7 @@ from bellhop.fleet.registration import PATIENCE, Registered, deregister, registe
 from bellhop.fleet.renewal import renew, renewals_due
 from bellhop.model.gvk import GVK
 from bellhop.model.record import Health
+from bellhop.ports.store import Item
 from infra.lab.cluster import Cluster
 from tests.fakes.clock import FakeClock
 from tests.unit.fleet.conftest import Wished
@@ -162,6 +164,101 @@ def test_a_second_registration_at_the_same_time_is_told_to_wait(
 
     assert len(refused) == 1
     assert counts(here, ringing.entries_of(source)["token"])
+
+
+def test_a_cluster_that_is_deregistered_meanwhile_keeps_no_token(
+    here: Installation, wished: Wished, source: KubeClient, source_cluster: Cluster
+) -> None:
+    """Nothing is left in it that would send: the Secret that was written afterwards goes, too."""
+    register(here, wished(source_cluster))
+
+    def leave(_: float) -> None:
+        here.declare.deregister(KEY)
+
+    with pytest.raises(BusyError, match="deregistered by somebody else"):
+        register(here, wished(source_cluster), pause=leave)
+
+    assert here.records.cluster(KEY) is None
+    assert source.get(ringing.SECRET, NAMESPACE, NAME) is None
+    assert source.get(WEBHOOK, "", NAME) is None
+
+
+class Mortal:
+    """A store that kills whoever makes one write too many, before or after it is done."""
+
+    def __init__(self, store: Any, writes: int, *, after: bool) -> None:
+        self._store = store
+        self._left = writes
+        self._after = after
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def put(self, item: Item, **more: Any) -> Item:
+        self._left -= 1
+        if self._left == 0 and not self._after:
+            raise Killed
+        done: Item = self._store.put(item, **more)
+        if self._left == 0:
+            raise Killed
+        return done
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["first", "again"])
+@pytest.mark.parametrize("after", [True, False], ids=["after", "before"])
+def test_ends_well_whichever_write_was_the_last(
+    here: Installation,
+    wished: Wished,
+    source: KubeClient,
+    source_cluster: Cluster,
+    clock: FakeClock,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    first: bool,
+    after: bool,
+) -> None:
+    """Killed around every write of the record in turn, and finished by the renewals.
+
+    At every moment the token in the cluster is one that counts, as long as the cluster is known.
+    """
+    monkeypatch.setattr(ringing, "SPREAD_SECONDS", 0.0)
+    whole = here.records.store
+    died = 0
+    for writes in range(1, 40):
+        if first and here.records.cluster(KEY):
+            # Without its namespace, whose end takes a controller that this cluster has not.
+            source.remove(ringing.SECRET, NAMESPACE, NAME)
+            here.declare.deregister(KEY)
+        if not first and not here.records.cluster(KEY):
+            register(here, wished(source_cluster))
+        here.records.store = Mortal(whole, writes, after=after)
+        try:
+            register(here, wished(source_cluster))
+        except Killed:
+            died += 1
+        else:
+            break
+        finally:
+            here.records.store = whole
+        here.records.raise_revision()
+        here.declare.resume()
+        _assert_sound(here, source)
+        for _ in range(3):
+            clock.advance(max(PATIENCE, ringing.OVERLAP))
+            here.declare.resume()
+            for key in renewals_due(here):
+                renew(here, key)
+            _assert_sound(here, source)
+        assert renewals_due(here) == []
+        known = here.records.cluster(KEY) is not None
+        assert known == bool(ringing.entries_of(source).get("token"))
+
+    assert died >= 5
+
+
+def _assert_sound(here: Installation, source: KubeClient) -> None:
+    entries = ringing.entries_of(source)
+    assert not entries or counts(here, entries["token"])
 
 
 def test_registrations_that_race_leave_a_token_that_counts(

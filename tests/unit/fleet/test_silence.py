@@ -104,7 +104,7 @@ def test_a_registration_and_its_renewal_speak_of_no_secret(
     source_cluster: Cluster,
     clock: FakeClock,
 ) -> None:
-    """What they return and what is kept in the record's open fields has neither token, path nor key."""
+    """What they return, and the record as it is printed, has neither token, path nor key."""
     output = io.StringIO()
     print(register(here, wished(source_cluster)), file=output)
     first = ringing.entries_of(source)
