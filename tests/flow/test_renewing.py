@@ -58,9 +58,12 @@ class Writer:
             self._thread.join()
 
     def _write(self) -> None:
-        while not self._stop.wait(0.02):
+        while not self._stop.wait(0.05):
             name = f"written-{len(self.written)}"
-            self._flow.source.create(service(name, sveltos="no"))
+            manifest = service(name, sveltos="no")
+            # Headless: a cluster has 254 addresses, and this may go on for long.
+            manifest["spec"]["clusterIP"] = "None"
+            self._flow.source.create(manifest)
             self.written.append(name)
 
 
