@@ -51,11 +51,11 @@ class CountingStore:
         self.counts["get"] += 1
         return self._store.get(partition, sort)
 
-    def put(self, item: Item, *, expect: int = ANY) -> Item:
+    def put(self, item: Item, *, expect: str | None = ANY) -> Item:
         self.counts["put"] += 1
         return self._store.put(item, expect=expect)
 
-    def delete(self, partition: str, sort: str, *, expect: int = ANY) -> bool:
+    def delete(self, partition: str, sort: str, *, expect: str | None = ANY) -> bool:
         self.counts["delete"] += 1
         return self._store.delete(partition, sort, expect=expect)
 

@@ -154,7 +154,7 @@ class Records:
             if old and old.value["revision"] > gate.revision:
                 return
             try:
-                self.store.put(Item("gate", cluster, value), expect=old.version if old else ABSENT)
+                self.store.put(Item("gate", cluster, value), expect=old.token if old else ABSENT)
             except StaleError:
                 continue
             if self.store.get("cluster", cluster) is None:
@@ -167,11 +167,19 @@ class Records:
     def revision(self) -> int:
         """Read the number that grows with each change of what users declared."""
         item = self.store.get("catalog", "revision")
-        return item.version if item else 0
+        return int(item.value["number"]) if item else 0
 
     def raise_revision(self) -> int:
         """Tell every reader that its catalog is out of date; return the new number."""
-        return self.store.put(Item("catalog", "revision", {})).version
+        old = self.store.get("catalog", "revision")
+        number = int(old.value["number"]) + 1 if old else 1
+        item = Item("catalog", "revision", {"number": number})
+        try:
+            self.store.put(item, expect=old.token if old else ABSENT)
+        except StaleError:
+            # Whoever was quicker has raised it after what we changed was written: for us too.
+            return self.revision()
+        return number
 
     def manifest(self, kind: str, namespace: str, name: str) -> dict[str, Any] | None:
         """Read what a user declared, as it was written."""
@@ -260,7 +268,7 @@ class Records:
                     sort,
                     observation.manifest,
                     clear,
-                    expect=old.version if old else ABSENT,
+                    expect=old.token if old else ABSENT,
                     expires_at=expires,
                     old=old,
                 )
@@ -301,10 +309,10 @@ class Records:
 
     # Profiles and what became of them ---------------------------------------------------------
 
-    def profile(self, trigger: str, cluster: str, name: str) -> tuple[Profile, int] | None:
-        """Read a profile and its version, for `put_profile`."""
+    def profile(self, trigger: str, cluster: str, name: str) -> tuple[Profile, str] | None:
+        """Read a profile and its token, for `put_profile`."""
         item = self.store.get(f"profile/{trigger}", f"{cluster}/{name}")
-        return (self._profile(item), item.version) if item else None
+        return (self._profile(item), item.token) if item else None
 
     def profiles(self, trigger: str, cluster: str = "") -> Iterator[Profile]:
         """Yield the profiles a trigger generated, in all or one source cluster."""
@@ -318,11 +326,11 @@ class Records:
         for item in self.store.query(f"profile/{trigger}", prefix=prefix):
             yield _profile(item, ())
 
-    def put_profile(self, profile: Profile, *, expect: int = ANY) -> int:
-        """Write a profile and return its version.
+    def put_profile(self, profile: Profile, *, expect: str | None = ANY) -> str:
+        """Write a profile and return its token.
 
         Raises:
-            StaleError: the version is not `expect`.
+            StaleError: something else than `expect` is there.
         """
         value = {
             "contents": [
@@ -354,11 +362,11 @@ class Records:
         sort = f"{profile.cluster}/{profile.name}"
         return self._put_sealed(f"profile/{profile.trigger}", sort, value, clear, expect=expect)
 
-    def delete_profile(self, profile: Profile, *, expect: int = ANY) -> None:
+    def delete_profile(self, profile: Profile, *, expect: str | None = ANY) -> None:
         """Delete a profile that holds nothing any more.
 
         Raises:
-            StaleError: the version is not `expect`.
+            StaleError: something else than `expect` is there.
         """
         sort = f"{profile.cluster}/{profile.name}"
         self._delete_sealed(f"profile/{profile.trigger}", sort, expect=expect)
@@ -367,23 +375,23 @@ class Records:
         """Read what a profile owns in a cluster; nothing where there is no record."""
         return self.versioned_inventory(cluster, profile)[0]
 
-    def versioned_inventory(self, cluster: str, profile: str) -> tuple[Inventory, int]:
-        """Read what a profile owns in a cluster, and the version for `put_inventory`."""
+    def versioned_inventory(self, cluster: str, profile: str) -> tuple[Inventory, str]:
+        """Read what a profile owns in a cluster, and the token for `put_inventory`."""
         item = self.store.get(f"inventory/{cluster}", profile)
         if item is None:
             return Inventory(cluster, profile, {}), ABSENT
-        return self._inventory(cluster, item), item.version
+        return self._inventory(cluster, item), item.token
 
     def inventories(self, cluster: str) -> Iterator[Inventory]:
         """Yield all inventories of a cluster."""
         for item in self.store.query(f"inventory/{cluster}"):
             yield self._inventory(cluster, item)
 
-    def put_inventory(self, inventory: Inventory, *, expect: int = ANY) -> int:
-        """Write an inventory and return its version; an empty one is deleted.
+    def put_inventory(self, inventory: Inventory, *, expect: str | None = ANY) -> str:
+        """Write an inventory and return its token; an empty one is deleted.
 
         Raises:
-            StaleError: the version is not `expect`.
+            StaleError: something else than `expect` is there.
         """
         partition = f"inventory/{inventory.cluster}"
         if not inventory.held:
@@ -395,16 +403,16 @@ class Records:
         }
         return self._put_sealed(partition, inventory.profile, value, {}, expect=expect)
 
-    def owner(self, cluster: str, key: ObjectKey) -> tuple[Owner, int] | None:
-        """Read who owns an object, and the version for `put_owner`."""
+    def owner(self, cluster: str, key: ObjectKey) -> tuple[Owner, str] | None:
+        """Read who owns an object, and the token for `put_owner`."""
         item = self.store.get(f"owner/{cluster}", str(key))
         if item is None:
             return None
         value = dict(item.value)
         value["waiting"] = tuple((row[0], row[1], row[2]) for row in value["waiting"])
-        return Owner(**value), item.version
+        return Owner(**value), item.token
 
-    def put_owner(self, cluster: str, key: ObjectKey, owner: Owner, *, expect: int) -> None:
+    def put_owner(self, cluster: str, key: ObjectKey, owner: Owner, *, expect: str | None) -> None:
         """Write who owns an object.
 
         Raises:
@@ -419,7 +427,7 @@ class Records:
         }
         self.store.put(Item(f"owner/{cluster}", str(key), value), expect=expect)
 
-    def delete_owner(self, cluster: str, key: ObjectKey, *, expect: int = ANY) -> None:
+    def delete_owner(self, cluster: str, key: ObjectKey, *, expect: str | None = ANY) -> None:
         """Give an object up.
 
         Raises:
@@ -486,10 +494,10 @@ class Records:
         value: Any,
         clear: Mapping[str, Any],
         *,
-        expect: int = ANY,
+        expect: str | None = ANY,
         expires_at: datetime | None = None,
         old: Item | None = None,
-    ) -> int:
+    ) -> str:
         """Write a record whose payload is sealed; `old` is what it replaces, where it is known."""
         sealed = self._sealer.seal(value, f"{partition} {sort}")
         record = dict(clear)
@@ -504,13 +512,13 @@ class Records:
             old = self.store.get(partition, sort)
         try:
             item = Item(partition, sort, record, expires_at=expires_at)
-            version = self.store.put(item, expect=expect).version
+            token = self.store.put(item, expect=expect).token
         except BellhopError:
             self._drop_payload(record)
             raise
         if old:
             self._drop_payload(old.value)
-        return version
+        return token
 
     def _open(self, item: Item) -> Any:
         name = item.value.get("blob")
@@ -524,7 +532,7 @@ class Records:
             ) from error
         return self._sealer.open(sealed, f"{item.partition} {item.sort}")
 
-    def _delete_sealed(self, partition: str, sort: str, *, expect: int = ANY) -> bool:
+    def _delete_sealed(self, partition: str, sort: str, *, expect: str | None = ANY) -> bool:
         item = self.store.get(partition, sort)
         gone = self.store.delete(partition, sort, expect=expect)
         if item and gone:

@@ -50,22 +50,22 @@ class Claims:
                 if found is None:
                     self._records.put_owner(cluster, key, mine, expect=ABSENT)
                     return Taken(new=True)
-                owner, version = found
+                owner, token = found
                 if owner.profile == profile.name:
                     if owner.tier != profile.tier:
                         kept = replace(owner, tier=profile.tier)
-                        self._records.put_owner(cluster, key, kept, expect=version)
+                        self._records.put_owner(cluster, key, kept, expect=token)
                     tell = owner.waiting if again or owner.tier != profile.tier else ()
                     return Taken(new=False, messages=_contests(tell, cluster, key))
                 if profile.tier < owner.tier:
                     loser = (owner.trigger, owner.source, owner.profile)
                     new = replace(mine, waiting=_with(owner.waiting, loser))
-                    self._records.put_owner(cluster, key, new, expect=version)
+                    self._records.put_owner(cluster, key, new, expect=token)
                     return Taken(new=True, before=owner, messages=_contests([loser], cluster, key))
                 waiter = (profile.trigger, profile.cluster, profile.name)
                 if waiter not in owner.waiting:
                     queued = replace(owner, waiting=_with(owner.waiting, waiter))
-                    self._records.put_owner(cluster, key, queued, expect=version)
+                    self._records.put_owner(cluster, key, queued, expect=token)
             except StaleError:
                 continue
             raise ConflictError(

@@ -19,6 +19,7 @@ from bellhop.model.gvk import ObjectKey
 from bellhop.model.kinds import ClusterProfile, ConfigMap, EventTrigger, Secret
 from bellhop.model.record import Content, Profile
 from bellhop.ports.queue import Message, Queue
+from bellhop.ports.store import ABSENT
 from bellhop.records import Records, messages
 from bellhop.records.catalogs import Catalogs
 from bellhop.settings import Settings
@@ -239,12 +240,12 @@ class Deploy:
         """
         for _ in range(_RETRIES):
             found = self._records.profile(draft.trigger, draft.cluster, draft.name)
-            old, version = found or (None, 0)
+            old, token = found or (None, ABSENT)
             new = _merge(old, draft)
             if old == new and attempt == 1:
                 return old
             try:
-                self._records.put_profile(new, expect=version)
+                self._records.put_profile(new, expect=token)
             except StaleError:
                 continue
             self._queue.publish(_applications(new, body))
@@ -259,7 +260,7 @@ class Deploy:
             found = self._records.profile(trigger, cluster, name)
             if found is None:
                 return False
-            old, version = found
+            old, token = found
             new = replace(
                 old,
                 contents=(),
@@ -273,9 +274,9 @@ class Deploy:
                 return False
             try:
                 if new.leaving:
-                    self._records.put_profile(new, expect=version)
+                    self._records.put_profile(new, expect=token)
                 else:
-                    self._records.delete_profile(old, expect=version)
+                    self._records.delete_profile(old, expect=token)
             except StaleError:
                 continue
             self._queue.publish(_applications(new, body))

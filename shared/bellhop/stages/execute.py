@@ -47,7 +47,7 @@ class _Work:
     profile: Profile
     cluster: str
     held: dict[ObjectKey, Held]
-    version: int
+    token: str
     again: bool
     changed: list[str] = field(default_factory=list)
     failed: list[BellhopError] = field(default_factory=list)
@@ -72,14 +72,14 @@ class Execute:
         """
         cluster = body["destination"]
         found = self._records.profile(body["trigger"], body["cluster"], body["profile"])
-        inventory, version = self._records.versioned_inventory(cluster, body["profile"])
+        inventory, token = self._records.versioned_inventory(cluster, body["profile"])
         if found is None and not inventory.held:
             return
         profile = found[0] if found else _closed(body)
         if self._records.cluster(cluster) is None:
             self._left(profile, cluster)
             return
-        work = _Work(body, profile, cluster, dict(inventory.held), version, again=attempt > 1)
+        work = _Work(body, profile, cluster, dict(inventory.held), token, again=attempt > 1)
         with noting(self._records, body, cluster, profile.object) as note:
             note.context = {"profile": profile.name, "trigger": profile.trigger}
             try:
@@ -206,7 +206,7 @@ class Execute:
     def _keep(self, work: _Work) -> None:
         inventory = Inventory(work.cluster, work.profile.name, work.held)
         try:
-            work.version = self._records.put_inventory(inventory, expect=work.version)
+            work.token = self._records.put_inventory(inventory, expect=work.token)
         except StaleError:
             self._add(work)
             raise
@@ -216,14 +216,14 @@ class Execute:
         for key in [key for key, held in work.held.items() if held.digest]:
             self._claim_again(work, key)
         for _ in range(_RETRIES):
-            there, version = self._records.versioned_inventory(work.cluster, work.profile.name)
+            there, token = self._records.versioned_inventory(work.cluster, work.profile.name)
             both = {**there.held, **work.held}
             unsure = {
                 key: held if there.held.get(key) == work.held.get(key) else replace(held, digest="")
                 for key, held in both.items()
             }
             try:
-                self._records.put_inventory(replace(there, held=unsure), expect=version)
+                self._records.put_inventory(replace(there, held=unsure), expect=token)
             except StaleError:
                 continue
             return
