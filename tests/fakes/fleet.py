@@ -18,6 +18,7 @@ from bellhop.adapters.local.blobs import FileBlobs
 from bellhop.adapters.local.queue import SqliteQueue
 from bellhop.adapters.local.store import SqliteStore
 from bellhop.errors import MissingError
+from bellhop.fleet import timeline
 from bellhop.logs import Log
 from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.model.kinds import parse_all, read_documents
@@ -194,7 +195,7 @@ class Fleet:
     def ledger(self) -> list[Entry]:
         """Return the ledger of today."""
         day = self.clock.now().isoformat()[:10]
-        return [entry for _, entry in self.records.ledger(day)]
+        return [entry for _, entry in timeline.lines(self.records, day)]
 
     def reread(self) -> None:
         """Forget everything that is kept in memory, as a new process would."""

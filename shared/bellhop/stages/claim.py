@@ -45,27 +45,27 @@ class Claims:
         """
         mine = Owner(profile.name, profile.trigger, profile.cluster, profile.tier)
         for _ in range(_RETRIES):
-            found = self._records.owner(cluster, key)
+            found = self._records.owners.get(cluster, key)
             try:
                 if found is None:
-                    self._records.put_owner(cluster, key, mine, expect=ABSENT)
+                    self._records.owners.put(cluster, key, mine, expect=ABSENT)
                     return Taken(new=True)
-                owner, token = found
+                owner, token = found.value, found.token
                 if owner.profile == profile.name:
                     if owner.tier != profile.tier:
                         kept = replace(owner, tier=profile.tier)
-                        self._records.put_owner(cluster, key, kept, expect=token)
+                        self._records.owners.put(cluster, key, kept, expect=token)
                     tell = owner.waiting if again or owner.tier != profile.tier else ()
                     return Taken(new=False, messages=_contests(tell, cluster, key))
                 if profile.tier < owner.tier:
                     loser = (owner.trigger, owner.source, owner.profile)
                     new = replace(mine, waiting=_with(owner.waiting, loser))
-                    self._records.put_owner(cluster, key, new, expect=token)
+                    self._records.owners.put(cluster, key, new, expect=token)
                     return Taken(new=True, before=owner, messages=_contests([loser], cluster, key))
                 waiter = (profile.trigger, profile.cluster, profile.name)
                 if waiter not in owner.waiting:
                     queued = replace(owner, waiting=_with(owner.waiting, waiter))
-                    self._records.put_owner(cluster, key, queued, expect=token)
+                    self._records.owners.put(cluster, key, queued, expect=token)
             except StaleError:
                 continue
             raise ConflictError(
@@ -77,8 +77,8 @@ class Claims:
 
     def owns(self, cluster: str, key: ObjectKey, profile: str) -> bool:
         """Say whether a profile has an object."""
-        found = self._records.owner(cluster, key)
-        return found is not None and found[0].profile == profile
+        found = self._records.owners.get(cluster, key)
+        return found is not None and found.value.profile == profile
 
     def give_back(
         self, cluster: str, key: ObjectKey, profile: Profile, before: Owner | None
@@ -86,26 +86,26 @@ class Claims:
         """Undo a claim that led to nothing; return what to publish for who has it again."""
         if before is None:
             return self.give_up(cluster, key, profile.name)
-        found = self._records.owner(cluster, key)
-        if found is None or found[0].profile != profile.name:
+        found = self._records.owners.get(cluster, key)
+        if found is None or found.value.profile != profile.name:
             return []
-        waiting = _with(found[0].waiting, (profile.trigger, profile.cluster, profile.name))
+        waiting = _with(found.value.waiting, (profile.trigger, profile.cluster, profile.name))
         had = (before.trigger, before.source, before.profile)
         again = replace(before, waiting=tuple(each for each in waiting if each != had))
-        self._records.put_owner(cluster, key, again, expect=found[1])
+        self._records.owners.put(cluster, key, again, expect=found.token)
         return _contests([had], cluster, key)
 
     def give_up(self, cluster: str, key: ObjectKey, profile: str) -> list[Message]:
         """Own an object no longer; return what to publish for those who waited for it."""
         for _ in range(_RETRIES):
-            found = self._records.owner(cluster, key)
-            if found is None or found[0].profile != profile:
+            found = self._records.owners.get(cluster, key)
+            if found is None or found.value.profile != profile:
                 return []
             try:
-                self._records.delete_owner(cluster, key, expect=found[1])
+                self._records.owners.delete(cluster, key, expect=found.token)
             except StaleError:
                 continue
-            return _contests(found[0].waiting, cluster, key)
+            return _contests(found.value.waiting, cluster, key)
         raise StaleError(f"cannot give up '{key}' in '{cluster}': other writers keep winning")
 
 

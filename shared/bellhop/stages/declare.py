@@ -68,13 +68,13 @@ class Declare:
             if result.change != "unchanged"
         ]
         if changed:
-            with_before = self._catalogs.current()
+            with_before = self._catalogs.known()
             pending = self._begin([kind.key for kind in changed])
             for kind in changed:
-                self._records.put_manifest(*kind.key, kind.manifest())
-            self._records.raise_revision()
+                self._records.manifests.put(*kind.key, kind.manifest())
+            self._records.catalog.raise_revision()
             self._follow([kind.key for kind in changed], with_before)
-            self._records.drop_pending(pending)
+            self._records.pending.delete(pending)
         return results
 
     def delete(self, keys: Iterable[tuple[str, str, str]]) -> list[Declared]:
@@ -85,21 +85,25 @@ class Declare:
         """
         keys = list(keys)
         for kind, namespace, name in keys:
-            if self._records.manifest(kind, namespace, name) is None:
+            if not self._records.manifests.has(kind, namespace, name):
                 shown = f"{namespace}/{name}" if namespace else name
                 raise MissingError(f"cannot delete {kind} '{shown}': there is none")
-        before = self._catalogs.current()
+        before = self._catalogs.known()
         pending = self._begin(keys)
         for key in keys:
-            self._records.delete_manifest(*key)
-        self._records.raise_revision()
+            self._records.manifests.delete(*key)
+        self._records.catalog.raise_revision()
         self._follow(keys, before)
-        self._records.drop_pending(pending)
+        self._records.pending.delete(pending)
         return [Declared(*key, "deleted") for key in keys]
 
     def _old(self, kind: Kind) -> Kind | None:
-        manifest = self._records.manifest(*kind.key)
-        return of(manifest) if manifest is not None else None
+        try:
+            kept = self._records.manifests.get(*kind.key)
+        except MissingError:
+            # What was declared is lost: declaring it again is the cure.
+            return None
+        return of(kept.value) if kept else None
 
     def _refuse_change(self, kind: Kind, old: Kind | None, beside: set[KindKey]) -> None:
         if not isinstance(kind, EventTrigger):
@@ -108,7 +112,7 @@ class Declare:
             kind.refuse_change(old)
         for other in _TRIGGERS:
             twin = KindKey(other, "", kind.name)
-            if other != kind.kind and (twin in beside or self._records.manifest(*twin)):
+            if other != kind.kind and (twin in beside or self._records.manifests.has(*twin)):
                 raise InvalidError(
                     f"cannot apply {kind.kind} '{kind.name}': there is an {other} of that name,"
                     " and both are one kind; delete it first"
@@ -118,15 +122,15 @@ class Declare:
 
     def register(self, cluster: Cluster) -> None:
         """Add a cluster, or take over one registered again, and have it swept."""
-        before = self._catalogs.current()
+        before = self._catalogs.known()
         pending = self._begin([("Cluster", cluster.namespace, cluster.name)])
-        if self._records.cluster(cluster.key) is None:
+        if self._records.clusters.get(cluster.key) is None:
             # What a killed deregistration left is not about this cluster.
             self._forget(cluster.key)
-        self._records.put_cluster(cluster)
-        self._records.raise_revision()
+        self._records.clusters.put(cluster)
+        self._records.catalog.raise_revision()
         self._follow([("Cluster", cluster.namespace, cluster.name)], before)
-        self._records.drop_pending(pending)
+        self._records.pending.delete(pending)
 
     def label(self, key: str, labels: Mapping[str, str | None]) -> Cluster:
         """Set labels of a cluster, or take away those that are None; return it as it is now.
@@ -148,12 +152,12 @@ class Declare:
             MissingError: there is no such cluster.
         """
         cluster = self._cluster(key, "deregister")
-        before = self._catalogs.current()
+        before = self._catalogs.known()
         pending = self._begin([("Cluster", cluster.namespace, cluster.name)])
         self._forget(key)
-        self._records.raise_revision()
+        self._records.catalog.raise_revision()
         self._follow([("Cluster", cluster.namespace, cluster.name)], before)
-        self._records.drop_pending(pending)
+        self._records.pending.delete(pending)
         return cluster
 
     def _forget(self, key: str) -> None:
@@ -162,44 +166,47 @@ class Declare:
         self._deploy.publish(
             [
                 messages.apply(each.trigger, each.source, each.profile, key)
-                for each in self._records.outcomes(key)
+                for each in self._records.outcomes.of(key)
             ]
         )
         self._records.forget_traces(key)
 
     def _cluster(self, key: str, verb: str) -> Cluster:
-        cluster = self._records.cluster(key)
-        if cluster is None:
+        kept = self._records.clusters.get(key)
+        if kept is None:
             raise MissingError(
                 f"cannot {verb} cluster '{key}': it is not registered;"
                 " `bellhop get clusters` lists those that are"
             )
-        return cluster
+        return kept.value
 
     # What follows -----------------------------------------------------------------------------
 
     def resume(self) -> int:
         """Finish changes that were begun and abandoned; return how many there were."""
         oldest = self._records.clock.now() - _ABANDONED
-        abandoned = [row for row in self._records.pending() if row[2] < oldest]
+        abandoned = [row for row in self._records.pending.all() if row[2] < oldest]
         for name, change, _ in abandoned:
             keys = [(key[0], key[1], key[2]) for key in change["keys"]]
             for kind, namespace, cluster in keys:
-                if kind == "Cluster" and self._records.cluster(f"{namespace}/{cluster}") is None:
+                if (
+                    kind == "Cluster"
+                    and self._records.clusters.get(f"{namespace}/{cluster}") is None
+                ):
                     self._forget(f"{namespace}/{cluster}")
-            self._records.raise_revision()
-            self._follow(keys, self._catalogs.current())
-            self._records.drop_pending(name)
+            self._records.catalog.raise_revision()
+            self._follow(keys, self._catalogs.known())
+            self._records.pending.delete(name)
         return len(abandoned)
 
     def _begin(self, keys: Iterable[tuple[str, str, str]]) -> str:
         name = uuid.uuid4().hex
-        self._records.put_pending(name, {"keys": [list(key) for key in keys]})
+        self._records.pending.put(name, {"keys": [list(key) for key in keys]})
         return name
 
     def _follow(self, keys: Sequence[tuple[str, str, str]], before: Catalog) -> None:
         """Publish all that follows from changed objects, whatever they were and are."""
-        after = self._catalogs.current()
+        after = self._catalogs.known()
         self._open_gates(after)
         swept: set[str] = set()
         deploy: dict[tuple[str, ...], Message] = {}
@@ -231,7 +238,7 @@ class Declare:
     ) -> None:
         """Ask for triggers wherever they are in force or have left profiles."""
         for name in sorted(triggers):
-            clusters = {profile.cluster for profile in self._records.profile_heads(name)}
+            clusters = {profile.cluster for profile in self._records.profiles.heads(name)}
             trigger = catalog.triggers.get(name)
             if trigger:
                 clusters |= {
@@ -249,7 +256,7 @@ class Declare:
     ) -> None:
         """Ask for all profiles there: labels may be read at deploy time, the cluster be anew."""
         for trigger in (*triggers, ""):
-            for profile in self._records.profile_heads(trigger):
+            for profile in self._records.profiles.heads(trigger):
                 if cluster in (*profile.destinations, *profile.leaving):
                     deploy[cluster, profile.name] = messages.apply(
                         trigger, profile.cluster, profile.name, cluster
@@ -258,12 +265,13 @@ class Declare:
     def _open_gates(self, catalog: Catalog) -> None:
         """Let each cluster's kinds in; what discovery told of them before is kept."""
         for key, cluster in catalog.clusters.items():
-            old = self._records.gate(key)
+            kept = self._records.gates.get(key)
+            old = kept.value if kept else None
             plurals = {watched.gvk: watched.plural for watched in old.kinds} if old else {}
             kinds = tuple(WatchedKind(gvk, plurals.get(gvk, "")) for gvk in catalog.kinds_in(key))
             gate = Gate(cluster.token_digest, kinds, catalog.revision)
             if old is None or (old.token_digest, old.kinds) != (gate.token_digest, gate.kinds):
-                self._records.put_gate(key, gate)
+                self._records.gates.put(key, gate)
 
 
 def _change(kind: Kind, old: Kind | None) -> Change:

@@ -14,13 +14,13 @@ from bellhop.engine.catalog import Catalog, cluster_object
 from bellhop.engine.digest import digest
 from bellhop.engine.naming import profile_name
 from bellhop.engine.render import Limits
-from bellhop.errors import InvalidError, PermanentError, StaleError
+from bellhop.errors import InvalidError, MissingError, PermanentError, StaleError
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.kinds import ClusterProfile, ConfigMap, EventTrigger, Secret
 from bellhop.model.record import Content, Profile
 from bellhop.ports.queue import Message, Queue
 from bellhop.ports.store import ABSENT
-from bellhop.records import Records, messages
+from bellhop.records import Kept, Records, messages
 from bellhop.records.catalogs import Catalogs
 from bellhop.settings import Settings
 from bellhop.stages.execute import Execute
@@ -102,10 +102,10 @@ class Deploy:
     ) -> None:
         """Ask for each object's profile: those that are there, and those that should be."""
         name, cluster = body["trigger"], body["cluster"]
-        keys = {profile.object for profile in self._records.profile_heads(name, cluster)}
+        keys = {profile.object for profile in self._records.profiles.heads(name, cluster)}
         if trigger and trigger.one_for_event:
             source = catalog.source_of(trigger, cluster)
-            matches = self._records.matches(cluster, source.name) if source else ()
+            matches = self._records.matches.of(cluster, source.name) if source else ()
             keys.update(str(match.key) for match in matches if match.matching)
         keys.discard("")
         self._queue.publish(
@@ -123,19 +123,19 @@ class Deploy:
         if trigger is None or source is None or trigger.one_for_event != bool(key):
             return []
         if key:
-            match = self._records.match(cluster, source.name, ObjectKey.parse(key))
-            observation = self._records.observation(cluster, ObjectKey.parse(key))
-            if not match or not match.matching or not observation or observation.manifest is None:
+            match = self._records.matches.get(cluster, source.name, ObjectKey.parse(key))
+            observation = self._records.observations.get(cluster, ObjectKey.parse(key))
+            if not match or not match.value.matching or not observation:
                 return []
-            return [(observation.key, observation.manifest)]
-        matching = {
-            match.key for match in self._records.matches(cluster, source.name) if match.matching
-        }
+            seen = observation.value
+            return [(seen.key, seen.manifest)] if seen.manifest is not None else []
+        matches = self._records.matches.of(cluster, source.name)
+        matching = sorted(match.key for match in matches if match.matching)
+        observed = (self._records.observations.get(cluster, each) for each in matching)
         return [
-            (observation.key, observation.manifest)
-            for gvk in sorted({each.gvk for each in matching})
-            for observation in self._records.observations(cluster, gvk)
-            if observation.key in matching and observation.manifest is not None
+            (each.value.key, each.value.manifest)
+            for each in observed
+            if each and each.value.manifest is not None
         ]
 
     def _draft(
@@ -239,28 +239,43 @@ class Deploy:
         Inputs that fail change nothing that is applied: the last good contents stay.
         """
         for _ in range(_RETRIES):
-            found = self._records.profile(draft.trigger, draft.cluster, draft.name)
-            old, token = found or (None, ABSENT)
+            found = self._old(draft)
+            old, token = (found.value, found.token) if found else (None, ABSENT)
             new = _merge(old, draft)
             if old == new and attempt == 1:
                 return old
             try:
-                self._records.put_profile(new, expect=token)
+                self._records.profiles.put(new, expect=token)
             except StaleError:
                 continue
             self._queue.publish(_applications(new, body))
             return old
         raise StaleError(f"cannot write profile '{draft.name}': other writers keep winning")
 
+    def _old(self, draft: Profile) -> Kept[Profile] | None:
+        """Read what a draft is to replace; contents that are lost are as good as none.
+
+        Raises:
+            MissingError: they are lost, and the draft has none to put in their place.
+        """
+        place = draft.trigger, draft.cluster, draft.name
+        try:
+            return self._records.profiles.get(*place)
+        except MissingError:
+            head = self._records.profiles.head(*place)
+            if draft.error or head is None:
+                raise
+            return Kept(replace(head.value, digest=""), head.token)
+
     def _withdraw(
         self, trigger: str, cluster: str, name: str, body: Mapping[str, Any], attempt: int
     ) -> bool:
         """Have a profile leave all clusters; say whether it was in force until now."""
         for _ in range(_RETRIES):
-            found = self._records.profile(trigger, cluster, name)
+            found = self._records.profiles.head(trigger, cluster, name)
             if found is None:
                 return False
-            old, token = found
+            old, token = found.value, found.token
             new = replace(
                 old,
                 contents=(),
@@ -274,9 +289,9 @@ class Deploy:
                 return False
             try:
                 if new.leaving:
-                    self._records.put_profile(new, expect=token)
+                    self._records.profiles.put(new, expect=token)
                 else:
-                    self._records.delete_profile(old, expect=token)
+                    self._records.profiles.delete(trigger, cluster, name, expect=token)
             except StaleError:
                 continue
             self._queue.publish(_applications(new, body))

@@ -43,9 +43,10 @@ class Evaluate:
     def handle(self, body: Mapping[str, Any], attempt: int) -> None:
         """Evaluate one object; a repeated try publishes again what the first may not have."""
         cluster, key = body["cluster"], ObjectKey.parse(body["object"])
-        observation = self._records.observation(cluster, key)
-        if observation is None:
+        seen = self._records.observations.get(cluster, key)
+        if seen is None:
             return
+        observation = seen.value
         catalog = self._catalogs.current()
         for source in catalog.sources_for(cluster, key.gvk):
             with noting(self._records, body, cluster, body["object"]) as note:
@@ -62,7 +63,8 @@ class Evaluate:
     def _judge(self, source: EventSource, observation: Observation) -> Match | None:
         """Bring one source's match up to date; return it if the report changed."""
         cluster, key = observation.cluster, observation.key
-        old = self._records.match(cluster, source.name, key)
+        kept = self._records.matches.get(cluster, source.name, key)
+        old = kept.value if kept else None
         was = old is not None and old.matching
         error = message = ""
         try:
@@ -78,11 +80,11 @@ class Evaluate:
         if not matching and not error:
             if old is None:
                 return None
-            self._records.delete_match(cluster, source.name, key)
+            self._records.matches.delete(cluster, source.name, key)
             return replace(old, matching=False, message=message) if was else None
         since = old.since if old and was else self._records.clock.now()
         match = Match(cluster, source.name, key, matching, mark, since, message, error)
-        self._records.put_match(match)
+        self._records.matches.put(match)
         return match
 
     def _evaluate(self, source: EventSource, observation: Observation) -> tuple[bool, str]:

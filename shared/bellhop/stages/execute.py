@@ -31,6 +31,7 @@ from bellhop.model.record import Held, Inventory, Outcome, Phase, Profile
 from bellhop.ports.access import Access
 from bellhop.ports.kube import Kube
 from bellhop.ports.queue import Queue
+from bellhop.ports.store import ABSENT
 from bellhop.records import Records
 from bellhop.settings import Settings
 from bellhop.stages.claim import Claims, Taken
@@ -71,15 +72,17 @@ class Execute:
             PermanentError: an object cannot be applied; the others were.
         """
         cluster = body["destination"]
-        found = self._records.profile(body["trigger"], body["cluster"], body["profile"])
-        inventory, token = self._records.versioned_inventory(cluster, body["profile"])
-        if found is None and not inventory.held:
+        found = self._records.profiles.get(body["trigger"], body["cluster"], body["profile"])
+        inventory = self._records.inventories.get(cluster, body["profile"])
+        if found is None and inventory is None:
             return
-        profile = found[0] if found else _closed(body)
-        if self._records.cluster(cluster) is None:
+        profile = found.value if found else _closed(body)
+        if self._records.clusters.get(cluster) is None:
             self._left(profile, cluster)
             return
-        work = _Work(body, profile, cluster, dict(inventory.held), token, again=attempt > 1)
+        held = dict(inventory.value.held) if inventory else {}
+        token = inventory.token if inventory else ABSENT
+        work = _Work(body, profile, cluster, held, token, again=attempt > 1)
         with noting(self._records, body, cluster, profile.object) as note:
             note.context = {"profile": profile.name, "trigger": profile.trigger}
             try:
@@ -117,9 +120,9 @@ class Execute:
 
     def _objects(self, work: _Work) -> tuple[Wanted, ...]:
         """Return the objects for this cluster, each in the scope its kind has there."""
-        cluster = self._records.cluster(work.cluster)
+        cluster = self._records.clusters.get(work.cluster)
         assert cluster is not None
-        root = cluster_object(cluster)
+        root = cluster_object(cluster.value)
         contents = [
             deploy_time(content, root, limits=self._limits) for content in work.profile.contents
         ]
@@ -206,7 +209,7 @@ class Execute:
     def _keep(self, work: _Work) -> None:
         inventory = Inventory(work.cluster, work.profile.name, work.held)
         try:
-            work.token = self._records.put_inventory(inventory, expect=work.token)
+            work.token = self._records.inventories.put(inventory, expect=work.token)
         except StaleError:
             self._add(work)
             raise
@@ -216,14 +219,15 @@ class Execute:
         for key in [key for key, held in work.held.items() if held.digest]:
             self._claim_again(work, key)
         for _ in range(_RETRIES):
-            there, token = self._records.versioned_inventory(work.cluster, work.profile.name)
-            both = {**there.held, **work.held}
+            found = self._records.inventories.get(work.cluster, work.profile.name)
+            there = found.value.held if found else {}
             unsure = {
-                key: held if there.held.get(key) == work.held.get(key) else replace(held, digest="")
-                for key, held in both.items()
+                key: held if there.get(key) == work.held.get(key) else replace(held, digest="")
+                for key, held in {**there, **work.held}.items()
             }
+            both = Inventory(work.cluster, work.profile.name, unsure)
             try:
-                self._records.put_inventory(replace(there, held=unsure), expect=token)
+                self._records.inventories.put(both, expect=found.token if found else ABSENT)
             except StaleError:
                 continue
             return
@@ -239,14 +243,15 @@ class Execute:
     # Outcomes -----------------------------------------------------------------------------------
 
     def _settle(self, work: _Work, phase: Phase, error: BellhopError | None = None) -> None:
-        old = self._records.outcome(work.cluster, work.profile.name)
+        kept = self._records.outcomes.get(work.cluster, work.profile.name)
+        old = kept.value if kept else None
         if error is None and work.profile.error:
             phase, code, text = "FailedNonRetriable", work.profile.error_code, work.profile.error
         else:
             code, text = (error.code, str(error)) if error else ("", "")
         if old and not error and not work.changed and (old.phase, old.message) == (phase, text):
             return
-        self._records.put_outcome(
+        self._records.outcomes.put(
             Outcome(
                 cluster=work.cluster,
                 profile=work.profile.name,
@@ -267,19 +272,19 @@ class Execute:
 
     def _left(self, profile: Profile, cluster: str) -> None:
         """Note that a cluster holds nothing of a profile; the last one closes a withdrawn one."""
-        self._records.delete_outcome(cluster, profile.name)
+        self._records.outcomes.delete(cluster, profile.name)
         for _ in range(_RETRIES):
-            found = self._records.profile(profile.trigger, profile.cluster, profile.name)
-            if found is None or cluster in found[0].destinations:
+            place = profile.trigger, profile.cluster, profile.name
+            found = self._records.profiles.head(*place)
+            if found is None or cluster in found.value.destinations:
                 return
-            new = replace(
-                found[0], leaving=tuple(each for each in found[0].leaving if each != cluster)
-            )
+            left = tuple(each for each in found.value.leaving if each != cluster)
+            new = replace(found.value, leaving=left)
             try:
                 if new.destinations or new.leaving or new.digest or new.error:
-                    self._records.put_profile(new, expect=found[1])
+                    self._records.profiles.put_head(new, expect=found.token)
                 else:
-                    self._records.delete_profile(new, expect=found[1])
+                    self._records.profiles.delete(*place, expect=found.token)
             except StaleError:
                 continue
             return

@@ -47,7 +47,7 @@ def write(
     if body.get("rang"):
         since = now - datetime.fromisoformat(body["rang"])
         context["since_ring_ms"] = round(since.total_seconds() * 1000, 1)
-    records.note(
+    records.ledger.note(
         Entry(
             at=now,
             trace=str(body.get("trace") or ""),

@@ -77,7 +77,7 @@ class Sweep:
                 self._sweep(body["cluster"], attempt, full=body["full"])
             case "tidy":
                 # Work that was under way when the cluster was forgotten may have left traces.
-                if self._records.cluster(body["cluster"]) is None:
+                if self._records.clusters.get(body["cluster"]) is None:
                     self._records.forget_traces(body["cluster"])
             case other:
                 raise InvalidError(f"cannot do '{other}': the sweep stage knows no such message")
@@ -92,7 +92,8 @@ class Sweep:
             seen = observe(cluster, manifest, now)
             pending = seen.uid == body["uid"] and seen.resource_version == body["before"]
         else:
-            old = self._records.observation(cluster, key)
+            kept = self._records.observations.get(cluster, key)
+            old = kept.value if kept else None
             uid = body["uid"] or (old.uid if old else "")
             seen = bury(cluster, key, uid, body["before"], now)
             # A creation that is not stored yet, or never will be, has nothing to bury.
@@ -104,7 +105,7 @@ class Sweep:
         self._keep(seen, body)
 
     def _keep(self, seen: Observation, body: Mapping[str, Any]) -> None:
-        if not self._records.put_observation(seen, asked_at=seen.seen_at):
+        if not self._records.observations.put(seen, asked_at=seen.seen_at):
             return
         trace, rang = str(body.get("trace") or ""), str(body.get("rang") or "")
         message = messages.evaluate(seen.cluster, seen.key, trace=trace, rang=rang)
@@ -119,7 +120,7 @@ class Sweep:
         cluster = catalog.clusters.get(name)
         if cluster is None:
             return
-        health = self._records.health(name)
+        health = self._records.health.get(name).value
         judged = catalog.judgement(name)
         # What the sources were when all was evaluated last says more than what was asked for:
         # a message may have been given up while the cluster was away.
@@ -127,7 +128,7 @@ class Sweep:
         try:
             look = self._look(cluster, catalog, health.uid, full=full)
         except BellhopError as error:
-            self._records.put_health(name, replace(health, state="Down", message=str(error)))
+            self._records.health.put(name, replace(health, state="Down", message=str(error)))
             if isinstance(error, TemporaryError) and attempt >= self._settings.attempts:
                 self._log.warning("Left a cluster to the schedule", cluster=name, error=str(error))
                 return
@@ -135,7 +136,7 @@ class Sweep:
         if full:
             self._reconcile(catalog, name)
         first = health.swept_at is None
-        self._records.put_health(
+        self._records.health.put(
             name,
             Health(
                 state="Healthy",
@@ -191,7 +192,7 @@ class Sweep:
             self._deploy.publish(
                 [
                     messages.apply(each.trigger, each.source, each.profile, cluster)
-                    for each in self._records.outcomes(cluster)
+                    for each in self._records.outcomes.of(cluster)
                 ]
             )
         return uid
@@ -199,7 +200,8 @@ class Sweep:
     def _look_at(self, kube: Kube, cluster: str, gvk: GVK, look: _Look, *, full: bool) -> None:
         asked_at = self._records.clock.now()
         before = {
-            key: (uid, rv, gone) for key, uid, rv, gone in self._records.observed(cluster, gvk)
+            key: (uid, rv, gone)
+            for key, uid, rv, gone in self._records.observations.heads(cluster, gvk)
         }
         seen: set[ObjectKey] = set()
         news: list[Observation] = []
@@ -210,7 +212,7 @@ class Sweep:
                 news.append(now)
         known = {key: (uid, rv) for key, (uid, rv, gone) in before.items() if not gone}
         news += self._gone(kube, cluster, gvk, known, seen)
-        fresh = [each for each in news if self._records.put_observation(each, asked_at=asked_at)]
+        fresh = [each for each in news if self._records.observations.put(each, asked_at=asked_at)]
         due = {each.key for each in fresh} | ({*seen, *before} if full else set())
         self._evaluate.publish([messages.evaluate(cluster, key, trace="") for key in sorted(due)])
         look.found += len(seen)
@@ -239,11 +241,11 @@ class Sweep:
         """Hold back a deletion of suspiciously much until sweeps in a row agree."""
         share = missing / known if known else 0.0
         if missing <= self._settings.deletion_floor or share <= self._settings.deletion_share:
-            self._records.put_strikes(cluster, gvk, 0)
+            self._records.strikes.put(cluster, gvk, 0)
             return True
-        strikes = self._records.strikes(cluster, gvk) + 1
+        strikes = self._records.strikes.get(cluster, gvk).value + 1
         agreed = strikes >= self._settings.deletion_agreement
-        self._records.put_strikes(cluster, gvk, 0 if agreed else strikes)
+        self._records.strikes.put(cluster, gvk, 0 if agreed else strikes)
         if not agreed:
             detail = (
                 f"{missing} of {known} are missing from a list; held until"
@@ -266,7 +268,7 @@ class Sweep:
     ) -> None:
         """Have the API server ring for these kinds, and the gate let them in."""
         kinds = tuple(WatchedKind(each.gvk, each.plural) for each in resources)
-        self._records.put_gate(cluster.key, Gate(cluster.token_digest, kinds, revision))
+        self._records.gates.put(cluster.key, Gate(cluster.token_digest, kinds, revision))
         if not cluster.forwarder:
             return
         try:
@@ -282,7 +284,7 @@ class Sweep:
         self._deploy.publish(
             [
                 messages.apply(outcome.trigger, outcome.source, outcome.profile, cluster)
-                for outcome in self._records.outcomes(cluster)
+                for outcome in self._records.outcomes.of(cluster)
                 if outcome.phase in {"Failed", "FailedNonRetriable"}
                 and outcome.reason not in _INPUTS
             ]
@@ -300,14 +302,14 @@ class Sweep:
         )
 
     def _forget(self, catalog: Catalog, cluster: str) -> None:
-        matches = list(self._records.matches(cluster))
+        matches = list(self._records.matches.of(cluster))
         kinds = set(catalog.kinds_in(cluster))
         seen: set[ObjectKey] = set()
-        for key, *_ in list(self._records.observed(cluster)):
+        for key, *_ in list(self._records.observations.heads(cluster)):
             seen.add(key)
             if key.gvk not in kinds:
-                self._records.delete_observation(cluster, key)
+                self._records.observations.delete(cluster, key)
         for match in matches:
             sources = {source.name for source in catalog.sources_for(cluster, match.key.gvk)}
             if match.source not in sources or match.key not in seen:
-                self._records.delete_match(cluster, match.source, match.key)
+                self._records.matches.delete(cluster, match.source, match.key)
