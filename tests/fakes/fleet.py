@@ -18,6 +18,7 @@ from bellhop.adapters.local.blobs import FileBlobs
 from bellhop.adapters.local.queue import SqliteQueue
 from bellhop.adapters.local.store import SqliteStore
 from bellhop.errors import MissingError
+from bellhop.fleet import timeline
 from bellhop.logs import Log
 from bellhop.messages import Publisher
 from bellhop.model.gvk import GVK, ObjectKey
@@ -53,11 +54,11 @@ class CountingStore:
         self.counts["get"] += 1
         return self._store.get(partition, sort)
 
-    def put(self, item: Item, *, expect: int = ANY) -> Item:
+    def put(self, item: Item, *, expect: str | None = ANY) -> Item:
         self.counts["put"] += 1
         return self._store.put(item, expect=expect)
 
-    def delete(self, partition: str, sort: str, *, expect: int = ANY) -> bool:
+    def delete(self, partition: str, sort: str, *, expect: str | None = ANY) -> bool:
         self.counts["delete"] += 1
         return self._store.delete(partition, sort, expect=expect)
 
@@ -200,7 +201,7 @@ class Fleet:
     def ledger(self) -> list[Entry]:
         """Return the ledger of today."""
         day = self.clock.now().isoformat()[:10]
-        return [entry for _, entry in self.records.ledger(day)]
+        return [entry for _, entry in timeline.lines(self.records, day)]
 
     def reread(self) -> None:
         """Forget everything that is kept in memory, as a new process would."""

@@ -16,6 +16,7 @@ from bellhop.stages.inbox import Inbox, Stage
 _BATCH = 50
 _WAIT = timedelta(seconds=1)
 _TICK = 1.0
+_COLLECTING = timedelta(hours=1)
 
 
 class Workers:
@@ -27,6 +28,7 @@ class Workers:
         self._embedded = embedded
         self._stopping = threading.Event()
         self._due: dict[str, datetime] = {}
+        self._collected = embedded.installation.records.clock.now() - _COLLECTING
         counts = {"evaluate": 2, "deploy": settings.workers, "sweep": 2}
         self._threads = [
             threading.Thread(
@@ -78,12 +80,15 @@ class Workers:
             # Jitter keeps a fleet registered at once from being listed at once for ever.
             pause = interval * (0.9 + 0.2 * random())  # noqa: S311 - spreads load, guards nothing
             if key not in self._due:
-                swept = records.health(key).swept_at
+                swept = records.health.get(key).value.swept_at
                 self._due[key] = (swept or now) + pause
             if now >= self._due[key]:
                 self._due[key] = now + pause
                 installation.publisher.publish([Sweep(key)])
         installation.declare.resume()
+        if now >= self._collected + _COLLECTING:
+            records.collect(now)
+            self._collected = now
         self._embedded.store.sweep_expired()
 
     def _repeat(self, work: Callable[[], None], *, pause: float) -> None:

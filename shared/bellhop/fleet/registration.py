@@ -107,7 +107,8 @@ def register(here: Installation, wish: Wish) -> Registered:
 
 
 def _register(here: Installation, wish: Wish, kube: KubeClient) -> Registered:
-    old = here.records.cluster(wish.key)
+    kept = here.records.clusters.get(wish.key)
+    old = kept.value if kept else None
     now = here.records.clock.now()
     token = entropy.token_urlsafe(_TOKEN_BYTES)
     cluster = Cluster(
@@ -195,7 +196,7 @@ def deregister(here: Installation, key: str) -> Deregistered:
     Raises:
         MissingError: there is no such cluster.
     """
-    if here.records.cluster(key) is None:
+    if here.records.clusters.get(key) is None:
         raise MissingError(
             f"cannot deregister cluster '{key}': it is not registered;"
             " `bellhop get clusters` lists those that are"

@@ -35,7 +35,7 @@ class Cluster:
 class Health:
     """How a cluster was when we last met it; `missed` counts what only sweeps had found.
 
-    `judged` has a digest of each source by which all its objects were last evaluated; `uid` is
+    `judgement` has a digest of each source by which all its objects were last evaluated; `uid` is
     that of its namespace kube-system, which no two clusters share. `begun` says that a sweep is
     under way, or ended half-way; `failures` counts those in a row that could not look.
     """
@@ -45,7 +45,7 @@ class Health:
     swept_at: datetime | None = None
     seen: int = 0
     missed: int = 0
-    judged: Mapping[str, str] = field(default_factory=dict)
+    judgement: Mapping[str, str] = field(default_factory=dict)
     uid: str = ""
     begun: bool = False
     failures: int = 0

@@ -38,7 +38,8 @@ from bellhop.model.gvk import GVK, Identity, ObjectKey
 from bellhop.model.record import Held, Inventory, Outcome, Phase, Profile
 from bellhop.ports.access import Access
 from bellhop.ports.kube import Kube
-from bellhop.records import Records
+from bellhop.ports.store import ABSENT
+from bellhop.records import Kept, Records
 from bellhop.settings import Settings
 from bellhop.stages.claim import Claims, Taken
 from bellhop.stages.ledger import Note, noting
@@ -55,7 +56,7 @@ class _Work:
     profile: Profile
     cluster: str
     held: dict[Identity, Held]
-    version: int
+    token: str
     begun_at: datetime
     holder: str
     before: Mapping[Identity, Held] = field(default_factory=dict)
@@ -109,24 +110,24 @@ class Execute:
     def _once(self, message: Apply) -> bool:
         """Do it once; False if the profile became another one meanwhile."""
         cluster = message.destination
-        inventory, version = self._records.versioned_inventory(cluster, message.profile)
+        kept = self._records.inventories.get(cluster, message.profile)
+        inventory = kept.value if kept else Inventory(cluster, message.profile, {})
         self._refuse_busy(inventory)
-        found = self._records.profile(message.trigger, message.cluster, message.profile)
+        found = self._found(message)
         if found is None and not inventory.held:
             return True
-        profile = found[0] if found else _closed(message)
-        if self._records.cluster(cluster) is None:
+        profile = found.value if found else _closed(message)
+        if self._records.clusters.get(cluster) is None:
             self._left(profile, cluster)
             return True
-        now = self._records.clock.now()
         work = _Work(
-            message,
-            profile,
-            cluster,
-            dict(inventory.held),
-            version,
-            now,
-            self._mark + uuid.uuid4().hex[:8],
+            message=message,
+            profile=profile,
+            cluster=cluster,
+            held=dict(inventory.held),
+            token=kept.token if kept else ABSENT,
+            begun_at=self._records.clock.now(),
+            holder=self._mark + uuid.uuid4().hex[:8],
         )
         with noting(self._records, message, cluster, profile.object) as note:
             note.context = {"profile": profile.name, "trigger": profile.trigger}
@@ -142,6 +143,17 @@ class Execute:
                 note.detail = ", ".join(work.changed)
         return self._stands(work)
 
+    def _found(self, message: Apply) -> Kept[Profile] | None:
+        """Read the profile; to leave a cluster, its contents need not be there."""
+        place = (message.trigger, message.cluster, message.profile)
+        try:
+            return self._records.profiles.get(*place)
+        except MissingError:
+            head = self._records.profiles.head(*place)
+            if head and message.destination in head.value.destinations:
+                raise
+            return head
+
     def _refuse_busy(self, inventory: Inventory) -> None:
         now = self._records.clock.now()
         alive = bool(inventory.holder) and inventory.holder.startswith(self._mark)
@@ -155,11 +167,12 @@ class Execute:
     def _stands(self, work: _Work) -> bool:
         """Say whether what was carried out is still what is wanted."""
         message = work.message
-        found = self._records.profile(message.trigger, message.cluster, message.profile)
+        found = self._records.profiles.head(message.trigger, message.cluster, message.profile)
         if found is None:
             return not work.wanted
-        return work.wanted == (work.cluster in found[0].destinations) and (
-            not work.wanted or found[0].revision == work.profile.revision
+        now = found.value
+        return work.wanted == (work.cluster in now.destinations) and (
+            not work.wanted or now.revision == work.profile.revision
         )
 
     def _bring(self, work: _Work) -> None:
@@ -188,10 +201,10 @@ class Execute:
 
     def _objects(self, work: _Work) -> tuple[Wanted, ...]:
         """Return the objects for this cluster, each in the scope its kind has there."""
-        cluster = self._records.cluster(work.cluster)
+        cluster = self._records.clusters.get(work.cluster)
         if cluster is None:
             raise StaleError(f"cannot apply to '{work.cluster}': it has just been deregistered")
-        root = cluster_object(cluster)
+        root = cluster_object(cluster.value)
         contents = [
             deploy_time(content, root, limits=self._limits) for content in work.profile.contents
         ]
@@ -332,13 +345,13 @@ class Execute:
         """
         until = self._records.clock.now() + self._settings.visibility
         inventory = Inventory(work.cluster, work.profile.name, work.held, work.holder, until)
-        work.version = self._records.put_inventory(inventory, expect=work.version)
+        work.token = self._records.inventories.put(inventory, expect=work.token)
 
     def _keep(self, work: _Work) -> None:
         """Say what is held, and that nobody is at work any more."""
         inventory = Inventory(work.cluster, work.profile.name, work.held)
         try:
-            work.version = self._records.put_inventory(inventory, expect=work.version)
+            work.token = self._records.inventories.put(inventory, expect=work.token)
         except StaleError:
             self._add(work)
             raise
@@ -348,7 +361,9 @@ class Execute:
         for key in [key for key, held in work.held.items() if held.digest]:
             self._claim_again(work, key)
         for _ in range(_RETRIES):
-            there, version = self._records.versioned_inventory(work.cluster, work.profile.name)
+            kept = self._records.inventories.get(work.cluster, work.profile.name)
+            there = kept.value if kept else Inventory(work.cluster, work.profile.name, {})
+            token = kept.token if kept else ABSENT
             both = {**there.held, **work.held}
             unsure = {
                 key: held
@@ -357,7 +372,7 @@ class Execute:
                 for key, held in both.items()
             }
             try:
-                self._records.put_inventory(replace(there, held=unsure), expect=version)
+                self._records.inventories.put(replace(there, held=unsure), expect=token)
             except StaleError:
                 continue
             return
@@ -370,14 +385,15 @@ class Execute:
     # Outcomes -----------------------------------------------------------------------------------
 
     def _settle(self, work: _Work, phase: Phase, error: BellhopError | None = None) -> None:
-        old = self._records.outcome(work.cluster, work.profile.name)
+        kept = self._records.outcomes.get(work.cluster, work.profile.name)
+        old = kept.value if kept else None
         if error is None and work.profile.error:
             phase, code, text = "FailedNonRetriable", work.profile.error_code, work.profile.error
         else:
             code, text = (error.code, str(error)) if error else ("", "")
         if old and not error and not work.changed and (old.phase, old.message) == (phase, text):
             return
-        self._records.put_outcome(
+        self._records.outcomes.put(
             Outcome(
                 cluster=work.cluster,
                 profile=work.profile.name,
@@ -398,19 +414,20 @@ class Execute:
 
     def _left(self, profile: Profile, cluster: str) -> None:
         """Note that a cluster holds nothing of a profile; the last one closes a withdrawn one."""
-        self._records.delete_outcome(cluster, profile.name)
+        self._records.outcomes.delete(cluster, profile.name)
         for _ in range(_RETRIES):
-            found = self._records.profile(profile.trigger, profile.cluster, profile.name)
-            if found is None or cluster in found[0].destinations:
+            found = self._records.profiles.head(profile.trigger, profile.cluster, profile.name)
+            if found is None or cluster in found.value.destinations:
                 return
-            new = replace(
-                found[0], leaving=tuple(each for each in found[0].leaving if each != cluster)
-            )
+            leaving = tuple(each for each in found.value.leaving if each != cluster)
+            new = replace(found.value, leaving=leaving)
             try:
                 if new.destinations or new.leaving or new.digest or new.error:
-                    self._records.put_profile(new, expect=found[1])
+                    self._records.profiles.put_head(new, expect=found.token)
                 else:
-                    self._records.delete_profile(new, expect=found[1])
+                    self._records.profiles.delete(
+                        new.trigger, new.cluster, new.name, expect=found.token
+                    )
             except StaleError:
                 continue
             return

@@ -84,7 +84,7 @@ class Sweep:
                 self._sweep(message.cluster, full=message.full)
             case Tidy():
                 # Work that was under way when the cluster was forgotten may have left traces.
-                if self._records.cluster(message.cluster) is None:
+                if self._records.clusters.get(message.cluster) is None:
                     self._records.forget_traces(message.cluster)
             case _:
                 raise InvalidError(f"cannot {message.do}: it is not the sweep stage's work")
@@ -99,8 +99,8 @@ class Sweep:
             seen = observe(cluster, manifest, now)
             pending = seen.uid == message.uid and seen.resource_version == message.before
         else:
-            old = self._records.observation(cluster, key)
-            uid = message.uid or (old.uid if old else "")
+            old = self._records.observations.get(cluster, key)
+            uid = message.uid or (old.value.uid if old else "")
             seen = bury(cluster, key, uid, message.before, now)
             # A creation that is not stored yet, or never will be, has nothing to bury.
             pending = old is None
@@ -126,7 +126,7 @@ class Sweep:
             )
 
     def _keep(self, seen: Observation, hint: Confirm) -> None:
-        if not self._records.put_observation(seen, asked_at=seen.seen_at):
+        if not self._records.observations.put(seen, asked_at=seen.seen_at):
             return
         message = Evaluate(seen.cluster, str(seen.key), hint.trace, hint.rang)
         self._publisher.publish([message])
@@ -140,24 +140,24 @@ class Sweep:
         cluster = catalog.clusters.get(name)
         if cluster is None:
             return
-        health = self._records.health(name)
+        health = self._records.health.get(name).value
         judged = catalog.judgement(name)
         # What the sources were when all was evaluated last says more than what was asked for: a
         # message may have been given up while the cluster was away. And a sweep that was begun
         # and not ended may have written what it did not tell.
         full = full or health.begun or health.swept_at is None
-        fresh = {each for each in judged if full or health.judged.get(each) != judged[each]}
-        self._records.put_health(name, replace(health, begun=True))
+        fresh = {each for each in judged if full or health.judgement.get(each) != judged[each]}
+        self._records.health.put(name, replace(health, begun=True))
         try:
             look = self._look(cluster, catalog, health.uid, fresh)
         except BellhopError as error:
             self._down(name, health, error)
             return
-        left = set(health.judged) - set(judged)
+        left = set(health.judgement) - set(judged)
         if full or left or fresh:
             self._reconcile(catalog, name, None if full or left else fresh)
         first = health.swept_at is None
-        self._records.put_health(
+        self._records.health.put(
             name,
             Health(
                 state="Healthy",
@@ -165,7 +165,7 @@ class Sweep:
                 swept_at=self._records.clock.now(),
                 seen=health.seen + look.found,
                 missed=health.missed + (0 if first or full else look.missed),
-                judged={
+                judgement={
                     source: judged[source]
                     for source in judged
                     if look.unseen.isdisjoint(catalog.sources[source].kinds)
@@ -184,7 +184,7 @@ class Sweep:
         health = replace(
             health, state="Down", message=str(error), begun=True, failures=health.failures + 1
         )
-        self._records.put_health(name, health)
+        self._records.health.put(name, health)
         if isinstance(error, TemporaryError) and health.failures > _QUICK:
             self._log.warning("Left a cluster to the schedule", cluster=name, error=str(error))
             return
@@ -235,7 +235,7 @@ class Sweep:
             self._publisher.publish(
                 [
                     Apply(each.trigger, each.source, each.profile, cluster)
-                    for each in self._records.outcomes(cluster)
+                    for each in self._records.outcomes.of(cluster)
                 ]
             )
         return uid
@@ -243,7 +243,8 @@ class Sweep:
     def _look_at(self, kube: Kube, cluster: str, gvk: GVK, look: _Look, *, full: bool) -> None:
         asked_at = self._records.clock.now()
         before = {
-            key: (uid, rv, gone) for key, uid, rv, gone in self._records.observed(cluster, gvk)
+            key: (uid, rv, gone)
+            for key, uid, rv, gone in self._records.observations.heads(cluster, gvk)
         }
         seen: set[ObjectKey] = set()
         news: list[Observation] = []
@@ -254,7 +255,7 @@ class Sweep:
                 news.append(now)
         known = {key: (uid, rv) for key, (uid, rv, gone) in before.items() if not gone}
         news += self._gone(kube, cluster, gvk, known, seen)
-        fresh = [each for each in news if self._records.put_observation(each, asked_at=asked_at)]
+        fresh = [each for each in news if self._records.observations.put(each, asked_at=asked_at)]
         due = {each.key for each in fresh} | ({*seen, *before} if full else set())
         self._publisher.publish([Evaluate(cluster, str(key)) for key in sorted(due)])
         look.found += len(seen)
@@ -283,11 +284,11 @@ class Sweep:
         """Hold back a deletion of suspiciously much until sweeps in a row agree."""
         share = missing / known if known else 0.0
         if missing <= self._settings.deletion_floor or share <= self._settings.deletion_share:
-            self._records.put_strikes(cluster, gvk, 0)
+            self._records.strikes.put(cluster, gvk, 0)
             return True
-        strikes = self._records.strikes(cluster, gvk) + 1
+        strikes = self._records.strikes.get(cluster, gvk).value + 1
         agreed = strikes >= self._settings.deletion_agreement
-        self._records.put_strikes(cluster, gvk, 0 if agreed else strikes)
+        self._records.strikes.put(cluster, gvk, 0 if agreed else strikes)
         if not agreed:
             detail = (
                 f"{missing} of {known} are missing from a list; held until"
@@ -310,7 +311,7 @@ class Sweep:
     ) -> None:
         """Have the API server ring for these kinds, and the gate let them in."""
         kinds = tuple(WatchedKind(each.gvk, each.plural) for each in resources)
-        self._records.put_gate(cluster.key, Gate(cluster.token_digest, kinds, revision))
+        self._records.gates.put(cluster.key, Gate(cluster.token_digest, kinds, revision))
         if not cluster.forwarder:
             return
         try:
@@ -326,7 +327,7 @@ class Sweep:
         self._publisher.publish(
             [
                 Apply(outcome.trigger, outcome.source, outcome.profile, cluster)
-                for outcome in self._records.outcomes(cluster)
+                for outcome in self._records.outcomes.of(cluster)
                 if outcome.phase in {"Failed", "FailedNonRetriable"}
                 and outcome.reason not in _INPUTS
             ]
@@ -348,14 +349,14 @@ class Sweep:
         self._publisher.publish(Instantiate(name, cluster) for name in sorted(triggers))
 
     def _forget(self, catalog: Catalog, cluster: str) -> None:
-        matches = list(self._records.matches(cluster))
+        matches = list(self._records.matches.of(cluster))
         kinds = set(catalog.kinds_in(cluster))
         seen: set[ObjectKey] = set()
-        for key, *_ in list(self._records.observed(cluster)):
+        for key, *_ in list(self._records.observations.heads(cluster)):
             seen.add(key)
             if key.gvk not in kinds:
-                self._records.delete_observation(cluster, key)
+                self._records.observations.delete(cluster, key)
         for match in matches:
             sources = {source.name for source in catalog.sources_for(cluster, match.key.gvk)}
             if match.source not in sources or match.key not in seen:
-                self._records.delete_match(cluster, match.source, match.key)
+                self._records.matches.delete(cluster, match.source, match.key)

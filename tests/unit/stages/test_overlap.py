@@ -167,7 +167,7 @@ def test_an_older_judgement_does_not_stay(fleet: Fleet, east: FakeKube, before: 
     meanwhile(fleet.stages["evaluate"], "_evaluate", newer)
     fleet.pump()
 
-    assert list(fleet.records.matches("fleet/east")) == []
+    assert list(fleet.records.matches.of("fleet/east")) == []
     assert made(east) == {}
 
 
@@ -185,9 +185,14 @@ def test_all_for_one_event_reads_what_matches_alone(fleet: Fleet) -> None:
     fleet.write("east", service())
     fleet.pump()
     opened = []
-    real = fleet.records._open
-    fleet.records._open = lambda item: (opened.append(item.sort), real(item))[1]  # type: ignore[method-assign, func-returns-value]
+    real = fleet.records.observations.get
+
+    def noting(cluster: str, key: ObjectKey) -> Any:
+        opened.append(key.name)
+        return real(cluster, key)
+
+    fleet.records.observations.get = noting  # type: ignore[method-assign]
     fleet.write("east", service("2"))
     fleet.pump()
 
-    assert [each for each in opened if "other-" in each] == []
+    assert set(opened) == {"web"}

@@ -59,9 +59,9 @@ def test_carries_a_service_to_the_destination_and_takes_it_away(fleet: Fleet) ->
     fleet.pump()
     assert names(fleet, "west", SERVICE) == []
     assert names(fleet, "west", ENDPOINTS) == []
-    assert list(fleet.records.profiles("service-policy")) == []
-    assert list(fleet.records.inventories("fleet/west")) == []
-    assert list(fleet.records.outcomes("fleet/west")) == []
+    assert list(fleet.records.profiles.of("service-policy")) == []
+    assert list(fleet.records.inventories.of("fleet/west")) == []
+    assert list(fleet.records.outcomes.of("fleet/west")) == []
 
 
 def test_withdraws_when_the_object_stops_matching(fleet: Fleet) -> None:
@@ -143,7 +143,7 @@ def test_one_destination_that_is_down_does_not_keep_another_waiting(fleet: Fleet
     fleet.pump()
     assert names(fleet, "north", SERVICE) == ["external-web"]
     assert names(fleet, "west", SERVICE) == []
-    outcome = next(iter(fleet.records.outcomes("fleet/west")))
+    outcome = next(iter(fleet.records.outcomes.of("fleet/west")))
     assert (outcome.phase, outcome.reason) == ("Failed", "Unreachable")
 
     fleet.access.clusters["fleet/west"].fail_with(None)
@@ -151,7 +151,7 @@ def test_one_destination_that_is_down_does_not_keep_another_waiting(fleet: Fleet
     fleet.pump()
 
     assert names(fleet, "west", SERVICE) == ["external-web"]
-    assert [each.phase for each in fleet.records.outcomes("fleet/west")] == ["Provisioned"]
+    assert [each.phase for each in fleet.records.outcomes.of("fleet/west")] == ["Provisioned"]
 
 
 def test_does_nothing_twice(fleet: Fleet) -> None:
@@ -223,7 +223,7 @@ def _remember(fleet: Fleet, name: str) -> None:
     now = fleet.clock.now()
     manifest = service(name)
     manifest["metadata"] |= {"uid": name, "resourceVersion": "1"}
-    fleet.records.put_observation(observe("fleet/east", manifest, now))
+    fleet.records.observations.put(observe("fleet/east", manifest, now))
     key = ObjectKey(SERVICE, "default", name)
     match = Match("fleet/east", "sveltos-service", key, matching=True, digest="d", since=now)
-    fleet.records.put_match(match)
+    fleet.records.matches.put(match)
