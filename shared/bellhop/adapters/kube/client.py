@@ -21,6 +21,7 @@ from bellhop.adapters.kube.transport import Renew, Request, Transport
 from bellhop.errors import InvalidError, MissingError, StaleError, UnreachableError
 from bellhop.model.gvk import GVK, ObjectKey, Resource
 from bellhop.model.kubeconfig import Kubeconfig
+from bellhop.model.reach import HERE, Reach
 from bellhop.ports.kube import Manifest
 
 PAGE = 500
@@ -48,9 +49,10 @@ class KubeClient:
         *,
         as_user: str = "",
         renew: Renew = lambda: None,
+        reach: Reach = HERE,
     ) -> None:
         self._name = name
-        self._transport = Transport(name, kubeconfig, as_user=as_user, renew=renew)
+        self._transport = Transport(name, kubeconfig, as_user=as_user, renew=renew, reach=reach)
         self._discovery = Discovery(name, self._transport)
 
     def resource(self, gvk: GVK) -> Resource | None:
