@@ -25,6 +25,7 @@ import urllib3.exceptions as http
 from urllib3 import connection, connectionpool
 from urllib3.util.connection import create_connection
 
+from bellhop.adapters.kube.errors import LateError
 from bellhop.errors import BellhopError, InvalidError, TooLargeError, UnreachableError
 from bellhop.model.reach import Reach
 
@@ -220,7 +221,7 @@ def _left(deadline: float) -> float:
 
 
 def _late() -> Breach:
-    return Breach(UnreachableError, f"it took longer than {WHOLE_SECONDS:g} s")
+    return Breach(LateError, f"it took longer than {WHOLE_SECONDS:g} s")
 
 
 # How much, and how long -------------------------------------------------------------------------
