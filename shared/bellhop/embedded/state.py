@@ -28,6 +28,7 @@ from bellhop.adapters.local.secrets import FileSecrets
 from bellhop.adapters.local.store import SqliteStore
 from bellhop.errors import BusyError, InvalidError
 from bellhop.fleet.installation import Inbound, Installation
+from bellhop.model.reach import HERE
 from bellhop.ports.clock import Clock
 from bellhop.records import Records, Sealer
 from bellhop.records.catalogs import Catalogs
@@ -83,7 +84,8 @@ def open_state(state: Path, settings: Settings, *, clock: Clock | None = None) -
         catalogs=catalogs,
         declare=Declare(records, catalogs, queues["deploy"], queues["sweep"]),
         secrets=vault,
-        access=KubeAccess(vault),
+        access=KubeAccess(vault, reach=HERE),
+        reach=HERE,
         evaluate=queues["evaluate"],
         deploy=queues["deploy"],
         sweep=queues["sweep"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from bellhop.model.reach import Reach
 from bellhop.ports.access import Access
 from bellhop.ports.queue import DeadLetters, Queue
 from bellhop.ports.secrets import Secrets
@@ -23,7 +24,10 @@ class Inbound:
 
 @dataclass(frozen=True)
 class Installation:
-    """Everything a command needs; `dead` are each queue's dead letters by the stage's name."""
+    """Everything a command needs; `dead` are each queue's dead letters by the stage's name.
+
+    `reach` says which addresses clusters may have where this installation runs.
+    """
 
     settings: Settings
     records: Records
@@ -31,6 +35,7 @@ class Installation:
     declare: Declare
     secrets: Secrets
     access: Access
+    reach: Reach
     evaluate: Queue
     deploy: Queue
     sweep: Queue

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import base64
 import binascii
-import ipaddress
+import hashlib
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,9 +21,11 @@ from urllib.parse import urlsplit
 import yaml
 
 from bellhop.errors import InvalidError, TooLargeError
+from bellhop.model.reach import ABROAD, HERE, Reach
 
 _LARGEST = 1 << 20
 _NAMED_AT_MOST = 20
+_VERSION_LENGTH = 32
 _FLATTEN = "embed it with `kubectl config view --raw --flatten`"
 _TOKEN = "make a service account token with `kubectl create token` and put it in `token`"  # noqa: S105 - advice
 
@@ -55,6 +58,7 @@ _HARMLESS = {"extensions", "disable-compression"}
 _PEM = re.compile(
     r"-----BEGIN (?P<label>[A-Z0-9 ]+)-----\s*(?P<body>[A-Za-z0-9+/=\s]+?)-----END (?P=label)-----"
 )
+_PATH = re.compile(r"[A-Za-z0-9._~:/-]*")
 _HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
 
 
@@ -84,6 +88,12 @@ class Kubeconfig:
         )
         return f"{self.server} with {' and '.join(login)}, trusting {trust}"
 
+    @property
+    def version(self) -> str:
+        """Tell credentials and addresses apart; nothing can be read from it."""
+        content = json.dumps(self.to_dict(), sort_keys=True).encode()
+        return hashlib.sha256(content).hexdigest()[:_VERSION_LENGTH]
+
     def to_dict(self) -> dict[str, Any]:
         """Write the smallest kubeconfig that kubectl takes; it holds the credentials."""
         cluster = {
@@ -107,9 +117,15 @@ class Kubeconfig:
 
 
 def sanitise(
-    text_or_dict: str | bytes | Mapping[str, Any], *, context: str | None = None
+    text_or_dict: str | bytes | Mapping[str, Any],
+    *,
+    context: str | None = None,
+    reach: Reach = HERE,
 ) -> Kubeconfig:
     """Take address and credentials of one context, by default the current one.
+
+    `reach` says which addresses are taken: those of one machine, unless a composition that runs
+    elsewhere gives its own.
 
     Raises:
         InvalidError: it is malformed, or holds what is refused; the message says what to do
@@ -122,7 +138,7 @@ def sanitise(
     _refuse(cluster, _CLUSTER_REFUSED, _CLUSTER_TAKEN, "cluster")
     _refuse(user, _USER_REFUSED, _USER_TAKEN, "user")
     kubeconfig = Kubeconfig(
-        server=_server(_text(cluster, "server", "cluster")),
+        server=_server(_text(cluster, "server", "cluster"), reach),
         ca_data=_pem(cluster, "certificate-authority-data", "cluster", "CERTIFICATE"),
         token=_token(_text(user, "token", "user")),
         client_certificate_data=_pem(user, "client-certificate-data", "user", "CERTIFICATE"),
@@ -222,7 +238,7 @@ def _text(entry: Mapping[str, Any], key: str, where: str) -> str:
     return value.strip()
 
 
-def _server(server: str) -> str:
+def _server(server: str, reach: Reach) -> str:
     where = "cluster.server"
     try:
         parts = urlsplit(server)
@@ -233,20 +249,24 @@ def _server(server: str) -> str:
         raise InvalidError("is not an address such as `https://10.0.0.1:6443`", where=where)
     if "@" in parts.netloc or parts.query or parts.fragment or not server.isprintable():
         raise InvalidError("may have a host, a port and a path, and nothing else", where=where)
-    if parts.scheme == "http" and not _loopback(host):
+    refusal = reach.refusal(host)
+    if refusal:
+        raise InvalidError(
+            f"the host {refusal}; give the address where the API server is reached", where=where
+        )
+    # What only one machine may call is that machine.
+    if parts.scheme == "http" and not ABROAD.refusal(host):
         raise InvalidError(
             "is http, which would send the credentials in clear; use https", where=where
         )
+    if not _plain_path(parts.path):
+        raise InvalidError("has a path that leads elsewhere", where=where)
     return server.rstrip("/")
 
 
-def _loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+def _plain_path(path: str) -> bool:
+    """Say if a gateway's path is what it looks like, without steps up or escapes."""
+    return bool(_PATH.fullmatch(path)) and not {".", ".."} & set(path.split("/"))
 
 
 def _token(token: str) -> str:

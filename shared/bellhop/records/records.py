@@ -75,6 +75,7 @@ class Records:
                     "token": cluster.token_digest,
                     "at": cluster.registered_at.isoformat(),
                     "forwarder": dict(cluster.forwarder),
+                    "credentials": cluster.credentials,
                 },
             )
         )
@@ -590,6 +591,7 @@ def _cluster(value: Mapping[str, Any]) -> Cluster:
         token_digest=value["token"],
         registered_at=datetime.fromisoformat(value["at"]),
         forwarder=value["forwarder"],
+        credentials=value.get("credentials", ""),
     )
 
 

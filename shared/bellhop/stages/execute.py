@@ -46,6 +46,7 @@ class _Work:
     body: Mapping[str, Any]
     profile: Profile
     cluster: str
+    credentials: str
     held: dict[ObjectKey, Held]
     version: int
     again: bool
@@ -76,10 +77,19 @@ class Execute:
         if found is None and not inventory.held:
             return
         profile = found[0] if found else _closed(body)
-        if self._records.cluster(cluster) is None:
+        record = self._records.cluster(cluster)
+        if record is None:
             self._left(profile, cluster)
             return
-        work = _Work(body, profile, cluster, dict(inventory.held), version, again=attempt > 1)
+        work = _Work(
+            body,
+            profile,
+            cluster,
+            record.credentials,
+            dict(inventory.held),
+            version,
+            again=attempt > 1,
+        )
         with noting(self._records, body, cluster, profile.object) as note:
             note.context = {"profile": profile.name, "trigger": profile.trigger}
             try:
@@ -123,7 +133,7 @@ class Execute:
         contents = [
             deploy_time(content, root, limits=self._limits) for content in work.profile.contents
         ]
-        kube = self._access.open(work.cluster)
+        kube = self._access.open(work.cluster, version=work.credentials)
         crds = _kinds_defined(contents)
         return tuple(
             self._placed(kube, each, crds) for each in wanted(contents, tier=work.profile.tier)
@@ -137,7 +147,7 @@ class Execute:
         return replace(each, key=ObjectKey(gvk, namespace, name))
 
     def _carry_out(self, work: _Work, steps: Plan) -> None:
-        kube = self._access.open(work.cluster)
+        kube = self._access.open(work.cluster, version=work.credentials)
         begun = {each.key: Held("", each.ref) for each in steps.apply if each.key not in work.held}
         if begun:
             work.held.update(begun)

@@ -87,7 +87,11 @@ class Sweep:
     def _confirm(self, body: Mapping[str, Any], attempt: int) -> None:
         cluster, key = body["cluster"], ObjectKey.parse(body["object"])
         now = self._records.clock.now()
-        manifest = self._access.open(cluster).get(key.gvk, key.namespace, key.name)
+        record = self._records.cluster(cluster)
+        if record is None:
+            return
+        kube = self._access.open(cluster, version=record.credentials)
+        manifest = kube.get(key.gvk, key.namespace, key.name)
         if manifest is not None:
             seen = observe(cluster, manifest, now)
             pending = seen.uid == body["uid"] and seen.resource_version == body["before"]
@@ -150,7 +154,7 @@ class Sweep:
         self._try_again(name)
 
     def _look(self, cluster: Cluster, catalog: Catalog, uid: str, *, full: bool) -> _Look:
-        kube = self._access.open(cluster.key)
+        kube = self._access.open(cluster.key, version=cluster.credentials)
         look = _Look(self._identify(kube, cluster.key, uid))
         resources: list[Resource] = []
         for gvk in catalog.kinds_in(cluster.key):

@@ -18,6 +18,7 @@ from cryptography.x509.oid import NameOID
 
 from bellhop.errors import InvalidError, TooLargeError
 from bellhop.model.kubeconfig import Kubeconfig, sanitise
+from bellhop.model.reach import ABROAD, HERE
 
 TOKEN = "eyJhbGciOi.very-secret.token_123"
 Change = Callable[[dict[str, Any]], object]
@@ -108,6 +109,76 @@ def test_takes_http_on_loopback(host: str) -> None:
     _cluster(server=f"http://{host}")(document)
 
     assert sanitise(document).server == f"http://{host}"
+
+
+@pytest.mark.parametrize(
+    ("server", "said"),
+    [
+        ("http://127.0.0.1:9001/2018-06-01/runtime", "is the machine that calls itself"),
+        ("https://localhost:6443", "is the machine that calls itself"),
+        ("https://[::ffff:127.0.0.1]", "is the machine that calls itself"),
+    ],
+)
+def test_loopback_is_taken_on_one_machine_alone(server: str, said: str) -> None:
+    """A cloud's function would call what runs it."""
+    document = _kubeconfig()
+    _cluster(server=server)(document)
+
+    assert sanitise(document).server == server
+    with pytest.raises(InvalidError, match=f"cluster.server: the host {said}"):
+        sanitise(document, reach=ABROAD)
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "169.254.169.254",
+        "169.254.169.254.",
+        "2852039166",
+        "0xa9fea9fe",
+        "0251.0376.0251.0376",
+        "169.254.43518",
+        "[::ffff:169.254.169.254]",
+        "[::ffff:a9fe:a9fe]",
+        "[64:ff9b::a9fe:a9fe]",
+        "[fe80::1]",
+        "[fe80::1%25eth0]",
+        "[fd00:ec2::254]",
+        "100.100.100.200",
+        "metadata.google.internal",
+        "Metadata.Google.Internal.",
+        "１６９.254.169.254",  # noqa: RUF001 - digits of another width
+        "169。254。169。254",
+        "0.0.0.0",
+        "[::]",
+    ],
+)
+def test_some_addresses_are_taken_nowhere(host: str) -> None:
+    """Whoever registers a cluster must not get the cloud's own credentials sent somewhere."""
+    document = _kubeconfig()
+    _cluster(server=f"https://{host}:443/x")(document)
+
+    for reach in (HERE, ABROAD):
+        with pytest.raises(InvalidError, match=r"cluster\.server: "):
+            sanitise(document, reach=reach)
+
+
+@pytest.mark.parametrize("path", ["/a/../b", "/./x", "/%2e%2e/x", "/a b", "/a\\b", "/x;y=1"])
+def test_a_path_is_what_it_looks_like(path: str) -> None:
+    """A gateway's path has names between slashes."""
+    document = _kubeconfig()
+    _cluster(server=f"https://10.0.0.1{path}")(document)
+
+    with pytest.raises(InvalidError, match="has a path that leads elsewhere"):
+        sanitise(document)
+
+
+def test_takes_the_path_of_a_gateway() -> None:
+    """Some API servers are below one."""
+    document = _kubeconfig()
+    _cluster(server="https://rancher.example/k8s/clusters/c-m-4x2")(document)
+
+    assert sanitise(document).server == "https://rancher.example/k8s/clusters/c-m-4x2"
 
 
 def test_takes_the_context_that_is_named() -> None:

@@ -63,7 +63,11 @@ class KubeClient:
         reach: Reach = HERE,
     ) -> None:
         self._name = name
-        self._transport = Transport(name, kubeconfig, as_user=as_user, renew=renew, reach=reach)
+        self._server = kubeconfig.server
+        self._renew = renew
+        self._transport = Transport(
+            name, kubeconfig, as_user=as_user, renew=self._renewed, reach=reach
+        )
         self._discovery = Discovery(name, self._transport)
         # How many objects of a kind a page holds at most, where pages turned out too large.
         self._fitting: dict[GVK, int] = {}
@@ -185,6 +189,14 @@ class KubeClient:
     def close(self) -> None:
         """Close the idle connections; those in use finish first."""
         self._transport.close()
+
+    def _renewed(self) -> Kubeconfig | None:
+        """Read the credentials anew; another server knows other kinds."""
+        kubeconfig = self._renew()
+        if kubeconfig is not None and kubeconfig.server != self._server:
+            self._server = kubeconfig.server
+            self._discovery.clear()
+        return kubeconfig
 
     def _ask(
         self, method: str, gvk: GVK, name: str, call: Call, body: Manifest | None = None
