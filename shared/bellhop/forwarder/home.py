@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from bellhop.adapters.kube.client import KubeClient
+from bellhop.adapters.local.files import read_at_most
 from bellhop.errors import BellhopError, InvalidError, MissingError
-from bellhop.model.kubeconfig import Kubeconfig, sanitise
+from bellhop.model.kubeconfig import LARGEST, Kubeconfig, sanitise
 from bellhop.model.reach import HERE
 
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -46,7 +47,7 @@ def connect(
 
 def _of_file(path: Path) -> Kubeconfig:
     try:
-        content = path.read_bytes()
+        content = read_at_most(path, LARGEST)
     except OSError as error:
         raise InvalidError(f"the kubeconfig '{path}' cannot be read: {error.strerror}") from error
     return sanitise(content, reach=HERE)

@@ -13,7 +13,7 @@ import binascii
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
@@ -23,7 +23,11 @@ import yaml
 from bellhop.errors import InvalidError, TooLargeError
 from bellhop.model.reach import ABROAD, HERE, Reach
 
-_LARGEST = 1 << 20
+LARGEST = 1 << 20
+"""Bytes of a kubeconfig, and of a certificate file that it names."""
+
+_DEEPEST = 50
+_LONGEST_PLAIN = 4096
 _NAMED_AT_MOST = 20
 _VERSION_LENGTH = 32
 _FLATTEN = "embed it with `kubectl config view --raw --flatten`"
@@ -149,23 +153,18 @@ def sanitise(
     return kubeconfig
 
 
-def _filled(entry: dict[str, str]) -> dict[str, str]:
-    return {key: value for key, value in entry.items() if value}
+def parse(text: str | bytes) -> Any:
+    """Read the YAML of a kubeconfig, which needs neither anchors nor depth nor long numbers.
 
-
-def _document(given: str | bytes | Mapping[str, Any]) -> Mapping[str, Any]:
-    if not isinstance(given, Mapping):
-        given = _parse(given)
-    if not isinstance(given, Mapping):
-        raise InvalidError("the kubeconfig is not a mapping; give the whole file")
-    return given
-
-
-def _parse(text: str | bytes) -> Any:
-    if len(text) > _LARGEST:
-        raise TooLargeError(f"the kubeconfig has more than {_LARGEST} bytes")
+    Raises:
+        TooLargeError: it has more than LARGEST bytes.
+        InvalidError: it is not YAML, or holds what only makes a reader work.
+    """
+    if len(text) > LARGEST:
+        raise TooLargeError(f"the kubeconfig has more than {LARGEST} bytes")
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
+        _require_plain(yaml.parse(text, Loader=loader))
         return yaml.load(text, Loader=loader)  # noqa: S506 - one of the two safe loaders
     except yaml.MarkedYAMLError as exc:
         mark = exc.problem_mark
@@ -174,6 +173,44 @@ def _parse(text: str | bytes) -> Any:
         place = ""
     # Outside of the handler: PyYAML's error quotes the document, and a chained one would be shown.
     raise InvalidError(f"the kubeconfig is not valid YAML{place}")
+
+
+def _require_plain(events: Iterator[yaml.Event]) -> None:
+    """Refuse what takes a reader more time, memory or stack than the text has bytes.
+
+    A parser's events cost neither; building nodes of them does: PyYAML descends by recursion in C,
+    merges keys by copying, and computes numbers to the base of 60.
+    """
+    depth = 0
+    for event in events:
+        mark = event.start_mark
+        place = f"line {mark.line + 1 if mark else 1} of the kubeconfig"
+        if isinstance(event, yaml.AliasEvent):
+            raise InvalidError(f"{place} refers to an anchor; write the value out")
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        elif isinstance(event, yaml.ScalarEvent) and _is_laborious(event):
+            raise InvalidError(f"{place} has a long text with colons; put it in quotes")
+        if depth > _DEEPEST:
+            raise InvalidError(f"{place} is nested deeper than {_DEEPEST} levels")
+
+
+def _is_laborious(event: yaml.ScalarEvent) -> bool:
+    return not event.style and len(event.value) > _LONGEST_PLAIN and ":" in event.value
+
+
+def _filled(entry: dict[str, str]) -> dict[str, str]:
+    return {key: value for key, value in entry.items() if value}
+
+
+def _document(given: str | bytes | Mapping[str, Any]) -> Mapping[str, Any]:
+    if not isinstance(given, Mapping):
+        given = parse(given)
+    if not isinstance(given, Mapping):
+        raise InvalidError("the kubeconfig is not a mapping; give the whole file")
+    return given
 
 
 def _context(document: Mapping[str, Any], wanted: str | None) -> Mapping[str, Any]:

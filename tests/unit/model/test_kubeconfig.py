@@ -484,6 +484,51 @@ def test_refuses_what_is_no_document(text: str | bytes, message: str) -> None:
         sanitise(text)
 
 
+def _doubling(first: str, step: str) -> str:
+    lines = [first, *(step.format(each, each - 1, each - 1) for each in range(1, 60))]
+    return "\n".join(lines) + "\ncurrent-context: *a59\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        pytest.param("[" * 500_000, "line 1 of the kubeconfig is nested deeper", id="depth"),
+        pytest.param("a:\n- " + "- " * 90_000, "line 2 .*is nested deeper", id="depth of a block"),
+        pytest.param("{a: " * 200_000, "nested deeper than 50 levels", id="depth of mappings"),
+        pytest.param("? " * 90_000, "is nested deeper|is not valid YAML", id="depth of keys"),
+        pytest.param(
+            _doubling("a0: &a0 [x]", "a{0}: &a{0} [*a{1}, *a{2}]"),
+            "line 2 of the kubeconfig refers to an anchor; write the value out",
+            id="laughs",
+        ),
+        pytest.param(
+            _doubling("a0: &a0 {k: 1}", "a{0}: &a{0} {{<<: [*a{1}, *a{2}]}}"),
+            "line 2 of the kubeconfig refers to an anchor",
+            id="merges",
+        ),
+        pytest.param("a: &a [*a]", "refers to an anchor", id="itself"),
+        pytest.param("a: 1" + ":1" * 300_000, "long text with colons", id="base of 60"),
+        pytest.param("a: 1" + ":1" * 300_000 + ".0", "long text with colons", id="fraction of 60"),
+    ],
+)
+def test_refuses_what_only_makes_a_reader_work(text: str, message: str) -> None:
+    """A few bytes that cost gigabytes, hours or the process are refused by what they are."""
+    assert len(text) < 1 << 20
+    with pytest.raises(InvalidError, match=message):
+        sanitise(text)
+
+
+def test_takes_what_others_add_below_extensions() -> None:
+    """Wrappers of kubectl nest a little."""
+    document = _kubeconfig()
+    extension: dict[str, Any] = {"name": "context_info"}
+    for _ in range(20):
+        extension = {"extension": extension}
+    _cluster(extensions=[extension])(document)
+
+    assert sanitise(yaml.safe_dump(document)).server == "https://10.0.0.1:6443"
+
+
 def test_refuses_a_huge_document() -> None:
     """It is not even parsed."""
     with pytest.raises(TooLargeError):
