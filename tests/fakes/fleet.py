@@ -70,15 +70,25 @@ class CountingStore:
 
 
 class FakeAccess:
-    """Clients for the fleet's fakes."""
+    """Clients for the fleet's fakes.
+
+    A client of a cluster in `versioned` goes on to lead where its credentials led when it was
+    opened, until it is told of others, as real ones do; the rest lead to what is there now.
+    """
 
     def __init__(self) -> None:
         self.clusters: dict[str, FakeKube] = {}
+        self.versioned: set[str] = set()
+        self._opened: dict[str, tuple[str, FakeKube]] = {}
 
-    def open(self, cluster: str) -> Kube:
+    def open(self, cluster: str, *, version: str = "") -> Kube:
         if cluster not in self.clusters:
             raise MissingError(f"cannot open cluster '{cluster}': it has no credentials")
-        return self.clusters[cluster]
+        if cluster not in self.versioned:
+            return self.clusters[cluster]
+        if cluster not in self._opened or version not in {"", self._opened[cluster][0]}:
+            self._opened[cluster] = (version, self.clusters[cluster])
+        return self._opened[cluster][1]
 
 
 class Fleet:
@@ -125,10 +135,12 @@ class Fleet:
         self.ingest = Ingest(records, publisher, self.settings, log)
         self.declare = Declare(records, catalogs, publisher)
 
-    def register(self, name: str, **labels: str) -> FakeKube:
+    def register(self, name: str, *, credentials: str = "", **labels: str) -> FakeKube:
         """Add a cluster `fleet/NAME` whose token is its name."""
         key = f"fleet/{name}"
         kube = self.access.clusters.setdefault(key, FakeKube(key))
+        if credentials:
+            self.access.versioned.add(key)
         self.declare.register(
             Cluster(
                 namespace="fleet",
@@ -137,6 +149,7 @@ class Fleet:
                 kubernetes="v1.20.2",
                 token_digest=hashlib.sha256(name.encode()).hexdigest(),
                 registered_at=self.clock.now(),
+                credentials=credentials,
             )
         )
         return kube

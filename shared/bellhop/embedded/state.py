@@ -29,6 +29,7 @@ from bellhop.adapters.local.store import SqliteStore
 from bellhop.errors import BusyError, InvalidError
 from bellhop.fleet.installation import Inbound, Installation
 from bellhop.messages import Publisher
+from bellhop.model.reach import HERE
 from bellhop.ports.clock import Clock
 from bellhop.records import Records, Sealer
 from bellhop.records.catalogs import Catalogs
@@ -85,7 +86,8 @@ def open_state(state: Path, settings: Settings, *, clock: Clock | None = None) -
         catalogs=catalogs,
         declare=Declare(records, catalogs, publisher),
         secrets=vault,
-        access=KubeAccess(vault),
+        access=KubeAccess(vault, reach=HERE),
+        reach=HERE,
         publisher=publisher,
         dead=dict(queues),
         inbound=_inbound(state),

@@ -15,7 +15,11 @@ Phase = Literal["Provisioning", "Provisioned", "Failed", "FailedNonRetriable", "
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A registered cluster; `forwarder` is how its API server rings us, as registration set it."""
+    """A registered cluster; `forwarder` is how its API server rings us, as registration set it.
+
+    `credentials` is the version of the kubeconfig in the secret store, which is stored first: who
+    reads this record knows whether the credentials at hand are still those that count.
+    """
 
     namespace: str
     name: str
@@ -24,6 +28,7 @@ class Cluster:
     token_digest: str
     registered_at: datetime
     forwarder: Mapping[str, str] = field(default_factory=dict)
+    credentials: str = ""
 
     @property
     def key(self) -> str:

@@ -94,7 +94,11 @@ class Sweep:
     def _confirm(self, message: Confirm) -> None:
         cluster, key = message.cluster, ObjectKey.parse(message.object)
         now = self._records.clock.now()
-        manifest = self._access.open(cluster).get(key.gvk, key.namespace, key.name)
+        record = self._records.clusters.get(cluster)
+        if record is None:
+            return
+        kube = self._access.open(cluster, version=record.value.credentials)
+        manifest = kube.get(key.gvk, key.namespace, key.name)
         if manifest is not None:
             seen = observe(cluster, manifest, now)
             pending = seen.uid == message.uid and seen.resource_version == message.before
@@ -192,7 +196,7 @@ class Sweep:
 
     def _look(self, cluster: Cluster, catalog: Catalog, uid: str, fresh: set[str]) -> _Look:
         """Look at all kinds that count; of those that `fresh` sources name, judge every object."""
-        kube = self._access.open(cluster.key)
+        kube = self._access.open(cluster.key, version=cluster.credentials)
         look = _Look(self._identify(kube, cluster.key, uid))
         resources: list[Resource] = []
         for gvk in catalog.kinds_in(cluster.key):

@@ -97,6 +97,7 @@ def test_registers_a_cluster(
     assert (secret["ingest-url"], secret["cluster"]) == ("https://ingest.example:8443", KEY)
     assert hashlib.sha256(secret["token"].encode()).hexdigest() == cluster.token_digest
     assert cluster.forwarder["path"] == secret["path"]
+    assert cluster.credentials == sanitise(kubeconfig.read_text()).version
     (message,) = here.dead["sweep"].receive(10, wait=timedelta(0))
     assert dict(message.message.body) == {"do": "sweep", "cluster": KEY, "full": True}
 

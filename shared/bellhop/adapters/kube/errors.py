@@ -36,6 +36,11 @@ _MISSING_RIGHT = re.compile(
     r"(?: in the namespace \"[^\"]*\"| at the cluster scope)?"
 )
 
+
+class LateError(UnreachableError):
+    """An answer took longer than one may as a whole."""
+
+
 # Most specific first. Values: temperament and what happened, in the words of the message.
 TRANSPORT: dict[type[Exception], tuple[type[BellhopError], str]] = {
     http.LocationValueError: (InvalidError, "its address is not one that can be called"),
