@@ -84,7 +84,7 @@ def open_state(state: Path, settings: Settings, *, clock: Clock | None = None) -
         settings=settings,
         records=records,
         catalogs=catalogs,
-        declare=Declare(records, catalogs, publisher),
+        declare=Declare(records, catalogs, publisher, settings),
         secrets=vault,
         access=KubeAccess(vault, reach=HERE),
         reach=HERE,

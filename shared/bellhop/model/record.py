@@ -201,7 +201,10 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How applying one profile to one cluster ended last."""
+    """How applying one profile to one cluster ended last, and when it is tried next.
+
+    `failures` counts those in a row; without a `retry_at` somebody has to change an input.
+    """
 
     cluster: str
     profile: str
@@ -212,6 +215,7 @@ class Outcome:
     reason: str = ""
     message: str = ""
     failures: int = 0
+    retry_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

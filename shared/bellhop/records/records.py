@@ -17,6 +17,7 @@ from bellhop.records.outcomes import Outcomes
 from bellhop.records.payloads import Payloads
 from bellhop.records.profiles import Profiles
 from bellhop.records.sealing import Sealer
+from bellhop.records.timers import Timers
 
 
 class Records:
@@ -40,6 +41,7 @@ class Records:
         self.inventories = Inventories(self._payloads, self.owners)
         self.outcomes = Outcomes(store)
         self.ledger = Ledger(store)
+        self.timers = Timers(store)
 
     def forget_cluster(self, key: str) -> None:
         """Delete a cluster, and with it who may send for it; `forget_traces` does the rest."""

@@ -15,6 +15,7 @@ from typing import Literal
 
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.difference import TRIGGERS, Key, difference
+from bellhop.engine.pacing import spread, sweep_timer
 from bellhop.errors import InvalidError, MissingError, StaleError
 from bellhop.messages import Apply, Instantiate, Publisher, Resolve, Sweep, Tidy
 from bellhop.model.kinds import EventTrigger, Kind, KindKey, of
@@ -22,10 +23,14 @@ from bellhop.model.record import Cluster, Gate, WatchedKind
 from bellhop.ports.store import ANY
 from bellhop.records import Kept, Records
 from bellhop.records.catalogs import Catalogs
+from bellhop.settings import Settings
 
 Change = Literal["created", "configured", "unchanged", "deleted"]
 
 _RETRIES = 8
+_WORK = timedelta(minutes=2)
+"""Longer than work on one message takes."""
+
 _ABANDONED = timedelta(seconds=30)
 """A change noted longer ago than this belongs to nobody who is still at it."""
 
@@ -43,10 +48,13 @@ class Declared:
 class Declare:
     """Changes what users declared, and tells the stages."""
 
-    def __init__(self, records: Records, catalogs: Catalogs, publisher: Publisher) -> None:
+    def __init__(
+        self, records: Records, catalogs: Catalogs, publisher: Publisher, settings: Settings
+    ) -> None:
         self._records = records
         self._catalogs = catalogs
         self._publisher = publisher
+        self._settings = settings
 
     # Manifests --------------------------------------------------------------------------------
 
@@ -217,10 +225,12 @@ class Declare:
         after = self._catalogs.known()
         touched = difference(before, after, keys)
         self._open_gates(after, touched.gates)
-        self._publisher.publish(
-            Sweep(key, full=key in touched.anew) if key in after.clusters else Tidy(key)
-            for key in sorted(touched.swept)
-        )
+        for key in sorted(touched.swept):
+            if key in after.clusters:
+                self._publisher.publish([Sweep(key, full=key in touched.anew)])
+                self._keep_sweeping(key)
+            else:
+                self._tidy_later(key)
         for trigger, cluster in sorted(touched.instantiated, key=str):
             self._instantiate(after, trigger, cluster)
         for trigger, destination in sorted(touched.placed):
@@ -228,6 +238,18 @@ class Declare:
         self._publisher.publish(Resolve(name) for name in sorted(touched.resolved))
         for destination in sorted(touched.relabelled):
             self._apply_again(destination)
+
+    def _keep_sweeping(self, cluster: str) -> None:
+        name = sweep_timer(cluster)
+        if self._records.timers.get(name) is None:
+            at = self._records.clock.now() + spread(name, self._settings.sweep_interval)
+            self._records.timers.set(name, at, Sweep(cluster).message().body)
+
+    def _tidy_later(self, cluster: str) -> None:
+        """Have the traces of a cluster deleted that those leave who are at work on it now."""
+        self._records.timers.cancel(sweep_timer(cluster))
+        at = self._records.clock.now() + _WORK
+        self._records.timers.set(f"tidy/{cluster}", at, Tidy(cluster).message().body)
 
     def _instantiate(self, catalog: Catalog, name: str, cluster: str | None) -> None:
         """Ask for a trigger in one cluster, or wherever it is in force or has left profiles."""

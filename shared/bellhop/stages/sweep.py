@@ -12,10 +12,11 @@ from datetime import datetime, timedelta
 
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.observe import bury, observe
+from bellhop.engine.pacing import spread, sweep_timer
 from bellhop.engine.wiring import forwarder_role, webhook_configuration
 from bellhop.errors import BellhopError, InvalidError, PermanentError, TemporaryError
 from bellhop.logs import Log
-from bellhop.messages import Apply, Confirm, Envelope, Evaluate, Instantiate, Publisher, Tidy
+from bellhop.messages import Apply, Confirm, Envelope, Evaluate, Instantiate, Keep, Publisher, Tidy
 from bellhop.messages import Sweep as Message
 from bellhop.model.gvk import GVK, ObjectKey, Resource
 from bellhop.model.record import Cluster, Gate, Health, Observation, WatchedKind
@@ -32,9 +33,6 @@ _SETTLED = timedelta(seconds=10)
 _SOON = timedelta(milliseconds=20)
 _QUICK = 4
 """Tries that follow each other quickly; then a cluster that is away is left to the schedule."""
-
-_INPUTS = frozenset({"Template", "Script"})
-"""Failures that only a change of what users declared can cure."""
 
 
 @dataclass
@@ -86,8 +84,20 @@ class Sweep:
                 # Work that was under way when the cluster was forgotten may have left traces.
                 if self._records.clusters.get(message.cluster) is None:
                     self._records.forget_traces(message.cluster)
+            case Keep():
+                self._keep_house()
             case _:
                 raise InvalidError(f"cannot {message.do}: it is not the sweep stage's work")
+
+    def _keep_house(self) -> None:
+        """Collect what nobody names, and set the sweeps of clusters that have none set."""
+        now = self._records.clock.now()
+        self._records.collect(now)
+        for cluster in self._records.clusters.all():
+            name = sweep_timer(cluster.key)
+            if self._records.timers.get(name) is None:
+                due = now + spread(name, self._settings.sweep_interval)
+                self._records.timers.set(name, due, Message(cluster.key).message().body)
 
     # Hints ------------------------------------------------------------------------------------
 
@@ -177,7 +187,8 @@ class Sweep:
                 uid=look.uid,
             ),
         )
-        self._try_again(name)
+        if health.state != "Healthy":
+            self._try_again(name)
 
     def _down(self, name: str, health: Health, error: BellhopError) -> None:
         """Note that a cluster cannot be looked at; soon after it began, try again.
@@ -332,8 +343,7 @@ class Sweep:
             [
                 Apply(outcome.trigger, outcome.source, outcome.profile, cluster)
                 for outcome in self._records.outcomes.of(cluster)
-                if outcome.phase in {"Failed", "FailedNonRetriable"}
-                and outcome.reason not in _INPUTS
+                if outcome.retry_at
             ]
         )
 
