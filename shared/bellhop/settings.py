@@ -36,6 +36,9 @@ class Settings:
     visibility: timedelta = timedelta(seconds=120)
     """After how long a message in the hands of a worker that fell silent is given to another."""
 
+    turn: timedelta = timedelta(seconds=20)
+    """How long one profile with many objects is applied to a cluster before others have a turn."""
+
     script_seconds: float = 1.0
     """How long one Lua evaluation may take."""
 

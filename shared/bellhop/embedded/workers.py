@@ -9,13 +9,14 @@ from random import random
 
 from bellhop.embedded.state import Embedded
 from bellhop.logs import Log
-from bellhop.ports.queue import Queue
-from bellhop.records import messages
+from bellhop.messages import Sweep
+from bellhop.ports.queue import Consumer, GivenUp
 from bellhop.stages.inbox import Inbox, Stage
 
 _BATCH = 50
 _WAIT = timedelta(seconds=1)
 _TICK = 1.0
+_COLLECTING = timedelta(hours=1)
 
 
 class Workers:
@@ -27,13 +28,15 @@ class Workers:
         self._embedded = embedded
         self._stopping = threading.Event()
         self._due: dict[str, datetime] = {}
+        self._collected = embedded.installation.records.clock.now() - _COLLECTING
         counts = {"evaluate": 2, "deploy": settings.workers, "sweep": 2}
         self._threads = [
             threading.Thread(
                 target=self._work,
                 args=(
+                    name,
                     embedded.queues[name],
-                    Inbox(name, stage, embedded.queues[name], settings, log),
+                    Inbox(name, stage, settings, log),
                 ),
                 name=f"{name}-{number}",
             )
@@ -53,8 +56,16 @@ class Workers:
         for thread in self._threads:
             thread.join()
 
-    def _work(self, queue: Queue, inbox: Inbox) -> None:
-        self._repeat(lambda: inbox.work(queue.receive(_BATCH, wait=_WAIT)), pause=0.0)
+    def _work(self, name: str, queue: Consumer, inbox: Inbox) -> None:
+        def once() -> None:
+            for delivery, result in inbox.work(queue.receive(_BATCH, wait=_WAIT)):
+                became = queue.settle(delivery, result)
+                if isinstance(became, GivenUp):
+                    self._log.warning(
+                        "Moved a message to the dead letters", stage=name, reason=became.reason
+                    )
+
+        self._repeat(once, pause=0.0)
 
     def _keep_time(self) -> None:
         self._repeat(self._tick, pause=_TICK)
@@ -69,12 +80,15 @@ class Workers:
             # Jitter keeps a fleet registered at once from being listed at once for ever.
             pause = interval * (0.9 + 0.2 * random())  # noqa: S311 - spreads load, guards nothing
             if key not in self._due:
-                swept = records.health(key).swept_at
+                swept = records.health.get(key).value.swept_at
                 self._due[key] = (swept or now) + pause
             if now >= self._due[key]:
                 self._due[key] = now + pause
-                installation.sweep.publish([messages.sweep(key)])
+                installation.publisher.publish([Sweep(key)])
         installation.declare.resume()
+        if now >= self._collected + _COLLECTING:
+            records.collect(now)
+            self._collected = now
         self._embedded.store.sweep_expired()
 
     def _repeat(self, work: Callable[[], None], *, pause: float) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from bellhop.messages import Publisher
 from bellhop.model.reach import Reach
 from bellhop.ports.access import Access
-from bellhop.ports.queue import DeadLetters, Queue
+from bellhop.ports.queue import DeadLetters
 from bellhop.ports.secrets import Secrets
 from bellhop.records import Records
 from bellhop.records.catalogs import Catalogs
@@ -36,8 +37,6 @@ class Installation:
     secrets: Secrets
     access: Access
     reach: Reach
-    evaluate: Queue
-    deploy: Queue
-    sweep: Queue
+    publisher: Publisher
     dead: dict[str, DeadLetters]
     inbound: Inbound

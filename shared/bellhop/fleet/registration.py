@@ -109,7 +109,8 @@ def register(here: Installation, wish: Wish) -> Registered:
 
 
 def _register(here: Installation, wish: Wish, kube: KubeClient) -> Registered:
-    old = here.records.cluster(wish.key)
+    kept = here.records.clusters.get(wish.key)
+    old = kept.value if kept else None
     now = here.records.clock.now()
     token = entropy.token_urlsafe(_TOKEN_BYTES)
     cluster = Cluster(
@@ -199,8 +200,8 @@ def deregister(here: Installation, key: str) -> Deregistered:
     Raises:
         MissingError: there is no such cluster.
     """
-    cluster = here.records.cluster(key)
-    if cluster is None:
+    kept = here.records.clusters.get(key)
+    if kept is None:
         raise MissingError(
             f"cannot deregister cluster '{key}': it is not registered;"
             " `bellhop get clusters` lists those that are"
@@ -208,7 +209,7 @@ def deregister(here: Installation, key: str) -> Deregistered:
     removed: list[str] = []
     left = ""
     try:
-        removed.extend(_silence(here, cluster))
+        removed.extend(_silence(here, kept.value))
     except BellhopError as error:
         left = str(error)
     with undisturbed():

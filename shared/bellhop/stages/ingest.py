@@ -19,10 +19,10 @@ from bellhop.engine.hints import Hint, Watched, admission, audit
 from bellhop.engine.observe import bury, observe
 from bellhop.errors import BellhopError, InvalidError, TemporaryError, TooLargeError
 from bellhop.logs import Log
+from bellhop.messages import Confirm, Evaluate, Publisher
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.record import Observation
-from bellhop.ports.queue import Message, Queue
-from bellhop.records import Records, messages
+from bellhop.records import Records
 from bellhop.settings import Settings
 from bellhop.stages.ledger import Note, write
 
@@ -75,11 +75,10 @@ class Ingest:
     """Takes AdmissionReview v1, audit EventList v1 and the forwarder's batches."""
 
     def __init__(
-        self, records: Records, evaluate: Queue, sweep: Queue, settings: Settings, log: Log
+        self, records: Records, publisher: Publisher, settings: Settings, log: Log
     ) -> None:
         self._records = records
-        self._evaluate = evaluate
-        self._sweep = sweep
+        self._publisher = publisher
         self._settings = settings
         self._log = log
 
@@ -100,7 +99,8 @@ class Ingest:
             return Reply(500, _body("Internal", text))
 
     def _take(self, request: Request) -> Reply:
-        gate = self._records.gate(request.cluster)
+        kept = self._records.gates.get(request.cluster)
+        gate = kept.value if kept else None
         # Comparing with somebody's digest takes as long for a cluster that is not there.
         expected = gate.token_digest if gate else _NOBODY
         given = hashlib.sha256(request.token.encode()).hexdigest()
@@ -134,7 +134,7 @@ class Ingest:
             raise InvalidError("cannot read the AdmissionReview: it has no request with a uid")
         hint = admission(request, watched)
         if hint:
-            self._sweep.publish([self._confirm(cluster, hint)])
+            self._publisher.publish([self._confirm(cluster, hint)])
         response = {"uid": request["uid"], "allowed": True}
         review = {
             "apiVersion": "admission.k8s.io/v1",
@@ -146,7 +146,7 @@ class Ingest:
     def _audit(self, cluster: str, data: Mapping[str, Any], watched: Watched) -> Reply:
         events = _items(data)
         taken = 0
-        hints: list[Message] = []
+        hints: list[Confirm] = []
         for found in audit(events, watched):
             if isinstance(found, Hint):
                 hints.append(self._confirm(cluster, found))
@@ -154,7 +154,7 @@ class Ingest:
                 self._keep(observe(cluster, found, self._records.clock.now()), "")
             taken += 1
         if hints:
-            self._sweep.publish(hints)
+            self._publisher.publish(hints)
         return Reply(200, {"taken": taken, "dropped": len(events) - taken})
 
     def _batch(self, cluster: str, data: Mapping[str, Any], watched: Watched) -> Reply:
@@ -186,18 +186,18 @@ class Ingest:
         return observation
 
     def _keep(self, observation: Observation, rang: str) -> None:
-        if not self._records.put_observation(observation):
+        if not self._records.observations.put(observation):
             return
         trace = uuid.uuid4().hex[:12]
-        message = messages.evaluate(observation.cluster, observation.key, trace=trace, rang=rang)
-        self._evaluate.publish([message])
+        message = Evaluate(observation.cluster, str(observation.key), trace, rang)
+        self._publisher.publish([message])
         note = Note("gone" if observation.gone else "rang")
-        write(self._records, message.body, observation.cluster, str(observation.key), note)
+        write(self._records, message, observation.cluster, str(observation.key), note)
 
-    def _confirm(self, cluster: str, hint: Hint) -> Message:
-        return messages.confirm(
+    def _confirm(self, cluster: str, hint: Hint) -> Confirm:
+        return Confirm(
             cluster,
-            hint.key,
+            str(hint.key),
             uid=hint.uid,
             before=hint.before,
             trace=uuid.uuid4().hex[:12],

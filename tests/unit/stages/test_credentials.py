@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 
 from bellhop.errors import DeniedError
+from bellhop.messages import Confirm
 from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.records import messages
 from tests.fakes.fleet import SERVICE, Fleet, service
 from tests.fakes.kube import FakeKube
 
@@ -39,7 +39,7 @@ def test_the_sweep_that_registration_asks_for_meets_the_new_cluster(
 
     assert old.calls == []
     assert [each["metadata"]["name"] for each in new.objects(POLICY)] == ["front-web"]
-    assert fleet.records.health("fleet/east").state == "Healthy"
+    assert fleet.records.health.get("fleet/east").value.state == "Healthy"
 
 
 def test_a_hint_is_confirmed_in_the_new_cluster(
@@ -51,9 +51,7 @@ def test_a_hint_is_confirmed_in_the_new_cluster(
     old.calls.clear()
     there = new.put(service("web"))
     uid = there["metadata"]["uid"]
-    fleet.stages["sweep"].handle(
-        messages.confirm("fleet/east", WEB, uid=uid, before=0, trace="").body, 1
-    )
+    fleet.stages["sweep"].handle(Confirm("fleet/east", str(WEB), uid=uid, before=0))
     fleet.pump()
 
     assert old.calls == []
@@ -73,7 +71,7 @@ def test_add_ons_go_to_the_new_cluster(fleet: Fleet) -> None:
     fleet.register("east", credentials="2", env="production")
 
     while messages_due := fleet.queues["deploy"].receive(10, wait=timedelta(0)):
-        fleet.inboxes["deploy"].work(messages_due)
+        fleet.work("deploy", messages_due)
 
     assert old.calls == []
     assert [each["metadata"]["name"] for each in new.objects(POLICY)] == ["front-web"]
@@ -86,8 +84,6 @@ def test_a_hint_of_a_cluster_that_is_gone_is_dropped(fleet: Fleet) -> None:
     fleet.declare.deregister("fleet/east")
     fleet.pump()
     kube.calls.clear()
-    fleet.stages["sweep"].handle(
-        messages.confirm("fleet/east", WEB, uid="u", before=0, trace="").body, 1
-    )
+    fleet.stages["sweep"].handle(Confirm("fleet/east", str(WEB), uid="u", before=0))
 
     assert kube.calls == []

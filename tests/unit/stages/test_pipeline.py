@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
+from bellhop import messages
 from bellhop.engine.observe import observe
 from bellhop.errors import UnreachableError
 from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.model.record import Match
 from tests.fakes.fleet import SERVICE, Fleet, service, with_address
+from tests.fakes.mortal import Killed
 
 ENDPOINTS = GVK("", "v1", "Endpoints")
 POLICY = GVK("networking.k8s.io", "v1", "NetworkPolicy")
@@ -57,9 +59,9 @@ def test_carries_a_service_to_the_destination_and_takes_it_away(fleet: Fleet) ->
     fleet.pump()
     assert names(fleet, "west", SERVICE) == []
     assert names(fleet, "west", ENDPOINTS) == []
-    assert list(fleet.records.profiles("service-policy")) == []
-    assert list(fleet.records.inventories("fleet/west")) == []
-    assert list(fleet.records.outcomes("fleet/west")) == []
+    assert list(fleet.records.profiles.of("service-policy")) == []
+    assert list(fleet.records.inventories.of("fleet/west")) == []
+    assert list(fleet.records.outcomes.of("fleet/west")) == []
 
 
 def test_withdraws_when_the_object_stops_matching(fleet: Fleet) -> None:
@@ -141,7 +143,7 @@ def test_one_destination_that_is_down_does_not_keep_another_waiting(fleet: Fleet
     fleet.pump()
     assert names(fleet, "north", SERVICE) == ["external-web"]
     assert names(fleet, "west", SERVICE) == []
-    outcome = next(iter(fleet.records.outcomes("fleet/west")))
+    outcome = next(iter(fleet.records.outcomes.of("fleet/west")))
     assert (outcome.phase, outcome.reason) == ("Failed", "Unreachable")
 
     fleet.access.clusters["fleet/west"].fail_with(None)
@@ -149,7 +151,7 @@ def test_one_destination_that_is_down_does_not_keep_another_waiting(fleet: Fleet
     fleet.pump()
 
     assert names(fleet, "west", SERVICE) == ["external-web"]
-    assert [each.phase for each in fleet.records.outcomes("fleet/west")] == ["Provisioned"]
+    assert [each.phase for each in fleet.records.outcomes.of("fleet/west")] == ["Provisioned"]
 
 
 def test_does_nothing_twice(fleet: Fleet) -> None:
@@ -175,13 +177,18 @@ def test_finishes_what_a_killed_stage_left(fleet: Fleet, stage: str) -> None:
     while True:
         if stage == "deploy":
             for delivery in fleet.queues["evaluate"].receive(1, wait=timedelta(0)):
-                fleet.inboxes["evaluate"].work([delivery])
+                fleet.work("evaluate", [delivery])
         found = queue.receive(1, wait=timedelta(0))
         if found:
             break
     publish = fleet.queues["deploy"].publish
-    fleet.queues["deploy"].publish = lambda _: None  # type: ignore[method-assign]
-    fleet.stages[stage].handle(found[0].message.body, 1)
+
+    def die(_: object) -> None:
+        raise Killed
+
+    fleet.queues["deploy"].publish = die  # type: ignore[method-assign]
+    with pytest.raises(Killed):
+        fleet.stages[stage].handle(messages.read(found[0].message.body))
     fleet.queues["deploy"].publish = publish  # type: ignore[method-assign]
     fleet.reread()
     queue.release()
@@ -216,7 +223,7 @@ def _remember(fleet: Fleet, name: str) -> None:
     now = fleet.clock.now()
     manifest = service(name)
     manifest["metadata"] |= {"uid": name, "resourceVersion": "1"}
-    fleet.records.put_observation(observe("fleet/east", manifest, now))
+    fleet.records.observations.put(observe("fleet/east", manifest, now))
     key = ObjectKey(SERVICE, "default", name)
     match = Match("fleet/east", "sveltos-service", key, matching=True, digest="d", since=now)
-    fleet.records.put_match(match)
+    fleet.records.matches.put(match)
