@@ -44,7 +44,7 @@ SERVICE = GVK("", "v1", "Service")
 
 
 class CountingStore:
-    """A store that counts how often it is asked."""
+    """A store that counts how often it is asked, and the items that queries yield."""
 
     def __init__(self, store: SqliteStore) -> None:
         self._store = store
@@ -66,7 +66,9 @@ class CountingStore:
         self, partition: str, *, prefix: str = "", after: str = "", limit: int | None = None
     ) -> Iterator[Item]:
         self.counts["query"] += 1
-        return self._store.query(partition, prefix=prefix, after=after, limit=limit)
+        for item in self._store.query(partition, prefix=prefix, after=after, limit=limit):
+            self.counts["item"] += 1
+            yield item
 
 
 class FakeAccess:

@@ -35,7 +35,7 @@ from bellhop.errors import (
 )
 from bellhop.messages import Apply, Publisher
 from bellhop.model.gvk import GVK, Identity, ObjectKey
-from bellhop.model.record import Held, Inventory, Outcome, Phase, Profile
+from bellhop.model.record import Cluster, Held, Inventory, Outcome, Phase, Profile
 from bellhop.ports.access import Access
 from bellhop.ports.kube import Kube
 from bellhop.ports.store import ABSENT
@@ -54,8 +54,7 @@ class _Work:
 
     message: Apply
     profile: Profile
-    cluster: str
-    credentials: str
+    cluster: Cluster
     held: dict[Identity, Held]
     token: str
     begun_at: datetime
@@ -68,7 +67,7 @@ class _Work:
     @property
     def wanted(self) -> bool:
         """Say whether the cluster is to have the profile, and not to lose it."""
-        return self.cluster in self.profile.destinations
+        return self.cluster.key in self.profile.destinations
 
 
 class Execute:
@@ -125,8 +124,7 @@ class Execute:
         work = _Work(
             message=message,
             profile=profile,
-            cluster=cluster,
-            credentials=record.value.credentials,
+            cluster=record.value,
             held=dict(inventory.held),
             token=kept.token if kept else ABSENT,
             begun_at=self._records.clock.now(),
@@ -174,21 +172,21 @@ class Execute:
         if found is None:
             return not work.wanted
         now = found.value
-        return work.wanted == (work.cluster in now.destinations) and (
+        return work.wanted == (work.cluster.key in now.destinations) and (
             not work.wanted or now.revision == work.profile.revision
         )
 
     def _bring(self, work: _Work) -> None:
         if not work.wanted and work.profile.leaves_policies:
             for key in work.held:
-                self._claims.give_up(work.cluster, key, work.profile.name)
+                self._claims.give_up(work.cluster.key, key, work.profile.name)
             work.held.clear()
             self._keep(work)
-            self._left(work.profile, work.cluster)
+            self._left(work.profile, work.cluster.key)
             return
         if work.message.contested:
             key = Identity.parse(work.message.contested)
-            if not self._claims.owns(work.cluster, key, work.profile.name):
+            if not self._claims.owns(work.cluster.key, key, work.profile.name):
                 work.held.pop(key, None)
         steps = plan(self._objects(work) if work.wanted else (), work.held)
         if steps.apply or steps.remove:
@@ -200,18 +198,15 @@ class Execute:
         elif work.wanted:
             self._settle(work, "Provisioned")
         else:
-            self._left(work.profile, work.cluster)
+            self._left(work.profile, work.cluster.key)
 
     def _objects(self, work: _Work) -> tuple[Wanted, ...]:
         """Return the objects for this cluster, each in the scope its kind has there."""
-        cluster = self._records.clusters.get(work.cluster)
-        if cluster is None:
-            raise StaleError(f"cannot apply to '{work.cluster}': it has just been deregistered")
-        root = cluster_object(cluster.value)
+        root = cluster_object(work.cluster)
         contents = [
             deploy_time(content, root, limits=self._limits) for content in work.profile.contents
         ]
-        kube = self._access.open(work.cluster, version=work.credentials)
+        kube = self._access.open(work.cluster.key, version=work.cluster.credentials)
         crds = _kinds_defined(contents)
         return tuple(
             self._placed(kube, each, crds) for each in wanted(contents, tier=work.profile.tier)
@@ -228,7 +223,7 @@ class Execute:
 
     def _carry_out(self, work: _Work, steps: Plan) -> None:
         """Carry a plan out, for as long as a turn lasts; the inventory keeps what was done."""
-        kube = self._access.open(work.cluster, version=work.credentials)
+        kube = self._access.open(work.cluster.key, version=work.cluster.credentials)
         work.before = dict(work.held)
         self._begin(work, steps)
         self._hold(work)
@@ -266,7 +261,7 @@ class Execute:
         taken: Taken | None = None
         key = each.key.identity
         try:
-            taken = self._claims.take(work.cluster, key, work.profile)
+            taken = self._claims.take(work.cluster.key, key, work.profile)
             manifest = decorate(each, work.profile.name, work.profile.tier)
             try:
                 stored = kube.apply(manifest)
@@ -295,7 +290,7 @@ class Execute:
         if taken and not taken.new:
             return
         if taken:
-            self._claims.give_back(work.cluster, key, work.profile, taken.before)
+            self._claims.give_back(work.cluster.key, key, work.profile, taken.before)
         if key in work.before:
             work.held[key] = work.before[key]
         else:
@@ -311,7 +306,7 @@ class Execute:
 
     def _remove(self, kube: Kube, work: _Work, key: Identity) -> None:
         """Remove what we applied; what somebody made in its place since is not ours."""
-        if self._claims.owns(work.cluster, key, work.profile.name):
+        if self._claims.owns(work.cluster.key, key, work.profile.name):
             try:
                 gone = self._remove_ours(kube, work, key)
             except MissingError:
@@ -319,7 +314,7 @@ class Execute:
             except PermanentError as error:
                 work.failed.append(error)
                 return
-            self._claims.give_up(work.cluster, key, work.profile.name)
+            self._claims.give_up(work.cluster.key, key, work.profile.name)
             if gone:
                 work.changed.append(f"{key.kind} {key.name}")
         del work.held[key]
@@ -345,12 +340,12 @@ class Execute:
             StaleError: another worker was quicker.
         """
         until = self._records.clock.now() + self._settings.visibility
-        inventory = Inventory(work.cluster, work.profile.name, work.held, work.holder, until)
+        inventory = Inventory(work.cluster.key, work.profile.name, work.held, work.holder, until)
         work.token = self._records.inventories.put(inventory, expect=work.token)
 
     def _keep(self, work: _Work) -> None:
         """Say what is held, and that nobody is at work any more."""
-        inventory = Inventory(work.cluster, work.profile.name, work.held)
+        inventory = Inventory(work.cluster.key, work.profile.name, work.held)
         try:
             work.token = self._records.inventories.put(inventory, expect=work.token)
         except StaleError:
@@ -362,8 +357,8 @@ class Execute:
         for key in [key for key, held in work.held.items() if held.digest]:
             self._claim_again(work, key)
         for _ in range(_RETRIES):
-            kept = self._records.inventories.get(work.cluster, work.profile.name)
-            there = kept.value if kept else Inventory(work.cluster, work.profile.name, {})
+            kept = self._records.inventories.get(work.cluster.key, work.profile.name)
+            there = kept.value if kept else Inventory(work.cluster.key, work.profile.name, {})
             token = kept.token if kept else ABSENT
             both = {**there.held, **work.held}
             unsure = {
@@ -381,12 +376,12 @@ class Execute:
     def _claim_again(self, work: _Work, key: Identity) -> None:
         """Own what was applied after another worker had given it up."""
         with suppress(ConflictError):
-            self._claims.take(work.cluster, key, work.profile)
+            self._claims.take(work.cluster.key, key, work.profile)
 
     # Outcomes -----------------------------------------------------------------------------------
 
     def _settle(self, work: _Work, phase: Phase, error: BellhopError | None = None) -> None:
-        kept = self._records.outcomes.get(work.cluster, work.profile.name)
+        kept = self._records.outcomes.get(work.cluster.key, work.profile.name)
         old = kept.value if kept else None
         if error is None and work.profile.error:
             phase, code, text = "FailedNonRetriable", work.profile.error_code, work.profile.error
@@ -396,7 +391,7 @@ class Execute:
             return
         self._records.outcomes.put(
             Outcome(
-                cluster=work.cluster,
+                cluster=work.cluster.key,
                 profile=work.profile.name,
                 trigger=work.profile.trigger,
                 source=work.profile.cluster,

@@ -412,7 +412,7 @@ def test_does_not_sweep_what_is_not_registered(bellhop: Bellhop) -> None:
 
 
 def test_labels_a_cluster(bellhop: Bellhop, here: Installation) -> None:
-    """Labels are set, changed and taken away; the cluster is swept anew."""
+    """Labels are set, changed and taken away; a cluster that no trigger selects is not swept."""
     here.declare.register(fleet.cluster(env="fv", old="yes"))
     drain(here)
     result = bellhop("label", "cluster", "default/workload", "env=prod", "old-", "a.b/c=d")
@@ -421,7 +421,7 @@ def test_labels_a_cluster(bellhop: Bellhop, here: Installation) -> None:
     assert found is not None
     assert found.labels == {"env": "prod", "a.b/c": "d"}
     assert result.stdout == "cluster/default/workload labelled a.b/c=d,env=prod\n"
-    assert [message["cluster"] for message in drain(here)] == ["default/workload"]
+    assert drain(here) == []
 
 
 @pytest.mark.parametrize(

@@ -218,6 +218,59 @@ def test_costs_the_same_at_ten_and_at_ten_thousand_matches(fleet: Fleet) -> None
     assert costs[0] == costs[1]
 
 
+RINGING = """
+apiVersion: lib.projectsveltos.io/v1beta1
+kind: EventSource
+metadata: {name: ringing}
+spec:
+  collectResources: true
+  resourceSelectors:
+  - {group: "", version: v1, kind: Service, labelFilters: [{key: r, operation: Equal, value: y1}]}
+---
+apiVersion: lib.projectsveltos.io/v1beta1
+kind: EventTrigger
+metadata: {name: ringing}
+spec:
+  sourceClusterSelector: {matchLabels: {env: production}}
+  eventSourceName: ringing
+  oneForEvent: false
+  policyRefs: [{kind: ConfigMap, name: ringing, namespace: default}]
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: ringing, namespace: default, annotations: {projectsveltos.io/instantiate: ok}}
+data:
+  main.yaml: |
+    apiVersion: v1
+    kind: ConfigMap
+    metadata: {name: all, namespace: default}
+    data: {all: '{{ range .Resources }}{{ .metadata.name }}{{ .metadata.labels.v }} {{ end }}'}
+"""
+
+
+def test_an_event_reads_nothing_of_objects_that_do_not_match(fleet: Fleet) -> None:
+    """A trigger for all objects costs the same however many others of the kind there are."""
+    fleet.register("east", env="production")
+    fleet.apply(RINGING)
+    fleet.pump()
+    costs = []
+    for count in (10, 500):
+        for number in range(count):
+            manifest = service(f"s-{number}")
+            manifest["metadata"] |= {"uid": f"s-{number}", "resourceVersion": "1"}
+            fleet.records.observations.put(observe("fleet/east", manifest, fleet.clock.now()))
+        for v in ("a", "b"):
+            fleet.store.counts.clear()
+            metadata = {"name": "web", "namespace": "default", "labels": {"r": "y1", "v": v}}
+            fleet.write("east", {"apiVersion": "v1", "kind": "Service", "metadata": metadata})
+            fleet.pump()
+        costs.append(dict(fleet.store.counts))
+
+    assert costs[0] == costs[1]
+    (made,) = fleet.access.clusters["fleet/east"].objects(GVK("", "v1", "ConfigMap"))
+    assert made["data"] == {"all": "webb "}
+
+
 def _remember(fleet: Fleet, name: str) -> None:
     """Write the records of an object that has been seen and matched."""
     now = fleet.clock.now()

@@ -9,6 +9,7 @@ from bellhop.cli.output import Column, Row, age, count
 from bellhop.cli.redaction import hidden
 from bellhop.cli.story import Story
 from bellhop.cli.views.view import Query, View
+from bellhop.errors import StaleError
 from bellhop.fleet import survey
 from bellhop.fleet.installation import Installation
 from bellhop.model.gvk import ObjectKey
@@ -107,7 +108,11 @@ def _resource(
 ) -> dict[str, Any] | None:
     if not collect:
         return _reference(match.key)
-    kept = here.records.observations.get(match.cluster, match.key)
+    try:
+        kept = here.records.observations.get(match.cluster, match.key)
+    except StaleError:
+        # It is lost until the next sweep writes it anew.
+        return _reference(match.key)
     if kept is None or kept.value.manifest is None:
         # It went between the two reads; the next look will not have it at all.
         return None
