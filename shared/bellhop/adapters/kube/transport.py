@@ -166,10 +166,10 @@ class _Session:
             raise client_error(exc, call) from exc
         except urllib3.exceptions.ProtocolError:
             raise
-        except (TypeError, ValueError, RecursionError) as exc:
-            raise InvalidError(f"{call}: it holds what JSON cannot, such as a date") from exc
         except (urllib3.exceptions.HTTPError, OSError) as exc:
             raise transport_error(exc, call) from exc
+        except (TypeError, ValueError, RecursionError) as exc:
+            raise InvalidError(f"{call}: it holds what JSON cannot, such as a date") from exc
         return _json(response.data, call) if request.answers_json else response.data
 
     def _refusal(self, exc: Any) -> Refusal:
