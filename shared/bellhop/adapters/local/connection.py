@@ -360,7 +360,9 @@ class Connection(asyncio.Protocol):
     def _send(self, answer: Answer, *, last: bool) -> bool:
         """Write an answer; say whether another request may follow."""
         headers = [each for each in answer.headers if each[0].lower() != "content-length"]
-        headers += [("Content-Length", str(len(answer.body))), ("Date", formatdate(usegmt=True))]
+        headers += [("Content-Length", str(len(answer.body)))]
+        if not any(name.lower() == "date" for name, _ in headers):
+            headers += [("Date", formatdate(usegmt=True))]
         headers += [("Connection", "close")] if last else []
         bare = self._environ.get("REQUEST_METHOD") == "HEAD"
         response = h11.Response(status_code=answer.code, headers=headers, reason=answer.status[4:])
