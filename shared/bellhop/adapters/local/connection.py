@@ -352,10 +352,16 @@ class Connection(asyncio.Protocol):
         if self._admission and self._admission.sender:
             self._known = True
             self._house.crowd.proved(self)
-        if not self._send(answer, last=self._house.stopping):
-            self._leave(None)
-        else:
+        try:
+            more = self._send(answer, last=self._house.stopping)
+        except h11.LocalProtocolError as error:
+            self._house.log.error("The server failed", error=error)  # noqa: TRY400 - our log
+            self._transport.abort()
+            return
+        if more:
             self._next()
+        else:
+            self._leave(None)
 
     def _send(self, answer: Answer, *, last: bool) -> bool:
         """Write an answer; say whether another request may follow."""

@@ -319,6 +319,31 @@ def test_an_app_that_fails_answers_500_and_is_logged(serve: Serve, logged: io.St
     connection.close()
 
 
+@pytest.mark.parametrize(
+    "header",
+    [
+        pytest.param(("X-Split", "a\r\nX-Other: b"), id="two lines in one"),
+        pytest.param(("X Blank", "a"), id="no name"),
+    ],
+)
+def test_an_app_that_answers_nonsense_harms_nobody(
+    serve: Serve, logged: io.StringIO, header: tuple[str, str]
+) -> None:
+    """A header that is none is never sent: the connection ends, and the log says why."""
+
+    def app(environ: dict[str, Any], start_response: Any) -> list[bytes]:
+        start_response("200 OK", [header])
+        return [environ["wsgi.input"].read()]
+
+    connection = http.client.HTTPConnection("127.0.0.1", serve(app, plain=True).port, timeout=30)
+    connection.request("GET", "/")
+    with pytest.raises((http.client.RemoteDisconnected, ConnectionError)):
+        connection.getresponse()
+
+    assert "LocalProtocolError" in logged.getvalue()
+    connection.close()
+
+
 def test_another_certificate_is_used_without_a_restart(
     serve: Serve, authority: Authority, trust: ssl.SSLContext
 ) -> None:
