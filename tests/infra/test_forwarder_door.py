@@ -7,6 +7,8 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from bellhop.adapters.local.wsgi import Admission, Answer
 from bellhop.engine.hints import Hint
@@ -23,6 +25,21 @@ CREATE = {
     "namespace": "default",
     "object": {"metadata": {"name": "a", "uid": "o-1"}},
 }
+
+
+texts = st.sampled_from(
+    ["", "a", "default", "../..", "\ud800", "\x1b[31m", "9" * 30, "uid", "name"]
+)
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | texts,
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(
+            st.sampled_from(["metadata", "name", "uid", "resourceVersion", "group", "kind"]), inner
+        )
+    ),
+    max_leaves=5,
+)
 
 
 class Visitor:
@@ -131,6 +148,19 @@ def test_refuses_what_has_no_uid(body: bytes) -> None:
 
     assert status == "400 Bad Request"
     assert visitor.hints == []
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(given_=st.fixed_dictionaries({}, optional=dict.fromkeys([*CREATE, "oldObject"], anything)))
+def test_allows_whatever_a_review_holds(given_: dict[str, Any]) -> None:
+    """A write goes on whatever its review says; what is noted has names of Kubernetes."""
+    visitor = Visitor()
+
+    status, _ = visitor.knock(review({**CREATE, **given_, "uid": "u"}))
+
+    assert status == "200 OK"
+    assert all(hint.key.namespace in {"", "default", "a"} for hint in visitor.hints)
+    assert "ERROR" not in visitor.written.getvalue()
 
 
 def test_allows_when_noting_fails() -> None:
