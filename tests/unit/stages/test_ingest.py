@@ -94,7 +94,8 @@ def test_refuses_a_stranger(watching: Fleet, cluster: str, token: str) -> None:
             id="an empty item",
         ),
         pytest.param(
-            b'{"apiVersion": "bellhop.dev/v1", "kind": "Observations", "items": [{"object": {}}]}',
+            b'{"apiVersion": "bellhop.dev/v1", "kind": "Observations",'
+            b' "items": [{"object": {"metadata": {}}}]}',
             "it has no kind or name",
             id="an object without a name",
         ),
