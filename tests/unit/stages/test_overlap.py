@@ -196,3 +196,34 @@ def test_all_for_one_event_reads_what_matches_alone(fleet: Fleet) -> None:
     fleet.pump()
 
     assert set(opened) == {"web"}
+
+
+@pytest.mark.parametrize("worked", [True, False], ids=["after", "before deploy knew"])
+def test_a_trigger_made_anew_in_another_form_leaves_nothing_behind(
+    fleet: Fleet, east: FakeKube, *, worked: bool
+) -> None:
+    """Deleted and made anew with the other oneForEvent, as the error for changing it advises."""
+    forms = {
+        "true": ("'for-{{ .Resource.metadata.name }}'", "oneForEvent: true"),
+        "false": ("all", "oneForEvent: false"),
+    }
+
+    def declared(one: str) -> str:
+        name, form = forms[one]
+        text = DECLARED.replace("oneForEvent: true", form).replace(forms["true"][0], name)
+        return text.replace("'{{ .Resource.metadata.labels.v }}'", "x")
+
+    for first, then, there in (("true", "false", ["all"]), ("false", "true", ["for-web"])):
+        fleet.declare.delete([("EventTrigger", "", "made")])
+        fleet.pump()
+        fleet.apply(declared(first))
+        fleet.write("east", service())
+        fleet.pump()
+        fleet.declare.delete([("EventTrigger", "", "made")])
+        if worked:
+            fleet.pump()
+        fleet.apply(declared(then))
+        fleet.pump()
+
+        assert [each["metadata"]["name"] for each in east.objects(CONFIG)] == there
+        assert len(list(fleet.records.profiles.heads("made"))) == 1
