@@ -193,9 +193,7 @@ class Execute:
             self._left(work.profile, work.cluster.key)
             return
         if work.message.contested:
-            key = Identity.parse(work.message.contested)
-            if not self._claims.owns(work.cluster.key, key, work.profile.name):
-                work.held.pop(key, None)
+            self._doubt(work, Identity.parse(work.message.contested))
         steps = plan(self._objects(work) if work.wanted else (), work.held)
         if steps.apply or steps.remove:
             self._carry_out(work, steps)
@@ -207,6 +205,12 @@ class Execute:
             self._settle(work)
         else:
             self._left(work.profile, work.cluster.key)
+
+    def _doubt(self, work: _Work, key: Identity) -> None:
+        """Take for uncertain what is said to have changed hands, or to have been overwritten."""
+        held = work.held.pop(key, None)
+        if held and self._claims.owns(work.cluster.key, key, work.profile.name):
+            work.held[key] = replace(held, digest="")
 
     def _objects(self, work: _Work) -> tuple[Wanted, ...]:
         """Return the objects for this cluster, each in the scope its kind has there."""
@@ -277,7 +281,11 @@ class Execute:
                 if not self._make_namespace(kube, each.key):
                     raise
                 stored = kube.apply(manifest)
+            # Between the claim and the apply another profile may have taken the object.
+            self._claims.take(work.cluster.key, key, work.profile)
         except PermanentError as error:
+            if isinstance(error, ConflictError):
+                self._overwritten(work, key, applied=taken is not None)
             self._let_go(work, key, taken)
             work.failed.append(_may_appear(error))
             return
@@ -289,6 +297,12 @@ class Execute:
             uid=_uid(stored),
         )
         work.changed.append(f"{key.kind} {key.name}")
+
+    def _overwritten(self, work: _Work, key: Identity, *, applied: bool) -> None:
+        """Tell the owner of an object that we may have applied it over what the owner wants."""
+        before = work.before.get(key)
+        if applied or (before and not before.digest):
+            self._claims.tell_owner(work.cluster.key, key)
 
     def _let_go(self, work: _Work, key: Identity, taken: Taken | None) -> None:
         """Hold of an object that was refused what was held before.
@@ -314,7 +328,8 @@ class Execute:
 
     def _remove(self, kube: Kube, work: _Work, key: Identity) -> None:
         """Remove what we applied; what somebody made in its place since is not ours."""
-        if self._claims.owns(work.cluster.key, key, work.profile.name):
+        cluster, name = work.cluster.key, work.profile.name
+        if self._claims.owns(cluster, key, name):
             try:
                 gone = self._remove_ours(kube, work, key)
             except MissingError:
@@ -322,9 +337,15 @@ class Execute:
             except PermanentError as error:
                 work.failed.append(error)
                 return
-            self._claims.give_up(work.cluster.key, key, work.profile.name)
+            if not self._claims.owns(cluster, key, name):
+                # It was taken between the question and the removal.
+                self._claims.tell_owner(cluster, key)
+            self._claims.give_up(cluster, key, name)
             if gone:
                 work.changed.append(f"{key.kind} {key.name}")
+        elif not work.before[key].digest:
+            # An earlier try may have removed it for good after it was taken.
+            self._claims.tell_owner(cluster, key)
         del work.held[key]
 
     def _remove_ours(self, kube: Kube, work: _Work, key: Identity) -> bool:
