@@ -14,8 +14,8 @@ from typing import Any
 
 from bellhop.engine.naming import profile_name
 from bellhop.errors import DeniedError, MissingError, UnreachableError
+from bellhop.messages import Apply, Evaluate, Instantiate, Sweep
 from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.records import messages
 from tests.fakes.fleet import SERVICE, Fleet
 from tests.fakes.mortal import Fate, Killed, Mortal, MortalAccess
 
@@ -224,18 +224,16 @@ class World:
 
     def do_sweep(self, cluster: str, full: bool) -> None:  # noqa: FBT001 - drawn by position
         with self._mourned():
-            self.fleet.queues["sweep"].publish([messages.sweep(f"fleet/{cluster}", full=full)])
+            self.fleet.publisher.publish([Sweep(f"fleet/{cluster}", full=full)])
 
     def do_echo(self, cluster: str, kind: str, name: str) -> None:
         key = ObjectKey(GVK("", "v1", kind), "default", name)
         with self._mourned():
-            self.fleet.queues["evaluate"].publish(
-                [messages.evaluate(f"fleet/{cluster}", key, trace="echo")]
-            )
-            self.fleet.queues["deploy"].publish(
+            self.fleet.publisher.publish([Evaluate(f"fleet/{cluster}", str(key), "echo")])
+            self.fleet.publisher.publish(
                 [
-                    messages.instantiate("each", f"fleet/{cluster}", str(key)),
-                    messages.apply(
+                    Instantiate("each", f"fleet/{cluster}", str(key)),
+                    Apply(
                         "each",
                         f"fleet/{cluster}",
                         profile_name("each", f"fleet/{cluster}", str(key)),
@@ -252,7 +250,7 @@ class World:
             for name in stages.split():
                 for _ in range(200):
                     deliveries = self.fleet.queues[name].receive(50, wait=timedelta(0))
-                    self.fleet.inboxes[name].work(deliveries)
+                    self.fleet.work(name, deliveries)
                     if not deliveries:
                         break
 
@@ -325,7 +323,8 @@ class World:
         for cluster in CLUSTERS:
             self.do_sweep(cluster, full=False)
         while self.fleet.pump():
-            self.fleet.clock.advance(timedelta(seconds=61))
+            # Longer than any pause, and than the lease of one who died.
+            self.fleet.clock.advance(timedelta(seconds=130))
 
     def wishes(self) -> list[Wish]:
         """Return what the model wants: a function of what is, not of what was."""

@@ -20,6 +20,7 @@ from bellhop.fleet.renewal import renew, renewals_due
 from bellhop.model.gvk import GVK
 from bellhop.model.kubeconfig import sanitise
 from bellhop.settings import Settings
+from tests.fakes.kept import value_of
 from tests.flow.conftest import Flow, until
 from tests.flow.test_examples import service
 
@@ -75,7 +76,7 @@ def rang(flow: Flow) -> set[str]:
 
 
 def register_again(flow: Flow) -> None:
-    url = flow.stand.records().cluster(CLUSTER)
+    url = value_of(flow.stand.records().clusters.get(CLUSTER))
     assert url is not None
     flow.stand.do(
         *("register", "cluster", "--namespace", "fleet", "--cluster", "source"),
@@ -86,7 +87,7 @@ def register_again(flow: Flow) -> None:
 
 def knock(flow: Flow) -> None:
     """Have the forwarder read its Secret, which it does by itself within a minute."""
-    cluster = flow.stand.records().cluster(CLUSTER)
+    cluster = value_of(flow.stand.records().clusters.get(CLUSTER))
     assert cluster is not None
     trust = ssl.create_default_context(cadata=cluster.forwarder["ca"])
     with urllib3.PoolManager(ssl_context=trust, retries=False) as pool:

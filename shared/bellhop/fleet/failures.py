@@ -15,6 +15,15 @@ _YEAR = timedelta(days=365)
 _OVERDUE = timedelta(days=1)
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
+_DECLARED = (
+    "EventSource",
+    "EventTrigger",
+    "EventBasedAddOn",
+    "ClusterProfile",
+    "ConfigMap",
+    "Secret",
+)
+
 
 class Failure(NamedTuple):
     """One thing that is wrong: what kind of thing, which one, since when, and the sentence."""
@@ -27,6 +36,7 @@ class Failure(NamedTuple):
 
 def failures(here: Installation) -> Iterator[Failure]:
     """Yield what is wrong, the widest causes first."""
+    yield from _lost(here)
     yield from _authority(here)
     yield from _clusters(here)
     yield from _certificates(here)
@@ -53,7 +63,7 @@ def _authority(here: Installation) -> Iterator[Failure]:
 
 def _certificates(here: Installation) -> Iterator[Failure]:
     now = here.records.clock.now()
-    for key, cluster in here.catalogs.current().clusters.items():
+    for key, cluster in here.catalogs.known().clusters.items():
         due = next_at(cluster)
         ends = ends_at(cluster)
         if due and due > _NEVER and now - due > _OVERDUE:
@@ -68,9 +78,9 @@ def _certificates(here: Installation) -> Iterator[Failure]:
 
 
 def _clusters(here: Installation) -> Iterator[Failure]:
-    catalog = here.catalogs.current()
+    catalog = here.catalogs.known()
     for key in catalog.clusters:
-        health = here.records.health(key)
+        health = here.records.health.get(key).value
         if health.state == "Down":
             yield Failure("cluster", key, health.swept_at, f"it is down: {health.message}")
         elif health.message:
@@ -79,7 +89,7 @@ def _clusters(here: Installation) -> Iterator[Failure]:
         if refused:
             yield Failure("sender", key, None, refused)
         for gvk in catalog.kinds_in(key):
-            strikes = here.records.strikes(key, gvk)
+            strikes = here.records.strikes.get(key, gvk).value
             if strikes:
                 yield Failure(
                     "deletion",
@@ -91,7 +101,7 @@ def _clusters(here: Installation) -> Iterator[Failure]:
 
 
 def _declared(here: Installation) -> Iterator[Failure]:
-    catalog = here.catalogs.current()
+    catalog = here.catalogs.known()
     for trigger in catalog.triggers.values():
         source = trigger.event_source_name
         if "{{" not in source and source not in catalog.sources:
@@ -100,9 +110,18 @@ def _declared(here: Installation) -> Iterator[Failure]:
             )
 
 
+def _lost(here: Installation) -> Iterator[Failure]:
+    for kind in _DECLARED:
+        for name, manifest in here.records.manifests.listed(kind):
+            if manifest is None:
+                shown = f"{kind} {name.removeprefix('/')}"
+                sentence = "what was declared is lost; apply it again, or delete it"
+                yield Failure("manifest", shown, None, sentence)
+
+
 def _matches(here: Installation) -> Iterator[Failure]:
-    for cluster in here.catalogs.current().clusters:
-        for match in here.records.matches(cluster):
+    for cluster in here.catalogs.known().clusters:
+        for match in here.records.matches.of(cluster):
             if match.error:
                 yield Failure(
                     "evaluation",

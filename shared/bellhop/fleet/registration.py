@@ -47,8 +47,9 @@ from bellhop.fleet.unwiring import (
     twin,
 )
 from bellhop.model.gvk import Resource
-from bellhop.model.kubeconfig import Kubeconfig
+from bellhop.model.kubeconfig import Kubeconfig, sanitise
 from bellhop.model.record import Cluster
+from bellhop.ports.store import ABSENT
 
 PATIENCE = timedelta(minutes=1)
 """How long a registration that has begun is taken to be at work still."""
@@ -92,12 +93,14 @@ def register(here: Installation, wish: Wish, *, pause: Pause = time.sleep) -> Re
     """Add a cluster, or renew one: credentials, labels, token and the forwarder's certificate.
 
     Raises:
+        InvalidError: its address is one that this installation does not call.
         UnreachableError: the cluster does not answer; nothing is changed.
         DeniedError: rights are missing; nothing is changed.
         ConflictError: it is registered under another name; nothing is changed.
         BusyError: it is being registered by somebody else.
     """
-    kube = KubeClient(wish.key, wish.kubeconfig)
+    sanitise(wish.kubeconfig.to_dict(), reach=here.reach)
+    kube = KubeClient(wish.key, wish.kubeconfig, reach=here.reach)
     try:
         for _ in range(_TRIES):
             attempt = _Registration(here, wish, kube, pause)
@@ -124,8 +127,9 @@ class _Registration:
         self._kube = kube
         self._pause = pause
         self._now = here.records.clock.now()
-        self._version = here.records.cluster_version(wish.key)
-        self._old = here.records.cluster(wish.key)
+        kept = here.records.clusters.get(wish.key)
+        self._token = kept.token if kept else ABSENT
+        self._old = kept.value if kept else None
         self._uid = ""
         self._resources: list[Resource] = []
         self._warnings: list[str] = []
@@ -164,6 +168,7 @@ class _Registration:
             kubernetes=version,
             token_digest="",
             registered_at=old.registered_at if old else self._now,
+            credentials=wish.kubeconfig.version,
             uid=self._uid,
         )
         self._resources = watched(self._kube, self._here.catalogs.current(), cluster)
@@ -228,10 +233,11 @@ class _Registration:
             former = ringing.in_use(old, ringing.entries_in(self._kube)) if forwarder else ""
             abandoned = old.abandoned if old.abandoned != self._uid else ""
             cluster = replace(cluster, former_digest=former, abandoned=abandoned)
+        # Stored first: the record names a version that is there.
         stored = json.dumps(self._wish.kubeconfig.to_dict()).encode()
         self._here.secrets.put(f"kubeconfig/{key}", stored)
         try:
-            self._here.declare.register(cluster, expect=self._version)
+            self._here.declare.register(cluster, expect=self._token)
         except StaleError as error:
             raise _OvertakenError(str(error)) from error
         return cluster
@@ -272,11 +278,11 @@ class _Registration:
 
         cluster = rewrite(self._here, key, finished)
         if cluster is None:
-            if self._here.records.cluster(key) is None:
+            if self._here.records.clusters.get(key) is None:
                 # Deregistered meanwhile: what was written since would send with a dead token.
                 self._still()
             raise _busy(key, "it was registered or deregistered by somebody else meanwhile")
-        self._here.records.drop_refusals(key)
+        self._here.records.refusals.delete(key)
         return cluster
 
     def _still(self) -> None:
@@ -331,16 +337,17 @@ def deregister(here: Installation, key: str) -> Deregistered:
     Raises:
         MissingError: there is no such cluster.
     """
-    cluster = here.records.cluster(key)
-    if cluster is None:
+    kept = here.records.clusters.get(key)
+    if kept is None:
         raise MissingError(
             f"cannot deregister cluster '{key}': it is not registered;"
             " `bellhop get clusters` lists those that are"
         )
+    cluster = kept.value
     removed: list[str] = []
     left = leave_behind(here, cluster) if cluster.abandoned else ""
     try:
-        removed.extend(silence(here.access.open(key), key))
+        removed.extend(silence(here.access.open(key, version=cluster.credentials), key))
     except ConflictError as error:
         left = f"what makes it ring stays: {error}"
     except BellhopError as error:

@@ -41,7 +41,7 @@ def renewals_due(here: Installation) -> list[str]:
     """Return the clusters for which something is due by now, the longest due first."""
     now = here.records.clock.now()
     found = []
-    for key, cluster in here.catalogs.current().clusters.items():
+    for key, cluster in here.catalogs.known().clusters.items():
         at = next_at(cluster)
         if at is not None and at <= now:
             found.append((at, key))
@@ -57,9 +57,10 @@ def renew(here: Installation, key: str) -> list[str]:
         UnreachableError: the cluster does not answer.
         BellhopError: as registering does.
     """
-    cluster = here.records.cluster(key)
-    if cluster is None:
+    kept = here.records.clusters.get(key)
+    if kept is None:
         return []
+    cluster = kept.value
     now = here.records.clock.now()
     due = sorted((plan for plan in _plans(cluster) if plan[0] <= now), key=lambda plan: plan[0])
     return [done for _, work in due[:1] if (done := work(here, cluster))]
@@ -111,7 +112,7 @@ def _again(here: Installation, cluster: Cluster) -> str:
     wish = Wish(
         cluster.namespace,
         cluster.name,
-        sanitise(here.secrets.read(f"kubeconfig/{cluster.key}")),
+        sanitise(here.secrets.read(f"kubeconfig/{cluster.key}"), reach=here.reach),
         labels=None,
         inbound=inbound,
         forwarder_url=cluster.forwarder.get("url", ""),
@@ -129,7 +130,7 @@ def _leave(here: Installation, cluster: Cluster) -> str:
 
 def _settle(here: Installation, cluster: Cluster) -> str:
     """Have old path, authority and token end; register anew where the Secret is not the one."""
-    kube = here.access.open(cluster.key)
+    kube = here.access.open(cluster.key, version=cluster.credentials)
     try:
         entries = ringing.entries_of(kube)
     except DeniedError:

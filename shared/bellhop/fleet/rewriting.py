@@ -23,19 +23,18 @@ def rewrite(here: Installation, key: str, change: Change) -> Cluster | None:
         BusyError: it keeps being changed by others.
     """
     for _ in range(_TRIES):
-        version = here.records.cluster_version(key)
-        old = here.records.cluster(key)
-        new = change(old) if old else None
-        if new is None:
+        kept = here.records.clusters.get(key)
+        new = change(kept.value) if kept else None
+        if kept is None or new is None:
             return None
         try:
-            here.records.put_cluster(new, expect=version)
+            here.records.clusters.put(new, expect=kept.token)
         except StaleError:
             continue
-        here.records.raise_revision()
-        gate = here.records.gate(key)
+        here.records.catalog.raise_revision()
+        gate = here.records.gates.get(key)
         if gate:
             # Of the revision that it was: a gate that is opened meanwhile knows more.
-            here.records.put_gate(key, new.gate(gate.kinds, gate.revision))
+            here.records.gates.put(key, new.gate(gate.value.kinds, gate.value.revision))
         return new
     raise BusyError(f"cannot change cluster '{key}': it keeps being changed by others; try again")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from bellhop.fleet.installation import Installation
-from bellhop.model.gvk import ObjectKey
+from bellhop.model.gvk import Identity, ObjectKey
 from bellhop.model.record import Match, Outcome, Profile
 
 _MANY = 3
@@ -47,8 +47,8 @@ class Standing:
 def outcomes(here: Installation) -> dict[Who, list[Outcome]]:
     """Collect the outcomes of all clusters by profile."""
     found: dict[Who, list[Outcome]] = {}
-    for cluster in here.catalogs.current().clusters:
-        for outcome in here.records.outcomes(cluster):
+    for cluster in here.catalogs.known().clusters:
+        for outcome in here.records.outcomes.of(cluster):
             found.setdefault((outcome.trigger, outcome.source, outcome.profile), []).append(outcome)
     return found
 
@@ -64,16 +64,16 @@ def standings(
     are the outcomes, for who asks more than once.
     """
     known = outcomes(here) if known is None else known
-    triggers = {who[0] for who in known} | set(here.catalogs.current().triggers) | {""}
+    triggers = {who[0] for who in known} | set(here.catalogs.known().triggers) | {""}
     for name in sorted(triggers) if trigger is None else [trigger]:
-        for profile in here.records.profiles(name):
+        for profile in here.records.profiles.of(name):
             who = (profile.trigger, profile.cluster, profile.name)
             yield Standing(profile, known.get(who, ()))
 
 
 def sources_in_force(here: Installation) -> Iterator[tuple[str, str]]:
     """Yield (cluster, source) wherever a source is in force."""
-    catalog = here.catalogs.current()
+    catalog = here.catalogs.known()
     for cluster in catalog.clusters:
         for source in catalog.sources_in(cluster):
             yield cluster, source
@@ -82,7 +82,7 @@ def sources_in_force(here: Installation) -> Iterator[tuple[str, str]]:
 def matches(here: Installation, source: str) -> Mapping[str, list[Match]]:
     """Collect the matches of one source by the clusters where it is in force."""
     return {
-        cluster: list(here.records.matches(cluster, source))
+        cluster: list(here.records.matches.of(cluster, source))
         for cluster, name in sources_in_force(here)
         if name == source
     }
@@ -90,9 +90,10 @@ def matches(here: Installation, source: str) -> Mapping[str, list[Match]]:
 
 def refused(here: Installation, cluster: str) -> str:
     """Say that senders of a cluster are refused, in a sentence; empty if they are not."""
-    found = here.records.refusals(cluster)
-    if found is None or found.count < _MANY:
+    kept = here.records.refusals.get(cluster)
+    if kept is None or kept.value.count < _MANY:
         return ""
+    found = kept.value
     return (
         f"{found.count} requests in its name were refused since {found.since:%Y-%m-%d %H:%M} UTC,"
         " as their token is not its present one; if this state was restored from a backup, or its"
@@ -100,11 +101,13 @@ def refused(here: Installation, cluster: str) -> str:
     )
 
 
-def object_name(key: ObjectKey | str) -> str:
+def object_name(key: ObjectKey | Identity | str) -> str:
     """Name an object of a cluster for people: `Service default/web`."""
     if isinstance(key, str):
         if not key:
             return ""
         key = ObjectKey.parse(key)
+    if isinstance(key, ObjectKey):
+        key = key.identity
     place = f"{key.namespace}/{key.name}" if key.namespace else key.name
-    return f"{key.gvk.kind} {place}"
+    return f"{key.kind} {place}"

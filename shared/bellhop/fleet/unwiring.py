@@ -42,12 +42,12 @@ def identify(kube: Kube) -> str:
 
 def known_uid(here: Installation, cluster: Cluster) -> str:
     """Return the uid that a cluster was registered with, or that a sweep has met."""
-    return cluster.uid or here.records.health(cluster.key).uid
+    return cluster.uid or here.records.health.get(cluster.key).value.uid
 
 
 def twin(here: Installation, key: str, uid: str) -> Cluster | None:
     """Find the cluster that is registered under another name and is this one."""
-    for other in here.catalogs.current().clusters.values():
+    for other in here.catalogs.known().clusters.values():
         if uid and other.key != key and known_uid(here, other) == uid:
             return other
     return None
@@ -81,7 +81,8 @@ def leave_behind(here: Installation, cluster: Cluster) -> str:
     """
     place = f"abandoned/{cluster.key}"
     try:
-        kube = KubeClient(cluster.key, sanitise(here.secrets.read(place)))
+        kubeconfig = sanitise(here.secrets.read(place), reach=here.reach)
+        kube = KubeClient(cluster.key, kubeconfig, reach=here.reach)
     except BellhopError as error:
         return _by_hand(error)
     try:

@@ -37,9 +37,9 @@ class Refused:
             self._written[cluster] = now
             count = self._counts.pop(cluster)
         try:
-            old = self._records.refusals(cluster)
-            since, before = (old.since, old.count) if old else (now, 0)
-            self._records.put_refusals(cluster, Refusals(before + count, since, now))
+            old = self._records.refusals.get(cluster)
+            since, before = (old.value.since, old.value.count) if old else (now, 0)
+            self._records.refusals.put(cluster, Refusals(before + count, since, now))
         except BellhopError:
             # The sender is refused all the same; the next one is counted again.
             return

@@ -163,7 +163,7 @@ def test_what_is_written_onto_a_full_disk_is_whole_or_not_there(disk: Path) -> N
             said = str(error)
     embedded.close()
     again = open_state(disk / "state", Settings())
-    names = {cluster.name for cluster in again.installation.records.clusters()}
+    names = {cluster.name for cluster in again.installation.records.clusters.all()}
     again.close()
 
     assert "the disk is full" in said

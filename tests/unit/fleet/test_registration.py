@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -23,6 +24,7 @@ from bellhop.model.record import Health
 from bellhop.ports.store import Item
 from infra.lab.cluster import Cluster
 from tests.fakes.clock import FakeClock
+from tests.fakes.kept import value_of
 from tests.unit.fleet.conftest import Wished
 
 KEY = "prod/eu-1"
@@ -43,14 +45,14 @@ def no_pause(_: float) -> None:
 
 def counts(here: Installation, token: str) -> bool:
     """Say whether ingest would take a token."""
-    gate = here.records.gate(KEY)
+    gate = value_of(here.records.gates.get(KEY))
     assert gate is not None
     return ringing.digest_of(token) in gate.digests(here.records.clock.now())
 
 
 def has_wired(kube: KubeClient, here: Installation) -> None:
     """Do in a cluster what its first sweep does."""
-    cluster = here.records.cluster(KEY)
+    cluster = value_of(here.records.clusters.get(KEY))
     assert cluster is not None
     kube.apply(webhook_configuration([], cluster.forwarder))
 
@@ -132,13 +134,13 @@ def test_a_renewal_that_dies_again_and_again_keeps_what_is_in_use(
 ) -> None:
     """However often it begins, token, path and authority of the forwarder stay in force."""
     register(here, wished(source_cluster))
-    first = here.records.cluster(KEY)
+    first = value_of(here.records.clusters.get(KEY))
     token = ringing.entries_of(source)["token"]
     for _ in range(5):
         clock.advance(PATIENCE)
         with pytest.raises(Killed):
             register(here, wished(source_cluster), pause=die)
-    last = here.records.cluster(KEY)
+    last = value_of(here.records.clusters.get(KEY))
 
     assert first is not None
     assert last is not None
@@ -178,27 +180,24 @@ def test_a_cluster_that_is_deregistered_meanwhile_keeps_no_token(
     with pytest.raises(BusyError, match="deregistered by somebody else"):
         register(here, wished(source_cluster), pause=leave)
 
-    assert here.records.cluster(KEY) is None
+    assert here.records.clusters.get(KEY) is None
     assert source.get(ringing.SECRET, NAMESPACE, NAME) is None
     assert source.get(WEBHOOK, "", NAME) is None
 
 
 class Mortal:
-    """A store that kills whoever makes one write too many, before or after it is done."""
+    """A store's way to write, of whoever is killed by one write, before or after it is done."""
 
-    def __init__(self, store: Any, writes: int, *, after: bool) -> None:
-        self._store = store
+    def __init__(self, put: Callable[..., Item], writes: int, *, after: bool) -> None:
+        self._put = put
         self._left = writes
         self._after = after
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
-
-    def put(self, item: Item, **more: Any) -> Item:
+    def __call__(self, item: Item, **more: Any) -> Item:
         self._left -= 1
         if self._left == 0 and not self._after:
             raise Killed
-        done: Item = self._store.put(item, **more)
+        done = self._put(item, **more)
         if self._left == 0:
             raise Killed
         return done
@@ -222,25 +221,24 @@ def test_ends_well_whichever_write_was_the_last(
     At every moment the token in the cluster is one that counts, as long as the cluster is known.
     """
     monkeypatch.setattr(ringing, "SPREAD_SECONDS", 0.0)
-    whole = here.records.store
+    store = here.records.store
     died = 0
     for writes in range(1, 40):
-        if first and here.records.cluster(KEY):
+        if first and here.records.clusters.get(KEY):
             # Without its namespace, whose end takes a controller that this cluster has not.
             source.remove(ringing.SECRET, NAMESPACE, NAME)
             here.declare.deregister(KEY)
-        if not first and not here.records.cluster(KEY):
+        if not first and not here.records.clusters.get(KEY):
             register(here, wished(source_cluster))
-        here.records.store = Mortal(whole, writes, after=after)
-        try:
-            register(here, wished(source_cluster))
-        except Killed:
-            died += 1
-        else:
-            break
-        finally:
-            here.records.store = whole
-        here.records.raise_revision()
+        with monkeypatch.context() as doomed:
+            doomed.setattr(store, "put", Mortal(store.put, writes, after=after))
+            try:
+                register(here, wished(source_cluster))
+            except Killed:
+                died += 1
+            else:
+                break
+        here.records.catalog.raise_revision()
         here.declare.resume()
         _assert_sound(here, source)
         for _ in range(3):
@@ -250,7 +248,7 @@ def test_ends_well_whichever_write_was_the_last(
                 renew(here, key)
             _assert_sound(here, source)
         assert renewals_due(here) == []
-        known = here.records.cluster(KEY) is not None
+        known = here.records.clusters.get(KEY) is not None
         assert known == bool(ringing.entries_of(source).get("token"))
 
     assert died >= 5
@@ -308,7 +306,7 @@ def test_a_label_that_is_set_meanwhile_is_kept(
         here.declare.label(KEY, {"region": "eu"})
 
     register(here, wished(source_cluster), pause=label)
-    cluster = here.records.cluster(KEY)
+    cluster = value_of(here.records.clusters.get(KEY))
 
     assert cluster is not None
     assert cluster.labels == {"env": "fv", "region": "eu"}
@@ -325,8 +323,8 @@ def test_a_first_registration_that_is_killed_is_finished_later(
     """A record that says begun, and no Secret: the renewal gives the forwarder one."""
     done = register(here, wished(source_cluster))
     record = {**ringing.settled(done.cluster.forwarder), "begun": clock.now().isoformat()}
-    here.records.put_cluster(replace(done.cluster, forwarder=record))
-    here.records.raise_revision()
+    here.records.clusters.put(replace(done.cluster, forwarder=record))
+    here.records.catalog.raise_revision()
     source.remove(ringing.SECRET, NAMESPACE, NAME)
     clock.advance(PATIENCE)
     assert renewals_due(here) == [KEY]
@@ -348,7 +346,7 @@ def test_one_cluster_is_not_registered_under_two_names(
         register(here, wished(source_cluster, "eu-2"))
 
     assert before == ringing.entries_of(source)
-    assert here.records.cluster("prod/eu-2") is None
+    assert here.records.clusters.get("prod/eu-2") is None
     assert list(here.secrets.names("kubeconfig/")) == [f"kubeconfig/{KEY}"]
 
 
@@ -359,7 +357,7 @@ def test_copies_of_one_backup_are_registered_when_asked(
     register(here, wished(source_cluster))
     done = register(here, wished(source_cluster, "eu-2", twice=True))
 
-    assert here.records.cluster("prod/eu-2") is not None
+    assert here.records.clusters.get("prod/eu-2") is not None
     assert any("it is cluster 'prod/eu-1', too" in each for each in done.warnings)
 
 
@@ -385,7 +383,7 @@ def test_two_names_at_once_leave_one(
         thread.start()
     for thread in threads:
         thread.join()
-    left = [cluster.key for cluster in here.records.clusters()]
+    left = [cluster.key for cluster in here.records.clusters.all()]
 
     assert len(refused) + len(left) == 2
     assert len(left) <= 1
@@ -438,16 +436,16 @@ def test_leaving_a_cluster_behind_outlives_a_kill(
     """Killed as soon as the new cluster is in the record: the renewals silence the old one."""
     register(here, wished(source_cluster))
     has_wired(source, here)
-    begun = here.records.cluster(KEY)
+    begun = value_of(here.records.clusters.get(KEY))
     assert begun is not None
     moved = register(here, wished(destination_cluster)).cluster
     has_wired(source, here)
     here.secrets.put(f"abandoned/{KEY}", _kubeconfig(source_cluster))
-    here.records.put_cluster(replace(moved, abandoned=begun.uid))
-    here.records.raise_revision()
+    here.records.clusters.put(replace(moved, abandoned=begun.uid))
+    here.records.catalog.raise_revision()
     assert renewals_due(here) == [KEY]
     renew(here, KEY)
-    cluster = here.records.cluster(KEY)
+    cluster = value_of(here.records.clusters.get(KEY))
 
     assert source.get(WEBHOOK, "", NAME) is None
     assert cluster is not None
@@ -460,9 +458,9 @@ def test_a_cluster_that_was_only_swept_is_known_by_its_sweep(
 ) -> None:
     """Registered by an older Bellhop, whose record has no uid: a sweep has met it."""
     done = register(here, wished(source_cluster))
-    here.records.put_cluster(replace(done.cluster, uid=""))
-    here.records.put_health(KEY, Health(uid=done.cluster.uid))
-    here.records.raise_revision()
+    here.records.clusters.put(replace(done.cluster, uid=""))
+    here.records.health.put(KEY, Health(uid=done.cluster.uid))
+    here.records.catalog.raise_revision()
 
     with pytest.raises(ConflictError, match="already"):
         register(here, wished(source_cluster, "eu-2"))

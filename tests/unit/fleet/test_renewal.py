@@ -19,13 +19,14 @@ from bellhop.logs import Log
 from bellhop.model.record import Cluster as Record
 from infra.lab.cluster import Cluster
 from tests.fakes.clock import FakeClock
+from tests.fakes.kept import value_of
 from tests.unit.fleet.conftest import Wished
 
 KEY = "prod/eu-1"
 
 
 def found(here: Installation) -> Record:
-    cluster = here.records.cluster(KEY)
+    cluster = value_of(here.records.clusters.get(KEY))
     assert cluster is not None
     return cluster
 

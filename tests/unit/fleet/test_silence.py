@@ -20,6 +20,7 @@ from bellhop.fleet.renewal import renew
 from infra.lab.cluster import Cluster
 from tests.fakes.clock import START, FakeClock
 from tests.fakes.fleet import Fleet
+from tests.fakes.kept import value_of
 from tests.fakes.kube import FakeKube
 from tests.unit.fleet.conftest import Wished
 
@@ -67,13 +68,13 @@ def test_a_refused_configuration_is_quoted_without_its_path() -> None:
 def test_a_sweep_conceals_the_path(fleet: Fleet) -> None:
     """Neither the cluster's health nor the log has it."""
     kube = fleet.register("east")
-    cluster = fleet.records.cluster("fleet/east")
+    cluster = value_of(fleet.records.clusters.get("fleet/east"))
     assert cluster is not None
     record = {"url": "https://10.0.0.5", "ca": "", "path": "/ring/unguessable"}
     fleet.declare.register(replace(cluster, forwarder=record))
     kube.fail_with(InvalidError('Invalid value: "https://10.0.0.5/ring/unguessable"'), "apply")
     fleet.pump()
-    message = fleet.records.health("fleet/east").message
+    message = fleet.records.health.get("fleet/east").value.message
 
     assert message == 'Invalid value: "https://10.0.0.5/…"'
     assert "unguessable" not in fleet.output.getvalue()

@@ -10,13 +10,14 @@ from bellhop.errors import TemporaryError
 from bellhop.fleet.survey import object_name
 from bellhop.model.record import Refusals
 from tests.fakes.fleet import Fleet, service
+from tests.fakes.kept import value_of
 
 EAST = "fleet/east"
 MINUTE = timedelta(minutes=1)
 
 
 def refused(fleet: Fleet) -> Refusals:
-    found = fleet.records.refusals(EAST)
+    found = value_of(fleet.records.refusals.get(EAST))
     assert found is not None
     return found
 
@@ -54,11 +55,11 @@ def test_a_sender_that_is_refused_no_more_is_forgotten(fleet: Fleet) -> None:
     fleet.register("east")
     fleet.send("east", token="restored")
     fleet.clock.advance(10 * MINUTE)
-    assert fleet.records.refusals(EAST) is None
+    assert fleet.records.refusals.get(EAST) is None
 
     fleet.send("east", token="restored")
     fleet.declare.deregister(EAST)
-    assert fleet.records.refusals(EAST) is None
+    assert fleet.records.refusals.get(EAST) is None
 
 
 def test_a_clock_that_was_set_back_silences_nothing(fleet: Fleet) -> None:
@@ -70,7 +71,9 @@ def test_a_clock_that_was_set_back_silences_nothing(fleet: Fleet) -> None:
     assert refused(fleet).count == 1
 
 
-def test_a_store_that_fails_refuses_all_the_same(fleet: Fleet) -> None:
+def test_a_store_that_fails_refuses_all_the_same(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The mark is a courtesy: the answer does not depend on it."""
     fleet.register("east")
 
@@ -78,7 +81,7 @@ def test_a_store_that_fails_refuses_all_the_same(fleet: Fleet) -> None:
         del cluster, refusals
         raise TemporaryError("the disk is full")
 
-    fleet.records.put_refusals = fail  # type: ignore[method-assign]
+    monkeypatch.setattr(fleet.records.refusals, "put", fail)
 
     assert fleet.send("east", token="restored").status == 401
 
@@ -103,11 +106,11 @@ def test_a_clock_that_is_wrong_is_named_and_sweeps_go_on(
     kube.put(service("web"))
     fleet.apply_example("network-policy")
     fleet.pump()
-    health = fleet.records.health(EAST)
-    (match,) = fleet.records.matches(EAST)
+    health = fleet.records.health.get(EAST).value
+    (match,) = fleet.records.matches.of(EAST)
 
     assert health.state == "Healthy"
     assert health.message.startswith(said)
     assert bool(health.message) == bool(said)
     assert object_name(match.key) == "Service default/web"
-    assert health.judged
+    assert health.judgement
