@@ -226,15 +226,18 @@ class _Registration:
         key, old = cluster.key, self._old
         if forwarder:
             cluster = replace(cluster, token_digest=forwarder.digest, forwarder=forwarder.record)
+        stored = json.dumps(self._wish.kubeconfig.to_dict()).encode()
         if old and self._moves():
-            self._here.secrets.put(f"abandoned/{key}", self._here.secrets.read(f"kubeconfig/{key}"))
+            before = self._here.secrets.read(f"kubeconfig/{key}")
+            if before != stored:
+                # Else an attempt that was overtaken has put them aside already.
+                self._here.secrets.put(f"abandoned/{key}", before)
             cluster = replace(cluster, abandoned=known_uid(self._here, old))
         elif old:
             former = ringing.in_use(old, ringing.entries_in(self._kube)) if forwarder else ""
             abandoned = old.abandoned if old.abandoned != self._uid else ""
             cluster = replace(cluster, former_digest=former, abandoned=abandoned)
         # Stored first: the record names a version that is there.
-        stored = json.dumps(self._wish.kubeconfig.to_dict()).encode()
         self._here.secrets.put(f"kubeconfig/{key}", stored)
         try:
             self._here.declare.register(cluster, expect=self._token)

@@ -20,6 +20,7 @@ from bellhop.fleet.installation import Installation
 from bellhop.fleet.registration import PATIENCE, Registered, deregister, register
 from bellhop.fleet.renewal import renew, renewals_due
 from bellhop.model.gvk import GVK
+from bellhop.model.record import Cluster as Record
 from bellhop.model.record import Health
 from bellhop.ports.store import Item
 from infra.lab.cluster import Cluster
@@ -451,6 +452,32 @@ def test_leaving_a_cluster_behind_outlives_a_kill(
     assert cluster is not None
     assert cluster.abandoned == ""
     assert clock.now() < datetime.fromisoformat(cluster.forwarder["settle"])
+
+
+def test_leaving_a_cluster_behind_outlives_being_overtaken(
+    here: Installation,
+    wished: Wished,
+    source: KubeClient,
+    source_cluster: Cluster,
+    destination_cluster: Cluster,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A label set meanwhile makes it begin anew: the credentials put aside are the old ones."""
+    register(here, wished(source_cluster))
+    has_wired(source, here)
+    whole = here.declare.register
+
+    def overtaken(cluster: Record, **more: Any) -> str:
+        monkeypatch.setattr(here.declare, "register", whole)
+        here.declare.label(KEY, {"region": "eu"})
+        return whole(cluster, **more)
+
+    monkeypatch.setattr(here.declare, "register", overtaken)
+    done = register(here, wished(destination_cluster))
+
+    assert source.get(WEBHOOK, "", NAME) is None
+    assert not [each for each in done.warnings if "by hand" in each]
+    assert done.cluster.labels == {"region": "eu"}
 
 
 def test_a_cluster_that_was_only_swept_is_known_by_its_sweep(
