@@ -18,6 +18,7 @@ from bellhop.adapters.local.blobs import FileBlobs
 from bellhop.adapters.local.queue import SqliteQueue
 from bellhop.adapters.local.store import SqliteStore
 from bellhop.errors import MissingError
+from bellhop.fleet import timeline
 from bellhop.logs import Log
 from bellhop.messages import Publisher
 from bellhop.model.gvk import GVK, ObjectKey
@@ -35,6 +36,7 @@ from bellhop.stages.evaluate import Evaluate
 from bellhop.stages.execute import Execute
 from bellhop.stages.inbox import Inbox, Stage
 from bellhop.stages.ingest import Ingest, Reply, Request
+from bellhop.stages.schedule import Schedule
 from bellhop.stages.sweep import Sweep
 from tests.fakes.clock import FakeClock
 from tests.fakes.kube import FakeKube
@@ -43,7 +45,7 @@ SERVICE = GVK("", "v1", "Service")
 
 
 class CountingStore:
-    """A store that counts how often it is asked."""
+    """A store that counts how often it is asked, and the items that queries yield."""
 
     def __init__(self, store: SqliteStore) -> None:
         self._store = store
@@ -53,11 +55,11 @@ class CountingStore:
         self.counts["get"] += 1
         return self._store.get(partition, sort)
 
-    def put(self, item: Item, *, expect: int = ANY) -> Item:
+    def put(self, item: Item, *, expect: str | None = ANY) -> Item:
         self.counts["put"] += 1
         return self._store.put(item, expect=expect)
 
-    def delete(self, partition: str, sort: str, *, expect: int = ANY) -> bool:
+    def delete(self, partition: str, sort: str, *, expect: str | None = ANY) -> bool:
         self.counts["delete"] += 1
         return self._store.delete(partition, sort, expect=expect)
 
@@ -65,19 +67,31 @@ class CountingStore:
         self, partition: str, *, prefix: str = "", after: str = "", limit: int | None = None
     ) -> Iterator[Item]:
         self.counts["query"] += 1
-        return self._store.query(partition, prefix=prefix, after=after, limit=limit)
+        for item in self._store.query(partition, prefix=prefix, after=after, limit=limit):
+            self.counts["item"] += 1
+            yield item
 
 
 class FakeAccess:
-    """Clients for the fleet's fakes."""
+    """Clients for the fleet's fakes.
+
+    A client of a cluster in `versioned` goes on to lead where its credentials led when it was
+    opened, until it is told of others, as real ones do; the rest lead to what is there now.
+    """
 
     def __init__(self) -> None:
         self.clusters: dict[str, FakeKube] = {}
+        self.versioned: set[str] = set()
+        self._opened: dict[str, tuple[str, FakeKube]] = {}
 
-    def open(self, cluster: str) -> Kube:
+    def open(self, cluster: str, *, version: str = "") -> Kube:
         if cluster not in self.clusters:
             raise MissingError(f"cannot open cluster '{cluster}': it has no credentials")
-        return self.clusters[cluster]
+        if cluster not in self.versioned:
+            return self.clusters[cluster]
+        if cluster not in self._opened or version not in {"", self._opened[cluster][0]}:
+            self._opened[cluster] = (version, self.clusters[cluster])
+        return self._opened[cluster][1]
 
 
 class Fleet:
@@ -122,12 +136,15 @@ class Fleet:
             name: Inbox(name, stage, self.settings, log) for name, stage in self.stages.items()
         }
         self.ingest = Ingest(records, publisher, self.settings, log)
-        self.declare = Declare(records, catalogs, publisher)
+        self.declare = Declare(records, catalogs, publisher, self.settings)
+        self.schedule = Schedule(records, publisher, self.settings, log)
 
-    def register(self, name: str, **labels: str) -> FakeKube:
+    def register(self, name: str, *, credentials: str = "", **labels: str) -> FakeKube:
         """Add a cluster `fleet/NAME` whose token is its name."""
         key = f"fleet/{name}"
         kube = self.access.clusters.setdefault(key, FakeKube(key))
+        if credentials:
+            self.access.versioned.add(key)
         self.declare.register(
             Cluster(
                 namespace="fleet",
@@ -136,6 +153,7 @@ class Fleet:
                 kubernetes="v1.20.2",
                 token_digest=hashlib.sha256(name.encode()).hexdigest(),
                 registered_at=self.clock.now(),
+                credentials=credentials,
             )
         )
         return kube
@@ -182,6 +200,7 @@ class Fleet:
         """Work until no message is due; return how many were worked on."""
         worked = 0
         busy = True
+        self.schedule.tick()
         while busy:
             busy = False
             for name in self.inboxes:
@@ -200,7 +219,7 @@ class Fleet:
     def ledger(self) -> list[Entry]:
         """Return the ledger of today."""
         day = self.clock.now().isoformat()[:10]
-        return [entry for _, entry in self.records.ledger(day)]
+        return [entry for _, entry in timeline.lines(self.records, day)]
 
     def reread(self) -> None:
         """Forget everything that is kept in memory, as a new process would."""

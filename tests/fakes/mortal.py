@@ -70,5 +70,5 @@ class MortalAccess(FakeAccess):
         super().__init__()
         self._fate = fate
 
-    def open(self, cluster: str) -> Kube:
-        return Mortal(super().open(cluster), self._fate)
+    def open(self, cluster: str, *, version: str = "") -> Kube:
+        return Mortal(super().open(cluster, version=version), self._fate)

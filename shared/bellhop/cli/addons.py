@@ -13,7 +13,7 @@ def addons(here: Installation, namespace: str, name: str, profile: str) -> Itera
     for cluster in here.catalogs.current().clusters.values():
         if namespace not in ("", cluster.namespace) or name not in ("", cluster.name):
             continue
-        for inventory in here.records.inventories(cluster.key):
+        for inventory in here.records.inventories.of(cluster.key):
             if profile not in ("", inventory.profile):
                 continue
             for key, held in inventory.held.items():

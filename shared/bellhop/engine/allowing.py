@@ -17,11 +17,15 @@ from bellhop.model.record import Content, Profile
 _SHOWN = 80
 
 
+class NotAllowedError(DeniedError):
+    """Somebody's own annotation does not allow it; no cluster was asked."""
+
+
 def refuse_rendered(owner: Kind, contents: Iterable[Content]) -> None:
     """Refuse objects that a trigger or profile may not bring, whatever the scope of their kind.
 
     Raises:
-        DeniedError: it names who may not, the kind and its place.
+        NotAllowedError: it names who may not, the kind and its place.
     """
     for content in contents if owner.allow else ():
         for key in map(ObjectKey.of, content.manifests):
@@ -34,7 +38,7 @@ def refuse_placed(profile: Profile, keys: Iterable[ObjectKey]) -> None:
     """Refuse objects that a profile may not bring, as the cluster that they go to has them.
 
     Raises:
-        DeniedError: as `refuse_rendered` does.
+        NotAllowedError: as `refuse_rendered` does.
     """
     for key in keys if profile.allow else ():
         if not read_allow(profile.allow).admits(key.gvk.group, key.gvk.kind, key.namespace):
@@ -42,10 +46,10 @@ def refuse_placed(profile: Profile, keys: Iterable[ObjectKey]) -> None:
             raise _denied(f"trigger '{trigger}'" if trigger else f"ClusterProfile '{name}'", key)
 
 
-def _denied(who: str, key: ObjectKey, where: str = "") -> DeniedError:
+def _denied(who: str, key: ObjectKey, where: str = "") -> NotAllowedError:
     kind = f"{key.gvk.kind}.{key.gvk.group}" if key.gvk.group else key.gvk.kind
     place = f"in namespace '{key.namespace[:_SHOWN]}'" if key.namespace else "without a namespace"
-    return DeniedError(
+    return NotAllowedError(
         f"{where}{who} may not bring a {kind[:_SHOWN]} {place}: its"
         f" annotation {ANNOTATION} does not allow it; allow it there, or look for a value that the"
         " template does not quote"

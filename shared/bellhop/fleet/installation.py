@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bellhop.messages import Publisher
+from bellhop.model.reach import Reach
 from bellhop.ports.access import Access
 from bellhop.ports.queue import DeadLetters
 from bellhop.ports.secrets import Secrets
@@ -24,7 +25,10 @@ class Inbound:
 
 @dataclass(frozen=True)
 class Installation:
-    """Everything a command needs; `dead` are each queue's dead letters by the stage's name."""
+    """Everything a command needs; `dead` are each queue's dead letters by the stage's name.
+
+    `reach` says which addresses clusters may have where this installation runs.
+    """
 
     settings: Settings
     records: Records
@@ -32,6 +36,7 @@ class Installation:
     declare: Declare
     secrets: Secrets
     access: Access
+    reach: Reach
     publisher: Publisher
     dead: dict[str, DeadLetters]
     inbound: Inbound

@@ -9,6 +9,9 @@ from bellhop.fleet.installation import Installation
 from bellhop.model.gvk import Identity, ObjectKey
 from bellhop.model.record import Match, Outcome, Profile
 
+_MANY = 3
+"""A forwarder that is about to read its new Secret is refused once or twice."""
+
 Who = tuple[str, str, str]
 """A profile's trigger, source cluster and name."""
 
@@ -44,8 +47,8 @@ class Standing:
 def outcomes(here: Installation) -> dict[Who, list[Outcome]]:
     """Collect the outcomes of all clusters by profile."""
     found: dict[Who, list[Outcome]] = {}
-    for cluster in here.catalogs.current().clusters:
-        for outcome in here.records.outcomes(cluster):
+    for cluster in here.catalogs.known().clusters:
+        for outcome in here.records.outcomes.of(cluster):
             found.setdefault((outcome.trigger, outcome.source, outcome.profile), []).append(outcome)
     return found
 
@@ -61,16 +64,16 @@ def standings(
     are the outcomes, for who asks more than once.
     """
     known = outcomes(here) if known is None else known
-    triggers = {who[0] for who in known} | set(here.catalogs.current().triggers) | {""}
+    triggers = {who[0] for who in known} | set(here.catalogs.known().triggers) | {""}
     for name in sorted(triggers) if trigger is None else [trigger]:
-        for profile in here.records.profiles(name):
+        for profile in here.records.profiles.of(name):
             who = (profile.trigger, profile.cluster, profile.name)
             yield Standing(profile, known.get(who, ()))
 
 
 def sources_in_force(here: Installation) -> Iterator[tuple[str, str]]:
     """Yield (cluster, source) wherever a source is in force."""
-    catalog = here.catalogs.current()
+    catalog = here.catalogs.known()
     for cluster in catalog.clusters:
         for source in catalog.sources_in(cluster):
             yield cluster, source
@@ -79,10 +82,23 @@ def sources_in_force(here: Installation) -> Iterator[tuple[str, str]]:
 def matches(here: Installation, source: str) -> Mapping[str, list[Match]]:
     """Collect the matches of one source by the clusters where it is in force."""
     return {
-        cluster: list(here.records.matches(cluster, source))
+        cluster: list(here.records.matches.of(cluster, source))
         for cluster, name in sources_in_force(here)
         if name == source
     }
+
+
+def refused(here: Installation, cluster: str) -> str:
+    """Say that senders of a cluster are refused, in a sentence; empty if they are not."""
+    kept = here.records.refusals.get(cluster)
+    if kept is None or kept.value.count < _MANY:
+        return ""
+    found = kept.value
+    return (
+        f"{found.count} requests in its name were refused since {found.since:%Y-%m-%d %H:%M} UTC,"
+        " as their token is not its present one; if this state was restored from a backup, or its"
+        " forwarder has an old Secret, register the cluster again"
+    )
 
 
 def object_name(key: ObjectKey | Identity | str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
@@ -15,7 +15,15 @@ Phase = Literal["Provisioning", "Provisioned", "Failed", "FailedNonRetriable", "
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A registered cluster; `forwarder` is how its API server rings us, as registration set it."""
+    """A registered cluster; `forwarder` is how its API server rings us, as registration set it.
+
+    `credentials` is the version of the kubeconfig in the secret store, which is stored first: who
+    reads this record knows whether the credentials at hand are still those that count.
+    `former_digest` is that of the sender's token before the present one; it counts until
+    `former_until`, or without an end while that is None. `uid` is that of the cluster's namespace
+    kube-system, which no two clusters share. `abandoned` is the uid of the cluster that had this
+    name before, while that one may still ring.
+    """
 
     namespace: str
     name: str
@@ -23,19 +31,30 @@ class Cluster:
     kubernetes: str
     token_digest: str
     registered_at: datetime
-    forwarder: Mapping[str, str] = field(default_factory=dict)
+    forwarder: Mapping[str, str] = field(default_factory=dict, repr=False)
+    credentials: str = ""
+    former_digest: str = ""
+    former_until: datetime | None = None
+    uid: str = ""
+    abandoned: str = ""
 
     @property
     def key(self) -> str:
         """Name it as users do: namespace/name."""
         return f"{self.namespace}/{self.name}"
 
+    def gate(self, kinds: Iterable[WatchedKind], revision: int) -> Gate:
+        """Return what ingest must know of this cluster, where these kinds count."""
+        return Gate(
+            self.token_digest, tuple(kinds), revision, self.former_digest, self.former_until
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Health:
     """How a cluster was when we last met it; `missed` counts what only sweeps had found.
 
-    `judged` has a digest of each source by which all its objects were last evaluated; `uid` is
+    `judgement` has a digest of each source by which all its objects were last evaluated; `uid` is
     that of its namespace kube-system, which no two clusters share. `begun` says that a sweep is
     under way, or ended half-way; `failures` counts those in a row that could not look.
     """
@@ -45,7 +64,7 @@ class Health:
     swept_at: datetime | None = None
     seen: int = 0
     missed: int = 0
-    judged: Mapping[str, str] = field(default_factory=dict)
+    judgement: Mapping[str, str] = field(default_factory=dict)
     uid: str = ""
     begun: bool = False
     failures: int = 0
@@ -61,11 +80,31 @@ class WatchedKind:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """All that ingest must know of one cluster: its token's digest and the kinds that count."""
+    """All that ingest must know of one cluster: its tokens' digests and the kinds that count.
+
+    The former token counts until `former_until`, or without an end while that is None.
+    """
 
     token_digest: str
     kinds: tuple[WatchedKind, ...]
     revision: int
+    former_digest: str = ""
+    former_until: datetime | None = None
+
+    def digests(self, now: datetime) -> tuple[str, str]:
+        """Return the digests of the present and of the former token, the same one for none."""
+        ended = self.former_until is not None and self.former_until <= now
+        former = self.token_digest if ended or not self.former_digest else self.former_digest
+        return self.token_digest, former
+
+
+@dataclass(frozen=True, slots=True)
+class Refusals:
+    """How many requests came in a cluster's name with a wrong token, from when until when."""
+
+    count: int
+    since: datetime
+    at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +238,10 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How applying one profile to one cluster ended last."""
+    """How applying one profile to one cluster ended last, and when it is tried next.
+
+    `failures` counts those in a row; without a `retry_at` somebody has to change an input.
+    """
 
     cluster: str
     profile: str
@@ -210,6 +252,7 @@ class Outcome:
     reason: str = ""
     message: str = ""
     failures: int = 0
+    retry_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

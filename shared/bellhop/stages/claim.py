@@ -51,18 +51,18 @@ class Claims:
         """
         me = (profile.trigger, profile.cluster, profile.name)
         for _ in range(_RETRIES):
-            found = self._records.owner(cluster, key)
-            owner, version = found or (None, ABSENT)
+            found = self._records.owners.get(cluster, key)
+            owner, token = (found.value, found.token) if found else (None, ABSENT)
             try:
                 if owner is None or not owner.profile:
-                    self._put(cluster, key, _owned(profile, owner), version)
+                    self._put(cluster, key, _owned(profile, owner), token)
                     return Taken(new=True)
                 if owner.profile == profile.name:
                     moved = owner.tier != profile.tier
                     tell = _with(owner.tell, *owner.waiting) if moved else owner.tell
                     mine = replace(owner, tier=profile.tier, tell=tell)
                     if mine != owner or tell:
-                        self._put(cluster, key, mine, version)
+                        self._put(cluster, key, mine, token)
                     return Taken(new=False)
                 if profile.tier < owner.tier:
                     loser = (owner.trigger, owner.source, owner.profile)
@@ -70,12 +70,10 @@ class Claims:
                     mine = replace(
                         mine, waiting=_with(mine.waiting, loser), tell=_with(mine.tell, loser)
                     )
-                    self._put(cluster, key, mine, version)
+                    self._put(cluster, key, mine, token)
                     return Taken(new=True, before=owner)
                 if me not in owner.waiting:
-                    self._put(
-                        cluster, key, replace(owner, waiting=_with(owner.waiting, me)), version
-                    )
+                    self._put(cluster, key, replace(owner, waiting=_with(owner.waiting, me)), token)
             except StaleError:
                 continue
             raise ConflictError(
@@ -85,10 +83,17 @@ class Claims:
             )
         raise StaleError(f"cannot claim '{key}' in '{cluster}': other writers keep winning")
 
+    def tell_owner(self, cluster: str, key: Identity) -> None:
+        """Tell who owns an object that it may not be what it was applied as."""
+        found = self._records.owners.get(cluster, key)
+        if found and found.value.profile:
+            owner = (found.value.trigger, found.value.source, found.value.profile)
+            self._publisher.publish([Apply(*owner, cluster, contested=str(key))])
+
     def owns(self, cluster: str, key: Identity, profile: str) -> bool:
         """Say whether a profile has an object."""
-        found = self._records.owner(cluster, key)
-        return found is not None and found[0].profile == profile
+        found = self._records.owners.get(cluster, key)
+        return found is not None and found.value.profile == profile
 
     def give_back(
         self, cluster: str, key: Identity, profile: Profile, before: Owner | None
@@ -97,43 +102,43 @@ class Claims:
         if before is None:
             self.give_up(cluster, key, profile.name)
             return
-        found = self._records.owner(cluster, key)
-        if found is None or found[0].profile != profile.name:
+        found = self._records.owners.get(cluster, key)
+        if found is None or found.value.profile != profile.name:
             return
         had = (before.trigger, before.source, before.profile)
-        waiting = _with(found[0].waiting, (profile.trigger, profile.cluster, profile.name))
+        waiting = _with(found.value.waiting, (profile.trigger, profile.cluster, profile.name))
         again = replace(
             before,
             waiting=tuple(each for each in waiting if each != had),
-            tell=_with(found[0].tell, had),
+            tell=_with(found.value.tell, had),
         )
-        self._put(cluster, key, again, found[1])
+        self._put(cluster, key, again, found.token)
 
     def give_up(self, cluster: str, key: Identity, profile: str) -> None:
         """Own an object no longer, and tell those who waited for it."""
         for _ in range(_RETRIES):
-            found = self._records.owner(cluster, key)
-            if found is None or found[0].profile not in ("", profile):
+            found = self._records.owners.get(cluster, key)
+            if found is None or found.value.profile not in ("", profile):
                 return
-            owner, version = found
+            owner, token = found.value, found.token
             tell = _with(owner.tell, *owner.waiting)
             try:
                 if not tell:
-                    self._records.delete_owner(cluster, key, expect=version)
+                    self._records.owners.delete(cluster, key, expect=token)
                 else:
-                    self._put(cluster, key, Owner("", "", "", 0, (), tell), version)
+                    self._put(cluster, key, Owner("", "", "", 0, (), tell), token)
             except StaleError:
                 continue
             return
         raise StaleError(f"cannot give up '{key}' in '{cluster}': other writers keep winning")
 
-    def _put(self, cluster: str, key: Identity, owner: Owner, version: int) -> None:
+    def _put(self, cluster: str, key: Identity, owner: Owner, token: str) -> None:
         """Write who owns an object, tell whom it concerns, and strike out that it was told.
 
         Raises:
             StaleError: somebody else was quicker.
         """
-        version = self._records.put_owner(cluster, key, owner, expect=version)
+        token = self._records.owners.put(cluster, key, owner, expect=token)
         if not owner.tell:
             return
         self._publisher.publish(Apply(*each, cluster, contested=str(key)) for each in owner.tell)
@@ -141,9 +146,9 @@ class Claims:
             # Who wrote it since has found it untold, and tells them again.
             if owner.profile:
                 told = replace(owner, tell=())
-                self._records.put_owner(cluster, key, told, expect=version)
+                self._records.owners.put(cluster, key, told, expect=token)
             else:
-                self._records.delete_owner(cluster, key, expect=version)
+                self._records.owners.delete(cluster, key, expect=token)
 
 
 def _owned(profile: Profile, before: Owner | None) -> Owner:

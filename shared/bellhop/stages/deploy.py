@@ -17,20 +17,21 @@ from bellhop.engine.catalog import Catalog, cluster_object
 from bellhop.engine.digest import digest
 from bellhop.engine.naming import profile_name
 from bellhop.engine.render import Limits
-from bellhop.errors import InvalidError, PermanentError, StaleError
+from bellhop.errors import InvalidError, MissingError, PermanentError, StaleError
 from bellhop.messages import Apply, Envelope, Instantiate, Publisher, Resolve
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.kinds import ClusterProfile, ConfigMap, EventTrigger, Secret
 from bellhop.model.record import Content, Profile
 from bellhop.ports.store import ABSENT
-from bellhop.records import Records
+from bellhop.records import Kept, Records
 from bellhop.records.catalogs import Catalogs
 from bellhop.settings import Settings
 from bellhop.stages.execute import Execute
 from bellhop.stages.ledger import Note, Origin, noting
 
 _RETRIES = 8
-Found = tuple[Profile, int] | None
+_LOST = "lost"
+Found = Kept[Profile] | None
 
 
 class Deploy:
@@ -101,15 +102,15 @@ class Deploy:
             return [catalog.revision]
         if message.object:
             key = ObjectKey.parse(message.object)
-            found = self._records.match(message.cluster, source.name, key)
-            return [catalog.revision, found and (found[0].matching, found[0].digest)]
-        matches = self._records.matches(message.cluster, source.name)
+            found = self._records.matches.get(message.cluster, source.name, key)
+            return [catalog.revision, found and (found.value.matching, found.value.digest)]
+        matches = self._records.matches.of(message.cluster, source.name)
         return [catalog.revision, [(each.key, each.digest) for each in matches if each.matching]]
 
     def _make(self, catalog: Catalog, trigger: EventTrigger | None, message: Instantiate) -> bool:
         """Write one profile and tell its clusters; False if another writer was quicker."""
         name = profile_name(message.trigger, message.cluster, message.object)
-        found = self._records.profile(message.trigger, message.cluster, name)
+        found = self._found(message.trigger, message.cluster, name)
         with noting(self._records, message, message.cluster, message.object) as note:
             note.context = {"trigger": message.trigger, "profile": name}
             matched = self._matched(catalog, trigger, message.cluster, message.object)
@@ -131,10 +132,10 @@ class Deploy:
     ) -> None:
         """Ask for each object's profile: those that are there, and those that should be."""
         name, cluster = message.trigger, message.cluster
-        keys = {profile.object for profile in self._records.profile_heads(name, cluster)}
+        keys = {profile.object for profile in self._records.profiles.heads(name, cluster)}
         if trigger and trigger.one_for_event:
             source = catalog.source_of(trigger, cluster)
-            matches = self._records.matches(cluster, source.name) if source else ()
+            matches = self._records.matches.of(cluster, source.name) if source else ()
             keys.update(str(match.key) for match in matches if match.matching)
         keys.discard("")
         self._publisher.publish(replace(message, object=key) for key in sorted(keys))
@@ -147,18 +148,22 @@ class Deploy:
         if trigger is None or source is None or trigger.one_for_event != bool(key):
             return []
         if key:
-            found = self._records.match(cluster, source.name, ObjectKey.parse(key))
-            observation = self._records.observation(cluster, ObjectKey.parse(key))
-            if not found or not found[0].matching:
+            found = self._records.matches.get(cluster, source.name, ObjectKey.parse(key))
+            observation = self._records.observations.get(cluster, ObjectKey.parse(key))
+            if not found or not found.value.matching:
                 return []
-            if not observation or observation.manifest is None:
+            if not observation or observation.value.manifest is None:
                 return []
-            return [(observation.key, observation.manifest)]
+            return [(observation.value.key, observation.value.manifest)]
         matching = sorted(
-            match.key for match in self._records.matches(cluster, source.name) if match.matching
+            match.key for match in self._records.matches.of(cluster, source.name) if match.matching
         )
-        observations = (self._records.observation(cluster, each) for each in matching)
-        return [(each.key, each.manifest) for each in observations if each and each.manifest]
+        observations = (self._records.observations.get(cluster, each) for each in matching)
+        return [
+            (each.value.key, each.value.manifest)
+            for each in observations
+            if each and each.value.manifest
+        ]
 
     def _draft(
         self, catalog: Catalog, trigger: EventTrigger, message: Instantiate, name: str
@@ -218,7 +223,7 @@ class Deploy:
         for _ in range(_RETRIES):
             catalog = self._catalogs.current()
             declared = catalog.profiles.get(message.profile)
-            found = self._records.profile("", "", message.profile)
+            found = self._found("", "", message.profile)
             with noting(self._records, message, "", "") as note:
                 note.context = {"profile": message.profile}
                 if declared is None:
@@ -259,12 +264,20 @@ class Deploy:
     ) -> list[tuple[engine.Ref, ConfigMap | Secret | None]]:
         return [(ref, self._catalogs.holder(ref.kind, ref.namespace, ref.name)) for ref in refs]
 
+    def _found(self, trigger: str, cluster: str, name: str) -> Found:
+        """Read a profile; contents that are lost are as good as none, where there are others."""
+        try:
+            return self._records.profiles.get(trigger, cluster, name)
+        except MissingError:
+            head = self._records.profiles.head(trigger, cluster, name)
+            return head and Kept(replace(head.value, digest=_LOST), head.token)
+
     def _write(self, found: Found, draft: Profile, message: Origin, note: Note) -> bool:
         """Write a profile and ask its clusters to follow; False if another writer was quicker.
 
         Inputs that fail change nothing that is applied: the last good contents stay.
         """
-        old, version = found or (None, ABSENT)
+        old, token = (found.value, found.token) if found else (None, ABSENT)
         new = _merge(old, draft)
         if old and _same(old, new):
             if old.told:
@@ -273,7 +286,7 @@ class Deploy:
         else:
             try:
                 new = replace(new, revision=_drawn(), told=False)
-                version = self._records.put_profile(new, expect=version)
+                token = self._records.profiles.put(new, expect=token)
             except StaleError:
                 return False
             if old is None or (old.digest, old.error) != (new.digest, new.error):
@@ -283,14 +296,14 @@ class Deploy:
         self._publisher.publish(_applications(new, message))
         with suppress(StaleError):
             # Whoever wrote it since has told the clusters of that, or will.
-            self._records.put_profile(replace(new, told=True), expect=version)
+            self._records.profiles.put_head(replace(new, told=True), expect=token)
         return True
 
     def _withdraw(self, found: Found, message: Origin, note: Note) -> bool:
         """Have a profile leave all clusters; False if another writer was quicker."""
         if found is None:
             return True
-        old, version = found
+        old, token = found.value, found.token
         leaving = tuple(sorted({*old.destinations, *old.leaving}))
         new = replace(
             old,
@@ -303,11 +316,11 @@ class Deploy:
         )
         try:
             if not leaving:
-                self._records.delete_profile(old, expect=version)
+                self._records.profiles.delete(old.trigger, old.cluster, old.name, expect=token)
                 return True
             if not _same(old, new):
                 new = replace(new, revision=_drawn(), told=False)
-                version = self._records.put_profile(new, expect=version)
+                token = self._records.profiles.put(new, expect=token)
                 note.what = "withdrawn" if old.destinations else ""
             elif old.told:
                 return True
@@ -317,7 +330,7 @@ class Deploy:
             return False
         self._publisher.publish(_applications(new, message))
         with suppress(StaleError):
-            self._records.put_profile(replace(new, told=True), expect=version)
+            self._records.profiles.put_head(replace(new, told=True), expect=token)
         return True
 
 
@@ -334,6 +347,9 @@ def _merge(old: Profile | None, draft: Profile) -> Profile:
         return draft
     leaving = {*old.destinations, *old.leaving} - {*draft.destinations}
     draft = replace(draft, leaving=tuple(sorted(leaving)))
+    if draft.error and old.digest == _LOST:
+        # Without the last good contents nobody can tell what is to stay.
+        raise MissingError(f"cannot keep what '{old.name}' holds: its contents are lost")
     if draft.error:
         return replace(draft, contents=old.contents, digest=old.digest)
     return draft

@@ -21,7 +21,7 @@ from bellhop.model.gvk import ObjectKey
 from bellhop.model.kinds import EventSource
 from bellhop.model.record import Match, Observation
 from bellhop.ports.store import ABSENT
-from bellhop.records import Records
+from bellhop.records import Kept, Records
 from bellhop.records.catalogs import Catalogs
 from bellhop.settings import Settings
 from bellhop.stages.ledger import noting
@@ -50,26 +50,39 @@ class Evaluate:
             StaleError: the object changes faster than its sources can be run over it.
         """
         cluster, key = message.cluster, ObjectKey.parse(message.object)
+        written: set[str] = set()
         for _ in range(_ROUNDS):
             catalog = self._catalogs.current()
-            observation = self._records.observation(cluster, key)
-            if observation is None:
+            self._take_back(catalog, message, written)
+            seen = self._records.observations.get(cluster, key)
+            if seen is None:
                 return
-            wrote = False
-            for source in catalog.sources_for(cluster, key.gvk):
-                wrote |= self._bring(catalog, source, observation, message)
-            if not wrote or self._stands(catalog, observation):
+            wrote = {
+                source.name
+                for source in catalog.sources_for(cluster, key.gvk)
+                if self._bring(catalog, source, seen.value, message)
+            }
+            written |= wrote
+            if not wrote or self._stands(catalog, seen):
                 return
         raise StaleError(f"cannot evaluate '{key}' in '{cluster}': it changes all the time")
 
-    def _stands(self, catalog: Catalog, observation: Observation) -> bool:
+    def _take_back(self, catalog: Catalog, message: Message, written: set[str]) -> None:
+        """Delete what was written for sources that turned out to be in force no more."""
+        key = ObjectKey.parse(message.object)
+        there = {each.name for each in catalog.sources_for(message.cluster, key.gvk)}
+        for source in written - there:
+            self._records.matches.delete(message.cluster, source, key)
+        written &= there
+
+    def _stands(self, catalog: Catalog, seen: Kept[Observation]) -> bool:
         """Say whether what was judged is still what is there.
 
         Another worker may have seen something newer, and have found nothing to write; what this
         one wrote after it must not stay.
         """
-        now = self._records.observation(observation.cluster, observation.key)
-        return now == observation and self._catalogs.current().revision == catalog.revision
+        token = self._records.observations.token(seen.value.cluster, seen.value.key)
+        return token == seen.token and self._catalogs.current().revision == catalog.revision
 
     def _bring(
         self, catalog: Catalog, source: EventSource, observation: Observation, message: Message
@@ -81,25 +94,25 @@ class Evaluate:
         """
         with noting(self._records, message, message.cluster, message.object) as note:
             for _ in range(_RETRIES):
-                kept = self._records.match(observation.cluster, source.name, observation.key)
-                match = self._judge(source, observation, kept[0] if kept else None)
+                kept = self._records.matches.get(observation.cluster, source.name, observation.key)
+                match = self._judge(source, observation, kept.value if kept else None)
                 if match is None:
                     return False
-                changed = kept is None or match is not kept[0]
+                changed = kept is None or match is not kept.value
                 if not changed and match.told:
                     return False
-                version = kept[1] if kept else ABSENT
+                token = kept.token if kept else ABSENT
                 try:
                     if changed:
-                        version = self._put(match, version)
+                        token = self._put(match, token)
                     triggers = catalog.triggers_on(observation.cluster, source.name)
                     self._publisher.publish(
                         self._follow_up(catalog, triggers, observation, message)
                     )
-                    self._mark(match, version)
+                    self._mark(match, token)
                 except StaleError:
                     continue
-                if changed and (match.error or not kept or _tells(match, kept[0])):
+                if changed and (match.error or not kept or _tells(match, kept.value)):
                     note.what = "failed" if match.error else _WHAT[match.matching]
                     note.detail = match.error or match.message
                     note.context = {"source": source.name, "triggers": list(triggers)}
@@ -108,15 +121,15 @@ class Evaluate:
             f"cannot write the match of '{observation.key}': other writers keep winning"
         )
 
-    def _put(self, match: Match, version: int) -> int:
-        return self._records.put_match(replace(match, told=False), expect=version)
+    def _put(self, match: Match, token: str) -> str:
+        return self._records.matches.put(replace(match, told=False), expect=token)
 
-    def _mark(self, match: Match, version: int) -> None:
+    def _mark(self, match: Match, token: str) -> None:
         """Note that deploy knows; what does not match is forgotten with it."""
         if match.matching or match.error:
-            self._records.put_match(replace(match, told=True), expect=version)
+            self._records.matches.put(replace(match, told=True), expect=token)
         else:
-            self._records.delete_match(match.cluster, match.source, match.key, expect=version)
+            self._records.matches.delete(match.cluster, match.source, match.key, expect=token)
 
     def _judge(
         self, source: EventSource, observation: Observation, old: Match | None

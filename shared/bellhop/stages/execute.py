@@ -17,12 +17,13 @@ import uuid
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
-from bellhop.engine.allowing import refuse_placed
+from bellhop.engine.allowing import NotAllowedError, refuse_placed
 from bellhop.engine.catalog import cluster_object
 from bellhop.engine.instantiate import deploy_time
+from bellhop.engine.pacing import retry_timer, spread
 from bellhop.engine.planning import OWNER, Plan, Wanted, decorate, plan, wanted
 from bellhop.engine.render import Limits
 from bellhop.engine.secrecy import KIND as SECRET
@@ -38,16 +39,23 @@ from bellhop.errors import (
 )
 from bellhop.messages import Apply, Publisher
 from bellhop.model.gvk import GVK, Identity, ObjectKey
-from bellhop.model.record import Held, Inventory, Outcome, Phase, Profile
+from bellhop.model.record import Cluster, Held, Inventory, Outcome, Phase, Profile
 from bellhop.ports.access import Access
 from bellhop.ports.kube import Kube
-from bellhop.records import Records
+from bellhop.ports.store import ABSENT
+from bellhop.records import Kept, Records
 from bellhop.settings import Settings
 from bellhop.stages.claim import Claims, Taken
 from bellhop.stages.ledger import Note, noting
 
 _ROUNDS = 4
 _RETRIES = 8
+_DOUBLINGS = 16
+_SOON = timedelta(seconds=5)
+"""Pauses up to this are left to the queue: a kind may be about to be served."""
+
+_INPUTS = frozenset({"Template", "Script", "Conflict"})
+"""Failures that only a change of what users declared can cure."""
 
 
 @dataclass
@@ -56,9 +64,9 @@ class _Work:
 
     message: Apply
     profile: Profile
-    cluster: str
+    cluster: Cluster
     held: dict[Identity, Held]
-    version: int
+    token: str
     begun_at: datetime
     holder: str
     before: Mapping[Identity, Held] = field(default_factory=dict)
@@ -69,7 +77,7 @@ class _Work:
     @property
     def wanted(self) -> bool:
         """Say whether the cluster is to have the profile, and not to lose it."""
-        return self.cluster in self.profile.destinations
+        return self.cluster.key in self.profile.destinations
 
 
 class Execute:
@@ -101,8 +109,7 @@ class Execute:
 
         Raises:
             BusyError: another worker is at it.
-            TemporaryError: the cluster does not answer, or does not know a kind yet.
-            PermanentError: an object cannot be applied; the others were.
+            TemporaryError: it failed, and is to be tried again soon.
         """
         for _ in range(_ROUNDS):
             if self._once(message):
@@ -112,38 +119,52 @@ class Execute:
     def _once(self, message: Apply) -> bool:
         """Do it once; False if the profile became another one meanwhile."""
         cluster = message.destination
-        inventory, version = self._records.versioned_inventory(cluster, message.profile)
+        kept = self._records.inventories.get(cluster, message.profile)
+        inventory = kept.value if kept else Inventory(cluster, message.profile, {})
         self._refuse_busy(inventory)
-        found = self._records.profile(message.trigger, message.cluster, message.profile)
+        found = self._found(message)
         if found is None and not inventory.held:
             return True
-        profile = found[0] if found else _closed(message)
-        if self._records.cluster(cluster) is None:
+        profile = found.value if found else _closed(message)
+        record = self._records.clusters.get(cluster)
+        if record is None:
             self._left(profile, cluster)
             return True
-        now = self._records.clock.now()
         work = _Work(
-            message,
-            profile,
-            cluster,
-            dict(inventory.held),
-            version,
-            now,
-            self._mark + uuid.uuid4().hex[:8],
+            message=message,
+            profile=profile,
+            cluster=record.value,
+            held=dict(inventory.held),
+            token=kept.token if kept else ABSENT,
+            begun_at=self._records.clock.now(),
+            holder=self._mark + uuid.uuid4().hex[:8],
         )
         with noting(self._records, message, cluster, profile.object) as note:
             note.context = {"profile": profile.name, "trigger": profile.trigger}
             try:
                 self._bring(work)
+            except StaleError:
+                return False
             except BellhopError as error:
                 if not self._stands(work):
                     return False
                 self._failed(work, error, note)
-                raise
+                return True
             if work.changed:
                 note.what = "applied" if work.wanted else "removed"
                 note.detail = ", ".join(work.changed)
         return self._stands(work)
+
+    def _found(self, message: Apply) -> Kept[Profile] | None:
+        """Read the profile; to leave a cluster, its contents need not be there."""
+        place = (message.trigger, message.cluster, message.profile)
+        try:
+            return self._records.profiles.get(*place)
+        except MissingError:
+            head = self._records.profiles.head(*place)
+            if head and message.destination in head.value.destinations:
+                raise
+            return head
 
     def _refuse_busy(self, inventory: Inventory) -> None:
         now = self._records.clock.now()
@@ -158,25 +179,24 @@ class Execute:
     def _stands(self, work: _Work) -> bool:
         """Say whether what was carried out is still what is wanted."""
         message = work.message
-        found = self._records.profile(message.trigger, message.cluster, message.profile)
+        found = self._records.profiles.head(message.trigger, message.cluster, message.profile)
         if found is None:
             return not work.wanted
-        return work.wanted == (work.cluster in found[0].destinations) and (
-            not work.wanted or found[0].revision == work.profile.revision
+        now = found.value
+        return work.wanted == (work.cluster.key in now.destinations) and (
+            not work.wanted or now.revision == work.profile.revision
         )
 
     def _bring(self, work: _Work) -> None:
         if not work.wanted and work.profile.leaves_policies:
             for key in work.held:
-                self._claims.give_up(work.cluster, key, work.profile.name)
+                self._claims.give_up(work.cluster.key, key, work.profile.name)
             work.held.clear()
             self._keep(work)
-            self._left(work.profile, work.cluster)
+            self._left(work.profile, work.cluster.key)
             return
         if work.message.contested:
-            key = Identity.parse(work.message.contested)
-            if not self._claims.owns(work.cluster, key, work.profile.name):
-                work.held.pop(key, None)
+            self._doubt(work, Identity.parse(work.message.contested))
         steps = plan(self._objects(work) if work.wanted else (), work.held)
         if steps.apply or steps.remove:
             self._carry_out(work, steps)
@@ -185,20 +205,23 @@ class Execute:
         if work.unfinished:
             self._publisher.publish([replace(work.message, contested="")])
         elif work.wanted:
-            self._settle(work, "Provisioned")
+            self._settle(work)
         else:
-            self._left(work.profile, work.cluster)
+            self._left(work.profile, work.cluster.key)
+
+    def _doubt(self, work: _Work, key: Identity) -> None:
+        """Take for uncertain what is said to have changed hands, or to have been overwritten."""
+        held = work.held.pop(key, None)
+        if held and self._claims.owns(work.cluster.key, key, work.profile.name):
+            work.held[key] = replace(held, digest="")
 
     def _objects(self, work: _Work) -> tuple[Wanted, ...]:
         """Return the objects for this cluster, each in the scope its kind has there."""
-        cluster = self._records.cluster(work.cluster)
-        if cluster is None:
-            raise StaleError(f"cannot apply to '{work.cluster}': it has just been deregistered")
-        root = cluster_object(cluster)
+        root = cluster_object(work.cluster)
         contents = [
             deploy_time(content, root, limits=self._limits) for content in work.profile.contents
         ]
-        kube = self._access.open(work.cluster)
+        kube = self._access.open(work.cluster.key, version=work.cluster.credentials)
         crds = _kinds_defined(contents)
         placed = tuple(
             self._placed(kube, each, crds) for each in wanted(contents, tier=work.profile.tier)
@@ -217,7 +240,7 @@ class Execute:
 
     def _carry_out(self, work: _Work, steps: Plan) -> None:
         """Carry a plan out, for as long as a turn lasts; the inventory keeps what was done."""
-        kube = self._access.open(work.cluster)
+        kube = self._access.open(work.cluster.key, version=work.cluster.credentials)
         work.before = dict(work.held)
         self._begin(work, steps)
         self._hold(work)
@@ -255,7 +278,7 @@ class Execute:
         taken: Taken | None = None
         key = each.key.identity
         try:
-            taken = self._claims.take(work.cluster, key, work.profile)
+            taken = self._claims.take(work.cluster.key, key, work.profile)
             manifest = decorate(each, work.profile.name, work.profile.tier)
             with unquoted(f"cannot apply {_named(work, key)}", secret=each.secret):
                 try:
@@ -264,7 +287,11 @@ class Execute:
                     if not self._make_namespace(kube, each.key):
                         raise
                     stored = kube.apply(manifest)
+            # Between the claim and the apply another profile may have taken the object.
+            self._claims.take(work.cluster.key, key, work.profile)
         except PermanentError as error:
+            if isinstance(error, ConflictError):
+                self._overwritten(work, key, applied=taken is not None)
             self._let_go(work, key, taken)
             work.failed.append(_may_appear(error))
             return
@@ -277,6 +304,12 @@ class Execute:
         )
         work.changed.append(f"{key.kind} {key.name}")
 
+    def _overwritten(self, work: _Work, key: Identity, *, applied: bool) -> None:
+        """Tell the owner of an object that we may have applied it over what the owner wants."""
+        before = work.before.get(key)
+        if applied or (before and not before.digest):
+            self._claims.tell_owner(work.cluster.key, key)
+
     def _let_go(self, work: _Work, key: Identity, taken: Taken | None) -> None:
         """Hold of an object that was refused what was held before.
 
@@ -285,7 +318,7 @@ class Execute:
         if taken and not taken.new:
             return
         if taken:
-            self._claims.give_back(work.cluster, key, work.profile, taken.before)
+            self._claims.give_back(work.cluster.key, key, work.profile, taken.before)
         if key in work.before:
             work.held[key] = work.before[key]
         else:
@@ -301,7 +334,8 @@ class Execute:
 
     def _remove(self, kube: Kube, work: _Work, key: Identity) -> None:
         """Remove what we applied; what somebody made in its place since is not ours."""
-        if self._claims.owns(work.cluster, key, work.profile.name):
+        cluster, name = work.cluster.key, work.profile.name
+        if self._claims.owns(cluster, key, name):
             contents = work.profile.contents
             # Of a profile that is withdrawn nobody knows any more what its objects were made of.
             secret = not contents or key.kind == SECRET or any(each.secret for each in contents)
@@ -310,14 +344,18 @@ class Execute:
                     gone = self._remove_ours(kube, work, key)
             except MissingError:
                 gone = True  # The kind itself is gone, and its objects with it.
-            except StaleError:
-                gone = False  # Another object has the name now.
             except PermanentError as error:
                 work.failed.append(error)
                 return
-            self._claims.give_up(work.cluster, key, work.profile.name)
+            if not self._claims.owns(cluster, key, name):
+                # It was taken between the question and the removal.
+                self._claims.tell_owner(cluster, key)
+            self._claims.give_up(cluster, key, name)
             if gone:
                 work.changed.append(f"{key.kind} {key.name}")
+        elif not work.before[key].digest:
+            # An earlier try may have removed it for good after it was taken.
+            self._claims.tell_owner(cluster, key)
         del work.held[key]
 
     def _remove_ours(self, kube: Kube, work: _Work, key: Identity) -> bool:
@@ -341,14 +379,14 @@ class Execute:
             StaleError: another worker was quicker.
         """
         until = self._records.clock.now() + self._settings.visibility
-        inventory = Inventory(work.cluster, work.profile.name, work.held, work.holder, until)
-        work.version = self._records.put_inventory(inventory, expect=work.version)
+        inventory = Inventory(work.cluster.key, work.profile.name, work.held, work.holder, until)
+        work.token = self._records.inventories.put(inventory, expect=work.token)
 
     def _keep(self, work: _Work) -> None:
         """Say what is held, and that nobody is at work any more."""
-        inventory = Inventory(work.cluster, work.profile.name, work.held)
+        inventory = Inventory(work.cluster.key, work.profile.name, work.held)
         try:
-            work.version = self._records.put_inventory(inventory, expect=work.version)
+            work.token = self._records.inventories.put(inventory, expect=work.token)
         except StaleError:
             self._add(work)
             raise
@@ -358,7 +396,9 @@ class Execute:
         for key in [key for key, held in work.held.items() if held.digest]:
             self._claim_again(work, key)
         for _ in range(_RETRIES):
-            there, version = self._records.versioned_inventory(work.cluster, work.profile.name)
+            kept = self._records.inventories.get(work.cluster.key, work.profile.name)
+            there = kept.value if kept else Inventory(work.cluster.key, work.profile.name, {})
+            token = kept.token if kept else ABSENT
             both = {**there.held, **work.held}
             unsure = {
                 key: held
@@ -367,7 +407,7 @@ class Execute:
                 for key, held in both.items()
             }
             try:
-                self._records.put_inventory(replace(there, held=unsure), expect=version)
+                self._records.inventories.put(replace(there, held=unsure), expect=token)
             except StaleError:
                 continue
             return
@@ -375,52 +415,91 @@ class Execute:
     def _claim_again(self, work: _Work, key: Identity) -> None:
         """Own what was applied after another worker had given it up."""
         with suppress(ConflictError):
-            self._claims.take(work.cluster, key, work.profile)
+            self._claims.take(work.cluster.key, key, work.profile)
 
     # Outcomes -----------------------------------------------------------------------------------
 
-    def _settle(self, work: _Work, phase: Phase, error: BellhopError | None = None) -> None:
-        old = self._records.outcome(work.cluster, work.profile.name)
-        if error is None and work.profile.error:
-            phase, code, text = "FailedNonRetriable", work.profile.error_code, work.profile.error
-        else:
-            code, text = (error.code, str(error)) if error else ("", "")
-        if old and not error and not work.changed and (old.phase, old.message) == (phase, text):
+    def _settle(self, work: _Work) -> None:
+        """Note that all is as it should be; only the inputs of the profile may be wrong still."""
+        kept = self._records.outcomes.get(work.cluster.key, work.profile.name)
+        old, profile = kept.value if kept else None, work.profile
+        phase: Phase = "FailedNonRetriable" if profile.error else "Provisioned"
+        if old and not work.changed and (old.phase, old.message) == (phase, profile.error):
             return
-        self._records.put_outcome(
-            Outcome(
-                cluster=work.cluster,
-                profile=work.profile.name,
-                trigger=work.profile.trigger,
-                source=work.profile.cluster,
-                phase=phase,
-                at=self._records.clock.now(),
-                reason=code,
-                message=text,
-                failures=(old.failures if old else 0) + 1 if error else 0,
-            )
+        if old and old.retry_at:
+            self._records.timers.cancel(retry_timer(work.cluster.key, work.profile.name))
+        self._records.outcomes.put(
+            self._outcome(work, phase, reason=profile.error_code, message=profile.error)
         )
 
     def _failed(self, work: _Work, error: BellhopError, note: Note) -> None:
+        """Note what failed, and have it tried again where its cause may pass.
+
+        Raises:
+            TemporaryError: the next try is so soon that the queue had better keep the message.
+        """
         note.what, note.detail = "failed", str(error)
-        phase: Phase = "Failed" if isinstance(error, TemporaryError) else "FailedNonRetriable"
-        self._settle(work, phase, error)
+        kept = self._records.outcomes.get(work.cluster.key, work.profile.name)
+        failures = (kept.value.failures if kept else 0) + 1
+        pause = self._pause(work, error, failures)
+        at = self._records.clock.now() + pause if pause else None
+        if pause and pause > _SOON:
+            body = replace(work.message, trace="", rang="").message().body
+            self._records.timers.set(
+                retry_timer(work.cluster.key, work.profile.name), at or work.begun_at, body
+            )
+        inputs = error.code in _INPUTS or isinstance(error, NotAllowedError)
+        phase: Phase = "FailedNonRetriable" if inputs else "Failed"
+        outcome = self._outcome(work, phase, reason=error.code, message=str(error))
+        self._records.outcomes.put(replace(outcome, failures=failures, retry_at=at))
+        if pause and pause <= _SOON:
+            raise TemporaryError(str(error), delay=pause)
+
+    def _pause(self, work: _Work, error: BellhopError, failures: int) -> timedelta | None:
+        """Say how long to wait; each pause is twice as long, and there is no end to patience.
+
+        None where only a change of what users declared can help: it asks for a try itself.
+        """
+        if isinstance(error, (ConflictError, NotAllowedError)):
+            # Those who wait are told, but an owner remembers only so many of them; and nobody
+            # tells of a kind that is served by now, and so known to have no namespace.
+            return spread(work.message.group, self._settings.retry_ceiling)
+        if error.code in _INPUTS:
+            return None
+        pause = self._settings.retry_first * 2 ** min(failures - 1, _DOUBLINGS)
+        asked = error.delay if isinstance(error, TemporaryError) else None
+        pause = max(min(pause, self._settings.retry_ceiling), asked or timedelta(0))
+        return spread(f"{work.message.group}/{failures}", pause)
+
+    def _outcome(self, work: _Work, phase: Phase, *, reason: str, message: str) -> Outcome:
+        return Outcome(
+            cluster=work.cluster.key,
+            profile=work.profile.name,
+            trigger=work.profile.trigger,
+            source=work.profile.cluster,
+            phase=phase,
+            at=self._records.clock.now(),
+            reason=reason,
+            message=message,
+        )
 
     def _left(self, profile: Profile, cluster: str) -> None:
         """Note that a cluster holds nothing of a profile; the last one closes a withdrawn one."""
-        self._records.delete_outcome(cluster, profile.name)
+        if self._records.outcomes.delete(cluster, profile.name):
+            self._records.timers.cancel(retry_timer(cluster, profile.name))
         for _ in range(_RETRIES):
-            found = self._records.profile(profile.trigger, profile.cluster, profile.name)
-            if found is None or cluster in found[0].destinations:
+            found = self._records.profiles.head(profile.trigger, profile.cluster, profile.name)
+            if found is None or cluster in found.value.destinations:
                 return
-            new = replace(
-                found[0], leaving=tuple(each for each in found[0].leaving if each != cluster)
-            )
+            leaving = tuple(each for each in found.value.leaving if each != cluster)
+            new = replace(found.value, leaving=leaving)
             try:
                 if new.destinations or new.leaving or new.digest or new.error:
-                    self._records.put_profile(new, expect=found[1])
+                    self._records.profiles.put_head(new, expect=found.token)
                 else:
-                    self._records.delete_profile(new, expect=found[1])
+                    self._records.profiles.delete(
+                        new.trigger, new.cluster, new.name, expect=found.token
+                    )
             except StaleError:
                 continue
             return
@@ -455,7 +534,7 @@ def _owner(manifest: Mapping[str, Any]) -> str:
 
 def _named(work: _Work, key: Identity) -> str:
     place = "/".join(filter(None, (key.namespace, key.name)))
-    return f"{key.kind} '{place}' on cluster '{work.cluster}'"
+    return f"{key.kind} '{place}' on cluster '{work.cluster.key}'"
 
 
 def _may_appear(error: PermanentError) -> BellhopError:

@@ -69,7 +69,7 @@ def write(
     if origin.rang:
         since = now - datetime.fromisoformat(origin.rang)
         context["since_ring_ms"] = round(since.total_seconds() * 1000, 1)
-    records.note(
+    records.ledger.note(
         Entry(
             at=now,
             trace=origin.trace,

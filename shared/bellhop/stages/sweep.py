@@ -12,13 +12,14 @@ from datetime import datetime, timedelta
 
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.observe import bury, observe
-from bellhop.engine.wiring import forwarder_role, webhook_configuration
+from bellhop.engine.pacing import spread, sweep_timer
+from bellhop.engine.wiring import concealed, forwarder_role, webhook_configuration
 from bellhop.errors import BellhopError, InvalidError, PermanentError, TemporaryError
 from bellhop.logs import Log
-from bellhop.messages import Apply, Confirm, Envelope, Evaluate, Instantiate, Publisher, Tidy
+from bellhop.messages import Apply, Confirm, Envelope, Evaluate, Instantiate, Keep, Publisher, Tidy
 from bellhop.messages import Sweep as Message
 from bellhop.model.gvk import GVK, ObjectKey, Resource
-from bellhop.model.record import Cluster, Gate, Health, Observation, WatchedKind
+from bellhop.model.record import Cluster, Health, Observation, WatchedKind
 from bellhop.ports.access import Access
 from bellhop.ports.kube import Kube
 from bellhop.records import Records
@@ -29,12 +30,12 @@ from bellhop.stages.ledger import Nobody, Note, write
 _SETTLED = timedelta(seconds=10)
 """How long after its hint a change that cannot be seen is taken not to have happened."""
 
+_SKEW = timedelta(minutes=2)
+"""How far clocks may be apart before it is said."""
+
 _SOON = timedelta(milliseconds=20)
 _QUICK = 4
 """Tries that follow each other quickly; then a cluster that is away is left to the schedule."""
-
-_INPUTS = frozenset({"Template", "Script"})
-"""Failures that only a change of what users declared can cure."""
 
 
 @dataclass
@@ -49,6 +50,19 @@ class _Look:
     missed: int = 0
     problems: list[str] = field(default_factory=list)
     unseen: set[GVK] = field(default_factory=set)
+    remark: str = ""
+
+
+def _clocks(skew: timedelta | None) -> str:
+    """Say that a cluster's clock and ours differ, in a sentence; empty if they agree."""
+    if skew is None or abs(skew) < _SKEW:
+        return ""
+    minutes = round(abs(skew) / timedelta(minutes=1))
+    where = "ahead of" if skew > timedelta(0) else "behind"
+    return (
+        f"its clock is {minutes} minutes {where} ours; sweeps and events go on, but times are off"
+        " and tokens may end too early: set the one that is wrong"
+    )
 
 
 class Sweep:
@@ -84,23 +98,39 @@ class Sweep:
                 self._sweep(message.cluster, full=message.full)
             case Tidy():
                 # Work that was under way when the cluster was forgotten may have left traces.
-                if self._records.cluster(message.cluster) is None:
+                if self._records.clusters.get(message.cluster) is None:
                     self._records.forget_traces(message.cluster)
+            case Keep():
+                self._keep_house()
             case _:
                 raise InvalidError(f"cannot {message.do}: it is not the sweep stage's work")
+
+    def _keep_house(self) -> None:
+        """Collect what nobody names, and set the sweeps of clusters that have none set."""
+        now = self._records.clock.now()
+        self._records.collect(now)
+        for cluster in self._records.clusters.all():
+            name = sweep_timer(cluster.key)
+            if self._records.timers.get(name) is None:
+                due = now + spread(name, self._settings.sweep_interval)
+                self._records.timers.set(name, due, Message(cluster.key).message().body)
 
     # Hints ------------------------------------------------------------------------------------
 
     def _confirm(self, message: Confirm) -> None:
         cluster, key = message.cluster, ObjectKey.parse(message.object)
         now = self._records.clock.now()
-        manifest = self._access.open(cluster).get(key.gvk, key.namespace, key.name)
+        record = self._records.clusters.get(cluster)
+        if record is None:
+            return
+        kube = self._access.open(cluster, version=record.value.credentials)
+        manifest = kube.get(key.gvk, key.namespace, key.name)
         if manifest is not None:
             seen = observe(cluster, manifest, now)
             pending = seen.uid == message.uid and seen.resource_version == message.before
         else:
-            old = self._records.observation(cluster, key)
-            uid = message.uid or (old.uid if old else "")
+            old = self._records.observations.get(cluster, key)
+            uid = message.uid or (old.value.uid if old else "")
             seen = bury(cluster, key, uid, message.before, now)
             # A creation that is not stored yet, or never will be, has nothing to bury.
             pending = old is None
@@ -126,7 +156,7 @@ class Sweep:
             )
 
     def _keep(self, seen: Observation, hint: Confirm) -> None:
-        if not self._records.put_observation(seen, asked_at=seen.seen_at):
+        if not self._records.observations.put(seen, asked_at=seen.seen_at):
             return
         message = Evaluate(seen.cluster, str(seen.key), hint.trace, hint.rang)
         self._publisher.publish([message])
@@ -140,32 +170,32 @@ class Sweep:
         cluster = catalog.clusters.get(name)
         if cluster is None:
             return
-        health = self._records.health(name)
+        health = self._records.health.get(name).value
         judged = catalog.judgement(name)
         # What the sources were when all was evaluated last says more than what was asked for: a
         # message may have been given up while the cluster was away. And a sweep that was begun
         # and not ended may have written what it did not tell.
         full = full or health.begun or health.swept_at is None
-        fresh = {each for each in judged if full or health.judged.get(each) != judged[each]}
-        self._records.put_health(name, replace(health, begun=True))
+        fresh = {each for each in judged if full or health.judgement.get(each) != judged[each]}
+        self._records.health.put(name, replace(health, begun=True))
         try:
             look = self._look(cluster, catalog, health.uid, fresh)
         except BellhopError as error:
             self._down(name, health, error)
             return
-        left = set(health.judged) - set(judged)
+        left = set(health.judgement) - set(judged)
         if full or left or fresh:
             self._reconcile(catalog, name, None if full or left else fresh)
         first = health.swept_at is None
-        self._records.put_health(
+        self._records.health.put(
             name,
             Health(
                 state="Healthy",
-                message="; ".join(look.problems),
+                message="; ".join(filter(None, (*look.problems, look.remark))),
                 swept_at=self._records.clock.now(),
                 seen=health.seen + look.found,
                 missed=health.missed + (0 if first or full else look.missed),
-                judged={
+                judgement={
                     source: judged[source]
                     for source in judged
                     if look.unseen.isdisjoint(catalog.sources[source].kinds)
@@ -173,7 +203,8 @@ class Sweep:
                 uid=look.uid,
             ),
         )
-        self._try_again(name)
+        if health.state != "Healthy":
+            self._try_again(name)
 
     def _down(self, name: str, health: Health, error: BellhopError) -> None:
         """Note that a cluster cannot be looked at; soon after it began, try again.
@@ -184,7 +215,7 @@ class Sweep:
         health = replace(
             health, state="Down", message=str(error), begun=True, failures=health.failures + 1
         )
-        self._records.put_health(name, health)
+        self._records.health.put(name, health)
         if isinstance(error, TemporaryError) and health.failures > _QUICK:
             self._log.warning("Left a cluster to the schedule", cluster=name, error=str(error))
             return
@@ -192,7 +223,7 @@ class Sweep:
 
     def _look(self, cluster: Cluster, catalog: Catalog, uid: str, fresh: set[str]) -> _Look:
         """Look at all kinds that count; of those that `fresh` sources name, judge every object."""
-        kube = self._access.open(cluster.key)
+        kube = self._access.open(cluster.key, version=cluster.credentials)
         look = _Look(self._identify(kube, cluster.key, uid))
         resources: list[Resource] = []
         for gvk in catalog.kinds_in(cluster.key):
@@ -216,6 +247,7 @@ class Sweep:
         if refused and len(refused) == len(resources):
             raise refused[0]
         look.problems += map(str, refused)
+        look.remark = _clocks(kube.skew)
         return look
 
     def _identify(self, kube: Kube, cluster: str, known: str) -> str:
@@ -235,7 +267,7 @@ class Sweep:
             self._publisher.publish(
                 [
                     Apply(each.trigger, each.source, each.profile, cluster)
-                    for each in self._records.outcomes(cluster)
+                    for each in self._records.outcomes.of(cluster)
                 ]
             )
         return uid
@@ -243,7 +275,8 @@ class Sweep:
     def _look_at(self, kube: Kube, cluster: str, gvk: GVK, look: _Look, *, full: bool) -> None:
         asked_at = self._records.clock.now()
         before = {
-            key: (uid, rv, gone) for key, uid, rv, gone in self._records.observed(cluster, gvk)
+            key: (uid, rv, gone)
+            for key, uid, rv, gone in self._records.observations.heads(cluster, gvk)
         }
         seen: set[ObjectKey] = set()
         news: list[Observation] = []
@@ -254,7 +287,7 @@ class Sweep:
                 news.append(now)
         known = {key: (uid, rv) for key, (uid, rv, gone) in before.items() if not gone}
         news += self._gone(kube, cluster, gvk, known, seen)
-        fresh = [each for each in news if self._records.put_observation(each, asked_at=asked_at)]
+        fresh = [each for each in news if self._records.observations.put(each, asked_at=asked_at)]
         due = {each.key for each in fresh} | ({*seen, *before} if full else set())
         self._publisher.publish([Evaluate(cluster, str(key)) for key in sorted(due)])
         look.found += len(seen)
@@ -283,11 +316,11 @@ class Sweep:
         """Hold back a deletion of suspiciously much until sweeps in a row agree."""
         share = missing / known if known else 0.0
         if missing <= self._settings.deletion_floor or share <= self._settings.deletion_share:
-            self._records.put_strikes(cluster, gvk, 0)
+            self._records.strikes.put(cluster, gvk, 0)
             return True
-        strikes = self._records.strikes(cluster, gvk) + 1
+        strikes = self._records.strikes.get(cluster, gvk).value + 1
         agreed = strikes >= self._settings.deletion_agreement
-        self._records.put_strikes(cluster, gvk, 0 if agreed else strikes)
+        self._records.strikes.put(cluster, gvk, 0 if agreed else strikes)
         if not agreed:
             detail = (
                 f"{missing} of {known} are missing from a list; held until"
@@ -309,8 +342,8 @@ class Sweep:
         look: _Look,
     ) -> None:
         """Have the API server ring for these kinds, and the gate let them in."""
-        kinds = tuple(WatchedKind(each.gvk, each.plural) for each in resources)
-        self._records.put_gate(cluster.key, Gate(cluster.token_digest, kinds, revision))
+        kinds = [WatchedKind(each.gvk, each.plural) for each in resources]
+        self._records.gates.put(cluster.key, cluster.gate(kinds, revision))
         if not cluster.forwarder:
             return
         try:
@@ -318,17 +351,17 @@ class Sweep:
             kube.apply(webhook_configuration(resources, cluster.forwarder))
         except PermanentError as error:
             # Sweeps go on without the push; the cluster's health says what is missing.
-            look.problems.append(str(error))
-            self._log.warning("Cannot set up ringing", cluster=cluster.key, error=str(error))
+            said = concealed(str(error), cluster.forwarder)
+            look.problems.append(said)
+            self._log.warning("Cannot set up ringing", cluster=cluster.key, error=said)
 
     def _try_again(self, cluster: str) -> None:
         """Publish what failed in this cluster and may go better now that it answers."""
         self._publisher.publish(
             [
                 Apply(outcome.trigger, outcome.source, outcome.profile, cluster)
-                for outcome in self._records.outcomes(cluster)
-                if outcome.phase in {"Failed", "FailedNonRetriable"}
-                and outcome.reason not in _INPUTS
+                for outcome in self._records.outcomes.of(cluster)
+                if outcome.retry_at
             ]
         )
 
@@ -348,14 +381,14 @@ class Sweep:
         self._publisher.publish(Instantiate(name, cluster) for name in sorted(triggers))
 
     def _forget(self, catalog: Catalog, cluster: str) -> None:
-        matches = list(self._records.matches(cluster))
+        matches = list(self._records.matches.of(cluster))
         kinds = set(catalog.kinds_in(cluster))
         seen: set[ObjectKey] = set()
-        for key, *_ in list(self._records.observed(cluster)):
+        for key, *_ in list(self._records.observations.heads(cluster)):
             seen.add(key)
             if key.gvk not in kinds:
-                self._records.delete_observation(cluster, key)
+                self._records.observations.delete(cluster, key)
         for match in matches:
             sources = {source.name for source in catalog.sources_for(cluster, match.key.gvk)}
             if match.source not in sources or match.key not in seen:
-                self._records.delete_match(cluster, match.source, match.key)
+                self._records.matches.delete(cluster, match.source, match.key)

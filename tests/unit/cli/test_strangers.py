@@ -46,24 +46,24 @@ def hostile(here: Installation) -> Installation:
     """An installation in which every text that a stranger may choose is hostile."""
     fleet.populate(here)
     here.declare.register(replace(fleet.cluster(), labels={"env": "fv", "x": HOSTILE}))
-    here.records.put_health("default/workload", Health("Down", message=HOSTILE))
+    here.records.health.put("default/workload", Health("Down", message=HOSTILE))
     key = ObjectKey(GVK("", "v1", f"Kind{HOSTILE}"), HOSTILE, f"{HOSTILE}\nsecond line")
     for name, error in ((fleet.SERVICE, ""), (key, HOSTILE)):
         match = Match("default/workload", "sveltos-service", name, not error, "x", fleet.now())
-        here.records.put_match(replace(match, message=HOSTILE, error=error))
+        here.records.matches.put(replace(match, message=HOSTILE, error=error))
     manifest = {
         "apiVersion": "v1",
         "kind": key.gvk.kind,
         "metadata": {"name": key.name, "namespace": key.namespace},
     }
     contents = (Content(f"ConfigMap default/{HOSTILE}", HOSTILE, (manifest,)),)
-    here.records.put_profile(fleet.profile(contents=contents, object=str(key), error=HOSTILE))
-    here.records.put_outcome(fleet.outcome(phase="Failed", message=f"{HOSTILE}\n{HOSTILE}"))
+    here.records.profiles.put(fleet.profile(contents=contents, object=str(key), error=HOSTILE))
+    here.records.outcomes.put(fleet.outcome(phase="Failed", message=f"{HOSTILE}\n{HOSTILE}"))
     held = {key: Held("d", f"ConfigMap default/{HOSTILE}", fleet.now())}
-    here.records.put_inventory(Inventory("default/workload", fleet.PROFILE, held))
-    here.records.note(fleet.entry("rang", trace=f"\x1b{HOSTILE}"))
-    here.records.note(fleet.entry("failed", detail=HOSTILE, object=str(key)))
-    here.records.note(fleet.entry("held", trace="", context={"source": HOSTILE}))
+    here.records.inventories.put(Inventory("default/workload", fleet.PROFILE, held))
+    here.records.ledger.note(fleet.entry("rang", trace=f"\x1b{HOSTILE}"))
+    here.records.ledger.note(fleet.entry("failed", detail=HOSTILE, object=str(key)))
+    here.records.ledger.note(fleet.entry("held", trace="", context={"source": HOSTILE}))
     queue = here.dead["deploy"]
     assert isinstance(queue, SqliteQueue)
     queue.publish([Message({"do": HOSTILE}, "group")])

@@ -103,7 +103,7 @@ def test_what_is_not_allowed_is_refused_before_anything_is_applied(
 
     assert east.objects(CONFIG) == []
     assert east.objects(BINDING) == []
-    (outcome,) = fleet.records.outcomes("fleet/east")
+    (outcome,) = fleet.records.outcomes.of("fleet/east")
     assert (outcome.phase, outcome.reason) == ("FailedNonRetriable", "Denied")
     assert outcome.message == (
         "ConfigMap default/made, main.yaml: EventTrigger 'made' may not bring a"
@@ -122,7 +122,7 @@ def test_the_last_good_objects_stay(fleet: Fleet, east: FakeKube) -> None:
 
     ring(fleet, "back")
     assert [each["data"] for each in east.objects(CONFIG)] == [{"team": "back"}]
-    (outcome,) = fleet.records.outcomes("fleet/east")
+    (outcome,) = fleet.records.outcomes.of("fleet/east")
     assert outcome.phase == "Provisioned"
 
 
@@ -141,7 +141,7 @@ def test_a_changed_annotation_counts_at_once(fleet: Fleet, east: FakeKube) -> No
     declare(fleet, CARELESS, "ConfigMap in elsewhere")
     fleet.pump()
     assert len(east.objects(BINDING)) == 1
-    (outcome,) = fleet.records.outcomes("fleet/east")
+    (outcome,) = fleet.records.outcomes.of("fleet/east")
     assert (outcome.phase, outcome.reason) == ("FailedNonRetriable", "Denied")
 
 
@@ -163,8 +163,26 @@ def test_the_cluster_says_what_has_a_namespace(
     ring(fleet)
 
     assert bool(east.objects(GADGET)) == applied
-    (outcome,) = fleet.records.outcomes("fleet/east")
+    (outcome,) = fleet.records.outcomes.of("fleet/east")
     assert outcome.reason == ("" if applied else "Denied")
+
+
+def test_a_kind_that_is_served_later_is_judged_again(fleet: Fleet, east: FakeKube) -> None:
+    """Of a kind that is not known yet nobody can say that it has no namespace."""
+    text = "apiVersion: example.org/v1\nkind: Gadget\nmetadata: {name: x}"
+    declare(fleet, text, "Gadget.example.org cluster-wide")
+    ring(fleet)
+    (outcome,) = fleet.records.outcomes.of("fleet/east")
+    assert (outcome.phase, outcome.reason) == ("FailedNonRetriable", "Denied")
+
+    east.serve(Resource(GADGET, "gadgets", namespaced=False))
+    assert outcome.retry_at is not None
+    fleet.clock.advance(outcome.retry_at - fleet.clock.now())
+    fleet.pump()
+
+    assert len(east.objects(GADGET)) == 1
+    (outcome,) = fleet.records.outcomes.of("fleet/east")
+    assert (outcome.phase, outcome.retry_at) == ("Provisioned", None)
 
 
 def test_what_is_rendered_for_each_cluster_is_held_to_it(fleet: Fleet, east: FakeKube) -> None:
@@ -175,7 +193,7 @@ def test_what_is_rendered_for_each_cluster_is_held_to_it(fleet: Fleet, east: Fak
     ring(fleet)
 
     assert east.objects(CONFIG) == []
-    (outcome,) = fleet.records.outcomes("fleet/east")
+    (outcome,) = fleet.records.outcomes.of("fleet/east")
     assert "trigger 'made' may not bring a ConfigMap in namespace 'east'" in outcome.message
 
 
@@ -199,5 +217,5 @@ data: {a.yaml: "{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}"}
     fleet.pump()
 
     assert east.objects(CONFIG) == []
-    (outcome,) = fleet.records.outcomes("fleet/east")
+    (outcome,) = fleet.records.outcomes.of("fleet/east")
     assert "ClusterProfile 'own' may not bring a ConfigMap without" in outcome.message

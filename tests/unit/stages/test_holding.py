@@ -10,7 +10,7 @@ import pytest
 
 from bellhop.errors import BusyError
 from bellhop.messages import Apply
-from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.model.gvk import GVK, ObjectKey, Resource
 from bellhop.model.record import Held, Inventory
 from bellhop.settings import Settings
 from tests.fakes.fleet import Fleet
@@ -55,6 +55,12 @@ def values(east: FakeKube) -> dict[str, str]:
     return {each["metadata"]["name"]: each["data"]["v"] for each in east.objects(CONFIG)}
 
 
+def held(fleet: Fleet) -> Inventory:
+    kept = fleet.records.inventories.get(EAST, "own")
+    assert kept
+    return kept.value
+
+
 def replaced(east: FakeKube, name: str) -> None:
     """Let somebody delete an object of ours and make his own of that name."""
     east.drop(CONFIG, "default", name)
@@ -72,8 +78,8 @@ def test_leaves_what_somebody_made_in_place_of_ours(fleet: Fleet, east: FakeKube
     fleet.pump()
 
     assert values(east) == {"a": "his"}
-    assert list(fleet.records.inventories(EAST)) == []
-    assert fleet.records.owner(EAST, ObjectKey(CONFIG, "default", "a").identity) is None
+    assert list(fleet.records.inventories.of(EAST)) == []
+    assert fleet.records.owners.get(EAST, ObjectKey(CONFIG, "default", "a").identity) is None
 
 
 @pytest.mark.parametrize("his", [True, False], ids=["somebody's", "ours"])
@@ -85,9 +91,10 @@ def test_removes_of_what_had_only_begun_what_bears_our_marks(
     fleet.pump()
     if his:
         replaced(east, "a")
-    kept, version = fleet.records.versioned_inventory(EAST, "own")
-    begun = {key: Held("", held.ref, version=held.version) for key, held in kept.held.items()}
-    fleet.records.put_inventory(Inventory(EAST, "own", begun), expect=version)
+    begun = {
+        key: Held("", each.ref, version=each.version) for key, each in held(fleet).held.items()
+    }
+    fleet.records.inventories.put(Inventory(EAST, "own", begun))
 
     fleet.declare.delete([("ClusterProfile", "", "own")])
     fleet.pump()
@@ -113,13 +120,13 @@ def test_two_workers_do_not_work_on_one_profile_in_one_cluster(
 
     assert busy == [fleet.settings.visibility]
     assert values(east) == {"a": "1"}
-    assert fleet.records.inventory(EAST, "own").holder == ""
+    assert held(fleet).holder == ""
 
 
 def test_a_lease_ends_with_its_time(fleet: Fleet, east: FakeKube) -> None:
     """What a dead worker held is taken over when its time is up."""
     until = fleet.clock.now() + fleet.settings.visibility
-    fleet.records.put_inventory(Inventory(EAST, "own", {}, "a dead worker", until))
+    fleet.records.inventories.put(Inventory(EAST, "own", {}, "a dead worker", until))
     fleet.apply(PROFILE, holder("a"))
     fleet.pump()
     assert values(east) == {}
@@ -149,8 +156,8 @@ def test_two_who_believe_to_hold_it_end_right(fleet: Fleet, east: FakeKube) -> N
     fleet.pump()
 
     assert values(east) == {"b": "2", "c": "2"}
-    held = fleet.records.inventory(EAST, "own").held
-    assert {key.name: bool(each.digest) for key, each in held.items()} == {"b": True, "c": True}
+    there = held(fleet).held
+    assert {key.name: bool(each.digest) for key, each in there.items()} == {"b": True, "c": True}
 
 
 def test_a_profile_of_many_objects_gives_others_their_turn(fleet: Fleet, east: FakeKube) -> None:
@@ -178,9 +185,7 @@ def test_a_profile_of_many_objects_gives_others_their_turn(fleet: Fleet, east: F
     assert [each for each in turns if each] == [3, 3, 3]
     applied = [call for call in east.calls if call.verb == "apply" and call.gvk == CONFIG]
     assert len(applied) == 9
-    outcome = fleet.records.outcome(EAST, "own")
-    assert outcome
-    assert outcome.phase == "Provisioned"
+    assert [each.phase for each in fleet.records.outcomes.of(EAST)] == ["Provisioned"]
 
 
 def test_carries_out_no_older_contents_after_newer_ones(fleet: Fleet, east: FakeKube) -> None:
@@ -202,3 +207,51 @@ def test_carries_out_no_older_contents_after_newer_ones(fleet: Fleet, east: Fake
     fleet.pump()
 
     assert values(east) == {"a": "1"}
+
+
+BUDGET = """
+apiVersion: v1
+kind: ConfigMap
+metadata: {{name: own, namespace: default}}
+data:
+  main.yaml: |
+    apiVersion: policy/{version}
+    kind: PodDisruptionBudget
+    metadata: {{name: web, namespace: default}}
+    spec: {{minAvailable: {least}}}
+"""
+
+
+def test_a_raised_version_of_a_kind_updates_the_object(fleet: Fleet, east: FakeKube) -> None:
+    """An API server has one object for all versions: raising the version removes nothing."""
+    kinds = [GVK("policy", version, "PodDisruptionBudget") for version in ("v1beta1", "v1")]
+    for kind in kinds:
+        east.serve(Resource(kind, "poddisruptionbudgets", namespaced=True))
+    fleet.apply(PROFILE, BUDGET.format(version="v1beta1", least=1))
+    fleet.pump()
+    [before] = east.objects(kinds[1])
+
+    fleet.apply(BUDGET.format(version="v1", least=2))
+    fleet.pump()
+
+    [after] = east.objects(kinds[1])
+    assert after["metadata"]["uid"] == before["metadata"]["uid"]
+    assert after["spec"] == {"minAvailable": 2}
+    assert [key.kind for key in held(fleet).held] == ["PodDisruptionBudget"]
+
+
+def test_removes_an_object_whose_version_is_served_no_more(fleet: Fleet, east: FakeKube) -> None:
+    """The version in which it was applied went with an upgrade; the object is the same."""
+    old, new = (GVK("policy", version, "PodDisruptionBudget") for version in ("v1beta1", "v1"))
+    for kind in (old, new):
+        east.serve(Resource(kind, "poddisruptionbudgets", namespaced=True))
+    fleet.apply(PROFILE, BUDGET.format(version="v1beta1", least=1))
+    fleet.pump()
+    east.unserve(old)
+    assert east.objects(new)
+
+    fleet.declare.delete([("ClusterProfile", "", "own")])
+    fleet.pump()
+
+    assert not east.objects(new)
+    assert list(fleet.records.inventories.of(EAST)) == []

@@ -35,7 +35,7 @@ def check_cluster(world: World, cluster: str) -> None:
     assert {each["metadata"]["name"]: each["data"]["v"] for each in kube.objects(CONFIG)} == values
     inventories = {
         each.profile: {key.name for key, held in each.held.items() if held.digest}
-        for each in records.inventories(here)
+        for each in records.inventories.of(here)
     }
     assert inventories == {
         wish.name: mine
@@ -46,10 +46,10 @@ def check_cluster(world: World, cluster: str) -> None:
     found = {item.sort for item in world.fleet.store.query(f"owner/{here}")}
     assert found == {str(key) for key in keys.values()}
     for name, wish in owners.items():
-        owner = records.owner(here, keys[name])
+        owner = records.owners.get(here, keys[name])
         assert owner
-        assert (owner[0].profile, owner[0].tier) == (wish.name, wish.tier)
-    assert {each.profile: (each.phase, each.reason) for each in records.outcomes(here)} == {
+        assert (owner.value.profile, owner.value.tier) == (wish.name, wish.tier)
+    assert {each.profile: (each.phase, each.reason) for each in records.outcomes.of(here)} == {
         wish.name: ("Provisioned", "")
         if all(owners[name] is wish for name in wish.objects)
         else ("FailedNonRetriable", "Conflict")
@@ -62,17 +62,17 @@ def check_source(world: World, cluster: str) -> None:
     records = world.fleet.records
     here = f"fleet/{cluster}"
     catalog = world.fleet.catalogs.current()
-    assert {(each.source, str(each.key)) for each in records.matches(here)} == {
+    assert {(each.source, str(each.key)) for each in records.matches.of(here)} == {
         (source.name, str(ObjectKey.of(each)))
         for trigger in ("each", "all")
         for each in world.matching(cluster, trigger)
         if (source := catalog.source_of(catalog.triggers[trigger], here))
     }
     kube = world.fleet.access.clusters[here]
-    assert {str(key) for key, _, _, gone in records.observed(here) if not gone} == {
+    assert {str(key) for key, _, _, gone in records.observations.heads(here) if not gone} == {
         str(ObjectKey.of(each)) for gvk in catalog.kinds_in(here) for each in kube.objects(gvk)
     }
-    assert records.health(here).state == "Healthy"
+    assert records.health.get(here).value.state == "Healthy"
 
 
 def check(world: World) -> None:
@@ -84,13 +84,13 @@ def check(world: World) -> None:
     profiles = {
         each.name: each
         for trigger in ("each", "all", "")
-        for each in world.fleet.records.profiles(trigger)
+        for each in world.fleet.records.profiles.of(trigger)
     }
     assert profiles.keys() == wishes.keys()
     for name, profile in profiles.items():
         assert {f"fleet/{each}" for each in wishes[name].destinations} == {*profile.destinations}
         assert (profile.leaving, profile.error) == ((), "")
-    assert list(world.fleet.records.pending()) == []
+    assert list(world.fleet.records.pending.all()) == []
     for queue in world.fleet.queues.values():
         assert queue.list() == []
     assert '"ERROR"' not in world.fleet.output.getvalue()

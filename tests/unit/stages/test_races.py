@@ -82,8 +82,12 @@ def test_a_slow_worker_loses_nothing_that_a_quicker_one_did(fleet: Fleet, east: 
     fleet.pump()
 
     assert names(east) == ["a", "c"]
-    held = fleet.records.inventory(EAST, "own").held
-    assert {key.name: bool(each.digest) for key, each in held.items()} == {"a": True, "c": True}
+    kept = fleet.records.inventories.get(EAST, "own")
+    assert kept
+    assert {key.name: bool(each.digest) for key, each in kept.value.held.items()} == {
+        "a": True,
+        "c": True,
+    }
 
 
 def test_a_slow_worker_leaves_nothing_of_a_profile_that_was_closed(
@@ -103,6 +107,6 @@ def test_a_slow_worker_leaves_nothing_of_a_profile_that_was_closed(
     fleet.pump()
 
     assert names(east) == []
-    assert list(fleet.records.inventories(EAST)) == []
-    assert list(fleet.records.outcomes(EAST)) == []
-    assert fleet.records.owner(EAST, ObjectKey(CONFIG, "default", "b").identity) is None
+    assert list(fleet.records.inventories.of(EAST)) == []
+    assert list(fleet.records.outcomes.of(EAST)) == []
+    assert fleet.records.owners.get(EAST, ObjectKey(CONFIG, "default", "b").identity) is None

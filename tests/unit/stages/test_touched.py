@@ -184,4 +184,4 @@ def test_a_kind_that_may_not_be_listed_keeps_no_other_from_being_judged(fleet: F
     found = asked(fleet, lambda: fleet.publisher.publish([Sweep("fleet/east")]))
 
     assert found["evaluate"] == 0
-    assert "secrets is forbidden" in fleet.records.health("fleet/east").message
+    assert "secrets is forbidden" in fleet.records.health.get("fleet/east").value.message

@@ -48,6 +48,11 @@ _FIELD = re.compile(
     r"|webhooks)(?![\w-])"
 )
 
+
+class LateError(UnreachableError):
+    """An answer took longer than one may as a whole."""
+
+
 # Most specific first. Values: temperament and what happened, in the words of the message.
 TRANSPORT: dict[type[Exception], tuple[type[BellhopError], str]] = {
     http.LocationValueError: (InvalidError, "its address is not one that can be called"),
@@ -108,7 +113,7 @@ class Refusal:
         return cls(
             code=code,
             reason=str(status.get("reason") or ""),
-            message=str(status.get("message") or ""),
+            message=_printable(str(status.get("message") or "")),
             details=details,
             retry_after=_delay(headers.get("Retry-After") or details.get("retryAfterSeconds")),
         )
@@ -198,6 +203,11 @@ def _status(body: bytes | str | None) -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return status if isinstance(status, dict) and status.get("kind") == "Status" else {}
+
+
+def _printable(words: str) -> str:
+    """Leave out what would act on the terminal, or the log, that shows a stranger's words."""
+    return "".join(letter if letter.isprintable() else " " for letter in words)
 
 
 def _delay(seconds: object) -> timedelta | None:

@@ -1,8 +1,9 @@
-"""One API server over HTTPS: the official client's REST client on a connection pool of our own.
+"""One API server over HTTPS: the official client's REST client on connections of our own.
 
-The pool is ours because the credentials stay in memory (the official configuration wants files),
-and because nothing of the machine may change where a call goes: no proxy and no certificate
-bundle of the environment is honoured, no redirect is followed, no retry outlives the timeouts.
+They are ours because the credentials stay in memory (the official configuration wants files),
+because nothing of the machine may change where a call goes (no proxy and no certificate bundle of
+the environment is honoured, no redirect is followed, no retry outlives the timeouts), and because
+the other side is not trusted: `wire` holds it to addresses, sizes and times.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import Any
 
@@ -28,8 +31,10 @@ from bellhop.adapters.kube.errors import (
     refusal_error,
     transport_error,
 )
+from bellhop.adapters.kube.wire import Breach, Wire
 from bellhop.errors import InvalidError, UnreachableError
 from bellhop.model.kubeconfig import Kubeconfig
+from bellhop.model.reach import HERE, Reach
 
 CONNECT_SECONDS = 3
 READ_SECONDS = 15
@@ -64,12 +69,14 @@ class Transport:
         *,
         as_user: str = "",
         renew: Renew = lambda: None,
+        reach: Reach = HERE,
     ) -> None:
         self._cluster = cluster
         self._as_user = as_user
         self._renew = renew
+        self._reach = reach
         self._renewing = threading.Lock()
-        self._session = _Session(cluster, kubeconfig, as_user)
+        self._session = _Session(cluster, kubeconfig, as_user, reach)
 
     def send(self, request: Request, call: Call) -> Any:
         """Return the JSON of a successful answer.
@@ -97,7 +104,12 @@ class Transport:
 
     def close(self) -> None:
         """Close the idle connections."""
-        self._session.pool.clear()
+        self._session.wire.close()
+
+    @property
+    def skew(self) -> timedelta | None:
+        """Say how far the API server's clock is ahead of ours, by its latest answer."""
+        return self._session.skew()
 
     def _renewed(self, refused: _Session) -> _Session | None:
         with self._renewing:
@@ -106,21 +118,22 @@ class Transport:
             kubeconfig = self._renew()
             if kubeconfig is None or kubeconfig == refused.kubeconfig:
                 return None
-            self._session = _Session(self._cluster, kubeconfig, self._as_user)
+            self._session = _Session(self._cluster, kubeconfig, self._as_user, self._reach)
             return self._session
 
 
 class _Session:
     """One set of credentials with its connections."""
 
-    def __init__(self, cluster: str, kubeconfig: Kubeconfig, as_user: str) -> None:
+    def __init__(self, cluster: str, kubeconfig: Kubeconfig, as_user: str, reach: Reach) -> None:
         self.kubeconfig = kubeconfig
-        self.pool = _pool(cluster, kubeconfig)
+        self.wire = _wire(cluster, kubeconfig, reach)
         rest = official.rest()
         # Its initialiser would only make a pool of another kind.
         self._rest = rest.RESTClientObject.__new__(rest.RESTClientObject)
-        self._rest.pool_manager = self.pool
+        self._rest.pool_manager = self.wire
         self._failures = (rest.ApiException, rest.ApiValueError)
+        self._dated = ("", datetime.now(UTC))
         self._headers = {"Accept": "application/json", "User-Agent": "bellhop"}
         # API servers compress only from 128 KiB on.
         self._headers["Accept-Encoding"] = "gzip"
@@ -146,27 +159,40 @@ class _Session:
         try:
             response = self._rest.request(
                 request.method,
-                self.kubeconfig.server + request.path,
+                request.path,
                 query_params=request.query,
                 headers={**self._headers, "Content-Type": request.content_type},
                 body=request.body,
                 _preload_content=False,  # With True it would log every body.
                 _request_timeout=(CONNECT_SECONDS, READ_SECONDS),
             )
-            text = response.data
+            self._dated = (str(response.headers.get("Date") or ""), datetime.now(UTC))
+        except Breach as exc:
+            words = f"{call}: {exc.words}"
+            raise exc.error(words, plain=words) from exc
         except self._failures as exc:
             if getattr(exc, "status", None):
                 return self._refusal(exc)
             raise client_error(exc, call) from exc
         except urllib3.exceptions.ProtocolError:
             raise
-        except (TypeError, ValueError, RecursionError) as exc:
-            raise InvalidError(f"{call}: it holds what JSON cannot, such as a date") from exc
         except (urllib3.exceptions.HTTPError, OSError) as exc:
             raise transport_error(exc, call) from exc
-        return _json(text, call) if request.answers_json else text
+        except (TypeError, ValueError, RecursionError) as exc:
+            raise InvalidError(f"{call}: it holds what JSON cannot, such as a date") from exc
+        return _json(response.data, call) if request.answers_json else response.data
+
+    def skew(self) -> timedelta | None:
+        text, at = self._dated
+        try:
+            theirs = parsedate_to_datetime(text)
+        except (TypeError, ValueError):
+            return None
+        # A zone that is not told is UTC, as in all of HTTP.
+        return (theirs if theirs.tzinfo else theirs.replace(tzinfo=UTC)) - at
 
     def _refusal(self, exc: Any) -> Refusal:
+        self._dated = (str((exc.headers or {}).get("Date") or ""), datetime.now(UTC))
         return Refusal.read(exc.status, exc.body, exc.headers or {})
 
 
@@ -181,14 +207,14 @@ def _json(text: bytes, call: Call) -> Any:
     )
 
 
-def _pool(cluster: str, kubeconfig: Kubeconfig) -> urllib3.PoolManager:
-    """Make a pool that fails at once rather than retry or wait for a free connection."""
+def _wire(cluster: str, kubeconfig: Kubeconfig, reach: Reach) -> Wire:
+    """Make connections that fail at once rather than retry or wait for a free one."""
     tls: dict[str, Any] = {}
     if kubeconfig.server.startswith("https:"):
         tls["ssl_context"] = _tls(cluster, kubeconfig)
         if kubeconfig.tls_server_name:
             tls["server_hostname"] = kubeconfig.tls_server_name
-    return urllib3.PoolManager(num_pools=1, maxsize=THREADS, retries=False, **tls)
+    return Wire(kubeconfig.server, reach=reach, threads=THREADS, **tls)
 
 
 def _tls(cluster: str, kubeconfig: Kubeconfig) -> ssl.SSLContext:

@@ -35,8 +35,4 @@ def cluster(namespace: str, name: str) -> None:
     for each in done.removed:
         say(f"  removed {each}")
     if done.left:
-        say(
-            f"warning: what made it ring may still be there: {done.left}; once it answers, remove"
-            " ValidatingWebhookConfiguration 'bellhop-forwarder' by hand",
-            err=True,
-        )
+        say(f"warning: {done.left}", err=True)

@@ -35,7 +35,8 @@ def command() -> None:
     "--kubeconfig",
     required=True,
     type=click.Path(path_type=Path),
-    help="Address and credentials; programs, proxies and impersonation in it are refused.",
+    help="Address and credentials, `-` for standard input; programs, proxies and impersonation in"
+    " it are refused.",
 )
 @click.option("--context", "kube_context", help="Context of the kubeconfig; else its current one.")
 @click.option("--labels", help="Labels, as in env=prod,region=eu.")
@@ -49,6 +50,11 @@ def command() -> None:
     default=True,
     show_default=True,
     help="Have the cluster ring; without, sweeps alone find what happens.",
+)
+@click.option(
+    "--allow-twice",
+    is_flag=True,
+    help="Take a cluster whose kube-system has the uid of one that is registered already.",
 )
 @click.option("--ingest-url", help="Where the cluster sends events; else where `serve` listens.")
 @click.option(
@@ -68,13 +74,15 @@ def cluster(  # noqa: PLR0913, PLR0917 - one for each option
     ingest_ca: Path | None,
     *,
     forwarder: bool,
+    allow_twice: bool,
 ) -> None:
     """Add a cluster to the fleet, or renew one that is in it.
 
     The cluster is asked for its version and for the rights that the credentials have. Then the
     forwarder's namespace, account and Secret are applied to it, the kubeconfig is stored, and
     the cluster is swept, which also installs the webhook configuration. Registering again renews
-    credentials, labels, the sender's token and the forwarder's certificate.
+    credentials, labels, the sender's token and the forwarder's certificate, and goes on ringing
+    meanwhile.
     """
     from bellhop.cli.credentials import read_kubeconfig
     from bellhop.cli.labels import read_labels
@@ -101,6 +109,7 @@ def cluster(  # noqa: PLR0913, PLR0917 - one for each option
         inbound=inbound,
         forwarder_url=forwarder_url,
         forwarder=forwarder,
+        twice=allow_twice,
     )
     done = register(here, wish)
     _tell(done, wish)
@@ -113,7 +122,9 @@ def cluster(  # noqa: PLR0913, PLR0917 - one for each option
 
 
 def _inbound(here: Installation, url: str | None, ca: Path | None) -> Inbound:
+    from bellhop.adapters.local.files import read_at_most
     from bellhop.fleet.installation import Inbound
+    from bellhop.model.kubeconfig import LARGEST
 
     if ca is not None and url is None:
         raise click.UsageError("--ingest-ca belongs to --ingest-url")
@@ -124,7 +135,7 @@ def _inbound(here: Installation, url: str | None, ca: Path | None) -> Inbound:
             f"cannot use --ingest-url '{url}': a token is sent there, so it must be https"
         )
     try:
-        return Inbound(url, ca.read_text() if ca else "")
+        return Inbound(url, read_at_most(ca, LARGEST).decode() if ca else "")
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidError(f"cannot read the authority '{ca}'") from error
 

@@ -10,7 +10,7 @@ from bellhop.cli.views.view import Query, View
 from bellhop.engine.catalog import cluster_object
 from bellhop.fleet import survey
 from bellhop.fleet.installation import Installation
-from bellhop.model.record import Cluster
+from bellhop.model.record import Cluster, Health
 from bellhop.ports.kube import Manifest
 
 COLUMNS = (
@@ -27,7 +27,7 @@ COLUMNS = (
 
 
 def _clusters(here: Installation, query: Query) -> Iterator[Cluster]:
-    for cluster in here.records.clusters():
+    for cluster in here.records.clusters.all():
         if query.takes(cluster.namespace, cluster.name, cluster.labels):
             yield cluster
 
@@ -36,13 +36,14 @@ def manifests(here: Installation, query: Query) -> Iterator[Manifest]:
     """Yield clusters as SveltosClusters, with how they are; credentials are never shown."""
     for cluster in _clusters(here, query):
         manifest = cluster_object(cluster)
-        health = here.records.health(cluster.key)
+        health = here.records.health.get(cluster.key).value
         manifest["metadata"]["creationTimestamp"] = cluster.registered_at
+        message = _message(here, cluster.key, health)
         manifest["status"] = {
             "ready": health.state == "Healthy",
             "version": cluster.kubernetes,
             "connectionStatus": health.state,
-            **({"failureMessage": health.message} if health.message else {}),
+            **({"failureMessage": message} if message else {}),
             **({"lastSweepTime": health.swept_at} if health.swept_at else {}),
             "observed": health.seen,
             "missed": health.missed,
@@ -54,7 +55,7 @@ def rows(here: Installation, query: Query) -> Iterator[Row]:
     """Yield one row for each cluster."""
     now = here.records.clock.now()
     for cluster in _clusters(here, query):
-        health = here.records.health(cluster.key)
+        health = here.records.health.get(cluster.key).value
         yield {
             "namespace": cluster.namespace,
             "name": cluster.name,
@@ -64,7 +65,7 @@ def rows(here: Installation, query: Query) -> Iterator[Row]:
             "age": age(cluster.registered_at, now),
             "lastSweep": age(health.swept_at, now),
             "missed": f"{health.missed}/{health.seen}",
-            "message": health.message,
+            "message": _message(here, cluster.key, health),
         }
 
 
@@ -79,14 +80,14 @@ def describe(here: Installation, query: Query, story: Story) -> int:
 
 def _tell(here: Installation, cluster: Cluster, story: Story) -> None:
     now = here.records.clock.now()
-    health = here.records.health(cluster.key)
+    health = here.records.health.get(cluster.key).value
     catalog = here.catalogs.current()
     story.begin("Cluster", cluster.key)
     story.fact("Labels", pairs(cluster.labels))
     story.fact("Kubernetes", cluster.kubernetes)
     story.fact("Registered", stamp(cluster.registered_at))
     story.fact("State", health.state)
-    story.fact("Message", health.message)
+    story.fact("Message", _message(here, cluster.key, health))
     story.fact("Last sweep", age(health.swept_at, now))
     story.fact("Found by sweeps", f"{health.missed} of {health.seen} looks at objects")
     story.fact("Rings", _rings(cluster))
@@ -96,7 +97,7 @@ def _tell(here: Installation, cluster: Cluster, story: Story) -> None:
             (
                 source,
                 count(
-                    sum(match.matching for match in here.records.matches(cluster.key, source)),
+                    sum(match.matching for match in here.records.matches.of(cluster.key, source)),
                     "match",
                     "matches",
                 ),
@@ -109,17 +110,21 @@ def _tell(here: Installation, cluster: Cluster, story: Story) -> None:
         "Profiles",
         (
             (outcome.profile, outcome.phase, age(outcome.at, now), outcome.message)
-            for outcome in here.records.outcomes(cluster.key)
+            for outcome in here.records.outcomes.of(cluster.key)
         ),
     )
     story.grid(
         "Holds",
         (
             (survey.object_name(key), f"ClusterProfile/{inventory.profile}")
-            for inventory in here.records.inventories(cluster.key)
+            for inventory in here.records.inventories.of(cluster.key)
             for key in inventory.held
         ),
     )
+
+
+def _message(here: Installation, key: str, health: Health) -> str:
+    return "; ".join(filter(None, (health.message, survey.refused(here, key))))
 
 
 def _rings(cluster: Cluster) -> str:

@@ -1,0 +1,123 @@
+"""Profiles as they are to be applied: heads that say where, payloads that say what."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from bellhop.errors import MissingError
+from bellhop.model.record import Content, Profile
+from bellhop.ports.store import ANY, Item
+from bellhop.records.codec import decode, encode
+from bellhop.records.payloads import SHARDS, Payloads, Sealed
+from bellhop.records.table import Kept
+
+
+@dataclass(frozen=True, slots=True)
+class _Contents:
+    contents: tuple[Content, ...]
+
+
+class Profiles:
+    """Profiles by trigger, source cluster and name."""
+
+    def __init__(self, payloads: Payloads) -> None:
+        self._payloads = payloads
+
+    def get(self, trigger: str, cluster: str, name: str) -> Kept[Profile] | None:
+        """Read a profile.
+
+        Raises:
+            MissingError: its contents are lost; `head` reads the rest.
+        """
+        found = self._payloads.get(_partition(trigger, cluster), f"{cluster}/{name}")
+        return Kept(_profile(found), found.item.token) if found else None
+
+    def head(self, trigger: str, cluster: str, name: str) -> Kept[Profile] | None:
+        """Read a profile without its contents, for who only asks where it goes."""
+        item = self._payloads.store.get(_partition(trigger, cluster), f"{cluster}/{name}")
+        return Kept(_head(self._payloads.head(item)), item.token) if item else None
+
+    def of(self, trigger: str, cluster: str = "") -> Iterator[Profile]:
+        """Yield the profiles a trigger generated, in all or one source cluster, for people.
+
+        Of one whose contents are lost the error says so.
+        """
+        for item in self._items(trigger, cluster):
+            try:
+                found = self._payloads.open(item)
+            except MissingError as error:
+                if not item.value.get("wide"):
+                    yield replace(_head(item.value), error=str(error), error_code=error.code)
+                continue
+            if found:
+                yield _profile(found)
+
+    def heads(self, trigger: str, cluster: str = "") -> Iterator[Profile]:
+        """Yield the profiles a trigger generated as `of` does, without their contents."""
+        for item in self._items(trigger, cluster):
+            head = self._payloads.head(item)
+            if head:
+                yield _head(head)
+
+    def put(self, profile: Profile, *, expect: str | None = ANY) -> str:
+        """Write a profile and return its token.
+
+        Raises:
+            StaleError: something else than `expect` is there.
+        """
+        payload = encode(_Contents(profile.contents)) if profile.contents else None
+        return self._payloads.put(*_place(profile), _clear(profile), payload, expect=expect)
+
+    def put_head(self, profile: Profile, *, expect: str | None = ANY) -> str:
+        """Write all of a profile but its contents, which stay what they are; return its token.
+
+        Raises:
+            StaleError: something else than `expect` is there, or nothing.
+        """
+        return self._payloads.put_head(*_place(profile), _clear(profile), expect=expect)
+
+    def delete(self, trigger: str, cluster: str, name: str, *, expect: str | None = ANY) -> bool:
+        """Delete a profile that holds nothing any more; say whether it was there.
+
+        Raises:
+            StaleError: something else than `expect` is there.
+        """
+        return self._payloads.delete(
+            _partition(trigger, cluster), f"{cluster}/{name}", expect=expect
+        )
+
+    def _items(self, trigger: str, cluster: str) -> Iterator[Item]:
+        if cluster:
+            partitions, prefix = [_partition(trigger, cluster)], f"{cluster}/"
+        else:
+            partitions, prefix = [f"profile/{trigger}/{shard}" for shard in SHARDS], ""
+        for partition in partitions:
+            yield from self._payloads.store.query(partition, prefix=prefix)
+
+
+def _place(profile: Profile) -> tuple[str, str]:
+    return _partition(profile.trigger, profile.cluster), f"{profile.cluster}/{profile.name}"
+
+
+def _partition(trigger: str, cluster: str) -> str:
+    """Return where a trigger's profiles of a source cluster lie.
+
+    One trigger may take all events of a fleet, and each writes twice: sixteen share that.
+    """
+    return f"profile/{trigger}/{hashlib.sha256(cluster.encode()).hexdigest()[0]}"
+
+
+def _clear(profile: Profile) -> dict[str, Any]:
+    return encode(profile, omit=("contents",))
+
+
+def _head(head: Mapping[str, Any]) -> Profile:
+    return decode(Profile, head, contents=())
+
+
+def _profile(found: Sealed) -> Profile:
+    contents = decode(_Contents, found.payload).contents if found.payload else ()
+    return decode(Profile, found.head, contents=contents)
