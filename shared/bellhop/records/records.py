@@ -17,6 +17,7 @@ from bellhop.records.outcomes import Outcomes
 from bellhop.records.payloads import Payloads
 from bellhop.records.profiles import Profiles
 from bellhop.records.sealing import Sealer
+from bellhop.records.snapshot import Snapshot
 
 
 class Records:
@@ -32,6 +33,7 @@ class Records:
         self.gates = Gates(store)
         self.manifests = Manifests(self._payloads)
         self.catalog = CatalogRevision(store)
+        self.snapshot = Snapshot(self._payloads, self.catalog)
         self.pending = Pending(self._payloads, clock)
         self.observations = Observations(self._payloads, clock)
         self.matches = Matches(store)

@@ -72,7 +72,7 @@ class Declare:
             pending = self._begin([kind.key for kind in changed])
             for kind in changed:
                 self._records.manifests.put(*kind.key, kind.manifest())
-            self._records.catalog.raise_revision()
+            self._records.catalog.change("declared")
             self._follow([kind.key for kind in changed], with_before)
             self._records.pending.delete(pending)
         return results
@@ -92,7 +92,7 @@ class Declare:
         pending = self._begin(keys)
         for key in keys:
             self._records.manifests.delete(*key)
-        self._records.catalog.raise_revision()
+        self._records.catalog.change("declared")
         self._follow(keys, before)
         self._records.pending.delete(pending)
         return [Declared(*key, "deleted") for key in keys]
@@ -132,7 +132,7 @@ class Declare:
             # What a killed deregistration left is not about this cluster.
             self._forget(cluster.key)
         self._records.clusters.put(cluster, expect=expect)
-        self._records.catalog.raise_revision()
+        self._records.catalog.change("clusters")
         self._follow([("Cluster", cluster.namespace, cluster.name)], before)
         self._records.pending.delete(pending)
 
@@ -163,7 +163,7 @@ class Declare:
         before = self._catalogs.known()
         pending = self._begin([("Cluster", cluster.namespace, cluster.name)])
         self._forget(key)
-        self._records.catalog.raise_revision()
+        self._records.catalog.change("clusters")
         self._follow([("Cluster", cluster.namespace, cluster.name)], before)
         self._records.pending.delete(pending)
         return cluster
@@ -202,7 +202,7 @@ class Declare:
                     and self._records.clusters.get(f"{namespace}/{cluster}") is None
                 ):
                     self._forget(f"{namespace}/{cluster}")
-            self._records.catalog.raise_revision()
+            self._records.catalog.change("declared", "clusters")
             self._follow(keys, None)
             self._records.pending.delete(name)
         return len(abandoned)
