@@ -7,16 +7,17 @@ published; what a crash leaves in between is made good by `resume`, which the sc
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from itertools import islice
 from typing import Literal
 
 from bellhop.engine.catalog import Catalog
-from bellhop.engine.difference import TRIGGERS, Key, difference
+from bellhop.engine.difference import TRIGGERS, Key, Touched, difference
 from bellhop.errors import InvalidError, MissingError, StaleError
-from bellhop.messages import Apply, Instantiate, Publisher, Resolve, Sweep, Tidy
+from bellhop.messages import Apply, Envelope, Instantiate, Publisher, Resolve, Sweep, Tidy
 from bellhop.model.kinds import EventTrigger, Kind, KindKey, of
 from bellhop.model.record import Cluster, Gate, WatchedKind
 from bellhop.ports.store import ANY
@@ -26,6 +27,9 @@ from bellhop.records.catalogs import Catalogs
 Change = Literal["created", "configured", "unchanged", "deleted"]
 
 _RETRIES = 8
+_PAGE = 500
+"""Messages published at a time: a declaration may touch every profile of the fleet."""
+
 _ABANDONED = timedelta(seconds=30)
 """A change noted longer ago than this belongs to nobody who is still at it."""
 
@@ -171,12 +175,7 @@ class Declare:
     def _forget(self, key: str) -> None:
         """Delete a cluster, and tell the profiles there, of which some only wait to leave it."""
         self._records.forget_cluster(key)
-        self._publisher.publish(
-            [
-                Apply(each.trigger, each.source, each.profile, key)
-                for each in self._records.outcomes.of(key)
-            ]
-        )
+        self._publish(self._applied_again(key))
         self._records.forget_traces(key)
 
     def _cluster(self, key: str, verb: str) -> Kept[Cluster]:
@@ -217,19 +216,30 @@ class Declare:
         after = self._catalogs.known()
         touched = difference(before, after, keys)
         self._open_gates(after, touched.gates)
-        self._publisher.publish(
-            Sweep(key, full=key in touched.anew) if key in after.clusters else Tidy(key)
-            for key in sorted(touched.swept)
-        )
-        for trigger, cluster in sorted(touched.instantiated, key=str):
-            self._instantiate(after, trigger, cluster)
-        for trigger, destination in sorted(touched.placed):
-            self._place(trigger, destination)
-        self._publisher.publish(Resolve(name) for name in sorted(touched.resolved))
-        for destination in sorted(touched.relabelled):
-            self._apply_again(destination)
+        self._publish(self._following(after, touched))
 
-    def _instantiate(self, catalog: Catalog, name: str, cluster: str | None) -> None:
+    def _publish(self, messages: Iterable[Envelope]) -> None:
+        """Publish messages in pages, as they are read from the records, however many."""
+        rest = iter(messages)
+        while page := list(islice(rest, _PAGE)):
+            self._publisher.publish(page)
+
+    def _following(self, after: Catalog, touched: Touched) -> Iterator[Envelope]:
+        """Yield what asks for all that is touched."""
+        for key in sorted(touched.swept):
+            there = key in after.clusters
+            yield Sweep(key, full=key in touched.anew) if there else Tidy(key)
+        for trigger, cluster in sorted(touched.instantiated, key=str):
+            yield from self._instantiated(after, trigger, cluster)
+        for trigger, destination in sorted(touched.placed):
+            yield from self._placed(trigger, destination)
+        yield from (Resolve(name) for name in sorted(touched.resolved))
+        for destination in sorted(touched.relabelled):
+            yield from self._applied_again(destination)
+
+    def _instantiated(
+        self, catalog: Catalog, name: str, cluster: str | None
+    ) -> Iterator[Instantiate]:
         """Ask for a trigger in one cluster, or wherever it is in force or has left profiles."""
         clusters = (
             {cluster} if cluster else {each.cluster for each in self._records.profiles.heads(name)}
@@ -240,24 +250,22 @@ class Declare:
                 for key in catalog.clusters
                 if catalog.source_of(catalog.triggers[name], key) is not None
             }
-        self._publisher.publish(Instantiate(name, each) for each in sorted(filter(None, clusters)))
+        return (Instantiate(name, each) for each in sorted(filter(None, clusters)))
 
-    def _place(self, trigger: str, destination: str) -> None:
+    def _placed(self, trigger: str, destination: str) -> Iterator[Envelope]:
         """Ask for all profiles of a trigger that now selects a destination, or no longer does.
 
         Those that name it already may have named another cluster that had its name.
         """
         for each in self._records.profiles.heads(trigger):
-            self._publisher.publish([Instantiate(trigger, each.cluster, each.object)])
+            yield Instantiate(trigger, each.cluster, each.object)
             if destination in (*each.destinations, *each.leaving):
-                self._publisher.publish([Apply(trigger, each.cluster, each.name, destination)])
+                yield Apply(trigger, each.cluster, each.name, destination)
 
-    def _apply_again(self, destination: str) -> None:
-        """Ask for the profiles there that are rendered for each cluster, with its labels."""
-        self._publisher.publish(
-            Apply(outcome.trigger, outcome.source, outcome.profile, destination)
-            for outcome in self._records.outcomes.of(destination)
-        )
+    def _applied_again(self, destination: str) -> Iterator[Apply]:
+        """Ask for all profiles there: they may be rendered with the cluster's labels."""
+        for outcome in self._records.outcomes.of(destination):
+            yield Apply(outcome.trigger, outcome.source, outcome.profile, destination)
 
     def _open_gates(self, catalog: Catalog, clusters: Iterable[str]) -> None:
         """Let each cluster's kinds in; what discovery told of them before is kept."""
