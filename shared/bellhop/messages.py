@@ -200,6 +200,19 @@ class Tidy(Envelope):
         return f"{self.cluster}/tidy"
 
 
+@dataclass(frozen=True, slots=True)
+class Keep(Envelope):
+    """Keep the house: collect blobs nobody names, and set the timers that are missing."""
+
+    stage: ClassVar[str] = "sweep"
+    do: ClassVar[str] = "keep"
+
+    @property
+    def group(self) -> str:
+        """The house."""
+        return "keep"
+
+
 _KINDS: tuple[type[Envelope], ...] = (
     Evaluate,
     Instantiate,
@@ -208,6 +221,7 @@ _KINDS: tuple[type[Envelope], ...] = (
     Sweep,
     Confirm,
     Tidy,
+    Keep,
 )
 _BY_NAME = {kind.do: kind for kind in _KINDS}
 

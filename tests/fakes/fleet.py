@@ -36,6 +36,7 @@ from bellhop.stages.evaluate import Evaluate
 from bellhop.stages.execute import Execute
 from bellhop.stages.inbox import Inbox, Stage
 from bellhop.stages.ingest import Ingest, Reply, Request
+from bellhop.stages.schedule import Schedule
 from bellhop.stages.sweep import Sweep
 from tests.fakes.clock import FakeClock
 from tests.fakes.kube import FakeKube
@@ -135,7 +136,8 @@ class Fleet:
             name: Inbox(name, stage, self.settings, log) for name, stage in self.stages.items()
         }
         self.ingest = Ingest(records, publisher, self.settings, log)
-        self.declare = Declare(records, catalogs, publisher)
+        self.declare = Declare(records, catalogs, publisher, self.settings)
+        self.schedule = Schedule(records, publisher, self.settings, log)
 
     def register(self, name: str, *, credentials: str = "", **labels: str) -> FakeKube:
         """Add a cluster `fleet/NAME` whose token is its name."""
@@ -198,6 +200,7 @@ class Fleet:
         """Work until no message is due; return how many were worked on."""
         worked = 0
         busy = True
+        self.schedule.tick()
         while busy:
             busy = False
             for name in self.inboxes:

@@ -15,10 +15,11 @@ import threading
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from datetime import timedelta
+from typing import Any
 
 from bellhop.errors import BellhopError, InvalidError, MissingError, StaleError
-from bellhop.model.gvk import GVK, ObjectKey, Resource
+from bellhop.model.gvk import GVK, Identity, ObjectKey, Resource
 from bellhop.ports.kube import Manifest, Page
 
 NAMESPACE = GVK("", "v1", "Namespace")
@@ -50,20 +51,6 @@ _VERBS = ("resource", "served", "get", "list", "apply", "remove")
 _VERSION = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
 
 
-class Identity(NamedTuple):
-    """Which object in a cluster, whatever the version in which it is looked at."""
-
-    group: str
-    kind: str
-    namespace: str
-    name: str
-
-    @classmethod
-    def of(cls, key: ObjectKey) -> Identity:
-        """Leave the version out."""
-        return cls(key.gvk.group, key.gvk.kind, key.namespace, key.name)
-
-
 @dataclass(frozen=True, slots=True)
 class Call:
     """What was asked of the cluster; `name` is empty for a list, and so for each of its pages.
@@ -88,6 +75,7 @@ class FakeKube:
     def __init__(self, cluster: str = "fleet/fake") -> None:
         self.cluster = cluster
         self.calls: list[Call] = []
+        self.skew: timedelta | None = None
         self._lock = threading.RLock()
         self._objects: dict[Identity, Manifest] = {}
         self._applied: dict[Identity, Manifest] = {}
@@ -195,13 +183,13 @@ class FakeKube:
             key = ObjectKey.of(manifest)
             self._called(Call("apply", key.gvk, key.namespace, key.name, dry_run))
             key, manifest = self._placed(manifest)
-            there = self._objects.get(Identity.of(key))
-            ours = self._applied.get(Identity.of(key), {})
+            there = self._objects.get(key.identity)
+            ours = self._applied.get(key.identity, {})
             merged = _merge(_without(copy.deepcopy(there or {}), ours, manifest), manifest)
             if dry_run:
                 servers = {"uid": str(uuid.uuid4()), **(there or {}).get("metadata", {})}
                 return {**merged, "metadata": {**servers, **merged["metadata"]}}
-            self._applied[Identity.of(key)] = copy.deepcopy(manifest)
+            self._applied[key.identity] = copy.deepcopy(manifest)
             return copy.deepcopy(self._store(key, merged))
 
     def remove(self, gvk: GVK, namespace: str, name: str, *, uid: str = "") -> bool:
@@ -266,7 +254,7 @@ class FakeKube:
         return key, manifest
 
     def _store(self, key: ObjectKey, manifest: Manifest) -> Manifest:
-        identity = Identity.of(key)
+        identity = key.identity
         there = self._objects.get(identity)
         metadata = manifest["metadata"]
         for name in _SERVERS_FIELDS:

@@ -59,7 +59,7 @@ class Forwarder:
         self._log = log
         self._counts = Counts()
         self._spool = Spool(options.spool)
-        self._desk = Desk(self._spool, log)
+        self._desk = Desk(self._spool, log, self._unspooled)
         self._outbox = Outbox()
         self._readers = Readers(kube, self._desk, self._outbox, self._counts, log)
         self._sender = Sender(
@@ -135,6 +135,8 @@ class Forwarder:
         )
         server.start()
         self._readers.start()
+        # What rang while nobody was here is nowhere: the cluster is to be looked at.
+        self._sender.ask_for_a_look()
         self._sender.start()
         self._ready = True
         return server
@@ -157,8 +159,9 @@ class Forwarder:
         former = self._present
         if (found.certificate, found.key) != (former.certificate, former.key):
             server.renew(found.certificate, found.key)
-        if found.path != former.path:
-            self._former_path = (former.path, time.monotonic() + OLD_PATH_SECONDS)
+        leaving = former.path if found.path != former.path else former.former_path
+        if leaving:
+            self._former_path = (leaving, time.monotonic() + OLD_PATH_SECONDS)
         self._present = found
         self._sender.nudge()
         self._log.info("The Secret changed", cluster=found.cluster, ingest=found.ingest_url)
@@ -189,14 +192,18 @@ class Forwarder:
             if not passing_over:
                 return False
 
+    def _unspooled(self) -> None:
+        self._sender.ask_for_a_look()
+
     def _doubt(self) -> None:
         if self._calls.empty():
             self._calls.put("look")
 
     def _paths(self) -> tuple[str, ...]:
+        present = self._present
         former, until = self._former_path
-        present = self._present.path
-        return (present, former) if time.monotonic() < until else (present,)
+        given = (former,) if time.monotonic() < until else ()
+        return tuple(filter(None, (present.path, present.former_path, *given)))
 
     def _healthz(self) -> tuple[HTTPStatus, str]:
         if self._ready and not (self._readers.alive() and self._sender.alive()):

@@ -16,8 +16,10 @@ from bellhop.records.observations import Observations
 from bellhop.records.outcomes import Outcomes
 from bellhop.records.payloads import Payloads
 from bellhop.records.profiles import Profiles
+from bellhop.records.refusals import RefusalCounts
 from bellhop.records.sealing import Sealer
 from bellhop.records.snapshot import Snapshot
+from bellhop.records.timers import Timers
 
 
 class Records:
@@ -31,6 +33,7 @@ class Records:
         self.health = Healths(store)
         self.strikes = Strikes(store)
         self.gates = Gates(store)
+        self.refusals = RefusalCounts(store)
         self.manifests = Manifests(self._payloads)
         self.catalog = CatalogRevision(store)
         self.snapshot = Snapshot(self._payloads, self.catalog)
@@ -42,6 +45,7 @@ class Records:
         self.inventories = Inventories(self._payloads, self.owners)
         self.outcomes = Outcomes(store)
         self.ledger = Ledger(store)
+        self.timers = Timers(store)
 
     def forget_cluster(self, key: str) -> None:
         """Delete a cluster, and with it who may send for it; `forget_traces` does the rest."""
@@ -56,6 +60,7 @@ class Records:
         self.outcomes.forget(key)
         self.strikes.forget(key)
         self.health.delete(key)
+        self.refusals.delete(key)
 
     def forget_holdings(self, key: str) -> None:
         """Delete what profiles own in a cluster: it is not the cluster that it was."""

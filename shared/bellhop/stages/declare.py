@@ -16,19 +16,24 @@ from typing import Literal
 
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.difference import TRIGGERS, Key, Touched, difference
+from bellhop.engine.pacing import spread, sweep_timer
 from bellhop.errors import InvalidError, MissingError, StaleError
 from bellhop.messages import Apply, Envelope, Instantiate, Publisher, Resolve, Sweep, Tidy
 from bellhop.model.kinds import EventTrigger, Kind, KindKey, of
-from bellhop.model.record import Cluster, Gate, WatchedKind
+from bellhop.model.record import Cluster, WatchedKind
 from bellhop.ports.store import ANY
 from bellhop.records import Kept, Records
 from bellhop.records.catalogs import Catalogs
+from bellhop.settings import Settings
 
 Change = Literal["created", "configured", "unchanged", "deleted"]
 
 _RETRIES = 8
 _PAGE = 500
 """Messages published at a time: a declaration may touch every profile of the fleet."""
+
+_WORK = timedelta(minutes=2)
+"""Longer than work on one message takes."""
 
 _ABANDONED = timedelta(seconds=30)
 """A change noted longer ago than this belongs to nobody who is still at it."""
@@ -47,10 +52,13 @@ class Declared:
 class Declare:
     """Changes what users declared, and tells the stages."""
 
-    def __init__(self, records: Records, catalogs: Catalogs, publisher: Publisher) -> None:
+    def __init__(
+        self, records: Records, catalogs: Catalogs, publisher: Publisher, settings: Settings
+    ) -> None:
         self._records = records
         self._catalogs = catalogs
         self._publisher = publisher
+        self._settings = settings
 
     # Manifests --------------------------------------------------------------------------------
 
@@ -124,21 +132,30 @@ class Declare:
 
     # Clusters -----------------------------------------------------------------------------------
 
-    def register(self, cluster: Cluster, *, expect: str | None = ANY) -> None:
+    def register(self, cluster: Cluster, *, expect: str | None = ANY) -> str:
         """Add a cluster, or take over one registered again, and have it swept.
 
+        Returns the token of its record, which `expect` may say what it has to be before.
+
         Raises:
-            StaleError: something else than `expect` is registered.
+            StaleError: somebody else has written the cluster meanwhile; nothing is changed.
         """
         before = self._catalogs.known()
         pending = self._begin([("Cluster", cluster.namespace, cluster.name)])
-        if self._records.clusters.get(cluster.key) is None:
-            # What a killed deregistration left is not about this cluster.
-            self._forget(cluster.key)
-        self._records.clusters.put(cluster, expect=expect)
+        is_new = self._records.clusters.get(cluster.key) is None
+        try:
+            token = self._records.clusters.put(cluster, expect=expect)
+        except StaleError:
+            self._records.pending.delete(pending)
+            raise
+        if is_new:
+            # What a killed deregistration left is not about this cluster. After the write, which
+            # only one of two succeeds in; before the gate is open, and anything new is kept.
+            self._forget_traces(cluster.key)
         self._records.catalog.change("clusters")
         self._follow([("Cluster", cluster.namespace, cluster.name)], before)
         self._records.pending.delete(pending)
+        return token
 
     def label(self, key: str, labels: Mapping[str, str | None]) -> Cluster:
         """Set labels of a cluster, or take away those that are None; return it as it is now.
@@ -175,6 +192,9 @@ class Declare:
     def _forget(self, key: str) -> None:
         """Delete a cluster, and tell the profiles there, of which some only wait to leave it."""
         self._records.forget_cluster(key)
+        self._forget_traces(key)
+
+    def _forget_traces(self, key: str) -> None:
         self._publish(self._applied_again(key))
         self._records.forget_traces(key)
 
@@ -216,6 +236,11 @@ class Declare:
         after = self._catalogs.known()
         touched = difference(before, after, keys)
         self._open_gates(after, touched.gates)
+        for key in sorted(touched.swept):
+            if key in after.clusters:
+                self._keep_sweeping(key)
+            else:
+                self._tidy_later(key)
         self._publish(self._following(after, touched))
 
     def _publish(self, messages: Iterable[Envelope]) -> None:
@@ -226,9 +251,8 @@ class Declare:
 
     def _following(self, after: Catalog, touched: Touched) -> Iterator[Envelope]:
         """Yield what asks for all that is touched."""
-        for key in sorted(touched.swept):
-            there = key in after.clusters
-            yield Sweep(key, full=key in touched.anew) if there else Tidy(key)
+        for key in sorted(touched.swept & set(after.clusters)):
+            yield Sweep(key, full=key in touched.anew)
         for trigger, cluster in sorted(touched.instantiated, key=str):
             yield from self._instantiated(after, trigger, cluster)
         for trigger, destination in sorted(touched.placed):
@@ -236,6 +260,18 @@ class Declare:
         yield from (Resolve(name) for name in sorted(touched.resolved))
         for destination in sorted(touched.relabelled):
             yield from self._applied_again(destination)
+
+    def _keep_sweeping(self, cluster: str) -> None:
+        name = sweep_timer(cluster)
+        if self._records.timers.get(name) is None:
+            at = self._records.clock.now() + spread(name, self._settings.sweep_interval)
+            self._records.timers.set(name, at, Sweep(cluster).message().body)
+
+    def _tidy_later(self, cluster: str) -> None:
+        """Have the traces of a cluster deleted that those leave who are at work on it now."""
+        self._records.timers.cancel(sweep_timer(cluster))
+        at = self._records.clock.now() + _WORK
+        self._records.timers.set(f"tidy/{cluster}", at, Tidy(cluster).message().body)
 
     def _instantiated(
         self, catalog: Catalog, name: str, cluster: str | None
@@ -273,8 +309,8 @@ class Declare:
             cluster = catalog.clusters[key]
             old = self._records.gates.get(key)
             plurals = {each.gvk: each.plural for each in old.value.kinds} if old else {}
-            kinds = tuple(WatchedKind(gvk, plurals.get(gvk, "")) for gvk in catalog.kinds_in(key))
-            gate = Gate(cluster.token_digest, kinds, catalog.revision)
+            kinds = (WatchedKind(gvk, plurals.get(gvk, "")) for gvk in catalog.kinds_in(key))
+            gate = cluster.gate(kinds, catalog.revision)
             if not old or replace(old.value, revision=gate.revision) != gate:
                 self._records.gates.put(key, gate)
 

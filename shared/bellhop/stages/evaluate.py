@@ -49,17 +49,30 @@ class Evaluate:
             StaleError: the object changes faster than its sources can be run over it.
         """
         cluster, key = message.cluster, ObjectKey.parse(message.object)
+        written: set[str] = set()
         for _ in range(_ROUNDS):
             catalog = self._catalogs.current()
+            self._take_back(catalog, message, written)
             seen = self._records.observations.get(cluster, key)
             if seen is None:
                 return
-            wrote = False
-            for source in catalog.sources_for(cluster, key.gvk):
-                wrote |= self._bring(catalog, source, seen.value, message)
+            wrote = {
+                source.name
+                for source in catalog.sources_for(cluster, key.gvk)
+                if self._bring(catalog, source, seen.value, message)
+            }
+            written |= wrote
             if not wrote or self._stands(catalog, seen):
                 return
         raise StaleError(f"cannot evaluate '{key}' in '{cluster}': it changes all the time")
+
+    def _take_back(self, catalog: Catalog, message: Message, written: set[str]) -> None:
+        """Delete what was written for sources that turned out to be in force no more."""
+        key = ObjectKey.parse(message.object)
+        there = {each.name for each in catalog.sources_for(message.cluster, key.gvk)}
+        for source in written - there:
+            self._records.matches.delete(message.cluster, source, key)
+        written &= there
 
     def _stands(self, catalog: Catalog, seen: Kept[Observation]) -> bool:
         """Say whether what was judged is still what is there.

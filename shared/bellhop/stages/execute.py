@@ -17,11 +17,12 @@ import uuid
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from bellhop.engine.catalog import cluster_object
 from bellhop.engine.instantiate import deploy_time
+from bellhop.engine.pacing import retry_timer, spread
 from bellhop.engine.planning import OWNER, Plan, Wanted, decorate, plan, wanted
 from bellhop.engine.render import Limits
 from bellhop.errors import (
@@ -46,6 +47,12 @@ from bellhop.stages.ledger import Note, noting
 
 _ROUNDS = 4
 _RETRIES = 8
+_DOUBLINGS = 16
+_SOON = timedelta(seconds=5)
+"""Pauses up to this are left to the queue: a kind may be about to be served."""
+
+_INPUTS = frozenset({"Template", "Script", "Conflict"})
+"""Failures that only a change of what users declared can cure."""
 
 
 @dataclass
@@ -99,8 +106,7 @@ class Execute:
 
         Raises:
             BusyError: another worker is at it.
-            TemporaryError: the cluster does not answer, or does not know a kind yet.
-            PermanentError: an object cannot be applied; the others were.
+            TemporaryError: it failed, and is to be tried again soon.
         """
         for _ in range(_ROUNDS):
             if self._once(message):
@@ -134,11 +140,13 @@ class Execute:
             note.context = {"profile": profile.name, "trigger": profile.trigger}
             try:
                 self._bring(work)
+            except StaleError:
+                return False
             except BellhopError as error:
                 if not self._stands(work):
                     return False
                 self._failed(work, error, note)
-                raise
+                return True
             if work.changed:
                 note.what = "applied" if work.wanted else "removed"
                 note.detail = ", ".join(work.changed)
@@ -185,9 +193,7 @@ class Execute:
             self._left(work.profile, work.cluster.key)
             return
         if work.message.contested:
-            key = Identity.parse(work.message.contested)
-            if not self._claims.owns(work.cluster.key, key, work.profile.name):
-                work.held.pop(key, None)
+            self._doubt(work, Identity.parse(work.message.contested))
         steps = plan(self._objects(work) if work.wanted else (), work.held)
         if steps.apply or steps.remove:
             self._carry_out(work, steps)
@@ -196,9 +202,15 @@ class Execute:
         if work.unfinished:
             self._publisher.publish([replace(work.message, contested="")])
         elif work.wanted:
-            self._settle(work, "Provisioned")
+            self._settle(work)
         else:
             self._left(work.profile, work.cluster.key)
+
+    def _doubt(self, work: _Work, key: Identity) -> None:
+        """Take for uncertain what is said to have changed hands, or to have been overwritten."""
+        held = work.held.pop(key, None)
+        if held and self._claims.owns(work.cluster.key, key, work.profile.name):
+            work.held[key] = replace(held, digest="")
 
     def _objects(self, work: _Work) -> tuple[Wanted, ...]:
         """Return the objects for this cluster, each in the scope its kind has there."""
@@ -269,7 +281,11 @@ class Execute:
                 if not self._make_namespace(kube, each.key):
                     raise
                 stored = kube.apply(manifest)
+            # Between the claim and the apply another profile may have taken the object.
+            self._claims.take(work.cluster.key, key, work.profile)
         except PermanentError as error:
+            if isinstance(error, ConflictError):
+                self._overwritten(work, key, applied=taken is not None)
             self._let_go(work, key, taken)
             work.failed.append(_may_appear(error))
             return
@@ -281,6 +297,12 @@ class Execute:
             uid=_uid(stored),
         )
         work.changed.append(f"{key.kind} {key.name}")
+
+    def _overwritten(self, work: _Work, key: Identity, *, applied: bool) -> None:
+        """Tell the owner of an object that we may have applied it over what the owner wants."""
+        before = work.before.get(key)
+        if applied or (before and not before.digest):
+            self._claims.tell_owner(work.cluster.key, key)
 
     def _let_go(self, work: _Work, key: Identity, taken: Taken | None) -> None:
         """Hold of an object that was refused what was held before.
@@ -306,7 +328,8 @@ class Execute:
 
     def _remove(self, kube: Kube, work: _Work, key: Identity) -> None:
         """Remove what we applied; what somebody made in its place since is not ours."""
-        if self._claims.owns(work.cluster.key, key, work.profile.name):
+        cluster, name = work.cluster.key, work.profile.name
+        if self._claims.owns(cluster, key, name):
             try:
                 gone = self._remove_ours(kube, work, key)
             except MissingError:
@@ -314,9 +337,15 @@ class Execute:
             except PermanentError as error:
                 work.failed.append(error)
                 return
-            self._claims.give_up(work.cluster.key, key, work.profile.name)
+            if not self._claims.owns(cluster, key, name):
+                # It was taken between the question and the removal.
+                self._claims.tell_owner(cluster, key)
+            self._claims.give_up(cluster, key, name)
             if gone:
                 work.changed.append(f"{key.kind} {key.name}")
+        elif not work.before[key].digest:
+            # An earlier try may have removed it for good after it was taken.
+            self._claims.tell_owner(cluster, key)
         del work.held[key]
 
     def _remove_ours(self, kube: Kube, work: _Work, key: Identity) -> bool:
@@ -380,37 +409,72 @@ class Execute:
 
     # Outcomes -----------------------------------------------------------------------------------
 
-    def _settle(self, work: _Work, phase: Phase, error: BellhopError | None = None) -> None:
+    def _settle(self, work: _Work) -> None:
+        """Note that all is as it should be; only the inputs of the profile may be wrong still."""
         kept = self._records.outcomes.get(work.cluster.key, work.profile.name)
-        old = kept.value if kept else None
-        if error is None and work.profile.error:
-            phase, code, text = "FailedNonRetriable", work.profile.error_code, work.profile.error
-        else:
-            code, text = (error.code, str(error)) if error else ("", "")
-        if old and not error and not work.changed and (old.phase, old.message) == (phase, text):
+        old, profile = kept.value if kept else None, work.profile
+        phase: Phase = "FailedNonRetriable" if profile.error else "Provisioned"
+        if old and not work.changed and (old.phase, old.message) == (phase, profile.error):
             return
+        if old and old.retry_at:
+            self._records.timers.cancel(retry_timer(work.cluster.key, work.profile.name))
         self._records.outcomes.put(
-            Outcome(
-                cluster=work.cluster.key,
-                profile=work.profile.name,
-                trigger=work.profile.trigger,
-                source=work.profile.cluster,
-                phase=phase,
-                at=self._records.clock.now(),
-                reason=code,
-                message=text,
-                failures=(old.failures if old else 0) + 1 if error else 0,
-            )
+            self._outcome(work, phase, reason=profile.error_code, message=profile.error)
         )
 
     def _failed(self, work: _Work, error: BellhopError, note: Note) -> None:
+        """Note what failed, and have it tried again where its cause may pass.
+
+        Raises:
+            TemporaryError: the next try is so soon that the queue had better keep the message.
+        """
         note.what, note.detail = "failed", str(error)
-        phase: Phase = "Failed" if isinstance(error, TemporaryError) else "FailedNonRetriable"
-        self._settle(work, phase, error)
+        kept = self._records.outcomes.get(work.cluster.key, work.profile.name)
+        failures = (kept.value.failures if kept else 0) + 1
+        pause = self._pause(work, error, failures)
+        at = self._records.clock.now() + pause if pause else None
+        if pause and pause > _SOON:
+            body = replace(work.message, trace="", rang="").message().body
+            self._records.timers.set(
+                retry_timer(work.cluster.key, work.profile.name), at or work.begun_at, body
+            )
+        phase: Phase = "FailedNonRetriable" if error.code in _INPUTS else "Failed"
+        outcome = self._outcome(work, phase, reason=error.code, message=str(error))
+        self._records.outcomes.put(replace(outcome, failures=failures, retry_at=at))
+        if pause and pause <= _SOON:
+            raise TemporaryError(str(error), delay=pause)
+
+    def _pause(self, work: _Work, error: BellhopError, failures: int) -> timedelta | None:
+        """Say how long to wait; each pause is twice as long, and there is no end to patience.
+
+        None where only a change of what users declared can help: it asks for a try itself.
+        """
+        if isinstance(error, ConflictError):
+            # Those who wait are told, but an owner remembers only so many of them.
+            return spread(work.message.group, self._settings.retry_ceiling)
+        if error.code in _INPUTS:
+            return None
+        pause = self._settings.retry_first * 2 ** min(failures - 1, _DOUBLINGS)
+        asked = error.delay if isinstance(error, TemporaryError) else None
+        pause = max(min(pause, self._settings.retry_ceiling), asked or timedelta(0))
+        return spread(f"{work.message.group}/{failures}", pause)
+
+    def _outcome(self, work: _Work, phase: Phase, *, reason: str, message: str) -> Outcome:
+        return Outcome(
+            cluster=work.cluster.key,
+            profile=work.profile.name,
+            trigger=work.profile.trigger,
+            source=work.profile.cluster,
+            phase=phase,
+            at=self._records.clock.now(),
+            reason=reason,
+            message=message,
+        )
 
     def _left(self, profile: Profile, cluster: str) -> None:
         """Note that a cluster holds nothing of a profile; the last one closes a withdrawn one."""
-        self._records.outcomes.delete(cluster, profile.name)
+        if self._records.outcomes.delete(cluster, profile.name):
+            self._records.timers.cancel(retry_timer(cluster, profile.name))
         for _ in range(_RETRIES):
             found = self._records.profiles.head(profile.trigger, profile.cluster, profile.name)
             if found is None or cluster in found.value.destinations:

@@ -409,6 +409,7 @@ def test_a_profile_that_waits_to_leave_a_cluster_ends_with_the_cluster(
     assert [each.leaving for each in fleet.records.profiles.of("made")] == [(EAST,)]
 
     fleet.declare.deregister(EAST)
+    fleet.clock.advance(timedelta(minutes=1))
     fleet.pump()
 
     assert list(fleet.records.profiles.of("made")) == []

@@ -10,7 +10,7 @@ import pytest
 
 from bellhop.errors import BusyError
 from bellhop.messages import Apply
-from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.model.gvk import GVK, ObjectKey, Resource
 from bellhop.model.record import Held, Inventory
 from bellhop.settings import Settings
 from tests.fakes.fleet import Fleet
@@ -207,3 +207,51 @@ def test_carries_out_no_older_contents_after_newer_ones(fleet: Fleet, east: Fake
     fleet.pump()
 
     assert values(east) == {"a": "1"}
+
+
+BUDGET = """
+apiVersion: v1
+kind: ConfigMap
+metadata: {{name: own, namespace: default}}
+data:
+  main.yaml: |
+    apiVersion: policy/{version}
+    kind: PodDisruptionBudget
+    metadata: {{name: web, namespace: default}}
+    spec: {{minAvailable: {least}}}
+"""
+
+
+def test_a_raised_version_of_a_kind_updates_the_object(fleet: Fleet, east: FakeKube) -> None:
+    """An API server has one object for all versions: raising the version removes nothing."""
+    kinds = [GVK("policy", version, "PodDisruptionBudget") for version in ("v1beta1", "v1")]
+    for kind in kinds:
+        east.serve(Resource(kind, "poddisruptionbudgets", namespaced=True))
+    fleet.apply(PROFILE, BUDGET.format(version="v1beta1", least=1))
+    fleet.pump()
+    [before] = east.objects(kinds[1])
+
+    fleet.apply(BUDGET.format(version="v1", least=2))
+    fleet.pump()
+
+    [after] = east.objects(kinds[1])
+    assert after["metadata"]["uid"] == before["metadata"]["uid"]
+    assert after["spec"] == {"minAvailable": 2}
+    assert [key.kind for key in held(fleet).held] == ["PodDisruptionBudget"]
+
+
+def test_removes_an_object_whose_version_is_served_no_more(fleet: Fleet, east: FakeKube) -> None:
+    """The version in which it was applied went with an upgrade; the object is the same."""
+    old, new = (GVK("policy", version, "PodDisruptionBudget") for version in ("v1beta1", "v1"))
+    for kind in (old, new):
+        east.serve(Resource(kind, "poddisruptionbudgets", namespaced=True))
+    fleet.apply(PROFILE, BUDGET.format(version="v1beta1", least=1))
+    fleet.pump()
+    east.unserve(old)
+    assert east.objects(new)
+
+    fleet.declare.delete([("ClusterProfile", "", "own")])
+    fleet.pump()
+
+    assert not east.objects(new)
+    assert list(fleet.records.inventories.of(EAST)) == []

@@ -8,7 +8,6 @@ from datetime import timedelta
 import pytest
 
 from bellhop.errors import ConflictError, InvalidError, UnreachableError
-from bellhop.messages import Sweep
 from bellhop.model.gvk import GVK, Identity, ObjectKey
 from bellhop.model.record import Owner
 from bellhop.stages.claim import Claims
@@ -118,7 +117,7 @@ def test_what_was_refused_is_nobodys(fleet: Fleet, east: FakeKube) -> None:
 
 
 def test_a_taker_that_is_refused_gives_the_object_back(fleet: Fleet, east: FakeKube) -> None:
-    """Who had it has it again and removes it in the end; the taker waits, and tries at a sweep."""
+    """Who had it has it again and removes it in the end; the taker waits, and tries again."""
     fleet.apply(profile("first"))
     fleet.pump()
     refuse = InvalidError("cluster 'fleet/east' refuses 'shared'")
@@ -131,7 +130,7 @@ def test_a_taker_that_is_refused_gives_the_object_back(fleet: Fleet, east: FakeK
     assert [each.profile for each in fleet.records.inventories.of(EAST)] == ["first"]
 
     east.fail_with(None)
-    fleet.publisher.publish([Sweep(EAST)])
+    fleet.clock.advance(timedelta(minutes=1))
     fleet.pump()
     assert by(east) == "second"
 
@@ -159,6 +158,7 @@ def test_what_may_have_been_applied_is_still_removed(fleet: Fleet, east: FakeKub
     assert by(east) == "first"
 
     fleet.declare.delete([("ClusterProfile", "", "first")])
+    fleet.clock.advance(timedelta(minutes=1))
     fleet.pump()
 
     assert by(east) == ""
@@ -191,7 +191,7 @@ def test_a_loser_is_told_even_if_the_winner_died_before_telling(
 
 
 def test_those_who_wait_do_not_pile_up(fleet: Fleet, east: FakeKube) -> None:
-    """However many profiles come and go, an owner's record stays small, and sweeps serve all."""
+    """However many profiles come and go, an owner's record stays small, and all try again."""
     fleet.apply(*(profile(f"p{number:02}") for number in range(50)))
     fleet.pump()
     found = fleet.records.owners.get(EAST, SHARED)
@@ -204,7 +204,7 @@ def test_those_who_wait_do_not_pile_up(fleet: Fleet, east: FakeKube) -> None:
         [("ClusterProfile", "", name) for name in sorted({first, *others} - {"p03"})]
     )
     fleet.pump()
-    fleet.publisher.publish([Sweep(EAST)])
+    fleet.clock.advance(timedelta(minutes=20))
     fleet.pump()
 
     assert by(east) == "p03"
@@ -237,3 +237,51 @@ def test_a_slow_claim_does_not_overwrite_a_later_life_of_the_owner(
     assert found.value.profile == "best"
     assert [each[2] for each in found.value.waiting] == ["mid"]
     assert by(east) == "old"
+
+
+@pytest.mark.parametrize("moment", ["before the apply", "after the apply"])
+def test_who_loses_an_object_at_work_does_not_keep_its_own_form_there(
+    fleet: Fleet, east: FakeKube, moment: str
+) -> None:
+    """Taken between claim and apply, the object is the taker's in the end."""
+    apply = east.apply
+
+    def slow(manifest: dict[str, object], *, dry_run: bool = False) -> object:
+        east.apply = apply  # type: ignore[method-assign]
+        result = apply(manifest, dry_run=dry_run) if moment == "after the apply" else None
+        fleet.apply(profile("second", tier=10))
+        fleet.pump()
+        assert by(east) == "second"
+        return result or apply(manifest, dry_run=dry_run)
+
+    east.apply = slow  # type: ignore[method-assign, assignment]
+    fleet.apply(profile("first"))
+    fleet.pump()
+    fleet.clock.advance(timedelta(minutes=1))
+    fleet.pump()
+
+    assert by(east) == "second"
+    assert conflicts(fleet) == {"first"}
+
+
+def test_who_takes_an_object_while_it_is_removed_has_it(fleet: Fleet, east: FakeKube) -> None:
+    """Removed after it changed hands, the object is applied again for its new owner."""
+    fleet.apply(profile("first"))
+    fleet.pump()
+    remove = east.remove
+
+    def slow(*args: object, **more: object) -> bool:
+        east.remove = remove  # type: ignore[method-assign]
+        fleet.apply(profile("second", tier=10))
+        fleet.pump()
+        assert by(east) == "second"
+        return remove(*args, **more)  # type: ignore[arg-type]
+
+    east.remove = slow  # type: ignore[method-assign, assignment]
+    fleet.declare.delete([("ClusterProfile", "", "first")])
+    fleet.pump()
+    fleet.clock.advance(timedelta(minutes=5))
+    fleet.pump()
+
+    assert by(east) == "second"
+    assert conflicts(fleet) == set()

@@ -202,7 +202,7 @@ def test_what_follows_is_published_in_pages(fleet: Fleet, monkeypatch: pytest.Mo
     for number in range(20):
         fleet.register(f"c{number:02}", env="production")
     fleet.pump(limit=10**6)
-    fleet.declare = Declare(fleet.records, fleet.catalogs, Counting(fleet.queues))
+    fleet.declare = Declare(fleet.records, fleet.catalogs, Counting(fleet.queues), fleet.settings)
 
     found = asked(fleet, lambda: fleet.apply(source("watched"), trigger("one", "watched"), MADE))
 

@@ -8,8 +8,10 @@ Objects go in and out as plain dicts, so that integers stay integers and nothing
 from __future__ import annotations
 
 import builtins
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from http import HTTPStatus
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -37,6 +39,8 @@ _MOST = 1_000_000
 _BARREN = 1_000
 _LONGEST_TOKEN = 4096
 _LONGEST_NAME = 1024
+# It is shown and kept.
+_VERSION = re.compile(r"[A-Za-z0-9.+~_-]{1,64}")
 _SECRET = GVK("", "v1", "Secret")
 
 
@@ -157,11 +161,17 @@ class KubeClient:
                 return False
             raise
 
+    @property
+    def skew(self) -> timedelta | None:
+        """Say how far the API server's clock is ahead of ours, by its latest answer."""
+        return self._transport.skew
+
     def version(self) -> str:
         """Return the API server's version, such as `v1.31.2`."""
         call = Call(self._name, "read the version")
         answer = _object(self._transport.send(Request("GET", "/version"), call), call)
-        return str(answer.get("gitVersion") or "unknown")
+        version = str(answer.get("gitVersion") or "")
+        return version if _VERSION.fullmatch(version) else "unknown"
 
     def rights(
         self, checks: Sequence[Right | tuple[str, str, str, str, str]]
@@ -184,7 +194,10 @@ class KubeClient:
         path = _path(accounts, call, service_account) + "/token"
         kind = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest"}
         answer = self._transport.send(Request("POST", path, body={**kind, "spec": spec}), call)
-        return str(_object(answer, call)["status"]["token"])
+        token = _status(answer, call).get("token")
+        if not token or not isinstance(token, str):
+            raise UnreachableError(f"{call}: the answer holds no token")
+        return token
 
     def close(self) -> None:
         """Close the idle connections; those in use finish first."""
@@ -267,8 +280,8 @@ class KubeClient:
             "spec": {"resourceAttributes": {k: v for k, v in right._asdict().items() if v}},
         }
         path = f"{group_path(group)}/selfsubjectaccessreviews"
-        answer = _object(self._transport.send(Request("POST", path, body=body), call), call)
-        return bool((answer.get("status") or {}).get("allowed"))
+        answer = self._transport.send(Request("POST", path, body=body), call)
+        return _status(answer, call).get("allowed") is True
 
     def _call(self, verb: str, gvk: GVK, namespace: str, name: str) -> Call:
         place = "/".join(filter(None, (namespace, name)))
@@ -342,6 +355,11 @@ def _object(answer: Any, call: Call) -> Manifest:
         raise UnreachableError(f"{call}: the answer is not an object")
     found: Manifest = answer
     return found
+
+
+def _status(answer: Any, call: Call) -> Manifest:
+    status = _object(answer, call).get("status")
+    return status if isinstance(status, dict) else {}
 
 
 def _is_object(answer: Any) -> bool:

@@ -101,7 +101,7 @@ class Refusal:
         return cls(
             code=code,
             reason=str(status.get("reason") or ""),
-            message=str(status.get("message") or ""),
+            message=_printable(str(status.get("message") or "")),
             details=details,
             retry_after=_delay(headers.get("Retry-After") or details.get("retryAfterSeconds")),
         )
@@ -180,6 +180,11 @@ def _status(body: bytes | str | None) -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return status if isinstance(status, dict) and status.get("kind") == "Status" else {}
+
+
+def _printable(words: str) -> str:
+    """Leave out what would act on the terminal, or the log, that shows a stranger's words."""
+    return "".join(letter if letter.isprintable() else " " for letter in words)
 
 
 def _delay(seconds: object) -> timedelta | None:

@@ -34,8 +34,4 @@ def cluster(namespace: str, name: str) -> None:
     for each in done.removed:
         click.echo(f"  removed {each}")
     if done.left:
-        click.echo(
-            f"warning: what made it ring may still be there: {done.left}; once it answers, remove"
-            " ValidatingWebhookConfiguration 'bellhop-forwarder' by hand",
-            err=True,
-        )
+        click.echo(f"warning: {done.left}", err=True)

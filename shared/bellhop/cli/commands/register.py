@@ -51,6 +51,11 @@ def command() -> None:
     show_default=True,
     help="Have the cluster ring; without, sweeps alone find what happens.",
 )
+@click.option(
+    "--allow-twice",
+    is_flag=True,
+    help="Take a cluster whose kube-system has the uid of one that is registered already.",
+)
 @click.option("--ingest-url", help="Where the cluster sends events; else where `serve` listens.")
 @click.option(
     "--ingest-ca",
@@ -69,13 +74,15 @@ def cluster(  # noqa: PLR0913, PLR0917 - one for each option
     ingest_ca: Path | None,
     *,
     forwarder: bool,
+    allow_twice: bool,
 ) -> None:
     """Add a cluster to the fleet, or renew one that is in it.
 
     The cluster is asked for its version and for the rights that the credentials have. Then the
     forwarder's namespace, account and Secret are applied to it, the kubeconfig is stored, and
     the cluster is swept, which also installs the webhook configuration. Registering again renews
-    credentials, labels, the sender's token and the forwarder's certificate.
+    credentials, labels, the sender's token and the forwarder's certificate, and goes on ringing
+    meanwhile.
     """
     from bellhop.cli.credentials import read_kubeconfig
     from bellhop.cli.labels import read_labels
@@ -102,6 +109,7 @@ def cluster(  # noqa: PLR0913, PLR0917 - one for each option
         inbound=inbound,
         forwarder_url=forwarder_url,
         forwarder=forwarder,
+        twice=allow_twice,
     )
     done = register(here, wish)
     _tell(done, wish)

@@ -581,3 +581,63 @@ def test_a_namespace_leads_nowhere_else(kube: KubeClient, namespace: str) -> Non
     """A list of one namespace does not become one of all."""
     with pytest.raises(InvalidError):
         list(kube.list(CONFIG_MAP, namespace=namespace))
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ("v1.31.2-gke.100+x_y", "v1.31.2-gke.100+x_y"),
+        ("v1\x1b[2J", "unknown"),
+        ("v" * 99, "unknown"),
+        ({"v": 1}, "unknown"),
+        (None, "unknown"),
+    ],
+)
+def test_a_version_is_a_word(api: ScriptedApi, kube: KubeClient, given: Any, shown: str) -> None:
+    """It is kept with the cluster, and shown."""
+    api.script = [Answer(body={"gitVersion": given})]
+
+    assert kube.version() == shown
+
+
+@pytest.mark.parametrize("status", [None, [], "x", {}, {"token": 7}, {"allowed": "yes"}])
+def test_half_a_status_grants_nothing(api: ScriptedApi, kube: KubeClient, status: Any) -> None:
+    """Neither a token nor a right is read out of what is none."""
+    api.script = [Answer(body={"status": status})] * 2
+
+    with pytest.raises(UnreachableError, match="the answer holds no token"):
+        kube.token_request("default", "bellhop")
+    assert len(kube.rights([("get", "", "pods", "", "")])) == 1
+
+
+@pytest.mark.parametrize(
+    "live",
+    [
+        [],
+        {},
+        {"metadata": []},
+        {"metadata": {"name": "a"}, "data": {"m": {"k": "v"}}},
+        {"metadata": {"resourceVersion": "1", "managedFields": ["x"]}, "data": {"m": {"k": "v"}}},
+        {"metadata": {"resourceVersion": "1", "managedFields": {"x": 1}}, "data": {"m": {}}},
+    ],
+)
+def test_an_odd_object_leaves_the_refusal_as_it_is(
+    api: ScriptedApi, kube: KubeClient, live: Any
+) -> None:
+    """What is read to get past a defect is a stranger's, too."""
+    causes = [{"field": "data.m", "message": LEFT_NULL}]
+    api.script = [Answer.status(422, "Invalid", "is null", causes=causes), Answer(body=live)]
+
+    with pytest.raises(InvalidError, match="is null"):
+        kube.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}})
+
+
+def test_a_refusals_words_do_nothing_to_a_terminal(api: ScriptedApi, kube: KubeClient) -> None:
+    """Escapes of a stranger are left out."""
+    api.script = [Answer.status(422, "Invalid", "a\x1b[2Jb\x07\u202ec\nd")]
+
+    with pytest.raises(InvalidError) as caught:
+        kube.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}})
+
+    assert str(caught.value).isprintable()
+    assert str(caught.value).endswith("it is refused: a [2Jb c d")

@@ -349,3 +349,11 @@ def test_a_server_of_many_dead_addresses_ends_in_time(
 
     with pytest.raises(UnreachableError, match="it took longer"):
         Transport("a/b", Kubeconfig("https://eu.example:1", token="t")).ask(GET, CALL)
+
+
+def test_a_host_that_is_no_name_is_invalid() -> None:
+    """A label longer than DNS has them is not looked up."""
+    sender = Transport("a/b", Kubeconfig(f"https://{'a' * 64}.invalid", token="t"))
+
+    with pytest.raises(InvalidError, match="its address is not one that can be called"):
+        sender.ask(GET, CALL)
