@@ -19,7 +19,7 @@ EXAMPLES = {
 }
 
 
-@pytest.mark.parametrize(("title", "path", "example"), ROWS, ids=lambda value: str(value))
+@pytest.mark.parametrize(("title", "path", "example"), ROWS, ids=str)
 def test_every_listed_file_shows_the_example(title: str, path: str, example: str) -> None:
     """A reader who opens the file finds there what the row speaks of."""
     assert title in EXAMPLES
