@@ -23,7 +23,7 @@ from tests.fakes.fleet import Fleet
 SERVICE = GVK("", "v1", "Service")
 LUA = "function evaluate()\n  return {matching=true}\nend\n" * 3
 LIB = "lib.projectsveltos.io/v1beta1"
-ROUNDS = 3
+ROUNDS = 5
 
 
 def rules(number: int) -> list[dict[str, Any]]:
