@@ -43,7 +43,6 @@ KNOWN: dict[str, str] = {
     "a trigger is made anew in another form": "It leaves its old profiles behind.",
     "a profile shrinks and grows while it is applied": _HELD,
     "a profile goes while it is applied": _HELD,
-    "two profiles want one object": _CLAIM,
     "the winner of an object gives it up while another takes it": _CLAIM,
     "tiers change sides": _CLAIM,
     "a destination is left and chosen again": _HELD,

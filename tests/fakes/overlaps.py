@@ -1,16 +1,18 @@
 """Short histories in which two or three act at once, played under every choice of turns.
 
-Each is a small world, what happened before, and who acts. `plays` enumerates the choices: first
-every single interruption, of each sort, at every step; then pairs of them, and draws from seeds.
+Each is a small world, what happened before, and who acts. `plays` enumerates the choices: single
+interruptions of a sort, at every step if asked for; then two of them, and any from seeds.
 """
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 
 from tests.fakes.declared import (
     ALL,
@@ -26,7 +28,7 @@ from tests.fakes.declared import (
     Key,
 )
 from tests.fakes.ending import check
-from tests.fakes.turns import DIES, LATER, Chooser, Drawn, Moves, Told, Turns, spelled
+from tests.fakes.turns import DIES, LATER, Chooser, Drawn, Moves, Told, Turns, read, spelled
 from tests.fakes.world import Step, World
 
 _ONE: Mapping[Key, int] = {WATCHED: 0, EACH: 0, EACH_TEXT: 0}
@@ -271,28 +273,37 @@ def single(overlap: Overlap, sort: str, steps: int, stride: int = 1) -> Iterator
             yield {at: other + sort}
 
 
-def pairs(overlap: Overlap, sort: str, steps: int, stride: int = 1) -> Iterator[Moves]:
-    """Yield an interruption of a sort at every step, and another one at any later step."""
-    first, *others = overlap.acts
-    for at in range(1, steps + 1, stride):
-        for other in others:
-            for later in range(at + 1, steps + 1, stride):
-                if sort == DIES:
-                    yield {at: other, later: DIES}
-                else:
-                    yield {at: other + sort, later: first}
+def again(text: str) -> Turns:
+    """Play once more what a failure's note tells of.
+
+    Raises:
+        LookupError: it is no such note.
+    """
+    found = re.search(r"'(?P<name>[^']+)' with the moves '(?P<moves>[^']*)'", text)
+    if not found:
+        raise LookupError(f"cannot find what was played in {text!r}")
+    overlap = next(each for each in OVERLAPS if each.name == found["name"])
+    return play(overlap, Told(read(found["moves"])))
+
+
+def pairs(overlap: Overlap, sort: str, steps: int, count: int, draw: Random) -> Iterator[Moves]:
+    """Yield that many draws of two interruptions, of which the second is of the sort."""
+    others = list(overlap.acts)
+    for _ in range(count):
+        first, second = sorted(draw.sample(range(1, steps + 1), 2))
+        last = DIES if sort == DIES else draw.choice(others) + sort
+        yield {first: draw.choice(others[1:]) + (sort if sort == LATER else ""), second: last}
 
 
 def plays(
-    overlap: Overlap, sort: str, *, most: int, seeds: Sequence[int], deep: bool = False
+    overlap: Overlap, sort: str, *, most: int, twice: int = 0, seeds: Sequence[int] = ()
 ) -> Iterator[Chooser]:
-    """Yield choosers: about `most` single interruptions (all, if 0), pairs if deep, and seeds."""
+    """Yield choosers: `most` single interruptions, evenly, `twice` of two, and one a seed."""
     steps = play(overlap, Told({})).steps
-    stride = max(steps * (len(overlap.acts) - 1) // most, 1) if most else 1
+    stride = max(steps * max(len(overlap.acts) - 1, 1) // most, 1)
     for moves in single(overlap, sort, steps, stride):
         yield Told(moves)
-    if deep:
-        for moves in pairs(overlap, sort, steps, max(steps // 16, 1)):
-            yield Told(moves)
+    for moves in pairs(overlap, sort, steps, twice, Random(sum(seeds))):
+        yield Told(moves)
     for seed in seeds:
         yield Drawn(seed, rare=8, kinds=sort)

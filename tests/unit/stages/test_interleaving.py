@@ -1,18 +1,15 @@
 """Two or three at once, interrupted anywhere: it ends as if one had come after the other.
 
-`make fuzz` plays every interruption and pairs of them; here it is a share, the same each time.
+`make fuzz` plays thousands; here it is a share, the same each time.
 """
 
 from __future__ import annotations
 
-import os
-import re
-
 import pytest
 
 from tests.fakes.known import played
-from tests.fakes.overlaps import OVERLAPS, SORTS, Overlap, play, plays
-from tests.fakes.turns import DIES, LATER, Told, read
+from tests.fakes.overlaps import OVERLAPS, SORTS, Overlap, again, play, plays
+from tests.fakes.turns import DIES, LATER, Told, spelled
 
 _MOST = 4
 _SEEDS = 2
@@ -48,11 +45,10 @@ def test_tells_how_to_play_again_what_failed() -> None:
     assert caught.value.__notes__ == [f"played: '{overlap.name}' with the moves '2:u'"]
 
 
-@pytest.mark.skipif("BELLHOP_PLAY" not in os.environ, reason="plays what a failure told")
-def test_plays_what_a_failure_told() -> None:
-    """BELLHOP_PLAY is a failure's note, from which its history is played once more."""
-    found = re.search(r"'(?P<name>.+)' with the moves '(?P<moves>.*)'", os.environ["BELLHOP_PLAY"])
-    assert found
-    overlap = next(each for each in OVERLAPS if each.name == found["name"])
+def test_plays_again_what_was_told() -> None:
+    """A failure's note is enough to play its history once more; anything else is refused."""
+    turns = again(f"played: '{OVERLAPS[0].name}' with the moves '2:b 9:a 20:!'")
 
-    play(overlap, Told(read(found["moves"])))
+    assert spelled(turns.moves) == "2:b 9:a 20:!"
+    with pytest.raises(LookupError, match="cannot find what was played in 'no note'"):
+        again("no note")
