@@ -57,6 +57,7 @@ STEPS = {
     "doom": [st.tuples(st.integers(1, 40))],
     "week": [st.tuples()],
     "patience": [st.tuples()],
+    "refuse": [st.tuples(st.sampled_from(["sweep", "evaluate", "deploy"]), st.booleans())],
     "dead": [st.tuples()],
     "widgets": [st.tuples(_cluster, st.booleans())],
     "gadget": [st.tuples()],

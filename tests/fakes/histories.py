@@ -12,8 +12,8 @@ import random
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 
 import hypothesis
 from hypothesis import HealthCheck, Phase, given, settings
@@ -97,7 +97,7 @@ def main(arguments: Sequence[str]) -> int:
     return bool(wrong)
 
 
-def _all(count: int, seed: int) -> list[Result]:
+def _all(count: int, seed: int) -> Iterator[Result]:
     chosen = [
         (number, sort)
         for number, overlap in enumerate(OVERLAPS)
@@ -109,7 +109,8 @@ def _all(count: int, seed: int) -> list[Result]:
     with ProcessPoolExecutor(os.cpu_count()) as pool:
         tasks = [pool.submit(overlaps, *one, each, seed) for one in chosen]
         tasks += [pool.submit(worlds, _CHUNK, seed + chunk) for chunk in range(chunks)]
-        return [task.result() for task in tasks]
+        for task in as_completed(tasks):
+            yield task.result()
 
 
 def _told(error: BaseException) -> str:

@@ -25,6 +25,7 @@ KNOWN: dict[str, str] = {
     "gadget": "A kind that vanished from a destination and came back is not looked at.",
     "gadgets": "A kind that vanished from a destination and came back is not looked at.",
     "raise": _RAISED,
+    "refuse": "A message that was given up while a queue refused, and is replayed, tells nobody.",
     "flip": "A trigger made anew in another form leaves its old profiles behind.",
     "hand": "Destinations are not looked at: what is gone by hand is not put back.",
     "foreign": "What others put in the place of ours is removed with ours.",

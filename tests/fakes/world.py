@@ -76,6 +76,7 @@ class World:
         self.fate = Fate()
         self.fleet = Fleet(folder)
         self.recorded: list[tuple[str, Any]] = []
+        self.refusing: set[str] = set()
         rig.interpose(self.fleet, self._wrap)
         self.clusters = clusters
         self.labels: dict[str, dict[str, str]] = {}
@@ -268,6 +269,10 @@ class World:
             with self._mourned():
                 rig.publish(self.fleet, *self.recorded[which % len(self.recorded)])
 
+    def do_refuse(self, queue: str, refused: bool) -> None:
+        """Let a queue take no more messages, or take them again."""
+        (self.refusing.add if refused else self.refusing.discard)(queue)
+
     def do_week(self) -> None:
         """Let a week and a day pass: tombstones end."""
         self.fleet.clock.advance(timedelta(days=8))
@@ -350,8 +355,9 @@ class World:
     # How it is done ---------------------------------------------------------------------------
 
     def _wrap(self, name: str, port: Any) -> Any:
-        recording = _Recording(port, name, self.recorded) if name in rig.STAGES.split() else port
-        return Mortal(name, recording, self.fate)
+        if name in rig.STAGES.split():
+            port = _Recording(port, name, self.recorded, self.refusing)
+        return Mortal(name, port, self.fate)
 
     def _register(self, cluster: str) -> None:
         self.tokens[cluster] = cluster
@@ -386,7 +392,8 @@ class World:
         reply = None
         with self._mourned():
             reply = self.fleet.send(cluster, item, token=self.tokens[cluster])
-        if reply is None or (reply.status in {401, 503} and self._acting()):
+        excused = self._acting() or self.refusing
+        if reply is None or (reply.status in {401, 503} and excused):
             return
         self.late.remove((cluster, item))
         assert reply.status == 200
@@ -404,16 +411,24 @@ class World:
                     change()
                 except TemporaryError:
                     tries += 1
-                    if tries == _PATIENCE or not self._acting():
+                    if not self.refusing and (tries == _PATIENCE or not self._acting()):
                         raise
-                    continue
-                done = True
+                    # A user tries until queues answer, whatever was done half-way by then.
+                    self.refusing.clear()
+                else:
+                    done = True
 
     @contextmanager
     def _mourned(self) -> Iterator[None]:
-        """Begin a new process if this one is killed; an actor's death is its own."""
+        """Begin a new process if this one is killed; an actor's death is its own.
+
+        What is not taken by a queue that refuses is lost.
+        """
         try:
             yield
+        except UnreachableError:
+            if not self.refusing:
+                raise
         except Killed:
             if self._acting():
                 raise
@@ -430,6 +445,7 @@ class World:
         Once, unless something happened of which more sweeps have to agree.
         """
         self.fate.revive()
+        self.refusing.clear()
         for name in self.clusters:
             self.kube(name).fail_with(None)
             self.kube(name).define(GADGET, there=True)
@@ -533,16 +549,21 @@ _PREFERRED = {(EACH, 2), (ALL, 2)}
 
 
 class _Recording:
-    """A queue that remembers all that was ever published."""
+    """A queue that remembers all that was ever published, and may refuse more."""
 
-    def __init__(self, queue: Any, name: str, recorded: list[tuple[str, Any]]) -> None:
+    def __init__(
+        self, queue: Any, name: str, recorded: list[tuple[str, Any]], refusing: set[str]
+    ) -> None:
         self._queue = queue
         self._name = name
         self._recorded = recorded
+        self._refusing = refusing
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._queue, name)
 
     def publish(self, messages: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
+        if self._name in self._refusing and messages:
+            raise UnreachableError(f"The queue {self._name!r} does not answer.")
         self._recorded += [(self._name, message) for message in messages]
         return self._queue.publish(messages, *args, **kwargs)
