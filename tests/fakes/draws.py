@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 
 from hypothesis import strategies as st
 
+from tests.fakes import rig
 from tests.fakes.declared import KEYS, Key
 from tests.fakes.ending import check
 from tests.fakes.known import played
@@ -92,7 +92,7 @@ def run(declared: dict[Key, int], steps: list[Step], *, lively: bool = True) -> 
 
     Say whether anybody died.
     """
-    with tempfile.TemporaryDirectory() as folder:
+    with rig.folder() as folder:
         world = World(Path(folder))
         world.begin({key: plain(key, which) for key, which in declared.items()})
         for name in NAMES:

@@ -51,7 +51,7 @@ def overlaps(number: int, sort: str, count: int, seed: int) -> Result:
 
 def worlds(count: int, seed: int) -> Result:
     """Play random worlds."""
-    done = 0
+    done, failed = 0, False
 
     @hypothesis.seed(seed)
     @settings(
@@ -63,9 +63,14 @@ def worlds(count: int, seed: int) -> Result:
     )
     @given(declared=STARTS, steps=HISTORIES, lively=st.booleans())
     def world(declared: dict[Key, int], steps: list[Step], lively: bool) -> None:  # noqa: FBT001
-        nonlocal done
-        done += 1
-        run(declared, steps, lively=lively)
+        nonlocal done, failed
+        # What is tried to make a failure shorter is no history of its own.
+        done += not failed
+        try:
+            run(declared, steps, lively=lively)
+        except BaseException:
+            failed = True
+            raise
 
     try:
         world()

@@ -13,6 +13,7 @@ _MATCH = "A match is written without a condition: an older judgement may be writ
 _DRAFT = "A profile is written by whoever renders last, not by who read what is newest."
 _HELD = "Two who both believe to hold a profile's place apply after each other what is not wanted."
 _CLAIM = "Between winning an object and applying it nothing keeps another winner's object."
+_GONE = "Who dies after removing an object, before noting it, and wants it again, has it already."
 _CLUSTER = "The record of a cluster is written without a condition."
 _RAISED = "An object whose apiVersion is raised is applied, and then removed as the old one."
 
@@ -50,6 +51,7 @@ KNOWN: dict[str, str] = {
     "a source cluster is chosen no more while it is swept": _HELD,
     "a label is set while a token is renewed": _CLUSTER,
     "two labels are set at once": _CLUSTER,
+    "a cluster leaves and comes back while it is worked on !": _GONE,
     "a cluster is made anew while it is worked on": _HELD,
     "a backup is restored while it is worked on": "Destinations are not looked at.",
     "an apiVersion is raised while it is applied": _RAISED,

@@ -7,13 +7,13 @@ interruptions of a sort, at every step if asked for; then two of them, and any f
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
+from tests.fakes import rig
 from tests.fakes.declared import (
     ALL,
     ALL_TEXT,
@@ -251,7 +251,7 @@ def play(overlap: Overlap, chooser: Chooser) -> Turns:
 
 @contextmanager
 def _world(overlap: Overlap) -> Iterator[World]:
-    with tempfile.TemporaryDirectory() as folder:
+    with rig.folder() as folder:
         world = World(Path(folder), overlap.clusters)
         try:
             world.begin(overlap.declared)

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from bellhop.engine.naming import profile_name
@@ -25,7 +27,14 @@ STAGES = "sweep evaluate deploy"
 VISIBILITY = timedelta(seconds=121)
 """After this long a message in hand is given to another, and whatever a worker holds ends."""
 
+MEMORY = Path("/dev/shm")
+
 Wrap = Callable[[str, Any], Any]
+
+
+def folder() -> TemporaryDirectory[str]:
+    """Make a folder for one history; in memory, where the machine has such: a disk is slower."""
+    return TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None)
 
 
 class WrappedAccess(FakeAccess):
