@@ -12,6 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
+from bellhop.fleet import timeline
 from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.model.record import Entry
 from infra.demo.stand import Stand
@@ -216,7 +217,7 @@ class Scenes:
     def _timeline(self) -> None:
         """Print what the ledger has got since the last time."""
         day = datetime.now(UTC).date().isoformat()
-        for mark, entry in self._stand.records().ledger(day, after=self._mark):
+        for mark, entry in timeline.lines(self._stand.records(), day, after=self._mark):
             self._mark = mark
             if entry.trace:
                 self._console.print(_line(entry), soft_wrap=True)

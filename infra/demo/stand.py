@@ -156,7 +156,7 @@ class Stand:
         asked = datetime.now(UTC)
 
         def swept() -> bool:
-            at = self.records().health(cluster).swept_at
+            at = self.records().health.get(cluster).value.swept_at
             return at is not None and at > asked
 
         deadline = time.monotonic() + _READY

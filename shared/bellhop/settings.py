@@ -31,10 +31,16 @@ class Settings:
     """Pause before the second try, in seconds; each further pause is twice as long."""
 
     retry_longest: timedelta = timedelta(seconds=60)
-    """Longest pause between two tries, in seconds."""
+    """Longest pause between two tries of a message, in seconds."""
+
+    retry_ceiling: timedelta = timedelta(minutes=15)
+    """Longest pause between two tries to apply a profile to a cluster that fails, in seconds."""
 
     visibility: timedelta = timedelta(seconds=120)
     """After how long a message in the hands of a worker that fell silent is given to another."""
+
+    turn: timedelta = timedelta(seconds=20)
+    """How long one profile with many objects is applied to a cluster before others have a turn."""
 
     script_seconds: float = 1.0
     """How long one Lua evaluation may take."""

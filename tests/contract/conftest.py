@@ -11,8 +11,12 @@ from typing import Any
 
 import pytest
 
-RIGS = {"local": "tests.contract.rigs.local:LocalRig"}
 ROOT = Path(__file__).parents[2]
+RIGS = {
+    path.stem: f"tests.contract.rigs.{path.stem}:Rig"
+    for path in sorted((Path(__file__).parent / "rigs").glob("*.py"))
+}
+"""A provider is one file there: its `Rig` has a method for each port that the provider has."""
 
 Other = Callable[..., "subprocess.Popen[str]"]
 

@@ -13,8 +13,8 @@ from importlib import import_module
 from typing import Any
 
 from bellhop.errors import StaleError
-from bellhop.ports.queue import Message
-from bellhop.ports.store import Item
+from bellhop.ports.queue import Done, Message
+from bellhop.ports.store import ABSENT, Item
 
 
 def say(line: object) -> None:
@@ -33,6 +33,19 @@ def write_items(rig: Any) -> None:
         number += 1
 
 
+def create(rig: Any, by: str) -> None:
+    """Create an item when told to; say whether it was created."""
+    store = rig.store()
+    say("ready")
+    sys.stdin.readline()
+    try:
+        store.put(Item("race", "one", {"by": by}), expect=ABSENT)
+    except StaleError:
+        say("stale")
+    else:
+        say("created")
+
+
 def count(rig: Any, times: str) -> None:
     """Add to a counter with optimistic writes."""
     store = rig.store()
@@ -41,9 +54,7 @@ def count(rig: Any, times: str) -> None:
     while left:
         item = store.get("counter", "one")
         try:
-            store.put(
-                Item("counter", "one", {"count": item.value["count"] + 1}), expect=item.version
-            )
+            store.put(Item("counter", "one", {"count": item.value["count"] + 1}), expect=item.token)
         except StaleError:
             continue
         left -= 1
@@ -77,7 +88,7 @@ def work(rig: Any) -> None:
     while deliveries := queue.receive(5, wait=timedelta(seconds=1)):
         for delivery in deliveries:
             say(delivery.message.body["number"])
-            queue.done(delivery)
+            queue.settle(delivery, Done())
 
 
 def take_and_hang(rig: Any) -> None:
@@ -116,6 +127,7 @@ ROLES: dict[str, Callable[..., None]] = {
     role.__name__: role
     for role in (
         write_items,
+        create,
         count,
         publish_until_killed,
         publish,

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.errors import InvalidError, MissingError, StaleError
-from bellhop.model.gvk import GVK
+from bellhop.errors import InvalidError, MissingError
+from bellhop.model.gvk import GVK, Resource
 from bellhop.model.kubeconfig import sanitise
 from bellhop.ports.kube import Kube, Manifest
 from tests.fakes.kube import FakeKube
@@ -25,6 +25,7 @@ NAMESPACE = GVK("", "v1", "Namespace")
 DEPLOYMENT = GVK("apps", "v1", "Deployment")
 CLUSTER_ROLE = GVK("rbac.authorization.k8s.io", "v1", "ClusterRole")
 WIDGET = GVK("lab.example", "v1", "Widget")
+OLD_WIDGET = WIDGET._replace(version="v1beta1")
 
 
 def config_map(name: str = "a", namespace: str = "default", **data: str) -> Manifest:
@@ -42,13 +43,16 @@ def namespace(name: str) -> Manifest:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
 
 
-def widgets(scope: str = "Namespaced") -> Manifest:
-    """Make the definition of a custom kind."""
+def widgets(scope: str = "Namespaced", **served: bool) -> Manifest:
+    """Make the definition of a custom kind, of which v1 is stored and other versions may be."""
     schema = {
         "type": "object",
         "properties": {"spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
     }
-    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    versions = [
+        {"name": each, "served": is_served, "storage": each == "v1"}
+        for each, is_served in {"v1": True, **served}.items()
+    ]
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -57,7 +61,9 @@ def widgets(scope: str = "Namespaced") -> Manifest:
             "group": "lab.example",
             "scope": scope,
             "names": {"plural": "widgets", "singular": "widget", "kind": "Widget"},
-            "versions": [version],
+            "versions": [
+                {**version, "schema": {"openAPIV3Schema": schema}} for version in versions
+            ],
         },
     }
 
@@ -78,6 +84,12 @@ def kube(request: pytest.FixtureRequest) -> Iterator[Kube]:
 def names(objects: Iterator[Manifest]) -> list[str]:
     """Return the names, in order."""
     return sorted(each["metadata"]["name"] for each in objects)
+
+
+def widget(gvk: GVK = WIDGET) -> Manifest:
+    """Make an object of the custom kind."""
+    metadata = {"name": "w", "namespace": "default"}
+    return {"apiVersion": gvk.api_version, "kind": gvk.kind, "metadata": metadata, "spec": {"a": 1}}
 
 
 def wait_for(kube: Kube, gvk: GVK) -> None:
@@ -341,12 +353,40 @@ def test_removes_an_object_that_still_has_the_uid(kube: Kube) -> None:
 
 
 def test_does_not_remove_an_object_of_another_uid(kube: Kube) -> None:
-    """Somebody else made a new one under the name; what to do is to be decided anew."""
+    """Somebody else made a new one under the name: nothing of ours is there any more."""
     kube.apply(config_map())
 
-    with pytest.raises(StaleError, match="default/a"):
-        kube.remove(CONFIG_MAP, "default", "a", uid="another")
+    assert kube.remove(CONFIG_MAP, "default", "a", uid="another") is False
     assert kube.get(CONFIG_MAP, "default", "a") is not None
+
+
+def test_does_not_remove_what_was_made_anew(kube: Kube) -> None:
+    """The name is the same and the object another."""
+    first = kube.apply(config_map())["metadata"]["uid"]
+    kube.remove(CONFIG_MAP, "default", "a")
+    second = kube.apply(config_map())["metadata"]["uid"]
+
+    assert kube.remove(CONFIG_MAP, "default", "a", uid=first) is False
+    there = kube.get(CONFIG_MAP, "default", "a")
+    assert there is not None
+    assert there["metadata"]["uid"] == second != first
+
+
+def test_removes_an_object_that_finalizers_hold(kube: Kube) -> None:
+    """It is being deleted, and stays until they are gone; asking again does no harm."""
+    manifest = config_map()
+    manifest["metadata"]["finalizers"] = ["lab.example/held"]
+    uid = kube.apply(manifest)["metadata"]["uid"]
+
+    removed = [kube.remove(CONFIG_MAP, "default", "a", uid=uid) for _ in range(2)]
+    there = kube.get(CONFIG_MAP, "default", "a")
+
+    assert removed == [True, True]
+    assert there is not None
+    assert there["metadata"]["deletionTimestamp"]
+    kube.apply(config_map())
+    assert kube.get(CONFIG_MAP, "default", "a") is None
+    assert kube.remove(CONFIG_MAP, "default", "a", uid=uid) is False
 
 
 def test_removing_an_object_of_an_unknown_kind_finds_nothing(kube: Kube) -> None:
@@ -365,6 +405,178 @@ def test_finds_a_kind_that_was_defined_meanwhile(kube: Kube) -> None:
     assert resource is not None
     assert (resource.plural, resource.namespaced) == ("widgets", False)
     assert list(kube.list(WIDGET)) == []
+
+
+def test_apply_tells_the_uid(kube: Kube) -> None:
+    """Whoever removes the object later can say which one was meant."""
+    first = kube.apply(config_map(key="1"))["metadata"]["uid"]
+    again = kube.apply(config_map(key="2"))["metadata"]["uid"]
+    shown = kube.apply(config_map("new"), dry_run=True)["metadata"]["uid"]
+    there = kube.get(CONFIG_MAP, "default", "a")
+
+    assert there is not None
+    assert first == again == there["metadata"]["uid"]
+    assert shown
+
+
+# Pages ------------------------------------------------------------------------------------------
+
+
+def test_reads_a_list_page_by_page(kube: Kube) -> None:
+    """Each page says where the next one begins, and the last one that it is the last."""
+    for index in range(5):
+        kube.apply(config_map(f"of-{index}"))
+
+    pages = [kube.page(CONFIG_MAP, limit=2, namespace="default")]
+    while pages[-1].after:
+        pages.append(kube.page(CONFIG_MAP, limit=2, after=pages[-1].after, namespace="default"))
+
+    assert [[each["metadata"]["name"] for each in page.items] for page in pages] == [
+        ["of-0", "of-1"],
+        ["of-2", "of-3"],
+        ["of-4"],
+    ]
+    assert {(each["apiVersion"], each["kind"]) for page in pages for each in page.items} == {
+        ("v1", "ConfigMap")
+    }
+
+
+def test_pages_may_have_different_sizes(kube: Kube) -> None:
+    """Who learns that pages are too large asks for less from where it was."""
+    for index in range(5):
+        kube.apply(config_map(f"of-{index}"))
+
+    first = kube.page(CONFIG_MAP, limit=1, namespace="default")
+    rest = kube.page(CONFIG_MAP, limit=9, after=first.after, namespace="default")
+
+    assert len(first.items) == 1
+    assert len(rest.items) == 4
+    assert rest.after == ""
+
+
+def test_pages_show_one_state(kube: Kube) -> None:
+    """What is deleted while it is being read is not missed on the pages to come."""
+    for name in ("a", "b", "c"):
+        kube.apply(config_map(name))
+
+    first = kube.page(CONFIG_MAP, limit=2, namespace="default")
+    kube.remove(CONFIG_MAP, "default", "c")
+    kube.apply(config_map("d"))
+    rest = kube.page(CONFIG_MAP, limit=2, after=first.after, namespace="default")
+
+    assert [each["metadata"]["name"] for each in rest.items] == ["c"]
+
+
+def test_a_page_is_chosen_by_labels(kube: Kube) -> None:
+    """As a list is."""
+    for name, app in (("a", "web"), ("b", "api"), ("c", "web")):
+        manifest = config_map(name)
+        manifest["metadata"]["labels"] = {"app": app}
+        kube.apply(manifest)
+
+    page = kube.page(CONFIG_MAP, limit=9, namespace="default", labels="app=web")
+
+    assert [each["metadata"]["name"] for each in page.items] == ["a", "c"]
+
+
+def test_a_page_of_nothing_is_the_last(kube: Kube) -> None:
+    """Nothing is there, and that is certain."""
+    assert kube.page(DEPLOYMENT, limit=9) == ([], "")
+
+
+def test_a_page_of_an_unknown_kind_is_not_empty(kube: Kube) -> None:
+    """A cluster without the kind is not a cluster without objects."""
+    with pytest.raises(MissingError):
+        kube.page(WIDGET, limit=9)
+
+
+# Versions ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def two_versions(kube: Kube) -> Kube:
+    """Serve a kind in two versions."""
+    kube.apply(widgets(v1beta1=True))
+    for gvk in (WIDGET, OLD_WIDGET):
+        wait_for(kube, gvk)
+    return kube
+
+
+def test_names_the_versions_of_a_kind(two_versions: Kube) -> None:
+    """The preferred one comes first, and is the one that is served."""
+    resource = two_versions.served("lab.example", "Widget")
+
+    assert two_versions.versions("lab.example", "Widget") == ("v1", "v1beta1")
+    assert resource == Resource(WIDGET, "widgets", namespaced=True)
+
+
+@pytest.mark.parametrize(
+    ("group", "kind"),
+    [
+        pytest.param("", "Service", id="core"),
+        pytest.param("apps", "Deployment", id="of a group"),
+    ],
+)
+def test_names_the_versions_of_a_built_in_kind(kube: Kube, group: str, kind: str) -> None:
+    """Those of the core group are found elsewhere."""
+    resource = kube.served(group, kind)
+
+    assert resource is not None
+    assert resource.gvk == GVK(group, "v1", kind)
+    assert kube.versions(group, kind)[0] == "v1"
+
+
+@pytest.mark.parametrize(
+    ("group", "kind"),
+    [("nobody.example", "Thing"), ("apps", "Thing"), ("", "Thing"), ("../apis", "Thing")],
+)
+def test_an_unknown_kind_has_no_versions(kube: Kube, group: str, kind: str) -> None:
+    """What the cluster does not know is None, and no error."""
+    assert kube.served(group, kind) is None
+    assert kube.versions(group, kind) == ()
+
+
+def test_versions_show_one_object(two_versions: Kube) -> None:
+    """What is written in one is read, listed, applied and removed in the other."""
+    kube = two_versions
+    uid = kube.apply(widget(OLD_WIDGET))["metadata"]["uid"]
+
+    there = kube.get(WIDGET, "default", "w")
+    again = kube.apply(widget(WIDGET))
+    (listed,) = kube.list(OLD_WIDGET)
+
+    assert there is not None
+    assert there["apiVersion"] == again["apiVersion"] == WIDGET.api_version
+    assert there["metadata"]["uid"] == again["metadata"]["uid"] == uid
+    assert (listed["apiVersion"], listed["metadata"]["uid"]) == (OLD_WIDGET.api_version, uid)
+    assert kube.remove(OLD_WIDGET, "default", "w", uid=uid) is True
+    assert kube.get(WIDGET, "default", "w") is None
+
+
+def test_an_object_outlives_the_version_in_which_it_was_written(two_versions: Kube) -> None:
+    """Where that is not served any more it is read and removed by another one, and not applied."""
+    kube = two_versions
+    uid = kube.apply(widget(OLD_WIDGET))["metadata"]["uid"]
+    kube.apply(widgets(v1beta1=False))
+
+    until = time.monotonic() + 30
+    there = kube.get(OLD_WIDGET, "default", "w")
+    while there is not None and there["apiVersion"] != WIDGET.api_version:
+        assert time.monotonic() < until
+        time.sleep(0.05)
+        there = kube.get(OLD_WIDGET, "default", "w")
+
+    assert there is not None
+    assert there["metadata"]["uid"] == uid
+    assert kube.resource(OLD_WIDGET) is None
+    assert kube.versions("lab.example", "Widget") == ("v1",)
+    with pytest.raises(MissingError):
+        kube.apply(widget(OLD_WIDGET))
+    with pytest.raises(MissingError):
+        list(kube.list(OLD_WIDGET))
+    assert kube.remove(OLD_WIDGET, "default", "w", uid="another") is False
+    assert kube.remove(OLD_WIDGET, "default", "w", uid=uid) is True
+    assert kube.get(OLD_WIDGET, "default", "w") is None
 
 
 def test_threads_share_it(kube: Kube) -> None:

@@ -15,6 +15,7 @@ from bellhop.adapters.local.secrets import FileSecrets
 from bellhop.errors import DeniedError, InvalidError, MissingError
 from bellhop.model.gvk import GVK
 from bellhop.model.kubeconfig import sanitise
+from bellhop.model.reach import HERE
 from bellhop.ports.access import Access
 from infra.lab.cluster import Cluster
 
@@ -40,7 +41,7 @@ def _store(secrets: FileSecrets, kubeconfig: dict[str, Any], token: str = "") ->
 def test_opens_a_registered_cluster(secrets: FileSecrets, source_cluster: Cluster) -> None:
     """What was stored sanitised opens, once for all that ask."""
     _store(secrets, source_cluster.kubeconfig())
-    access: Access = KubeAccess(secrets)
+    access: Access = KubeAccess(secrets, reach=HERE)
 
     cluster = access.open("prod/eu-1")
 
@@ -54,7 +55,7 @@ def test_each_cluster_is_its_own(
     """What goes to one does not appear in the other."""
     _store(secrets, source_cluster.kubeconfig())
     secrets.put("kubeconfig/prod/us-1", json.dumps(destination_cluster.kubeconfig()).encode())
-    access = KubeAccess(secrets)
+    access = KubeAccess(secrets, reach=HERE)
     manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
 
     access.open("prod/us-1").apply(manifest)
@@ -68,7 +69,7 @@ def test_a_token_that_was_replaced_works_at_once(
 ) -> None:
     """The call that is refused is the one that finds the new token."""
     _store(secrets, source_cluster.kubeconfig(), token="expired")
-    access = KubeAccess(secrets, seconds=itertools.count(step=10).__next__)
+    access = KubeAccess(secrets, reach=HERE, seconds=itertools.count(step=10).__next__)
     cluster = access.open("prod/eu-1")
     with pytest.raises(DeniedError):
         cluster.get(CONFIG_MAP, "default", "a")
@@ -81,7 +82,7 @@ def test_a_token_that_was_replaced_works_at_once(
 def test_a_cluster_without_credentials_is_missing(secrets: FileSecrets) -> None:
     """It is not registered, or no longer."""
     with pytest.raises(MissingError, match="'prod/eu-1' has no stored credentials"):
-        KubeAccess(secrets).open("prod/eu-1")
+        KubeAccess(secrets, reach=HERE).open("prod/eu-1")
 
 
 def test_what_was_stored_by_another_hand_is_checked(
@@ -93,4 +94,4 @@ def test_what_was_stored_by_another_hand_is_checked(
     secrets.put(NAME, json.dumps(document).encode())
 
     with pytest.raises(InvalidError, match=r"cluster 'prod/eu-1'.*`exec` is refused"):
-        KubeAccess(secrets).open("prod/eu-1")
+        KubeAccess(secrets, reach=HERE).open("prod/eu-1")

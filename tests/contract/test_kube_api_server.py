@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from bellhop.adapters.kube import client as kube_client
+from bellhop.adapters.kube import wire
 from bellhop.adapters.kube.client import KubeClient, Right
 from bellhop.errors import (
     BellhopError,
@@ -444,6 +445,19 @@ def test_an_object_that_is_too_large_stays_so(kube: KubeClient, size: int) -> No
         kube.apply(widget({"text": "x" * size}))
 
 
+def test_a_page_that_is_too_large_comes_in_parts(
+    kube: KubeClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kind of large objects is listed as whole as any, packed or not."""
+    monkeypatch.setattr(wire, "LARGEST", 1 << 20)
+    for index in range(6):
+        kube.apply(config_map(f"of-{index}", text=f"{index}" * 300_000))
+
+    found = names(kube.list(CONFIG_MAP, namespace="default"))
+
+    assert found == [f"of-{index}" for index in range(6)]
+
+
 def test_reads_long_lists_in_pages(kube: KubeClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every object comes once, whatever the size of a page."""
     monkeypatch.setattr(kube_client, "PAGE", 3)
@@ -472,6 +486,47 @@ def test_a_token_of_a_missing_service_account_is_missing(kube: KubeClient) -> No
     """The message names it."""
     with pytest.raises(MissingError, match="service account 'default/nobody'"):
         kube.token_request("default", "nobody")
+
+
+INGRESS = GVK("networking.k8s.io", "v1", "Ingress")
+SCALER = GVK("autoscaling", "v1", "HorizontalPodAutoscaler")
+WRITTEN = [
+    pytest.param(
+        INGRESS,
+        {"v1beta1": {"backend": {"serviceName": "web", "servicePort": 80}}},
+        {"v1": {"defaultBackend": {"service": {"name": "web", "port": {"number": 80}}}}},
+        id="Ingress",
+    ),
+    pytest.param(
+        SCALER,
+        {"v2beta2": {"maxReplicas": 3, "scaleTargetRef": {"kind": "Deployment", "name": "d"}}},
+        {"v1": {"maxReplicas": 4, "scaleTargetRef": {"kind": "Deployment", "name": "d"}}},
+        id="HorizontalPodAutoscaler",
+    ),
+]
+
+
+@pytest.mark.parametrize(("gvk", "old", "new"), WRITTEN)
+def test_a_raised_version_is_the_same_object(
+    kube: KubeClient, gvk: GVK, old: Manifest, new: Manifest
+) -> None:
+    """Who raises an apiVersion has changed an object, and neither made nor lost one."""
+    kinds, uids = [], []
+    for written in (old, new):
+        ((version, spec),) = written.items()
+        kinds.append(gvk._replace(version=version))
+        metadata = {"name": "web", "namespace": "default"}
+        manifest = {"apiVersion": kinds[-1].api_version, "kind": gvk.kind, "metadata": metadata}
+        uids.append(kube.apply({**manifest, "spec": spec})["metadata"]["uid"])
+
+    there = kube.get(kinds[0], "default", "web")
+
+    assert uids[0] == uids[1]
+    assert there is not None
+    assert (there["apiVersion"], there["metadata"]["uid"]) == (kinds[0].api_version, uids[0])
+    assert {each.version for each in kinds} <= set(kube.versions(gvk.group, gvk.kind))
+    assert kube.remove(gvk._replace(version="v1alpha7"), "default", "web", uid=uids[0]) is True
+    assert kube.get(kinds[1], "default", "web") is None
 
 
 @pytest.mark.parametrize("schema", [NESTED, LOOSE], ids=["typed", "untyped"])

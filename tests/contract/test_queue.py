@@ -16,7 +16,15 @@ from typing import Any
 import pytest
 
 from bellhop.errors import InvalidError, MissingError, TooLargeError
-from bellhop.ports.queue import DeadLetter, Delivery, Message
+from bellhop.ports.queue import (
+    MESSAGE_LIMIT,
+    Again,
+    DeadLetter,
+    Delivery,
+    Done,
+    GivenUp,
+    Message,
+)
 
 NOW = timedelta(0)
 SECOND = timedelta(seconds=1)
@@ -27,8 +35,8 @@ def queue(rig: Any) -> Any:
     return rig.queue()
 
 
-def message(number: int, group: str = "g", delay: timedelta = NOW) -> Message:
-    return Message({"n": number}, group, delay)
+def message(number: int, group: str = "g") -> Message:
+    return Message({"n": number}, group)
 
 
 def numbers(deliveries: Iterable[Delivery | DeadLetter]) -> list[int]:
@@ -40,25 +48,26 @@ def drain(queue: Any) -> list[int]:
     seen = []
     while deliveries := queue.receive(1, wait=NOW):
         seen += numbers(deliveries)
-        queue.done(deliveries[0])
+        queue.settle(deliveries[0], Done())
     return seen
 
 
 def fail(queue: Any, times: int, reason: str = "no luck") -> Sequence[bool]:
-    """Take the first message and give it back, again and again."""
+    """Take the first message and give it back, again and again; say each time if it lives on."""
     return [
-        queue.retry(queue.receive(1, wait=NOW)[0], delay=NOW, reason=reason) for _ in range(times)
+        isinstance(queue.settle(queue.receive(1, wait=NOW)[0], Again(NOW, reason)), Again)
+        for _ in range(times)
     ]
 
 
 def test_delivers_body_and_group_as_published(queue: Any) -> None:
     """A delivery has the message's JSON and group, a receipt, and attempt 1."""
     body = {"object": "v1/Service/ns/ä😀", "n": 2**53, "deep": {"list": [1, None, True, 0.5]}}
-    queue.publish([Message(body, "cluster/ns/eins zwei")])
+    queue.publish([Message(body, "cluster/ns/one two")])
 
     [delivery] = queue.receive(10, wait=NOW)
     assert delivery.message.body == body
-    assert delivery.message.group == "cluster/ns/eins zwei"
+    assert delivery.message.group == "cluster/ns/one two"
     assert delivery.attempt == 1
     assert delivery.id
     assert delivery.receipt
@@ -79,17 +88,76 @@ def test_publishing_nothing_is_fine(queue: Any) -> None:
         pytest.param({"text": "x" * 2_000_000}, TooLargeError, id="too large"),
     ],
 )
-def test_publishes_all_or_none(queue: Any, body: Any, error: type[Exception]) -> None:
-    """One message that is refused keeps its whole batch out."""
+def test_refuses_what_is_no_message(queue: Any, body: Any, error: type[Exception]) -> None:
+    """A body that no queue can carry is refused, and never delivered."""
     with pytest.raises(error):
-        queue.publish([message(1), message(2, "h"), Message(body, "g")])
+        queue.publish([Message(body, "g")])
 
     assert queue.receive(10, wait=NOW) == []
 
 
-def test_takes_a_message_of_the_full_size(rig: Any, queue: Any) -> None:
+@pytest.mark.parametrize(
+    "group",
+    ["", "x" * 129, "tab\t", "schön"],
+    ids=["empty", "too long", "unprintable", "not ASCII"],
+)
+def test_refuses_groups_that_a_cloud_would_not_take(queue: Any, group: str) -> None:
+    """A group's name has 1 to 128 printable ASCII characters everywhere."""
+    with pytest.raises(InvalidError):
+        queue.publish([message(1, group)])
+
+
+def test_takes_a_group_of_the_full_length(queue: Any) -> None:
+    """128 characters of any printable ASCII are a group."""
+    group = "".join(map(chr, range(33, 127))) + "x" * 34
+    queue.publish([message(1, group)])
+
+    assert drain(queue) == [1]
+
+
+def test_publishes_more_than_a_cloud_takes_at_once(queue: Any) -> None:
+    """However many messages are published in one call, all come."""
+    queue.publish([message(n, f"group {n % 3}") for n in range(65)])
+
+    assert sorted(drain(queue)) == list(range(65))
+
+
+def test_delivers_equal_bodies_as_often_as_they_were_published(queue: Any) -> None:
+    """Two equal messages are two: the second may have been published after the first was read."""
+    queue.publish([message(1), message(1)])
+    queue.publish([message(1)])
+
+    assert drain(queue) == [1, 1, 1]
+
+
+def test_gives_up_at_once_when_told_to(queue: Any) -> None:
+    """`GivenUp` makes a dead letter of a first attempt."""
+    queue.publish([message(1), message(2)])
+    [first] = queue.receive(1, wait=NOW)
+
+    assert queue.settle(first, GivenUp("nobody foresaw it")) == GivenUp("nobody foresaw it")
+    assert drain(queue) == [2]
+    assert [letter.reason for letter in queue.list()] == ["nobody foresaw it"]
+
+
+def test_holds_a_message_for_longer_when_asked(rig: Any) -> None:
+    """Extended, a message and its group stay with their worker; after its time it is too late."""
+    queue = rig.queue(visibility=10 * SECOND)
+    queue.publish([message(1), message(2)])
+    [first] = queue.receive(1, wait=NOW)
+    for _ in range(3):
+        rig.pass_time(8 * SECOND)
+        assert queue.extend(first)
+        assert queue.receive(10, wait=NOW) == []
+    rig.pass_time(11 * SECOND)
+
+    assert not queue.extend(first)
+    assert numbers(queue.receive(1, wait=NOW)) == [1]
+
+
+def test_takes_a_message_of_the_full_size(queue: Any) -> None:
     """A body that nearly fills the limit comes through."""
-    body = {"text": "x" * (rig.body_limit - 1000)}
+    body = {"text": "x" * (MESSAGE_LIMIT - 1000)}
     queue.publish([Message(body, "g")])
 
     assert queue.receive(1, wait=NOW)[0].message.body == body
@@ -129,7 +197,7 @@ def test_delivers_one_batch_of_a_group_at_a_time(queue: Any) -> None:
 
     for delivery in batch:
         assert queue.receive(10, wait=NOW) == []
-        queue.done(delivery)
+        queue.settle(delivery, Done())
 
     assert drain(queue) == list(range(len(batch), 4))
 
@@ -138,7 +206,7 @@ def test_those_behind_wait_for_the_retry_of_the_first(queue: Any, rig: Any) -> N
     """While the first of a group waits for its retry, the group is silent, and others are not."""
     queue.publish([message(1), message(2), message(3, "other")])
     taken = {d.message.body["n"]: d for d in queue.receive(1, wait=NOW)}
-    assert queue.retry(taken[1], delay=5 * SECOND, reason="not yet")
+    assert queue.settle(taken[1], Again(5 * SECOND, "not yet")) == Again(5 * SECOND, "not yet")
 
     assert drain(queue) == [3]
 
@@ -153,7 +221,7 @@ def test_a_group_waits_for_the_rest_of_a_batch_after_a_retry(queue: Any, rig: An
     batch = queue.receive(2, wait=NOW)
     for delivery in batch:
         assert queue.receive(10, wait=NOW) == []
-        assert queue.retry(delivery, delay=NOW, reason="")
+        assert queue.settle(delivery, Again(NOW, "")) == Again(NOW, "")
     rig.pass_time(SECOND)
 
     assert drain(queue) == [0, 1, 2]
@@ -179,7 +247,7 @@ def test_done_removes_a_message_for_good(rig: Any) -> None:
     """A finished message does not come back, whatever time passes."""
     queue = rig.queue(visibility=10 * SECOND)
     queue.publish([message(1)])
-    queue.done(queue.receive(1, wait=NOW)[0])
+    queue.settle(queue.receive(1, wait=NOW)[0], Done())
     rig.pass_time(60 * SECOND)
 
     assert queue.receive(1, wait=NOW) == []
@@ -192,9 +260,9 @@ def test_done_ignores_an_expired_receipt(rig: Any) -> None:
     queue.publish([message(1)])
     [slow] = queue.receive(1, wait=NOW)
     rig.pass_time(11 * SECOND)
-    queue.done(slow)
+    queue.settle(slow, Done())
     [second] = queue.receive(1, wait=NOW)
-    queue.done(slow)
+    queue.settle(slow, Done())
     rig.pass_time(11 * SECOND)
     [third] = queue.receive(1, wait=NOW)
 
@@ -205,8 +273,8 @@ def test_done_twice_is_fine(queue: Any) -> None:
     """Finishing the same delivery again changes nothing."""
     queue.publish([message(1), message(2)])
     [first] = queue.receive(1, wait=NOW)
-    queue.done(first)
-    queue.done(first)
+    queue.settle(first, Done())
+    queue.settle(first, Done())
 
     assert drain(queue) == [2]
 
@@ -219,9 +287,9 @@ def test_retry_ignores_an_expired_receipt(rig: Any) -> None:
     rig.pass_time(11 * SECOND)
     [second] = queue.receive(1, wait=NOW)
 
-    assert queue.retry(slow, delay=NOW, reason="late")
+    assert queue.settle(slow, Again(NOW, "late")) == Done()
     assert queue.receive(1, wait=NOW) == []
-    queue.done(second)
+    queue.settle(second, Done())
     rig.pass_time(60 * SECOND)
     assert queue.receive(1, wait=NOW) == []
 
@@ -230,7 +298,7 @@ def test_retry_delivers_again_after_its_delay(queue: Any, rig: Any) -> None:
     """A message given back comes after its delay, not before, with the next attempt."""
     queue.publish([message(1)])
     [first] = queue.receive(1, wait=NOW)
-    assert queue.retry(first, delay=30 * SECOND, reason="busy")
+    assert queue.settle(first, Again(30 * SECOND, "busy")) == Again(30 * SECOND, "busy")
     rig.pass_time(29 * SECOND)
     assert queue.receive(1, wait=NOW) == []
     rig.pass_time(2 * SECOND)
@@ -238,27 +306,6 @@ def test_retry_delivers_again_after_its_delay(queue: Any, rig: Any) -> None:
     [second] = queue.receive(1, wait=NOW)
     assert (second.id, second.attempt) == (first.id, 2)
     assert second.message.body == {"n": 1}
-
-
-def test_a_published_delay_is_kept(queue: Any, rig: Any) -> None:
-    """A message published with a delay is hidden for that long."""
-    queue.publish([message(1, "late", 20 * SECOND), message(2, "soon")])
-
-    assert drain(queue) == [2]
-    rig.pass_time(19 * SECOND)
-    assert drain(queue) == []
-    rig.pass_time(2 * SECOND)
-    assert drain(queue) == [1]
-
-
-def test_a_delayed_message_keeps_its_place_in_its_group(queue: Any, rig: Any) -> None:
-    """Those published behind a delayed message of their group wait for it."""
-    queue.publish([message(1, delay=20 * SECOND)])
-    queue.publish([message(2)])
-
-    assert drain(queue) == []
-    rig.pass_time(21 * SECOND)
-    assert drain(queue) == [1, 2]
 
 
 def test_the_last_attempt_ends_as_a_dead_letter(queue: Any, rig: Any) -> None:
@@ -318,7 +365,7 @@ def test_replays_a_dead_letter_with_its_attempts_forgotten(queue: Any) -> None:
     assert queue.list() == []
     [delivery] = queue.receive(1, wait=NOW)
     assert (delivery.attempt, delivery.message) == (1, message(1))
-    assert queue.retry(delivery, delay=NOW, reason="")
+    assert queue.settle(delivery, Again(NOW, "")) == Again(NOW, "")
     assert fail(queue, 2) == [True, False]
 
 
@@ -380,19 +427,11 @@ def test_waits_no_longer_than_asked(queue: Any) -> None:
     assert 0.29 < time.monotonic() - began < 5
 
 
-def test_waits_for_a_delay_to_end(rig: Any, queue: Any) -> None:
-    """A receive that waits returns what becomes due meanwhile."""
-    queue.publish([message(1, delay=60 * SECOND)])
-    threading.Timer(0.2, rig.pass_time, [61 * SECOND]).start()
-
-    assert numbers(queue.receive(1, wait=20 * SECOND)) == [1]
-
-
 def test_waits_for_a_group_to_be_let_go(queue: Any) -> None:
     """A receive that waits returns the next of a group once the first is done."""
     queue.publish([message(1), message(2)])
     [first] = queue.receive(1, wait=NOW)
-    threading.Timer(0.2, queue.done, [first]).start()
+    threading.Timer(0.2, queue.settle, [first, Done()]).start()
 
     assert numbers(queue.receive(1, wait=20 * SECOND)) == [2]
 
@@ -431,7 +470,7 @@ def test_many_workers_share_the_work_in_order(queue: Any) -> None:
                 seen[delivery.message.group] += numbers([delivery])
             busy.difference_update(mine)
             for delivery in deliveries:
-                queue.done(delivery)
+                queue.settle(delivery, Done())
 
     workers = [threading.Thread(target=work) for _ in range(6)]
     for worker in workers:
@@ -472,7 +511,7 @@ def test_what_a_killed_worker_held_is_delivered_again(rig: Any, other_process: A
     while deliveries := queue.receive(10, wait=NOW):
         for delivery in deliveries:
             seen.append((delivery.message.body["number"], delivery.attempt))
-            queue.done(delivery)
+            queue.settle(delivery, Done())
 
     assert seen == [(0, 2), (1, 2), (2, 2)]
 
@@ -491,7 +530,7 @@ def test_a_killed_publisher_loses_nothing_that_was_acknowledged(
     while deliveries := queue.receive(100, wait=NOW):
         for delivery in deliveries:
             halves[delivery.message.body["half"]].append(delivery.message.body["pair"])
-            queue.done(delivery)
+            queue.settle(delivery, Done())
 
     assert halves["a"] == halves["b"] == list(range(len(halves["a"])))
     assert len(halves["a"]) in (acknowledged, acknowledged + 1)

@@ -20,7 +20,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from bellhop.ports.queue import Delivery, Message
+from bellhop.ports.queue import Again, Delivery, Done, Message
 
 VISIBILITY = timedelta(seconds=10)
 ATTEMPTS = 3
@@ -85,15 +85,15 @@ class QueueMachine(RuleBasedStateMachine):
     def group(self, name: str) -> Group:
         return self.groups.setdefault(name, Group()).at(self.now())
 
-    def append(self, name: str, number: int, delay: timedelta) -> None:
-        self.group(name).line.append(Entry(number, self.now() + delay))
+    def append(self, name: str, number: int) -> None:
+        self.group(name).line.append(Entry(number, self.now()))
 
-    @rule(batch=st.lists(st.tuples(st.sampled_from("abc"), seconds), max_size=5))
-    def publish(self, batch: list[tuple[str, timedelta]]) -> None:
+    @rule(batch=st.lists(st.sampled_from("abc"), max_size=5))
+    def publish(self, batch: list[str]) -> None:
         messages = []
-        for name, delay in batch:
-            self.append(name, self.published, delay)
-            messages.append(Message({"n": self.published}, name, delay))
+        for name in batch:
+            self.append(name, self.published)
+            messages.append(Message({"n": self.published}, name))
             self.published += 1
         self.queue.publish(messages)
 
@@ -142,7 +142,7 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(delivery=deliveries)
     def done(self, delivery: Delivery) -> None:
         group, entry = self._held(delivery)
-        self.queue.done(delivery)
+        self.queue.settle(delivery, Done())
         if entry is not None:
             group.line.remove(entry)
             self._let_go(group)
@@ -150,10 +150,12 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(delivery=deliveries, delay=seconds)
     def retry(self, delivery: Delivery, delay: timedelta) -> None:
         group, entry = self._held(delivery)
-        again = self.queue.retry(delivery, delay=delay, reason="again")
-        assert again == (entry is None or entry.attempt < ATTEMPTS)
+        became = self.queue.settle(delivery, Again(delay, "again"))
         if entry is None:
+            assert became == Done()
             return
+        again = isinstance(became, Again)
+        assert again == (entry.attempt < ATTEMPTS)
         entry.receipt = ""
         if again:
             entry.available_at = self.now() + delay
@@ -162,6 +164,13 @@ class QueueMachine(RuleBasedStateMachine):
             self.dead.append((delivery.message.group, entry.number))
         self._let_go(group)
 
+    @rule(delivery=deliveries)
+    def extend(self, delivery: Delivery) -> None:
+        group, entry = self._held(delivery)
+        assert self.queue.extend(delivery) == (entry is not None)
+        if entry is not None:
+            group.held_until = self.now() + VISIBILITY
+
     @precondition(lambda self: self.dead)
     @rule(data=st.data())
     def replay(self, data: st.DataObject) -> None:
@@ -169,7 +178,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.queue.replay(letter.id)
         number = letter.message.body["n"]
         self.dead.remove((letter.message.group, number))
-        self.append(letter.message.group, number, timedelta(0))
+        self.append(letter.message.group, number)
 
     @rule(by=seconds)
     def pass_time(self, by: timedelta) -> None:
@@ -188,7 +197,7 @@ class QueueMachine(RuleBasedStateMachine):
         while deliveries := self.queue.receive(100, wait=timedelta(0)):
             for delivery in deliveries:
                 found[delivery.message.group].append(delivery.message.body["n"])
-                self.queue.done(delivery)
+                self.queue.settle(delivery, Done())
         self._bury_spent()
         self.the_dead_are_the_models()
         dead = {number for _, number in self.dead}

@@ -1,10 +1,11 @@
-"""What every store keeps to: the sentences of bellhop.ports.store."""
+"""What every store keeps to: the sentences of bellhop.ports.store, in real time."""
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
-from datetime import UTC, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -12,9 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bellhop.errors import InvalidError, StaleError, TooLargeError
-from bellhop.ports.store import ABSENT, ANY, Item, Store
+from bellhop.ports.store import ABSENT, ANY, ITEM_LIMIT, KEY_LIMIT, Item, Store
 
-SECOND = timedelta(seconds=1)
+HOUR = timedelta(hours=1)
 
 settings_for_stores = settings(
     max_examples=60,
@@ -73,55 +74,65 @@ def test_every_client_sees_the_last_finished_write(rig: Any, store: Store) -> No
 
     other.put(Item("a", "b", {"n": 2}))
 
-    assert store.get("a", "b") == Item("a", "b", {"n": 2}, version=2)
+    found = store.get("a", "b")
+    assert found == other.get("a", "b")
+    assert found
+    assert found.value == {"n": 2}
 
 
-def test_version_is_one_at_creation_and_grows_by_one(store: Store) -> None:
-    """Each write of an item returns, and stores, a version one higher."""
-    versions = [store.put(Item("a", "b", {"n": n})).version for n in range(3)]
+def test_each_write_has_a_token_of_its_own(store: Store) -> None:
+    """A write returns, and stores, a token that no write before it had."""
+    tokens = [store.put(Item("a", "b", {"n": n})).token for n in range(20)]
 
-    assert versions == [1, 2, 3]
-    assert store.get("a", "b") == Item("a", "b", {"n": 2}, version=3)
+    assert len({*tokens, ""}) == 21
+    assert store.get("a", "b") == Item("a", "b", {"n": 19}, tokens[-1])
 
 
-def test_put_does_not_look_at_the_items_own_version(store: Store) -> None:
-    """`item.version` plays no part in a write."""
-    assert store.put(Item("a", "b", {}, version=41)).version == 1
-    assert store.put(Item("a", "b", {}, version=7)).version == 2
+def test_items_are_read_and_queried_with_the_same_token(store: Store) -> None:
+    """However an item was found, its token is the one to expect."""
+    written = store.put(Item("a", "b", {}))
+
+    assert store.get("a", "b") == written
+    assert list(store.query("a")) == [written]
+
+
+def test_put_does_not_look_at_the_items_own_token(store: Store) -> None:
+    """`item.token` plays no part in a write."""
+    first = store.put(Item("a", "b", {}, token="mine"))
+    second = store.put(first)
+
+    assert len({"mine", first.token, second.token}) == 3
 
 
 def test_put_if_absent_writes_once(store: Store) -> None:
     """ABSENT creates an item and is stale where there is one."""
-    assert store.put(Item("a", "b", {"n": 1}), expect=ABSENT).version == 1
+    first = store.put(Item("a", "b", {"n": 1}), expect=ABSENT)
 
     with pytest.raises(StaleError, match="'a' 'b'"):
         store.put(Item("a", "b", {"n": 2}), expect=ABSENT)
 
-    assert store.get("a", "b") == Item("a", "b", {"n": 1}, version=1)
+    assert store.get("a", "b") == first
 
 
-@pytest.mark.parametrize(
-    "expect",
-    [
-        pytest.param(1, id="an older version"),
-        pytest.param(3, id="a version that was never there"),
-    ],
-)
-def test_put_on_another_version_is_stale(store: Store, expect: int) -> None:
-    """A write that expects another version than the one there changes nothing."""
-    store.put(Item("a", "b", {"n": 1}))
-    store.put(Item("a", "b", {"n": 2}))
+@pytest.mark.parametrize("own", [True, False], ids=["an older token", "a token of no write"])
+def test_put_on_another_token_is_stale(store: Store, *, own: bool) -> None:
+    """A write that expects another token than the one there changes nothing."""
+    older = store.put(Item("a", "b", {"n": 1})).token if own else "0123456789abcdef"
+    newer = store.put(Item("a", "b", {"n": 2})).token
 
     with pytest.raises(StaleError):
-        store.put(Item("a", "b", {"n": 9}), expect=expect)
+        store.put(Item("a", "b", {"n": 9}), expect=older)
 
-    assert store.put(Item("a", "b", {"n": 3}), expect=2).version == 3
+    assert store.put(Item("a", "b", {"n": 3}), expect=newer).token not in {older, newer}
 
 
-def test_put_on_a_version_where_nothing_is_is_stale(store: Store) -> None:
-    """A version that is expected must be there."""
+def test_put_on_a_token_where_nothing_is_is_stale(store: Store) -> None:
+    """A token that is expected must be there."""
+    token = store.put(Item("a", "b", {})).token
+    store.delete("a", "b")
+
     with pytest.raises(StaleError):
-        store.put(Item("a", "b", {}), expect=1)
+        store.put(Item("a", "b", {}), expect=token)
 
     assert store.get("a", "b") is None
 
@@ -135,80 +146,141 @@ def test_delete_says_whether_it_was_there(store: Store) -> None:
     assert store.get("a", "b") is None
 
 
-def test_delete_on_another_version_is_stale(store: Store) -> None:
-    """A delete that expects another version leaves the item there."""
-    store.put(Item("a", "b", {}))
+def test_delete_on_another_token_is_stale(store: Store) -> None:
+    """A delete that expects another token leaves the item there; one that is gone is stale too."""
+    older = store.put(Item("a", "b", {})).token
+    newer = store.put(Item("a", "b", {})).token
+
+    with pytest.raises(StaleError):
+        store.delete("a", "b", expect=older)
+
+    assert store.get("a", "b") is not None
+    assert store.delete("a", "b", expect=newer)
+    with pytest.raises(StaleError):
+        store.delete("a", "b", expect=newer)
+
+
+def test_delete_of_nothing_deletes_nothing(store: Store) -> None:
+    """ABSENT is stale where something is, and no harm where nothing is."""
+    assert not store.delete("a", "b", expect=ABSENT)
     store.put(Item("a", "b", {}))
 
     with pytest.raises(StaleError):
-        store.delete("a", "b", expect=1)
+        store.delete("a", "b", expect=ABSENT)
 
     assert store.get("a", "b") is not None
-    assert store.delete("a", "b", expect=2)
-    assert not store.delete("a", "b", expect=2)
 
 
-def test_an_item_written_after_a_delete_is_new(store: Store) -> None:
-    """Versions begin anew at 1 after a delete."""
-    store.put(Item("a", "b", {}))
-    store.put(Item("a", "b", {}))
-    store.delete("a", "b")
+def test_the_token_of_an_earlier_life_never_comes_back(rig: Any, store: Store) -> None:
+    """Who read an item before it was deleted and made anew neither writes nor deletes it."""
+    slow = store.put(Item("a", "b", {"same": True})).token
+    seen = {slow}
+    for _ in range(10):
+        rig.store().delete("a", "b")
+        seen.add(rig.store().put(Item("a", "b", {"same": True}), expect=ABSENT).token)
 
-    assert store.put(Item("a", "b", {}), expect=ABSENT).version == 1
+    assert len(seen) == 11
+    with pytest.raises(StaleError):
+        store.put(Item("a", "b", {"by": "the slow one"}), expect=slow)
+    with pytest.raises(StaleError):
+        store.delete("a", "b", expect=slow)
+    found = store.get("a", "b")
+    assert found
+    assert found.value == {"same": True}
 
 
-def test_expired_items_are_gone_for_every_reader(rig: Any, store: Store) -> None:
-    """From `expires_at` on neither get, query nor delete finds an item."""
-    expires_at = rig.clock.now() + 10 * SECOND
-    store.put(Item("a", "mortal", {}, expires_at=expires_at))
-    store.put(Item("a", "immortal", {}))
+def soon() -> datetime:
+    """Return a moment that no test reaches, in whole seconds, as the coarsest store keeps them."""
+    return datetime.now(UTC).replace(microsecond=0) + HOUR
+
+
+def test_expiry_is_read_back(store: Store) -> None:
+    """Until `expires_at` an item is there, and says when it goes, in UTC."""
+    at = soon()
+    store.put(Item("a", "mortal", {}, expires_at=at.astimezone(timezone(-HOUR))))
 
     item = store.get("a", "mortal")
     assert item is not None
-    assert item.expires_at == expires_at
+    assert item.expires_at == at
     assert item.expires_at.tzinfo == UTC
 
-    rig.pass_time(11 * SECOND)
+
+def test_expired_items_are_gone_for_every_reader(store: Store) -> None:
+    """From `expires_at` on neither get, query nor delete finds an item."""
+    store.put(Item("a", "mortal", {}, expires_at=soon() - 2 * HOUR))
+    store.put(Item("a", "immortal", {}))
 
     assert store.get("a", "mortal") is None
     assert sorts(store.query("a")) == ["immortal"]
     assert not store.delete("a", "mortal")
 
 
-def test_an_expired_item_is_absent_for_writers_too(rig: Any, store: Store) -> None:
-    """ABSENT writes over an expired item; its old version is stale."""
-    store.put(Item("a", "b", {}, expires_at=rig.clock.now() + SECOND))
-    rig.pass_time(2 * SECOND)
+def test_an_item_goes_when_its_time_has_come(store: Store) -> None:
+    """Nobody has to do anything for it."""
+    store.put(Item("a", "b", {}, expires_at=datetime.now(UTC) + timedelta(seconds=1)))
+    deadline = time.monotonic() + 60
+    while store.get("a", "b") is not None and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+    assert store.get("a", "b") is None
+
+
+def test_an_expired_item_is_absent_for_writers_too(store: Store) -> None:
+    """ABSENT writes over an expired item; its old token is stale."""
+    old = store.put(Item("a", "b", {}, expires_at=soon() - 2 * HOUR))
 
     with pytest.raises(StaleError):
-        store.put(Item("a", "b", {}), expect=1)
+        store.put(Item("a", "b", {}), expect=old.token)
+    with pytest.raises(StaleError):
+        store.delete("a", "b", expect=old.token)
 
-    assert store.put(Item("a", "b", {"new": True}), expect=ABSENT).version == 1
-    assert store.get("a", "b") == Item("a", "b", {"new": True}, version=1)
+    new = store.put(Item("a", "b", {"new": True}), expect=ABSENT)
+    assert store.get("a", "b") == new
 
 
-def test_a_write_over_an_expired_item_brings_it_back(rig: Any, store: Store) -> None:
+def test_a_write_over_an_expired_item_brings_it_back(store: Store) -> None:
     """ANY writes over an expired item, and without expiry it stays."""
-    store.put(Item("a", "b", {}, expires_at=rig.clock.now() + SECOND))
-    rig.pass_time(2 * SECOND)
+    store.put(Item("a", "b", {}, expires_at=soon() - 2 * HOUR))
     store.put(Item("a", "b", {"n": 2}), expect=ANY)
-    rig.pass_time(100 * SECOND)
 
     item = store.get("a", "b")
     assert item is not None
-    assert item.value == {"n": 2}
+    assert (item.value, item.expires_at) == ({"n": 2}, None)
 
 
-def test_takes_items_up_to_its_limit(rig: Any, store: Store) -> None:
-    """What nearly fills the limit is written, what exceeds it is refused and changes nothing."""
-    store.put(Item("a", "b", {"text": "x" * (rig.item_limit - 1000)}))
+def test_takes_items_up_to_its_limit(store: Store) -> None:
+    """What fills the limit is written, what exceeds it is refused and changes nothing."""
+    around = len('ab{"text":""}')
+    store.put(Item("a", "b", {"text": "x" * (ITEM_LIMIT - around)}))
 
     with pytest.raises(TooLargeError, match=r"'a' 'b'.*exceed"):
-        store.put(Item("a", "b", {"text": "y" * rig.item_limit}))
+        store.put(Item("a", "b", {"text": "y" * (ITEM_LIMIT - around + 1)}))
 
     item = store.get("a", "b")
     assert item is not None
     assert item.value["text"].startswith("x")
+
+
+def test_the_limit_counts_bytes_and_keys(store: Store) -> None:
+    """A text that takes several bytes a character counts as such, and so do long keys."""
+    for item in (
+        Item("a", "b", {"text": "ü" * (ITEM_LIMIT // 2)}),
+        Item("p" * KEY_LIMIT, "s" * KEY_LIMIT, {"text": "x" * (ITEM_LIMIT - 2 * KEY_LIMIT)}),
+    ):
+        with pytest.raises(TooLargeError):
+            store.put(item)
+
+
+def test_takes_keys_up_to_their_limit(store: Store) -> None:
+    """Partitions and sort keys alike, by bytes."""
+    longest = "ü" * (KEY_LIMIT // 2)
+    item = store.put(Item(longest, longest, {"n": 1}))
+
+    assert store.get(longest, longest) == item
+    assert list(store.query(longest, prefix=longest)) == [item]
+    for key in ((longest + "x", "b"), ("a", longest + "x")):
+        with pytest.raises(TooLargeError, match="key"):
+            store.put(Item(*key, {}))
 
 
 @pytest.mark.parametrize(
@@ -233,10 +305,10 @@ def test_refuses_a_key_that_is_not_unicode(store: Store) -> None:
         store.get("a", "\ud800")
 
 
-def test_refuses_an_expiry_without_a_time_zone(rig: Any, store: Store) -> None:
+def test_refuses_an_expiry_without_a_time_zone(store: Store) -> None:
     """A naive time could mean anything."""
     with pytest.raises(InvalidError, match="time zone"):
-        store.put(Item("a", "b", {}, expires_at=rig.clock.now().replace(tzinfo=None)))
+        store.put(Item("a", "b", {}, expires_at=soon().replace(tzinfo=None)))
 
 
 @settings_for_stores
@@ -320,6 +392,22 @@ def test_query_lets_others_write_while_its_reader_works(rig: Any, store: Store) 
     assert rest[-1].value == {"changed": True}
 
 
+def test_query_yields_nothing_twice_while_others_write(store: Store) -> None:
+    """Items that come, go and change behind and before a reader are yielded once at most."""
+    for number in range(150):
+        store.put(Item("p", f"{number:04}", {}))
+    seen = []
+    for item in store.query("p"):
+        seen.append(item.sort)
+        store.delete("p", item.sort)
+        store.put(Item("p", item.sort, {"again": True}))
+        if len(seen) < 100:
+            store.put(Item("p", f"{item.sort}+", {}))
+
+    assert len(seen) == len(set(seen))
+    assert {f"{number:04}" for number in range(150)} <= set(seen)
+
+
 def in_threads(count: int, work: Callable[[int], None]) -> None:
     failures: list[BaseException] = []
 
@@ -353,31 +441,31 @@ def test_one_of_many_writers_creates_an_item(store: Store) -> None:
     assert sorted(outcomes) == ["created"] + ["stale"] * 7
 
 
-def test_optimistic_writes_lose_nothing_between_threads_and_processes(
+def test_one_of_many_processes_creates_an_item(store: Store, other_process: Any) -> None:
+    """Of four processes that are let go at once one succeeds and all others are told."""
+    processes = [other_process("create", number) for number in range(4)]
+    for process in processes:
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    outcomes = [process.stdout.readline().strip() for process in processes]
+
+    assert sorted(outcomes) == ["created", "stale", "stale", "stale"]
+    item = store.get("race", "one")
+    assert item is not None
+    assert item.value == {"by": str(outcomes.index("created"))}
+
+
+def test_conditional_writes_lose_nothing_between_processes(
     store: Store, other_process: Any
 ) -> None:
-    """Two threads and two processes count together to the exact sum."""
+    """Four processes count together to the exact sum."""
     store.put(Item("counter", "one", {"count": 0}))
-    processes = [other_process("count", 50) for _ in range(2)]
+    processes = [other_process("count", 50) for _ in range(4)]
 
-    def count(_: int) -> None:
-        left = 50
-        while left:
-            item = store.get("counter", "one")
-            assert item is not None
-            raised = Item("counter", "one", {"count": item.value["count"] + 1})
-            try:
-                store.put(raised, expect=item.version)
-            except StaleError:
-                continue
-            left -= 1
-
-    in_threads(2, count)
-    assert [process.wait(30) for process in processes] == [0, 0]
-
+    assert [process.wait(90) for process in processes] == [0, 0, 0, 0]
     item = store.get("counter", "one")
     assert item is not None
-    assert (item.value, item.version) == ({"count": 200}, 201)
+    assert item.value == {"count": 200}
 
 
 def test_a_killed_writer_loses_nothing_that_was_acknowledged(rig: Any, other_process: Any) -> None:

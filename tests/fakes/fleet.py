@@ -9,7 +9,7 @@ import hashlib
 import io
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,14 @@ from bellhop.adapters.local.blobs import FileBlobs
 from bellhop.adapters.local.queue import SqliteQueue
 from bellhop.adapters.local.store import SqliteStore
 from bellhop.errors import MissingError
+from bellhop.fleet import timeline
 from bellhop.logs import Log
+from bellhop.messages import Publisher
 from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.model.kinds import parse_all, read_documents
 from bellhop.model.record import Cluster, Entry
 from bellhop.ports.kube import Kube
+from bellhop.ports.queue import Delivery
 from bellhop.ports.store import ANY, Item
 from bellhop.records import Records, Sealer
 from bellhop.records.catalogs import Catalogs
@@ -33,6 +36,7 @@ from bellhop.stages.evaluate import Evaluate
 from bellhop.stages.execute import Execute
 from bellhop.stages.inbox import Inbox, Stage
 from bellhop.stages.ingest import Ingest, Reply, Request
+from bellhop.stages.schedule import Schedule
 from bellhop.stages.sweep import Sweep
 from tests.fakes.clock import FakeClock
 from tests.fakes.kube import FakeKube
@@ -41,7 +45,7 @@ SERVICE = GVK("", "v1", "Service")
 
 
 class CountingStore:
-    """A store that counts how often it is asked."""
+    """A store that counts how often it is asked, and the items that queries yield."""
 
     def __init__(self, store: SqliteStore) -> None:
         self._store = store
@@ -51,11 +55,11 @@ class CountingStore:
         self.counts["get"] += 1
         return self._store.get(partition, sort)
 
-    def put(self, item: Item, *, expect: int = ANY) -> Item:
+    def put(self, item: Item, *, expect: str | None = ANY) -> Item:
         self.counts["put"] += 1
         return self._store.put(item, expect=expect)
 
-    def delete(self, partition: str, sort: str, *, expect: int = ANY) -> bool:
+    def delete(self, partition: str, sort: str, *, expect: str | None = ANY) -> bool:
         self.counts["delete"] += 1
         return self._store.delete(partition, sort, expect=expect)
 
@@ -63,19 +67,31 @@ class CountingStore:
         self, partition: str, *, prefix: str = "", after: str = "", limit: int | None = None
     ) -> Iterator[Item]:
         self.counts["query"] += 1
-        return self._store.query(partition, prefix=prefix, after=after, limit=limit)
+        for item in self._store.query(partition, prefix=prefix, after=after, limit=limit):
+            self.counts["item"] += 1
+            yield item
 
 
 class FakeAccess:
-    """Clients for the fleet's fakes."""
+    """Clients for the fleet's fakes.
+
+    A client of a cluster in `versioned` goes on to lead where its credentials led when it was
+    opened, until it is told of others, as real ones do; the rest lead to what is there now.
+    """
 
     def __init__(self) -> None:
         self.clusters: dict[str, FakeKube] = {}
+        self.versioned: set[str] = set()
+        self._opened: dict[str, tuple[str, FakeKube]] = {}
 
-    def open(self, cluster: str) -> Kube:
+    def open(self, cluster: str, *, version: str = "") -> Kube:
         if cluster not in self.clusters:
             raise MissingError(f"cannot open cluster '{cluster}': it has no credentials")
-        return self.clusters[cluster]
+        if cluster not in self.versioned:
+            return self.clusters[cluster]
+        if cluster not in self._opened or version not in {"", self._opened[cluster][0]}:
+            self._opened[cluster] = (version, self.clusters[cluster])
+        return self._opened[cluster][1]
 
 
 class Fleet:
@@ -102,31 +118,33 @@ class Fleet:
     def _wire(self) -> None:
         log = Log(self.output)
         queues, records, catalogs = self.queues, self.records, self.catalogs
-        execute = Execute(records, self.access, queues["deploy"], self.settings)
+        publisher = self.publisher = Publisher(queues)
+        execute = Execute(records, self.access, publisher, self.settings)
         self.stages: dict[str, Stage] = {
-            "evaluate": Evaluate(records, catalogs, queues["deploy"], self.settings),
-            "deploy": Deploy(records, catalogs, queues["deploy"], execute, self.settings),
+            "evaluate": Evaluate(records, catalogs, publisher, self.settings),
+            "deploy": Deploy(records, catalogs, publisher, execute, self.settings),
             "sweep": Sweep(
                 records,
                 catalogs,
                 self.access,
-                queues["evaluate"],
-                queues["deploy"],
+                publisher,
                 self.settings,
                 log,
             ),
         }
         self.inboxes = {
-            name: Inbox(name, stage, queues[name], self.settings, log)
-            for name, stage in self.stages.items()
+            name: Inbox(name, stage, self.settings, log) for name, stage in self.stages.items()
         }
-        self.ingest = Ingest(records, queues["evaluate"], queues["sweep"], self.settings, log)
-        self.declare = Declare(records, catalogs, queues["deploy"], queues["sweep"])
+        self.ingest = Ingest(records, publisher, self.settings, log)
+        self.declare = Declare(records, catalogs, publisher, self.settings)
+        self.schedule = Schedule(records, publisher, self.settings, log)
 
-    def register(self, name: str, **labels: str) -> FakeKube:
+    def register(self, name: str, *, credentials: str = "", **labels: str) -> FakeKube:
         """Add a cluster `fleet/NAME` whose token is its name."""
         key = f"fleet/{name}"
         kube = self.access.clusters.setdefault(key, FakeKube(key))
+        if credentials:
+            self.access.versioned.add(key)
         self.declare.register(
             Cluster(
                 namespace="fleet",
@@ -135,6 +153,7 @@ class Fleet:
                 kubernetes="v1.20.2",
                 token_digest=hashlib.sha256(name.encode()).hexdigest(),
                 registered_at=self.clock.now(),
+                credentials=credentials,
             )
         )
         return kube
@@ -181,20 +200,26 @@ class Fleet:
         """Work until no message is due; return how many were worked on."""
         worked = 0
         busy = True
+        self.schedule.tick()
         while busy:
             busy = False
             for name in self.inboxes:
                 deliveries = self.queues[name].receive(1, wait=timedelta(0))
-                self.inboxes[name].work(deliveries)
+                self.work(name, deliveries)
                 worked += len(deliveries)
                 busy = busy or bool(deliveries)
             assert worked < limit, "the messages never end"
         return worked
 
+    def work(self, stage: str, deliveries: Sequence[Delivery]) -> None:
+        """Work on deliveries, and settle each, as a worker does."""
+        for delivery, result in self.inboxes[stage].work(deliveries):
+            self.queues[stage].settle(delivery, result)
+
     def ledger(self) -> list[Entry]:
         """Return the ledger of today."""
         day = self.clock.now().isoformat()[:10]
-        return [entry for _, entry in self.records.ledger(day)]
+        return [entry for _, entry in timeline.lines(self.records, day)]
 
     def reread(self) -> None:
         """Forget everything that is kept in memory, as a new process would."""

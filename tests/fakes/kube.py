@@ -1,7 +1,9 @@
 """A cluster in memory, for unit tests of decisions; what a real API server can say is asked of one.
 
 It keeps what decisions depend on: uids and resource versions, which kinds and namespaces exist,
-whose fields an apply may take away, and every way in which a cluster can refuse.
+that the versions of a kind show the same objects, whose fields an apply may take away, what
+finalizers hold, and every way in which a cluster can refuse. Between versions it converts nothing
+but their name.
 """
 
 from __future__ import annotations
@@ -16,8 +18,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from bellhop.errors import BellhopError, InvalidError, MissingError, StaleError
-from bellhop.model.gvk import GVK, ObjectKey, Resource
-from bellhop.ports.kube import Manifest
+from bellhop.model.gvk import GVK, Identity, ObjectKey, Resource
+from bellhop.ports.kube import Manifest, Page
 
 NAMESPACE = GVK("", "v1", "Namespace")
 CRD = GVK("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
@@ -43,12 +45,17 @@ _CLUSTER_SCOPED = {
         "ClusterRoleBinding": "clusterrolebindings",
     },
 }
-_SERVERS_FIELDS = ("uid", "resourceVersion", "creationTimestamp")
+_SERVERS_FIELDS = ("uid", "resourceVersion", "creationTimestamp", "deletionTimestamp")
+_VERBS = ("resource", "served", "get", "list", "apply", "remove")
+_VERSION = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What was asked of the cluster; `name` is empty for a list."""
+    """What was asked of the cluster; `name` is empty for a list, and so for each of its pages.
+
+    Who asks which versions are served names none.
+    """
 
     verb: str
     gvk: GVK
@@ -68,8 +75,9 @@ class FakeKube:
         self.cluster = cluster
         self.calls: list[Call] = []
         self._lock = threading.RLock()
-        self._objects: dict[ObjectKey, Manifest] = {}
-        self._applied: dict[ObjectKey, Manifest] = {}
+        self._objects: dict[Identity, Manifest] = {}
+        self._applied: dict[Identity, Manifest] = {}
+        self._lists: dict[str, Sequence[Manifest]] = {}
         self._resources = dict(_builtin())
         self._versions = itertools.count(1001)
         self._failures: dict[str, BellhopError] = {}
@@ -77,11 +85,11 @@ class FakeKube:
             self.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
 
     def fail_with(self, error: BellhopError | None, *verbs: str) -> None:
-        """Raise `error` from the verbs (resource get list apply remove; all, if none is named).
+        """Raise `error` from the verbs (those of `Call`; all, if none is named).
 
         None makes them work again.
         """
-        for verb in verbs or ("resource", "get", "list", "apply", "remove"):
+        for verb in verbs or _VERBS:
             self._failures.pop(verb, None)
             if error is not None:
                 self._failures[verb] = error
@@ -91,10 +99,16 @@ class FakeKube:
         self._resources[resource.gvk] = resource
 
     def unserve(self, gvk: GVK) -> None:
-        """Make a kind unknown, and its objects with it, as deleting its definition does."""
+        """Stop to serve a version; with the last one of a kind go its objects."""
         self._resources.pop(gvk, None)
-        for key in [key for key in self._objects if key.gvk == gvk]:
-            self._delete(key)
+        if self._served(gvk.group, gvk.kind):
+            return
+        for identity in [each for each in self._objects if each[:2] == (gvk.group, gvk.kind)]:
+            self._delete(identity)
+
+    def expire(self) -> None:
+        """Forget the states from which lists are being read, as time does."""
+        self._lists.clear()
 
     def put(self, manifest: Manifest) -> Manifest:
         """Write an object as a user of the cluster would: nothing is recorded as a call."""
@@ -105,39 +119,61 @@ class FakeKube:
     def drop(self, gvk: GVK, namespace: str, name: str) -> None:
         """Delete an object as a user of the cluster would."""
         with self._lock:
-            self._delete(ObjectKey(gvk, namespace, name))
+            self._delete(Identity(gvk.group, gvk.kind, namespace, name))
 
     def objects(self, gvk: GVK | None = None) -> Sequence[Manifest]:
         """Return copies of what is there, for a test to look at; nothing is recorded as a call."""
         with self._lock:
-            found = (key for key in sorted(self._objects) if gvk in (None, key.gvk))
-            return [copy.deepcopy(self._objects[key]) for key in found]
+            return [
+                _shown(self._objects[each], gvk)
+                for each in sorted(self._objects)
+                if gvk is None or each[:2] == (gvk.group, gvk.kind)
+            ]
 
     def resource(self, gvk: GVK) -> Resource | None:
-        """Find the resource that serves a kind; None if the cluster does not know the kind."""
+        """Find the resource that serves a kind in just this version; None if there is none."""
         self._called(Call("resource", gvk))
         return self._resources.get(gvk)
+
+    def served(self, group: str, kind: str) -> Resource | None:
+        """Find the resource of a kind in the version that the cluster prefers."""
+        self._called(Call("served", GVK(group, "", kind)))
+        return next(iter(self._served(group, kind)), None)
+
+    def versions(self, group: str, kind: str) -> tuple[str, ...]:
+        """Name the versions in which a kind is served, the preferred one first."""
+        self._called(Call("served", GVK(group, "", kind)))
+        return tuple(each.gvk.version for each in self._served(group, kind))
 
     def get(self, gvk: GVK, namespace: str, name: str) -> Manifest | None:
         """Read one object."""
         with self._lock:
             self._called(Call("get", gvk, namespace, name))
-            self._known(gvk)
-            return copy.deepcopy(self._objects.get(ObjectKey(gvk, namespace, name)))
+            way = self._known(gvk, any_version=True)
+            there = self._objects.get(Identity(gvk.group, gvk.kind, namespace, name))
+            return _shown(there, way.gvk) if there is not None else None
+
+    def page(
+        self, gvk: GVK, *, limit: int, after: str = "", namespace: str = "", labels: str = ""
+    ) -> Page:
+        """Read at most `limit` objects of a kind, by namespace and name, as they were at first."""
+        with self._lock:
+            found = self._list(gvk, namespace, labels)
+            token, _, start = after.partition("/")
+            if after and token not in self._lists:
+                raise StaleError(f"The list of {gvk} in {self.cluster!r} is too old by now.")
+            if not after:
+                token, start = str(uuid.uuid4()), "0"
+                self._lists[token] = found
+            end = int(start) + limit
+            rest = self._lists[token]
+            items = copy.deepcopy(rest[int(start) : end])
+            return Page(items, f"{token}/{end}" if end < len(rest) else "")
 
     def list(self, gvk: GVK, *, namespace: str = "", labels: str = "") -> Iterator[Manifest]:
         """Yield the objects of a kind, by namespace and name; it fails before the first one."""
         with self._lock:
-            self._called(Call("list", gvk, namespace))
-            self._known(gvk)
-            requirements = _requirements(labels)
-            found = [
-                manifest
-                for manifest in self.objects(gvk)
-                if namespace in ("", manifest["metadata"].get("namespace", ""))
-                and _fits(manifest["metadata"].get("labels") or {}, requirements)
-            ]
-        return iter(found)
+            return iter(self._list(gvk, namespace, labels))
 
     def apply(self, manifest: Manifest, *, dry_run: bool = False) -> Manifest:
         """Apply one object: fields applied before and not now go, those of others stay."""
@@ -145,31 +181,44 @@ class FakeKube:
             key = ObjectKey.of(manifest)
             self._called(Call("apply", key.gvk, key.namespace, key.name, dry_run))
             key, manifest = self._placed(manifest)
-            there = self._objects.get(key)
-            ours = self._applied.get(key, {})
+            there = self._objects.get(key.identity)
+            ours = self._applied.get(key.identity, {})
             merged = _merge(_without(copy.deepcopy(there or {}), ours, manifest), manifest)
             if dry_run:
-                return {
-                    **merged,
-                    "metadata": {**(there or {}).get("metadata", {}), **merged["metadata"]},
-                }
-            self._applied[key] = copy.deepcopy(manifest)
+                servers = {"uid": str(uuid.uuid4()), **(there or {}).get("metadata", {})}
+                return {**merged, "metadata": {**servers, **merged["metadata"]}}
+            self._applied[key.identity] = copy.deepcopy(manifest)
             return copy.deepcopy(self._store(key, merged))
 
     def remove(self, gvk: GVK, namespace: str, name: str, *, uid: str = "") -> bool:
         """Delete one object (only if it still has `uid`, where given); say if it was there."""
         with self._lock:
             self._called(Call("remove", gvk, namespace, name))
-            key = ObjectKey(gvk, namespace, name)
-            there = self._objects.get(key)
-            if there is None:
+            identity = Identity(gvk.group, gvk.kind, namespace, name)
+            there = self._objects.get(identity)
+            if there is None or uid not in ("", there["metadata"]["uid"]):
                 return False
-            if uid not in ("", there["metadata"]["uid"]):
-                raise StaleError(
-                    f"The cluster {self.cluster!r} has another object under the name '{key}'."
-                )
-            self._delete(key)
+            if there["metadata"].get("finalizers"):
+                there["metadata"]["deletionTimestamp"] = "2026-01-01T12:00:00Z"
+                there["metadata"]["resourceVersion"] = str(next(self._versions))
+            else:
+                self._delete(identity)
             return True
+
+    def _list(self, gvk: GVK, namespace: str, labels: str) -> Sequence[Manifest]:
+        self._called(Call("list", gvk, namespace))
+        self._known(gvk)
+        requirements = _requirements(labels)
+        return [
+            manifest
+            for manifest in self.objects(gvk)
+            if namespace in ("", manifest["metadata"].get("namespace", ""))
+            and _fits(manifest["metadata"].get("labels") or {}, requirements)
+        ]
+
+    def _served(self, group: str, kind: str) -> Sequence[Resource]:
+        found = [each for gvk, each in self._resources.items() if gvk[::2] == (group, kind)]
+        return sorted(found, key=lambda each: _priority(each.gvk.version))
 
     def _called(self, call: Call) -> None:
         with self._lock:
@@ -177,10 +226,13 @@ class FakeKube:
         if call.verb in self._failures:
             raise self._failures[call.verb]
 
-    def _known(self, gvk: GVK) -> Resource:
-        if gvk not in self._resources:
+    def _known(self, gvk: GVK, *, any_version: bool = False) -> Resource:
+        found = self._resources.get(gvk)
+        if found is None and any_version:
+            found = next(iter(self._served(gvk.group, gvk.kind)), None)
+        if found is None:
             raise MissingError(f"The cluster {self.cluster!r} does not know the kind '{gvk}'.")
-        return self._resources[gvk]
+        return found
 
     def _placed(self, manifest: Manifest) -> tuple[ObjectKey, Manifest]:
         """Return a copy in the namespace where it ends up, if its kind has any, and its key."""
@@ -193,26 +245,30 @@ class FakeKube:
             return key._replace(namespace=""), manifest
         key = key._replace(namespace=key.namespace or "default")
         manifest["metadata"]["namespace"] = key.namespace
-        if ObjectKey(NAMESPACE, "", key.namespace) not in self._objects:
+        if Identity("", "Namespace", "", key.namespace) not in self._objects:
             raise MissingError(
                 f"The cluster {self.cluster!r} has no namespace {key.namespace!r} for '{key}'."
             )
         return key, manifest
 
     def _store(self, key: ObjectKey, manifest: Manifest) -> Manifest:
-        there = self._objects.get(key)
+        identity = key.identity
+        there = self._objects.get(identity)
         metadata = manifest["metadata"]
         for name in _SERVERS_FIELDS:
             metadata.pop(name, None)
         if there is None:
             metadata |= {"uid": str(uuid.uuid4()), "creationTimestamp": "2026-01-01T12:00:00Z"}
         else:
-            metadata |= {name: there["metadata"][name] for name in _SERVERS_FIELDS}
+            before = there["metadata"]
+            metadata |= {name: before[name] for name in _SERVERS_FIELDS if name in before}
         if manifest != there:
             metadata["resourceVersion"] = str(next(self._versions))
-            self._objects[key] = manifest
+            self._objects[identity] = manifest
             self._define(key, manifest)
-        return self._objects[key]
+        if "deletionTimestamp" in metadata and not metadata.get("finalizers"):
+            self._delete(identity)
+        return manifest
 
     def _define(self, key: ObjectKey, manifest: Manifest) -> None:
         if key.gvk != CRD:
@@ -220,15 +276,38 @@ class FakeKube:
         spec = manifest["spec"]
         for version in spec["versions"]:
             gvk = GVK(spec["group"], version["name"], spec["names"]["kind"])
-            namespaced = spec["scope"] == "Namespaced"
-            self.serve(Resource(gvk, spec["names"]["plural"], namespaced))
+            if version.get("served", True):
+                self.serve(Resource(gvk, spec["names"]["plural"], spec["scope"] == "Namespaced"))
+            else:
+                self._resources.pop(gvk, None)
 
-    def _delete(self, key: ObjectKey) -> None:
-        self._objects.pop(key, None)
-        self._applied.pop(key, None)
-        if key.gvk == NAMESPACE:
-            for inner in [inner for inner in self._objects if inner.namespace == key.name]:
+    def _delete(self, identity: Identity) -> None:
+        there = self._objects.pop(identity, None)
+        self._applied.pop(identity, None)
+        if there is None:
+            return
+        if identity[:2] == ("", "Namespace"):
+            for inner in [each for each in self._objects if each.namespace == identity.name]:
                 self._delete(inner)
+        if identity[:2] == (CRD.group, CRD.kind):
+            group, names = there["spec"]["group"], there["spec"]["names"]
+            for resource in self._served(group, names["kind"]):
+                self.unserve(resource.gvk)
+
+
+def _shown(manifest: Manifest, gvk: GVK | None) -> Manifest:
+    """Return a copy as a version shows it, or as it was written."""
+    shown = copy.deepcopy(manifest)
+    return shown if gvk is None else {**shown, "apiVersion": gvk.api_version}
+
+
+def _priority(version: str) -> tuple[int, int, int, str]:
+    """Sort versions as API servers prefer them: stable ones first, newer ones before older."""
+    found = _VERSION.fullmatch(version)
+    if not found:
+        return 3, 0, 0, version
+    major, stage, minor = found.groups()
+    return {None: 0, "beta": 1, "alpha": 2}[stage], -int(major), -int(minor or 0), version
 
 
 def _builtin() -> Iterator[tuple[GVK, Resource]]:

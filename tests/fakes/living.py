@@ -1,13 +1,12 @@
-"""Clusters with a past: versions share storage, definitions come and go, backups are restored."""
+"""Clusters with a past: definitions come and go, backups are restored."""
 
 from __future__ import annotations
 
 import copy
 import itertools
 from dataclasses import dataclass
-from typing import Any
 
-from bellhop.model.gvk import GVK, ObjectKey, Resource
+from bellhop.model.gvk import GVK, Identity, ObjectKey, Resource
 from bellhop.ports.kube import Manifest
 from tests.fakes.kube import FakeKube
 
@@ -20,7 +19,6 @@ GADGET = GVK("shop.io", "v1", "Gadget")
 BUDGET = GVK("policy", "v1", "PodDisruptionBudget")
 OLD_BUDGET = BUDGET._replace(version="v1beta1")
 
-_STORED = {OLD_BUDGET: BUDGET}
 _SERVED = (
     Resource(WIDGET, "widgets", namespaced=True),
     Resource(GADGET, "gadgets", namespaced=True),
@@ -33,13 +31,13 @@ _SERVED = (
 class Backup:
     """All that etcd holds, and the number of its next write."""
 
-    objects: dict[ObjectKey, Manifest]
-    applied: dict[ObjectKey, Manifest]
+    objects: dict[Identity, Manifest]
+    applied: dict[Identity, Manifest]
     version: int
 
 
 class LivingKube(FakeKube):
-    """One cluster; an object is one object whichever served version it is asked for in."""
+    """One cluster that serves kinds of definitions, and remembers what was wronged."""
 
     def __init__(self, cluster: str = "fleet/fake") -> None:
         super().__init__(cluster)
@@ -65,28 +63,14 @@ class LivingKube(FakeKube):
         """Be as at a backup; what was written since never was, and its versions come again."""
         with self._lock:
             there = copy.deepcopy(backup.objects).items()
-            self._objects = {key: each for key, each in there if key.gvk in self._resources}
+            self._objects = {key: each for key, each in there if self._served(*key[:2])}
             self._applied = copy.deepcopy(backup.applied)
             self._versions = itertools.count(backup.version)
 
-    def put(self, manifest: Manifest) -> Manifest:
-        return super().put(_stored(manifest))
-
-    def get(self, gvk: GVK, namespace: str, name: str) -> Manifest | None:
-        return super().get(_STORED.get(gvk, gvk), namespace, name)
-
-    def apply(self, manifest: Manifest, *, dry_run: bool = False) -> Manifest:
-        return super().apply(_stored(manifest), dry_run=dry_run)
-
-    def remove(self, gvk: GVK, namespace: str, name: str, **given: Any) -> bool:
-        key = ObjectKey(_STORED.get(gvk, gvk), namespace, name)
-        strange = key in self._objects and key not in self._applied
-        removed = super().remove(*key, **given)
+    def remove(self, gvk: GVK, namespace: str, name: str, *, uid: str = "") -> bool:
+        key = ObjectKey(gvk, namespace, name)
+        strange = key.identity in self._objects and key.identity not in self._applied
+        removed = super().remove(*key, uid=uid)
         if removed and strange:
             self.wronged.append(key)
         return removed
-
-
-def _stored(manifest: Manifest) -> Manifest:
-    gvk = GVK.of(manifest)
-    return {**manifest, "apiVersion": _STORED.get(gvk, gvk).api_version}

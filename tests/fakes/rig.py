@@ -17,8 +17,9 @@ from typing import Any
 
 from bellhop.engine.naming import profile_name
 from bellhop.errors import MissingError, PermanentError
+from bellhop.messages import Apply, Evaluate, Instantiate, Sweep
 from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.records import messages
+from bellhop.records import Records, Sealer
 from tests.fakes.fleet import FakeAccess, Fleet
 
 STAGES = "sweep evaluate deploy"
@@ -52,7 +53,8 @@ def interpose(fleet: Fleet, wrap: Wrap) -> None:
     """Put a proxy around every port: store, blobs, queues and the clusters' clients."""
     fleet.access = WrappedAccess(wrap)
     fleet.store._store = wrap("store", fleet.store._store)
-    fleet.records._blobs = wrap("blobs", fleet.records._blobs)
+    blobs = wrap("blobs", fleet.records._payloads._blobs)
+    fleet.records = Records(fleet.store, blobs, Sealer(bytes(32)), fleet.clock)
     fleet.queues = {name: wrap(name, queue) for name, queue in fleet.queues.items()}
     fleet.reread()
 
@@ -67,7 +69,7 @@ def process(fleet: Fleet) -> Fleet:
 def batch(fleet: Fleet, stage: str, *, limit: int) -> bool:
     """Take one batch of a stage's messages and work on it; say whether there was any."""
     deliveries = fleet.queues[stage].receive(limit, wait=timedelta(0))
-    fleet.inboxes[stage].work(deliveries)
+    fleet.work(stage, deliveries)
     return bool(deliveries)
 
 
@@ -78,24 +80,25 @@ def release(fleet: Fleet) -> None:
 
 
 def tick(fleet: Fleet) -> None:
-    """Do what the schedule does beside sweeping."""
+    """Do what the schedule does: publish what is due, and finish what was abandoned."""
+    fleet.schedule.tick()
     fleet.declare.resume()
 
 
 def ask_sweep(fleet: Fleet, cluster: str, *, full: bool) -> None:
     """Ask for a sweep as a user or the schedule does."""
-    fleet.queues["sweep"].publish([messages.sweep(f"fleet/{cluster}", full=full)])
+    fleet.publisher.publish([Sweep(f"fleet/{cluster}", full=full)])
 
 
 def echo(fleet: Fleet, cluster: str, destination: str, key: ObjectKey) -> None:
     """Repeat messages about one object that were sent, or might have been, at any time."""
     here = f"fleet/{cluster}"
     profile = profile_name("each", here, str(key))
-    fleet.queues["evaluate"].publish([messages.evaluate(here, key, trace="echo")])
-    fleet.queues["deploy"].publish(
+    fleet.publisher.publish(
         [
-            messages.instantiate("each", here, str(key)),
-            messages.apply("each", here, profile, f"fleet/{destination}"),
+            Evaluate(here, str(key), trace="echo"),
+            Instantiate("each", here, str(key)),
+            Apply("each", here, profile, f"fleet/{destination}"),
         ]
     )
 
@@ -115,9 +118,9 @@ def replay_dead(fleet: Fleet) -> int:
 
 def rotate(fleet: Fleet, cluster: str, token_digest: str) -> None:
     """Register a cluster again as it is, with another token."""
-    found = fleet.records.cluster(f"fleet/{cluster}")
+    found = fleet.records.clusters.get(f"fleet/{cluster}")
     assert found
-    fleet.declare.register(replace(found, token_digest=token_digest))
+    fleet.declare.register(replace(found.value, token_digest=token_digest), expect=found.token)
 
 
 def label(fleet: Fleet, cluster: str, labels: dict[str, str | None]) -> None:
@@ -143,20 +146,16 @@ def delete(fleet: Fleet, key: tuple[str, str, str]) -> None:
 def inventories(fleet: Fleet, cluster: str) -> dict[str, set[tuple[str, str]]]:
     """Return kind and name of what profiles hold, without what was only begun."""
     return {
-        each.profile: {(key.gvk.kind, key.name) for key, held in each.held.items() if held.digest}
-        for each in fleet.records.inventories(f"fleet/{cluster}")
+        each.profile: {(key.kind, key.name) for key, held in each.held.items() if held.digest}
+        for each in fleet.records.inventories.of(f"fleet/{cluster}")
     }
 
 
 def owners(fleet: Fleet, cluster: str) -> dict[tuple[str, str], tuple[str, int]]:
     """Return profile and tier of who owns each object, by kind and name."""
-    here = f"fleet/{cluster}"
     found = {}
-    for item in fleet.store.query(f"owner/{here}"):
-        key = ObjectKey.parse(item.sort)
-        owner = fleet.records.owner(here, key)
-        assert owner
-        found[key.gvk.kind, key.name] = (owner[0].profile, owner[0].tier)
+    for key, owner in fleet.records.owners.of(f"fleet/{cluster}"):
+        found[key.kind, key.name] = (owner.profile, owner.tier)
     return found
 
 
@@ -164,19 +163,19 @@ def outcomes(fleet: Fleet, cluster: str) -> dict[str, tuple[str, str]]:
     """Return phase and reason of each profile in a cluster."""
     return {
         each.profile: (each.phase, each.reason)
-        for each in fleet.records.outcomes(f"fleet/{cluster}")
+        for each in fleet.records.outcomes.of(f"fleet/{cluster}")
     }
 
 
 def matches(fleet: Fleet, cluster: str) -> set[tuple[str, str]]:
     """Return source and object of what is recorded as matching."""
-    found = fleet.records.matches(f"fleet/{cluster}")
+    found = fleet.records.matches.of(f"fleet/{cluster}")
     return {(each.source, str(each.key)) for each in found}
 
 
 def observed(fleet: Fleet, cluster: str) -> set[str]:
     """Return the objects that are recorded as being there."""
-    found = fleet.records.observed(f"fleet/{cluster}")
+    found = fleet.records.observations.heads(f"fleet/{cluster}")
     return {str(key) for key, _, _, gone in found if not gone}
 
 
@@ -197,25 +196,25 @@ def source_of(fleet: Fleet, trigger: str, cluster: str) -> str:
 
 def state(fleet: Fleet, cluster: str) -> str:
     """Return how a cluster was when last met."""
-    return fleet.records.health(f"fleet/{cluster}").state
+    return fleet.records.health.get(f"fleet/{cluster}").value.state
 
 
 def registered(fleet: Fleet, cluster: str) -> tuple[dict[str, str], str]:
     """Return the labels of a cluster, and its token's digest."""
-    found = fleet.records.cluster(f"fleet/{cluster}")
+    found = fleet.records.clusters.get(f"fleet/{cluster}")
     assert found
-    return dict(found.labels), found.token_digest
+    return dict(found.value.labels), found.value.token_digest
 
 
 def profiles(fleet: Fleet, triggers: Sequence[str]) -> Iterator[Any]:
     """Yield the profiles of some triggers; the users' own are those of the trigger ""."""
     for trigger in triggers:
-        yield from fleet.records.profiles(trigger)
+        yield from fleet.records.profiles.of(trigger)
 
 
 def left_over(fleet: Fleet) -> list[str]:
     """Return what should be nothing once all is done."""
-    found = [f"a pending change {row[0]}" for row in fleet.records.pending()]
+    found = [f"a pending change {row[0]}" for row in fleet.records.pending.all()]
     for name, queue in fleet.queues.items():
         found += [f"a dead letter of {name}: {letter.reason}" for letter in queue.list()]
     lines = fleet.output.getvalue().splitlines()

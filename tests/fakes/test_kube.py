@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bellhop.errors import BellhopError, DeniedError, MissingError, UnreachableError
+from bellhop.errors import BellhopError, DeniedError, MissingError, StaleError, UnreachableError
 from bellhop.model.gvk import GVK, Resource
 from tests.fakes.kube import CRD, NAMESPACE, Call, FakeKube
 
@@ -33,6 +33,9 @@ def test_records_what_was_asked(kube: FakeKube) -> None:
     kube.apply(config_map("a"), dry_run=True)
     kube.get(CONFIG_MAP, "default", "a")
     kube.list(CONFIG_MAP, namespace="default")
+    kube.page(CONFIG_MAP, limit=1)
+    kube.served("", "ConfigMap")
+    kube.versions("", "ConfigMap")
     kube.remove(CONFIG_MAP, "default", "a")
 
     assert kube.calls == [
@@ -40,6 +43,9 @@ def test_records_what_was_asked(kube: FakeKube) -> None:
         Call("apply", CONFIG_MAP, "default", "a", dry_run=True),
         Call("get", CONFIG_MAP, "default", "a"),
         Call("list", CONFIG_MAP, "default"),
+        Call("list", CONFIG_MAP),
+        Call("served", GVK("", "", "ConfigMap")),
+        Call("served", GVK("", "", "ConfigMap")),
         Call("remove", CONFIG_MAP, "default", "a"),
     ]
 
@@ -64,6 +70,9 @@ def test_fails_at_everything(kube: FakeKube) -> None:
         lambda: kube.resource(CONFIG_MAP),
         lambda: kube.get(CONFIG_MAP, "default", "a"),
         lambda: kube.list(CONFIG_MAP),
+        lambda: kube.page(CONFIG_MAP, limit=1),
+        lambda: kube.served("", "ConfigMap"),
+        lambda: kube.versions("", "ConfigMap"),
         lambda: kube.apply(config_map("a")),
         lambda: kube.remove(CONFIG_MAP, "default", "a"),
     ):
@@ -143,3 +152,41 @@ def test_a_namespace_takes_its_objects_along(kube: FakeKube) -> None:
     kube.drop(NAMESPACE, "", "web")
 
     assert [each["metadata"]["name"] for each in kube.objects(CONFIG_MAP)] == ["b"]
+
+
+def test_a_list_that_is_read_too_slowly_expires(kube: FakeKube) -> None:
+    """Its next page is asked for in vain, and a new one begins."""
+    for name in "abc":
+        kube.put(config_map(name))
+    first = kube.page(CONFIG_MAP, limit=2)
+    kube.expire()
+
+    with pytest.raises(StaleError, match="too old"):
+        kube.page(CONFIG_MAP, limit=2, after=first.after)
+    assert len(kube.page(CONFIG_MAP, limit=2).items) == 2
+
+
+def test_versions_share_their_objects(kube: FakeKube) -> None:
+    """An object is there once, in the version that is asked for, until the last version goes."""
+    old = WIDGET._replace(version="v1beta2")
+    for gvk in (old, WIDGET):
+        kube.serve(Resource(gvk, "widgets", namespaced=True))
+    kube.put({"apiVersion": old.api_version, "kind": "Widget", "metadata": {"name": "a"}})
+
+    (shown,) = kube.objects(WIDGET)
+    assert shown["apiVersion"] == WIDGET.api_version
+    assert len(kube.objects(old)) == 1
+    kube.unserve(old)
+    assert len(kube.objects(WIDGET)) == 1
+    kube.unserve(WIDGET)
+    assert kube.objects(WIDGET) == []
+
+
+def test_prefers_versions_as_api_servers_do(kube: FakeKube) -> None:
+    """Stable before beta before alpha, newer before older, and other names last."""
+    for version in ("v1", "v2beta1", "v10", "v2", "v1alpha3", "foo", "v2beta2"):
+        gvk = WIDGET._replace(version=version)
+        kube.serve(Resource(gvk, "widgets", namespaced=True))
+
+    expected = ("v10", "v2", "v1", "v2beta2", "v2beta1", "v1alpha3", "foo")
+    assert kube.versions(WIDGET.group, WIDGET.kind) == expected

@@ -460,9 +460,17 @@ class World:
             rig.tick(self.fleet)
             for cluster in self.clusters:
                 self.do_sweep(cluster, full=False)
-            while self.fleet.pump():
-                self.fleet.clock.advance(timedelta(seconds=61))
-                rig.tick(self.fleet)
+            self._settle()
+        # Longer than any pause: what waits for its next try gets it.
+        self.fleet.clock.advance(self.fleet.settings.retry_ceiling * 2)
+        self._settle()
+
+    def _settle(self) -> None:
+        """Work until nothing is due, nor becomes due soon."""
+        while self.fleet.pump():
+            # Longer than a message stays in a dead worker's hands, and than its lease.
+            self.fleet.clock.advance(timedelta(seconds=130))
+            rig.tick(self.fleet)
 
     def wishes(self) -> list[Wish]:
         """Return what the model wants: a function of what is, not of what was."""

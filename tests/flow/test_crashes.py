@@ -54,7 +54,7 @@ def test_heals_by_sweep_what_the_push_missed(flow: Flow) -> None:
     flow.stand.do("sweep", "fleet/source")
 
     until("it is healed", lambda: flow.source.names(POLICY) == ["front-new-service"])
-    assert flow.stand.records().health("fleet/source").missed >= 2
+    assert flow.stand.records().health.get("fleet/source").value.missed >= 2
 
 
 def test_serves_one_destination_while_another_is_down(flow: Flow) -> None:
@@ -74,7 +74,7 @@ def test_serves_one_destination_while_another_is_down(flow: Flow) -> None:
 
 
 def _profiles(flow: Flow) -> int:
-    return len(list(flow.stand.records().profiles("service-policy")))
+    return len(list(flow.stand.records().profiles.heads("service-policy")))
 
 
 def _wait(seconds: float) -> None:

@@ -61,7 +61,8 @@ def test_carries_a_service_to_the_other_cluster_and_takes_it_away(flow: Flow, fo
     until("both are gone", lambda: not flow.destination.get(TWIN))
     until("both are gone", lambda: not flow.destination.get(ADDRESSES))
     until(
-        "nothing is kept", lambda: not list(flow.stand.records().inventories("fleet/destination"))
+        "nothing is kept",
+        lambda: not list(flow.stand.records().inventories.of("fleet/destination")),
     )
 
 

@@ -73,12 +73,21 @@ def sentence(answer: urllib3.BaseHTTPResponse) -> str:
             "/clusters/fleet/east/stranger",
             {},
             "x" * (LIMIT + 1),
-            413,
-            "the limit is",
+            401,
+            "the token is not the one of cluster 'fleet/east'",
             id="too large from a stranger",
         ),
         pytest.param(
             "POST", "/clusters/fleet/east/east", {}, "{", 400, "not JSON", id="token in the path"
+        ),
+        pytest.param(
+            "POST",
+            "/clusters/fleet/east/east",
+            {"Content-Type": "text/yaml"},
+            "{}",
+            415,
+            "send it as application/json",
+            id="another type",
         ),
     ],
 )

@@ -69,6 +69,7 @@ class Inbox:
         self.times: list[float] = []
         self.batches: list[int] = []
         self.refused = 0
+        self.asked: list[int] = []
         self.tokens = {TOKEN}
         self.status = HTTPStatus.OK
         self.refuses: Callable[[list[dict[str, Any]]], int] = lambda _: 0
@@ -118,10 +119,14 @@ class Inbox:
         self.answers.wait()
         assert environ["PATH_INFO"] == f"/clusters/{CLUSTER}"
         data = json.loads(body)
-        assert (data["apiVersion"], data["kind"]) == ("bellhop.dev/v1", "Observations")
+        assert data["apiVersion"] == "bellhop.dev/v1"
+        assert data["kind"] in {"Missed", "Observations"}
         status: int = self.status
         if environ.get("HTTP_AUTHORIZATION", "").removeprefix("Bearer ") not in self.tokens:
             status = HTTPStatus.UNAUTHORIZED
+        if data["kind"] == "Missed":
+            self.asked.append(status)
+            return status
         status = self.refuses(data["items"]) or status
         if status == HTTPStatus.OK:
             self.batches.append(len(data["items"]))
@@ -366,7 +371,9 @@ def _free_ports(count: int) -> list[int]:
 
 
 def _environment() -> dict[str, str]:
-    return {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    given = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    # The forwarder of this checkout, whichever one is installed.
+    return {**given, "PYTHONPATH": str(ROOT / "shared")}
 
 
 def _name(item: dict[str, Any]) -> str:

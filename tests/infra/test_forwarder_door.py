@@ -7,7 +7,10 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from bellhop.adapters.local.wsgi import Admission, Answer
 from bellhop.engine.hints import Hint
 from bellhop.forwarder.counts import Counts
 from bellhop.forwarder.door import BODY_BYTES, Door, changes_nothing
@@ -24,6 +27,21 @@ CREATE = {
 }
 
 
+texts = st.sampled_from(
+    ["", "a", "default", "../..", "\ud800", "\x1b[31m", "9" * 30, "uid", "name"]
+)
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | texts,
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(
+            st.sampled_from(["metadata", "name", "uid", "resourceVersion", "group", "kind"]), inner
+        )
+    ),
+    max_leaves=5,
+)
+
+
 class Visitor:
     """A door with a list behind it."""
 
@@ -34,7 +52,7 @@ class Visitor:
         self.counts = Counts()
         self.fails = False
         log = Log(self.written)
-        self._door = Door(self._ring, lambda: paths, self._stranger, self.counts, log)
+        self.door = Door(self._ring, lambda: paths, self._stranger, self.counts, log)
 
     def knock(self, body: bytes, path: str = PATH, **environ: Any) -> tuple[str, dict[str, Any]]:
         status = []
@@ -44,7 +62,7 @@ class Visitor:
             "CONTENT_LENGTH": str(len(body)),
             "wsgi.input": io.BytesIO(body),
         }
-        answer = self._door({**given, **environ}, lambda line, _: status.append(line))
+        answer = self.door({**given, **environ}, lambda line, _: status.append(line))
         return status[0], json.loads(b"".join(answer))
 
     def _ring(self, hint: Hint, rang: str) -> None:
@@ -89,6 +107,13 @@ def test_allows_and_notes_a_write() -> None:
             id="update with odd metadata",
         ),
         pytest.param({**CREATE, "dryRun": True}, id="dry run"),
+        pytest.param({**CREATE, "namespace": "../.."}, id="a namespace that is a path"),
+        pytest.param({**CREATE, "name": "\ud800"}, id="half a character"),
+        pytest.param({**CREATE, "object": {"metadata": {"uid": 7}}}, id="uid is a number"),
+        pytest.param(
+            {**CREATE, "oldObject": {"metadata": {"name": "a", "resourceVersion": "9" * 99}}},
+            id="a version beyond all",
+        ),
     ],
 )
 def test_allows_what_it_cannot_read(request_: dict[str, Any]) -> None:
@@ -123,6 +148,19 @@ def test_refuses_what_has_no_uid(body: bytes) -> None:
 
     assert status == "400 Bad Request"
     assert visitor.hints == []
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(given_=st.fixed_dictionaries({}, optional=dict.fromkeys([*CREATE, "oldObject"], anything)))
+def test_allows_whatever_a_review_holds(given_: dict[str, Any]) -> None:
+    """A write goes on whatever its review says; what is noted has names of Kubernetes."""
+    visitor = Visitor()
+
+    status, _ = visitor.knock(review({**CREATE, **given_, "uid": "u"}))
+
+    assert status == "200 OK"
+    assert all(hint.key.namespace in {"", "default", "a"} for hint in visitor.hints)
+    assert "ERROR" not in visitor.written.getvalue()
 
 
 def test_allows_when_noting_fails() -> None:
@@ -172,26 +210,39 @@ def test_takes_posts_alone() -> None:
     assert Visitor().knock(b"", REQUEST_METHOD="GET")[0] == "405 Method Not Allowed"
 
 
-def test_reads_no_more_than_its_limit() -> None:
-    """A body over the limit is drained piece by piece, not kept."""
-    body = io.BytesIO(b"x" * (BODY_BYTES + 1))
+def test_takes_no_more_than_its_limit() -> None:
+    """A body over the limit is refused, though the server should have refused it before."""
     visitor = Visitor()
 
-    status, _ = visitor.knock(b"", CONTENT_LENGTH=str(BODY_BYTES + 1), **{"wsgi.input": body})
+    status, _ = visitor.knock(b"x" * (BODY_BYTES + 1))
 
     assert status == "413 Request Entity Too Large"
-    assert body.read() == b""
+    assert visitor.hints == []
 
 
-def test_hangs_up_on_a_body_without_end() -> None:
-    """What a refused client keeps sending is not read for ever."""
+@pytest.mark.parametrize(
+    ("path", "verb", "expected"),
+    [
+        pytest.param("/elsewhere", "POST", 404, id="another path"),
+        pytest.param(PATH, "GET", 405, id="another verb"),
+    ],
+)
+def test_turns_strangers_away_by_their_head(path: str, verb: str, expected: int) -> None:
+    """Path and verb are looked at before there is a body."""
+    visitor = Visitor()
 
-    class Endless:
-        def read(self, size: int) -> bytes:
-            return b"x" * size
+    found = visitor.door.admit({"PATH_INFO": path, "REQUEST_METHOD": verb})
 
-    with pytest.raises(ConnectionAbortedError):
-        Visitor().knock(b"", "/elsewhere", **{"wsgi.input": Endless()})
+    assert isinstance(found, Answer)
+    assert found.code == expected
+
+
+def test_lets_api_servers_in_by_their_path() -> None:
+    """Who knows the path may send a review, up to the limit."""
+    found = Visitor().door.admit({"PATH_INFO": PATH, "REQUEST_METHOD": "POST"})
+
+    assert isinstance(found, Admission)
+    assert found.limit == BODY_BYTES
 
 
 @pytest.mark.parametrize(

@@ -41,10 +41,6 @@ def test_runs_with_what_its_image_has_and_nothing_else(tmp_path: Path) -> None:
             if top.startswith((".", "_")) and top != "_yaml":
                 continue
             place = packages / top
-            if top == "jaraco":
-                place.mkdir(exist_ok=True)
-                top = "/".join(file.parts[:2])
-                place = packages / top
             if not place.exists():
                 place.symlink_to(Path(str(distribution.locate_file(top))).resolve())
     for folder in ("bellhop", "infra"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -289,3 +290,13 @@ def test_has_no_right_that_it_does_not_use(rig: Rig) -> None:
         assert refused == own.rights([*refused, *granted])
     finally:
         own.close()
+
+
+def test_asks_for_a_look_when_it_begins_anew(rig: Rig) -> None:
+    """What rang while nobody was there is found because a restarted forwarder asks for it."""
+    until("it asked at its start", lambda: rig.inbox.asked == [HTTPStatus.OK])
+    rig.kill()
+    rig.api.create("rang-in-vain")
+    rig.start()
+
+    until("it asked again", lambda: rig.inbox.asked == [HTTPStatus.OK, HTTPStatus.OK])

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from bellhop.cli.output import Row
 from bellhop.fleet.installation import Installation
-from bellhop.model.gvk import GVK
 
 
 def addons(here: Installation, namespace: str, name: str, profile: str) -> Iterator[Row]:
@@ -14,13 +13,13 @@ def addons(here: Installation, namespace: str, name: str, profile: str) -> Itera
     for cluster in here.catalogs.current().clusters.values():
         if namespace not in ("", cluster.namespace) or name not in ("", cluster.name):
             continue
-        for inventory in here.records.inventories(cluster.key):
+        for inventory in here.records.inventories.of(cluster.key):
             if profile not in ("", inventory.profile):
                 continue
             for key, held in inventory.held.items():
                 yield {
                     "cluster": cluster.key,
-                    "resourceType": _resource_type(key.gvk),
+                    "resourceType": f"{key.group}:{key.kind}",
                     "namespace": key.namespace,
                     "name": key.name,
                     "version": "N/A",
@@ -29,7 +28,3 @@ def addons(here: Installation, namespace: str, name: str, profile: str) -> Itera
                     "profiles": [f"ClusterProfile/{inventory.profile}"],
                     "from": held.ref,
                 }
-
-
-def _resource_type(gvk: GVK) -> str:
-    return f"{gvk.group}:{gvk.kind}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from bellhop.errors import InvalidError
+from bellhop.errors import InvalidError, MissingError
 from bellhop.fleet.installation import Installation
 from bellhop.model.document import Document, InvalidDocuments
 from bellhop.model.kinds import EventTrigger, Kind, of
@@ -18,8 +18,12 @@ def refuse_changes(here: Installation, read: Sequence[Document], found: Sequence
     """
     problems = []
     for document, kind in zip(read, found, strict=True):
-        manifest = here.records.manifest(*kind.key)
-        old = of(manifest) if manifest is not None else None
+        try:
+            kept = here.records.manifests.get(*kind.key)
+        except MissingError:
+            # What was declared is lost: declaring it again is the cure.
+            continue
+        old = of(kept.value) if kept else None
         if not isinstance(kind, EventTrigger) or not isinstance(old, EventTrigger):
             continue
         try:
@@ -38,12 +42,12 @@ def missing(here: Installation, found: Sequence[Kind]) -> Iterator[str]:
         if not isinstance(kind, EventTrigger):
             continue
         source = kind.event_source_name
-        if "{{" not in source and here.records.manifest("EventSource", "", source) is None:
+        if "{{" not in source and not here.records.manifests.has("EventSource", "", source):
             yield f"{kind.kind} '{kind.name}' names EventSource '{source}', which is not there yet"
         for ref in kind.policy_refs:
             if ref.optional or not ref.namespace or "{{" in ref.namespace + ref.name:
                 continue
-            if here.records.manifest(ref.kind, ref.namespace, ref.name) is None:
+            if not here.records.manifests.has(ref.kind, ref.namespace, ref.name):
                 yield (
                     f"{kind.kind} '{kind.name}' names {ref.kind} '{ref.namespace}/{ref.name}',"
                     " which is not there yet"

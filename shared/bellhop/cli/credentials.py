@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from bellhop.adapters.local.files import bounded, read_at_most, read_regular
 from bellhop.errors import InvalidError, MissingError
-from bellhop.model.kubeconfig import Kubeconfig, sanitise
+from bellhop.model.kubeconfig import LARGEST, Kubeconfig, parse, sanitise
 
+_STANDARD_INPUT = Path("-")
 _FILES = {
     "clusters": ("cluster", ("certificate-authority",)),
     "users": ("user", ("client-certificate", "client-key")),
@@ -22,29 +24,36 @@ def read_kubeconfig(path: Path, context: str | None) -> Kubeconfig:
     """Read address and credentials of one context.
 
     Certificate files that the context's cluster and user name are embedded, as `kubectl config
-    view --flatten` does; other files and programs are refused.
+    view --flatten` does; other files and programs are refused. The path `-` is standard input.
 
     Raises:
         MissingError: the file is not there.
         InvalidError: it cannot be read, or holds what is refused.
     """
+    piped = path == _STANDARD_INPUT
+    name = "standard input" if piped else str(path)
     try:
-        text = path.read_text()
+        content = bounded(sys.stdin.buffer, LARGEST, name) if piped else read_at_most(path, LARGEST)
+        text = content.decode()
     except FileNotFoundError as error:
-        raise MissingError(f"cannot read the kubeconfig '{path}': there is no such file") from error
+        raise MissingError(f"cannot read the kubeconfig '{name}': there is no such file") from error
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is no text"
-        raise InvalidError(f"cannot read the kubeconfig '{path}': {reason}") from error
-    try:
-        document = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - one of the two safe loaders
-    except (yaml.YAMLError, ValueError, RecursionError):
-        document = None
+        raise InvalidError(f"cannot read the kubeconfig '{name}': {reason}") from error
+    with _about(name):
+        document = parse(text)
     if isinstance(document, dict):
         _embed(document, context, path.parent)
-    try:
+    with _about(name):
         return sanitise(document if isinstance(document, dict) else text, context=context)
+
+
+@contextmanager
+def _about(name: str) -> Iterator[None]:
+    try:
+        yield
     except InvalidError as error:
-        raise InvalidError(str(error), where=str(path)) from error
+        raise InvalidError(str(error), where=name) from error
 
 
 def _embed(document: dict[str, Any], context: str | None, folder: Path) -> None:
@@ -79,7 +88,7 @@ def _entry(
 
 def _content(path: Path, key: str) -> str:
     try:
-        return base64.b64encode(path.read_bytes()).decode()
+        return base64.b64encode(read_regular(path, LARGEST)).decode()
     except OSError as error:
         raise InvalidError(
             f"cannot read the file '{path}', which the kubeconfig names as {key}: {error.strerror}"

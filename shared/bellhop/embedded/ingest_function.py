@@ -5,7 +5,6 @@ It is wiring alone: the framework gives it a request, the app's extensions the s
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -13,65 +12,90 @@ from typing import TYPE_CHECKING
 import functions_framework
 from flask import Request as HttpRequest
 from flask import Response, current_app
+from werkzeug.exceptions import RequestEntityTooLarge
 
+from bellhop.adapters.local.wsgi import Admission, Answer, Environ
 from bellhop.stages.ingest import Reply, Request, address, too_large
 
 if TYPE_CHECKING:
-    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+    from wsgiref.types import StartResponse
+
+    from flask import Flask
 
     from bellhop.stages.ingest import Ingest
+
+_GATE = "bellhop.gate"
+_HEALTH = "/healthz"
 
 
 @functions_framework.http
 def ingest(request: HttpRequest) -> Response:
     """Answer one HTTP request."""
-    if request.path == "/healthz":
+    if request.path == _HEALTH:
         return Response("ok\n", mimetype="text/plain")
-    sender = address(request.path, request.headers.get("Authorization", ""))
-    if sender is None:
-        text = "nothing is served here; events go to /clusters/NAMESPACE/NAME"
-        return _response(Reply(404, {"error": {"code": "Missing", "message": text}}))
-    if request.method != "POST":
-        text = "events are sent by POST"
-        return _response(Reply(405, {"error": {"code": "Invalid", "message": text}}))
     stage: Ingest = current_app.extensions["bellhop.ingest"]
-    return _response(stage.respond(Request(*sender, request.get_data())))
-
-
-_PIECE = 65_536
-_PIECES = 8
-"""How many times the limit is read past before a sender is cut off."""
+    found = _sender(request.environ)
+    if isinstance(found, Reply):
+        return _response(found)
+    gate = request.environ.get(_GATE) or stage.admit(*found)
+    if isinstance(gate, Reply):
+        return _response(gate)
+    request.max_content_length = stage.body_limit
+    try:
+        body = request.get_data()
+    except RequestEntityTooLarge:
+        return _response(too_large(request.content_length, stage.body_limit))
+    headers = request.headers
+    sent = Request(*found, body, headers.get("Content-Type", ""), headers.get("Date", ""))
+    return _response(stage.respond(sent, gate))
 
 
 class Bounded:
-    """Reads no more of a request than the limit; the framework would read all there is.
+    """The function, for our own server: it asks whom to let in before it reads a body.
 
-    A longer one is refused, whoever sent it. What is still to come is read past in pieces, so that
-    the sender gets to read its answer; one that sends without end is cut off.
+    Other servers know no such question; the function then asks it by itself.
     """
 
-    def __init__(self, app: WSGIApplication, limit: int) -> None:
+    def __init__(self, app: Flask, limit: int) -> None:
         self._app = app
         self._limit = limit
 
-    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """Answer one request."""
+    def admit(self, environ: Environ) -> Admission | Answer:
+        """Look at path, method, token and length; one cluster's requests wait for each other."""
+        if environ.get("PATH_INFO") == _HEALTH:
+            return Admission(limit=0)
+        found = _sender(environ)
+        if isinstance(found, Reply):
+            return _answer(found)
+        stage: Ingest = self._app.extensions["bellhop.ingest"]
+        gate = stage.admit(*found)
+        if isinstance(gate, Reply):
+            return _answer(gate)
         length = int(environ.get("CONTENT_LENGTH") or 0)
-        body = b""
-        if length <= self._limit:
-            chunked = "chunked" in environ.get("HTTP_TRANSFER_ENCODING", "").lower()
-            body = environ["wsgi.input"].read(self._limit + 1 if chunked else length)
-        if max(length, len(body)) > self._limit:
-            for _ in range(_PIECES * self._limit // _PIECE):
-                if not environ["wsgi.input"].read(_PIECE):
-                    break
-            return _response(too_large(max(length, len(body)), self._limit))(
-                environ, start_response
-            )
-        environ["wsgi.input"] = io.BytesIO(body)
-        environ["CONTENT_LENGTH"] = str(len(body))
-        environ.pop("HTTP_TRANSFER_ENCODING", None)
+        if length > self._limit:
+            return _answer(too_large(length, self._limit))
+        environ[_GATE] = gate
+        return Admission(found[0], self._limit)
+
+    def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        """Answer one request."""
         return self._app(environ, start_response)
+
+
+def _sender(environ: Environ) -> tuple[str, str] | Reply:
+    found = address(str(environ.get("PATH_INFO", "")), str(environ.get("HTTP_AUTHORIZATION", "")))
+    if found is None:
+        text = "nothing is served here; events go to /clusters/NAMESPACE/NAME"
+        return Reply(404, {"error": {"code": "Missing", "message": text}})
+    if environ.get("REQUEST_METHOD") != "POST":
+        text = "events are sent by POST"
+        return Reply(405, {"error": {"code": "Invalid", "message": text}}, {"Allow": "POST"})
+    return found
+
+
+def _answer(reply: Reply) -> Answer:
+    response = _response(reply)
+    return Answer(response.status, tuple(response.headers.items()), response.get_data())
 
 
 def _response(reply: Reply) -> Response:

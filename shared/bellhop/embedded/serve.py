@@ -97,16 +97,15 @@ def _stop_on_signals() -> threading.Event:
 
 def _stages(embedded: Embedded, log: Log) -> dict[str, Stage]:
     here = embedded.installation
-    execute = Execute(here.records, here.access, here.deploy, here.settings)
+    execute = Execute(here.records, here.access, here.publisher, here.settings, alone=True)
     return {
-        "evaluate": Evaluate(here.records, here.catalogs, here.deploy, here.settings),
-        "deploy": Deploy(here.records, here.catalogs, here.deploy, execute, here.settings),
+        "evaluate": Evaluate(here.records, here.catalogs, here.publisher, here.settings),
+        "deploy": Deploy(here.records, here.catalogs, here.publisher, execute, here.settings),
         "sweep": Sweep(
             here.records,
             here.catalogs,
             here.access,
-            here.evaluate,
-            here.deploy,
+            here.publisher,
             here.settings,
             log,
         ),
@@ -118,9 +117,7 @@ def _app(embedded: Embedded, log: Log) -> Any:
     app: Any = functions_framework.create_app(  # type: ignore[no-untyped-call]
         "ingest", ingest_function.__file__
     )
-    app.extensions["bellhop.ingest"] = Ingest(
-        here.records, here.evaluate, here.sweep, here.settings, log
-    )
+    app.extensions["bellhop.ingest"] = Ingest(here.records, here.publisher, here.settings, log)
     return ingest_function.Bounded(app, here.settings.body_limit)
 
 

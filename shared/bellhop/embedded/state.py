@@ -28,6 +28,8 @@ from bellhop.adapters.local.secrets import FileSecrets
 from bellhop.adapters.local.store import SqliteStore
 from bellhop.errors import BusyError, InvalidError
 from bellhop.fleet.installation import Inbound, Installation
+from bellhop.messages import Publisher
+from bellhop.model.reach import HERE
 from bellhop.ports.clock import Clock
 from bellhop.records import Records, Sealer
 from bellhop.records.catalogs import Catalogs
@@ -77,16 +79,16 @@ def open_state(state: Path, settings: Settings, *, clock: Clock | None = None) -
     vault = FileSecrets(state / "secrets", key)
     records = Records(store, FileBlobs(state / "blobs"), Sealer(key), clock)
     catalogs = Catalogs(records)
+    publisher = Publisher(queues)
     installation = Installation(
         settings=settings,
         records=records,
         catalogs=catalogs,
-        declare=Declare(records, catalogs, queues["deploy"], queues["sweep"]),
+        declare=Declare(records, catalogs, publisher, settings),
         secrets=vault,
-        access=KubeAccess(vault),
-        evaluate=queues["evaluate"],
-        deploy=queues["deploy"],
-        sweep=queues["sweep"],
+        access=KubeAccess(vault, reach=HERE),
+        reach=HERE,
+        publisher=publisher,
         dead=dict(queues),
         inbound=_inbound(state),
     )

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from datetime import datetime, timedelta
-from random import random
+from collections.abc import Callable, Sequence
+from datetime import timedelta
 
 from bellhop.embedded.state import Embedded
 from bellhop.logs import Log
-from bellhop.ports.queue import Queue
-from bellhop.records import messages
+from bellhop.ports.queue import Consumer, Delivery, GivenUp
 from bellhop.stages.inbox import Inbox, Stage
+from bellhop.stages.schedule import Schedule
 
 _BATCH = 50
 _WAIT = timedelta(seconds=1)
-_TICK = 1.0
+_TICK = 0.5
+_EXTENSIONS = 4
+"""How often in a visibility timeout what is in hand is held for longer."""
 
 
 class Workers:
@@ -26,14 +27,17 @@ class Workers:
         self._log = log
         self._embedded = embedded
         self._stopping = threading.Event()
-        self._due: dict[str, datetime] = {}
+        here = embedded.installation
+        self._schedule = Schedule(here.records, here.publisher, settings, log)
+        self._in_hand: dict[str, tuple[Consumer, Delivery]] = {}
         counts = {"evaluate": 2, "deploy": settings.workers, "sweep": 2}
         self._threads = [
             threading.Thread(
                 target=self._work,
                 args=(
+                    name,
                     embedded.queues[name],
-                    Inbox(name, stage, embedded.queues[name], settings, log),
+                    Inbox(name, stage, settings, log),
                 ),
                 name=f"{name}-{number}",
             )
@@ -41,6 +45,10 @@ class Workers:
             for number in range(counts[name])
         ]
         self._threads.append(threading.Thread(target=self._keep_time, name="schedule"))
+        pause = settings.visibility.total_seconds() / _EXTENSIONS
+        self._threads.append(
+            threading.Thread(target=self._repeat, args=(self._hold_on, pause), name="holding")
+        )
 
     def start(self) -> None:
         """Begin to work."""
@@ -53,31 +61,43 @@ class Workers:
         for thread in self._threads:
             thread.join()
 
-    def _work(self, queue: Queue, inbox: Inbox) -> None:
-        self._repeat(lambda: inbox.work(queue.receive(_BATCH, wait=_WAIT)), pause=0.0)
+    def _work(self, name: str, queue: Consumer, inbox: Inbox) -> None:
+        def once() -> None:
+            deliveries = queue.receive(_BATCH, wait=_WAIT)
+            me = threading.current_thread().name
+            if deliveries:
+                # They are of one group, which is held as a whole.
+                self._in_hand[me] = queue, deliveries[-1]
+            try:
+                work(deliveries)
+            finally:
+                self._in_hand.pop(me, None)
+
+        def work(deliveries: Sequence[Delivery]) -> None:
+            for delivery, result in inbox.work(deliveries):
+                became = queue.settle(delivery, result)
+                if isinstance(became, GivenUp):
+                    self._log.warning(
+                        "Moved a message to the dead letters", stage=name, reason=became.reason
+                    )
+
+        self._repeat(once, 0.0)
 
     def _keep_time(self) -> None:
-        self._repeat(self._tick, pause=_TICK)
+        self._repeat(self._tick, _TICK)
 
     def _tick(self) -> None:
-        """Ask for the sweeps that are due, each cluster at its own time; finish abandoned work."""
-        installation = self._embedded.installation
-        records = installation.records
-        interval = installation.settings.sweep_interval
-        now = records.clock.now()
-        for key in installation.catalogs.current().clusters:
-            # Jitter keeps a fleet registered at once from being listed at once for ever.
-            pause = interval * (0.9 + 0.2 * random())  # noqa: S311 - spreads load, guards nothing
-            if key not in self._due:
-                swept = records.health(key).swept_at
-                self._due[key] = (swept or now) + pause
-            if now >= self._due[key]:
-                self._due[key] = now + pause
-                installation.sweep.publish([messages.sweep(key)])
-        installation.declare.resume()
+        """Publish what is due; finish what was begun and abandoned."""
+        self._schedule.tick()
+        self._embedded.installation.declare.resume()
         self._embedded.store.sweep_expired()
 
-    def _repeat(self, work: Callable[[], None], *, pause: float) -> None:
+    def _hold_on(self) -> None:
+        """Keep what is in hand from being given to others while its worker is alive."""
+        for queue, delivery in list(self._in_hand.values()):
+            queue.extend(delivery)
+
+    def _repeat(self, work: Callable[[], None], pause: float) -> None:
         while not self._stopping.is_set():
             try:
                 work()

@@ -13,6 +13,8 @@ from bellhop.model.gvk import GVK
 from bellhop.model.kinds import ClusterProfile, EventSource, EventTrigger
 from bellhop.model.record import Cluster
 
+_DIGEST = 16
+
 
 def cluster_object(cluster: Cluster) -> dict[str, Any]:
     """Return a cluster as templates see it: `.Cluster` is a SveltosCluster."""
@@ -52,6 +54,7 @@ class Catalog:
         self.profiles = {profile.name: profile for profile in profiles}
         # A revision is asked the same few questions by every event: each is answered once.
         self._found = lru_cache(maxsize=None)(self._find)
+        self._digests = lru_cache(maxsize=None)(self._digest)
 
     def sources_for(self, cluster: str, gvk: GVK) -> tuple[EventSource, ...]:
         """Return the sources in force in a cluster that name a kind, by name."""
@@ -74,13 +77,17 @@ class Catalog:
         }
         return tuple(sorted(kinds))
 
-    def judgement(self, cluster: str) -> str:
-        """Return a digest of what decides which objects match in a cluster, and who is told."""
-        return digest(
-            [
-                [name, self.sources[name].manifest()["spec"], list(triggers)]
-                for name, triggers in self._in_force(cluster).items()
-            ]
+    def judgement(self, cluster: str) -> Mapping[str, str]:
+        """Return a digest of each source in force in a cluster: what decides what matches."""
+        return {name: self._digests(name) for name in self._in_force(cluster)}
+
+    def triggers_in(self, cluster: str) -> frozenset[str]:
+        """Return the triggers that select a cluster, also those that name no source there yet."""
+        return frozenset(
+            name
+            for name, trigger in self.triggers.items()
+            if cluster in self.clusters
+            and trigger.source_selector.matches(self.clusters[cluster].labels)
         )
 
     def problems_in(self, cluster: str) -> Mapping[str, PermanentError]:
@@ -120,6 +127,9 @@ class Catalog:
                 if key in named or profile.cluster_selector.matches(each.labels)
             )
         )
+
+    def _digest(self, source: str) -> str:
+        return digest(self.sources[source].manifest()["spec"])[:_DIGEST]
 
     def _in_force(self, cluster: str) -> Mapping[str, tuple[str, ...]]:
         return self._found(cluster)[0]

@@ -8,13 +8,17 @@ arrives in which case was recorded from an API server; the recordings are the te
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from bellhop.errors import InvalidError
 from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.model.identity import check_key, check_uid, check_version
 from bellhop.model.record import WatchedKind
 
+_NAMESPACE = GVK("", "v1", "Namespace")
 _WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 _SAME_OBJECT = frozenset({"", "status"})
 # A namespace ends with an update of this subresource, which brings the Namespace itself.
@@ -65,32 +69,31 @@ def admission(request: Mapping[str, Any], watched: Watched) -> Hint | None:
     A dry run has no effect and is none. A DELETE brings only oldObject; one of a collection has
     no name in the request. Other subresources (scale, binding) bring objects of other kinds:
     they hint at their parent, whose version they do not tell.
+
+    Raises:
+        InvalidError: no API server sends such a request.
     """
     if request.get("dryRun"):
         return None
-    resource = request.get("resource") or {}
     gvk: GVK | None
-    same = request.get("subResource", "") in _SAME_IN_ADMISSION
+    same = _text(request.get("subResource")) in _SAME_IN_ADMISSION
     if same:
-        kind = request.get("kind") or {}
-        gvk = GVK(kind.get("group", ""), kind.get("version", ""), kind.get("kind", ""))
+        kind = _mapping(request.get("kind"))
+        gvk = GVK(*(_text(kind.get(part)) for part in ("group", "version", "kind")))
     else:
+        resource = _mapping(request.get("resource"))
         gvk = watched.of_resource(
-            resource.get("group", ""), resource.get("version", ""), resource.get("resource", "")
+            *(_text(resource.get(part)) for part in ("group", "version", "resource"))
         )
     if gvk is None or gvk not in watched:
         return None
-    subject = request.get("oldObject") or request.get("object") or {}
-    metadata = subject.get("metadata") or {}
-    name = request.get("name") or metadata.get("name") or ""
+    subject = _mapping(request.get("oldObject")) or _mapping(request.get("object"))
+    metadata = _mapping(subject.get("metadata"))
+    name = _text(request.get("name")) or _text(metadata.get("name"))
     if not name:
         return None
-    namespace = request.get("namespace", "") if gvk != GVK("", "v1", "Namespace") else ""
-    return Hint(
-        ObjectKey(gvk, namespace, name),
-        uid=metadata.get("uid", "") if same else "",
-        before=version_of(metadata) if same else 0,
-    )
+    namespace = "" if gvk == _NAMESPACE else _text(request.get("namespace"))
+    return _hint(ObjectKey(gvk, namespace, name), metadata if same else {})
 
 
 def audit(events: Iterable[Any], watched: Watched) -> Iterator[Hint | dict[str, Any]]:
@@ -98,57 +101,90 @@ def audit(events: Iterable[Any], watched: Watched) -> Iterator[Hint | dict[str, 
 
     Only finished writes that succeeded count, and no dry runs: those show in the request's URI
     alone. A deletion's response is a Status without the object, so it is a hint; so is an update
-    that may have ended the object.
+    that may have ended the object. An event that no API server sends is passed over: a list is
+    sent again as a whole, and others in it must not wait for it.
     """
     for event in events:
-        if not isinstance(event, Mapping) or not _happened(event):
-            continue
-        ref = event.get("objectRef") or {}
-        response = event.get("responseObject") or {}
-        if event.get("verb") in {"create", "update", "patch"} and _same_object(ref, response):
-            if GVK.of(response) in watched:
-                yield _ending(response) or response
-            continue
-        yield from _deletions(event, ref, response, watched)
+        with suppress(InvalidError):
+            # All of one event or nothing.
+            yield from list(_of_event(_mapping(event), watched))
+
+
+def _of_event(event: Mapping[str, Any], watched: Watched) -> Iterator[Hint | dict[str, Any]]:
+    if not _happened(event):
+        return
+    ref, response = _mapping(event.get("objectRef")), _mapping(event.get("responseObject"))
+    if event.get("verb") in {"create", "update", "patch"} and _same_object(ref, response):
+        if GVK.of(response) in watched:
+            yield _ending(response) or dict(response)
+        return
+    yield from _deletions(event, ref, response, watched)
 
 
 def version_of(metadata: Mapping[str, Any]) -> int:
     """Read a resource version as a number; 0 where there is none."""
-    text = str(metadata.get("resourceVersion") or "")
-    return int(text) if text.isdigit() else 0
+    try:
+        return check_version(metadata.get("resourceVersion"))
+    except InvalidError:
+        return 0
+
+
+def _hint(key: ObjectKey, metadata: Mapping[str, Any]) -> Hint:
+    check_key(key)
+    return Hint(key, check_uid(metadata.get("uid")), check_version(metadata.get("resourceVersion")))
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise InvalidError("cannot read what an API server is to have sent: a mapping is missing")
+    return value
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise InvalidError("cannot read what an API server is to have sent: a name is no text")
+    return value
 
 
 def _happened(event: Mapping[str, Any]) -> bool:
-    query = parse_qs(urlsplit(str(event.get("requestURI", ""))).query)
-    code = (event.get("responseStatus") or {}).get("code", 0)
+    try:
+        query = parse_qs(urlsplit(_text(event.get("requestURI"))).query)
+    except ValueError:
+        return False
+    code = _mapping(event.get("responseStatus")).get("code", 0)
     body = event.get("requestObject")
     dry = bool(query.get("dryRun")) or (isinstance(body, Mapping) and bool(body.get("dryRun")))
     return (
         event.get("stage") == "ResponseComplete"
-        and event.get("verb") in _WRITES
+        and _text(event.get("verb")) in _WRITES
+        and isinstance(code, int)
         and 200 <= code < 300  # noqa: PLR2004 - HTTP's success
         and not dry
     )
 
 
 def _same_object(ref: Mapping[str, Any], response: Mapping[str, Any]) -> bool:
-    metadata = response.get("metadata") or {}
+    metadata = _mapping(response.get("metadata"))
     return (
-        ref.get("subresource", "") in _SAME_OBJECT
+        _text(ref.get("subresource")) in _SAME_OBJECT
         and bool(metadata.get("resourceVersion"))
         and bool(metadata.get("name"))
     )
 
 
-def _ending(response: dict[str, Any]) -> Hint | None:
+def _ending(response: Mapping[str, Any]) -> Hint | None:
     """Return a hint for an object that nothing holds any more once this write is stored.
 
     Removing the last finalizer deletes the object and answers with it as it was before; no event
     of a deletion follows. A Pod in its grace period looks the same, so it takes a look to tell.
     """
-    metadata = response.get("metadata") or {}
+    metadata = _mapping(response.get("metadata"))
     if metadata.get("deletionTimestamp") and not metadata.get("finalizers"):
-        return Hint(ObjectKey.of(response), str(metadata.get("uid") or ""), before=0)
+        return _hint(ObjectKey.of(response), {"uid": metadata.get("uid")})
     return None
 
 
@@ -159,22 +195,21 @@ def _deletions(
     watched: Watched,
 ) -> Iterator[Hint]:
     gvk = watched.of_resource(
-        ref.get("apiGroup", ""), ref.get("apiVersion", ""), ref.get("resource", "")
+        *(_text(ref.get(part)) for part in ("apiGroup", "apiVersion", "resource"))
     )
     if gvk is None:
         return
     if event.get("verb") == "deletecollection":
-        for item in response.get("items") or []:
-            metadata = item.get("metadata") or {}
-            yield Hint(
-                ObjectKey(gvk, metadata.get("namespace", ""), metadata.get("name", "")),
-                metadata.get("uid", ""),
-                version_of(metadata),
-            )
+        items = response.get("items")
+        for item in items if isinstance(items, list) else []:
+            metadata = _mapping(_mapping(item).get("metadata"))
+            namespace, name = _text(metadata.get("namespace")), _text(metadata.get("name"))
+            yield _hint(ObjectKey(gvk, namespace, name), metadata)
         return
-    name = ref.get("name") or ((response.get("metadata") or {}).get("name"))
+    metadata = _mapping(response.get("metadata"))
+    name = _text(ref.get("name")) or _text(metadata.get("name"))
     if not name:
         return
-    details = response.get("details") or response.get("metadata") or {}
-    namespace = "" if gvk == GVK("", "v1", "Namespace") else ref.get("namespace", "")
-    yield Hint(ObjectKey(gvk, namespace, name), details.get("uid", ""), before=0)
+    details = _mapping(response.get("details")) or metadata
+    namespace = "" if gvk == _NAMESPACE else _text(ref.get("namespace"))
+    yield _hint(ObjectKey(gvk, namespace, name), {"uid": details.get("uid")})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bellhop.model.gvk import ObjectKey
+from bellhop.model.gvk import Identity
 
 _FIRST = (
     "Namespace",
@@ -25,6 +25,6 @@ _MIDDLE = len(_FIRST)
 _RANK = {kind: rank for rank, kind in enumerate(_FIRST)} | dict.fromkeys(_LAST, _MIDDLE + 1)
 
 
-def rank(key: ObjectKey) -> int:
+def rank(key: Identity) -> int:
     """Return how late a kind is applied; objects of one rank keep the order they came in."""
-    return _RANK.get(key.gvk.kind, _MIDDLE)
+    return _RANK.get(key.kind, _MIDDLE)

@@ -9,8 +9,11 @@ from typing import Any
 from bellhop.engine.digest import digest
 from bellhop.engine.ordering import rank
 from bellhop.errors import ConflictError
-from bellhop.model.gvk import ObjectKey
+from bellhop.model.gvk import Identity, ObjectKey
 from bellhop.model.record import Content, Held
+
+OWNER = "projectsveltos.io/owner-name"
+"""The annotation that names the profile an object comes from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +34,8 @@ class Plan:
     """What to do, in order; `unchanged` are held already as they are wanted."""
 
     apply: tuple[Wanted, ...]
-    remove: tuple[ObjectKey, ...]
-    unchanged: tuple[ObjectKey, ...]
+    remove: tuple[Identity, ...]
+    unchanged: tuple[Identity, ...]
 
 
 def wanted(contents: Iterable[Content], *, tier: int) -> tuple[Wanted, ...]:
@@ -44,17 +47,19 @@ def wanted(contents: Iterable[Content], *, tier: int) -> tuple[Wanted, ...]:
     )
 
 
-def plan(objects: Sequence[Wanted], held: Mapping[ObjectKey, Held]) -> Plan:
+def plan(objects: Sequence[Wanted], held: Mapping[Identity, Held]) -> Plan:
     """Plan the way from what is held to what is wanted.
+
+    An object that is wanted in another version of its kind is the same object.
 
     Objects that others need are applied first; removals go the other way round.
 
     Raises:
         ConflictError: the profile itself wants one object in two forms.
     """
-    unique: dict[ObjectKey, Wanted] = {}
+    unique: dict[Identity, Wanted] = {}
     for each in objects:
-        twin = unique.setdefault(each.key, each)
+        twin = unique.setdefault(each.key.identity, each)
         if twin is not each and digest(twin.manifest) != digest(each.manifest):
             raise ConflictError(
                 f"cannot apply {each.key.gvk.kind} '{each.key.namespace}/{each.key.name}': "
@@ -69,7 +74,7 @@ def plan(objects: Sequence[Wanted], held: Mapping[ObjectKey, Held]) -> Plan:
 
 
 def _late(each: Wanted) -> int:
-    return rank(each.key)
+    return rank(each.key.identity)
 
 
 def decorate(each: Wanted, profile: str, tier: int) -> dict[str, Any]:
@@ -92,7 +97,7 @@ def decorate(each: Wanted, profile: str, tier: int) -> dict[str, Any]:
         "projectsveltos.io/reference-namespace": namespace,
         "projectsveltos.io/reference-name": name,
         "projectsveltos.io/owner-kind": "ClusterProfile",
-        "projectsveltos.io/owner-name": profile,
+        OWNER: profile,
         "projectsveltos.io/owner-tier": str(tier),
     }
     manifest["metadata"] = metadata

@@ -9,6 +9,15 @@ from typing import NamedTuple
 from bellhop.fleet import survey
 from bellhop.fleet.installation import Installation
 
+_DECLARED = (
+    "EventSource",
+    "EventTrigger",
+    "EventBasedAddOn",
+    "ClusterProfile",
+    "ConfigMap",
+    "Secret",
+)
+
 
 class Failure(NamedTuple):
     """One thing that is wrong: what kind of thing, which one, since when, and the sentence."""
@@ -21,6 +30,7 @@ class Failure(NamedTuple):
 
 def failures(here: Installation) -> Iterator[Failure]:
     """Yield what is wrong, the widest causes first."""
+    yield from _lost(here)
     yield from _clusters(here)
     yield from _declared(here)
     yield from _matches(here)
@@ -29,13 +39,13 @@ def failures(here: Installation) -> Iterator[Failure]:
 
 
 def _clusters(here: Installation) -> Iterator[Failure]:
-    catalog = here.catalogs.current()
+    catalog = here.catalogs.known()
     for key in catalog.clusters:
-        health = here.records.health(key)
+        health = here.records.health.get(key).value
         if health.state == "Down":
             yield Failure("cluster", key, health.swept_at, f"it is down: {health.message}")
         for gvk in catalog.kinds_in(key):
-            strikes = here.records.strikes(key, gvk)
+            strikes = here.records.strikes.get(key, gvk).value
             if strikes:
                 yield Failure(
                     "deletion",
@@ -47,7 +57,7 @@ def _clusters(here: Installation) -> Iterator[Failure]:
 
 
 def _declared(here: Installation) -> Iterator[Failure]:
-    catalog = here.catalogs.current()
+    catalog = here.catalogs.known()
     for trigger in catalog.triggers.values():
         source = trigger.event_source_name
         if "{{" not in source and source not in catalog.sources:
@@ -56,9 +66,18 @@ def _declared(here: Installation) -> Iterator[Failure]:
             )
 
 
+def _lost(here: Installation) -> Iterator[Failure]:
+    for kind in _DECLARED:
+        for name, manifest in here.records.manifests.listed(kind):
+            if manifest is None:
+                shown = f"{kind} {name.removeprefix('/')}"
+                sentence = "what was declared is lost; apply it again, or delete it"
+                yield Failure("manifest", shown, None, sentence)
+
+
 def _matches(here: Installation) -> Iterator[Failure]:
-    for cluster in here.catalogs.current().clusters:
-        for match in here.records.matches(cluster):
+    for cluster in here.catalogs.known().clusters:
+        for match in here.records.matches.of(cluster):
             if match.error:
                 yield Failure(
                     "evaluation",

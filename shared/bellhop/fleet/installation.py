@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from bellhop.messages import Publisher
+from bellhop.model.reach import Reach
 from bellhop.ports.access import Access
-from bellhop.ports.queue import DeadLetters, Queue
+from bellhop.ports.queue import DeadLetters
 from bellhop.ports.secrets import Secrets
 from bellhop.records import Records
 from bellhop.records.catalogs import Catalogs
@@ -23,7 +25,10 @@ class Inbound:
 
 @dataclass(frozen=True)
 class Installation:
-    """Everything a command needs; `dead` are each queue's dead letters by the stage's name."""
+    """Everything a command needs; `dead` are each queue's dead letters by the stage's name.
+
+    `reach` says which addresses clusters may have where this installation runs.
+    """
 
     settings: Settings
     records: Records
@@ -31,8 +36,7 @@ class Installation:
     declare: Declare
     secrets: Secrets
     access: Access
-    evaluate: Queue
-    deploy: Queue
-    sweep: Queue
+    reach: Reach
+    publisher: Publisher
     dead: dict[str, DeadLetters]
     inbound: Inbound

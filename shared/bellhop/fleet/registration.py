@@ -35,7 +35,7 @@ from bellhop.errors import BellhopError, DeniedError, InvalidError, MissingError
 from bellhop.fleet.installation import Inbound, Installation
 from bellhop.fleet.rights import missing_for_applying, missing_for_watching, watched
 from bellhop.model.gvk import GVK
-from bellhop.model.kubeconfig import Kubeconfig
+from bellhop.model.kubeconfig import Kubeconfig, sanitise
 from bellhop.model.record import Cluster
 
 _TOKEN_BYTES = 32
@@ -96,10 +96,12 @@ def register(here: Installation, wish: Wish) -> Registered:
     """Add a cluster, or renew one: credentials, labels, token and the forwarder's certificate.
 
     Raises:
+        InvalidError: its address is one that this installation does not call.
         UnreachableError: the cluster does not answer; nothing is changed.
         DeniedError: rights are missing; nothing is changed.
     """
-    kube = KubeClient(wish.key, wish.kubeconfig)
+    sanitise(wish.kubeconfig.to_dict(), reach=here.reach)
+    kube = KubeClient(wish.key, wish.kubeconfig, reach=here.reach)
     try:
         return _register(here, wish, kube)
     finally:
@@ -107,7 +109,8 @@ def register(here: Installation, wish: Wish) -> Registered:
 
 
 def _register(here: Installation, wish: Wish, kube: KubeClient) -> Registered:
-    old = here.records.cluster(wish.key)
+    kept = here.records.clusters.get(wish.key)
+    old = kept.value if kept else None
     now = here.records.clock.now()
     token = entropy.token_urlsafe(_TOKEN_BYTES)
     cluster = Cluster(
@@ -117,6 +120,7 @@ def _register(here: Installation, wish: Wish, kube: KubeClient) -> Registered:
         kubernetes=kube.version(),
         token_digest=hashlib.sha256(token.encode()).hexdigest(),
         registered_at=old.registered_at if old else now,
+        credentials=wish.kubeconfig.version,
     )
     resources = watched(kube, here.catalogs.current(), cluster)
     missing = missing_for_watching(kube, resources, ringing=wish.forwarder)
@@ -138,6 +142,7 @@ def _register(here: Installation, wish: Wish, kube: KubeClient) -> Registered:
         # From here on the forwarder has a token that only the record makes good.
         if ringing:
             kube.apply(dict(ringing.secret))
+        # Stored first: the record names a version that is there.
         stored = json.dumps(wish.kubeconfig.to_dict()).encode()
         here.secrets.put(f"kubeconfig/{wish.key}", stored)
         cluster = replace(cluster, forwarder=dict(ringing.record) if ringing else {})
@@ -195,7 +200,8 @@ def deregister(here: Installation, key: str) -> Deregistered:
     Raises:
         MissingError: there is no such cluster.
     """
-    if here.records.cluster(key) is None:
+    kept = here.records.clusters.get(key)
+    if kept is None:
         raise MissingError(
             f"cannot deregister cluster '{key}': it is not registered;"
             " `bellhop get clusters` lists those that are"
@@ -203,7 +209,7 @@ def deregister(here: Installation, key: str) -> Deregistered:
     removed: list[str] = []
     left = ""
     try:
-        removed.extend(_silence(here, key))
+        removed.extend(_silence(here, kept.value))
     except BellhopError as error:
         left = str(error)
     with undisturbed():
@@ -212,8 +218,8 @@ def deregister(here: Installation, key: str) -> Deregistered:
     return Deregistered(removed, left)
 
 
-def _silence(here: Installation, key: str) -> Iterator[str]:
-    kube = here.access.open(key)
+def _silence(here: Installation, cluster: Cluster) -> Iterator[str]:
+    kube = here.access.open(cluster.key, version=cluster.credentials)
     for gvk, namespace in _REMOVED:
         if kube.remove(gvk, namespace, NAME):
             yield f"{gvk.kind} '{NAME}'"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from bellhop.fleet.installation import Installation
-from bellhop.model.gvk import ObjectKey
+from bellhop.model.gvk import Identity, ObjectKey
 from bellhop.model.record import Match, Outcome, Profile
 
 Who = tuple[str, str, str]
@@ -44,8 +44,8 @@ class Standing:
 def outcomes(here: Installation) -> dict[Who, list[Outcome]]:
     """Collect the outcomes of all clusters by profile."""
     found: dict[Who, list[Outcome]] = {}
-    for cluster in here.catalogs.current().clusters:
-        for outcome in here.records.outcomes(cluster):
+    for cluster in here.catalogs.known().clusters:
+        for outcome in here.records.outcomes.of(cluster):
             found.setdefault((outcome.trigger, outcome.source, outcome.profile), []).append(outcome)
     return found
 
@@ -61,16 +61,16 @@ def standings(
     are the outcomes, for who asks more than once.
     """
     known = outcomes(here) if known is None else known
-    triggers = {who[0] for who in known} | set(here.catalogs.current().triggers) | {""}
+    triggers = {who[0] for who in known} | set(here.catalogs.known().triggers) | {""}
     for name in sorted(triggers) if trigger is None else [trigger]:
-        for profile in here.records.profiles(name):
+        for profile in here.records.profiles.of(name):
             who = (profile.trigger, profile.cluster, profile.name)
             yield Standing(profile, known.get(who, ()))
 
 
 def sources_in_force(here: Installation) -> Iterator[tuple[str, str]]:
     """Yield (cluster, source) wherever a source is in force."""
-    catalog = here.catalogs.current()
+    catalog = here.catalogs.known()
     for cluster in catalog.clusters:
         for source in catalog.sources_in(cluster):
             yield cluster, source
@@ -79,17 +79,19 @@ def sources_in_force(here: Installation) -> Iterator[tuple[str, str]]:
 def matches(here: Installation, source: str) -> Mapping[str, list[Match]]:
     """Collect the matches of one source by the clusters where it is in force."""
     return {
-        cluster: list(here.records.matches(cluster, source))
+        cluster: list(here.records.matches.of(cluster, source))
         for cluster, name in sources_in_force(here)
         if name == source
     }
 
 
-def object_name(key: ObjectKey | str) -> str:
+def object_name(key: ObjectKey | Identity | str) -> str:
     """Name an object of a cluster for people: `Service default/web`."""
     if isinstance(key, str):
         if not key:
             return ""
         key = ObjectKey.parse(key)
+    if isinstance(key, ObjectKey):
+        key = key.identity
     place = f"{key.namespace}/{key.name}" if key.namespace else key.name
-    return f"{key.gvk.kind} {place}"
+    return f"{key.kind} {place}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -29,20 +30,29 @@ class Filter:
         return entry.trace.startswith(self.trace) and self.cluster in ("", entry.cluster)
 
 
-def read(records: Records, since: datetime) -> Iterator[tuple[str, Entry]]:
-    """Yield the lines since a moment, by time, each with its mark."""
+def lines(
+    records: Records, day: str, *, after: str = "", cluster: str = ""
+) -> Iterator[tuple[str, Entry]]:
+    """Yield a day's (YYYY-MM-DD) lines by time, each with its mark, of one or all clusters."""
+    clusters = [cluster] if cluster else records.ledger.clusters(day)
+    each = (records.ledger.of(one, day, after) for one in clusters)
+    return heapq.merge(*each, key=lambda line: line[0])
+
+
+def read(records: Records, since: datetime, cluster: str = "") -> Iterator[tuple[str, Entry]]:
+    """Yield the lines since a moment, by time, each with its mark, of one or all clusters."""
     day, today = since.date(), records.clock.now().date()
     mark = since.isoformat(timespec="microseconds")
     while day <= today:
-        yield from records.ledger(day.isoformat(), after=mark)
+        yield from lines(records, day.isoformat(), after=mark, cluster=cluster)
         day += timedelta(days=1)
 
 
-def follow(records: Records, since: datetime) -> Iterator[Entry]:
+def follow(records: Records, since: datetime, cluster: str = "") -> Iterator[Entry]:
     """Yield the lines since a moment, and every one that comes, for ever."""
     told: dict[str, datetime] = {}
     while True:
-        for mark, entry in read(records, since):
+        for mark, entry in read(records, since, cluster):
             if mark not in told:
                 told[mark] = entry.at
                 yield entry

@@ -12,7 +12,7 @@ from __future__ import annotations
 import heapq
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from bellhop.engine.hints import Hint
@@ -51,11 +51,17 @@ class _Entry:
 
 
 class Desk:
-    """Objects that are owed; shared between threads."""
+    """Objects that are owed; shared between threads.
 
-    def __init__(self, spool: Spool, log: Log) -> None:
+    `unspooled` is called where a hint is in memory alone, so that a kill would lose it.
+    """
+
+    def __init__(
+        self, spool: Spool, log: Log, unspooled: Callable[[], None] = lambda: None
+    ) -> None:
         self._spool = spool
         self._log = log
+        self._unspooled = unspooled
         self._changed = threading.Condition()
         self._entries: dict[ObjectKey, _Entry] = {}
         self._heap: list[tuple[float, int, ObjectKey]] = []
@@ -171,6 +177,7 @@ class Desk:
         except BellhopError as error:
             # A full disk must not lose what memory can still do.
             self._log.warning("Cannot spool a hint; only a kill would lose it", error=str(error))
+            self._unspooled()
 
     def _schedule(
         self,

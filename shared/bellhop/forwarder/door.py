@@ -1,7 +1,7 @@
 """Where the API server rings: it is answered at once, and always `allowed`.
 
 Whatever goes wrong here, somebody's write goes on. Who knocks at another path than the one in the
-Secret is nobody's API server and learns nothing.
+Secret is nobody's API server: it learns nothing, and nothing of what it brings is read.
 """
 
 from __future__ import annotations
@@ -11,17 +11,19 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from http import HTTPStatus
-from typing import Any
+from typing import Any, BinaryIO
 
+from bellhop.adapters.local.wsgi import Admission, Answer, Environ
 from bellhop.engine.hints import AnyKind, Hint, admission
+from bellhop.errors import InvalidError
 from bellhop.forwarder.counts import Counts
 from bellhop.logs import Log
 
 BODY_BYTES = 4 * 1024 * 1024
 """The longest review that is read: API servers take objects up to 3 MiB in all."""
 
-_PIECE = 65_536
-_DRAINED_BYTES = 16 * BODY_BYTES
+_LET_IN = "bellhop.let-in"
+_API_SERVERS = "API servers"
 _KINDS = AnyKind()
 _REFUSALS = {
     HTTPStatus.NOT_FOUND: b'{"error":"there is nothing here"}',
@@ -29,8 +31,6 @@ _REFUSALS = {
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: b'{"error":"the body is too large"}',
     HTTPStatus.BAD_REQUEST: b'{"error":"the body is no AdmissionReview with a request and uid"}',
 }
-
-Environ = dict[str, Any]
 
 
 class Door:
@@ -54,33 +54,35 @@ class Door:
         self._counts = counts
         self._log = log
 
-    def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
-        """Answer one request."""
-        status, body = self._respond(environ)
-        start_response(
-            f"{status.value} {status.phrase}",
-            [("Content-Type", "application/json"), ("Content-Length", str(len(body)))],
-        )
-        return [body]
-
-    def _respond(self, environ: Environ) -> tuple[HTTPStatus, bytes]:
+    def admit(self, environ: Environ) -> Admission | Answer:
+        """Let API servers in; the path is all that tells them from strangers."""
         if not self._is_for_us(str(environ.get("PATH_INFO", ""))):
             self._counts.add("wrong_path")
             self._stranger()
-            return self._refuse(HTTPStatus.NOT_FOUND, environ)
+            return _answer(HTTPStatus.NOT_FOUND)
         if environ.get("REQUEST_METHOD") != "POST":
-            return self._refuse(HTTPStatus.METHOD_NOT_ALLOWED, environ)
-        length = _length(environ)
-        if length > BODY_BYTES:
+            return _answer(HTTPStatus.METHOD_NOT_ALLOWED)
+        environ[_LET_IN] = True
+        return Admission(_API_SERVERS, BODY_BYTES)
+
+    def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
+        """Answer one request; a server that does not ask for admission first does no harm."""
+        found = None if _LET_IN in environ else self.admit(environ)
+        answer = found if isinstance(found, Answer) else self._respond(environ["wsgi.input"])
+        start_response(answer.status, list(answer.headers))
+        return [answer.body]
+
+    def _respond(self, stream: BinaryIO) -> Answer:
+        body = stream.read(BODY_BYTES + 1)
+        if len(body) > BODY_BYTES:
             self._counts.add("malformed")
-            return self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, environ)
-        body = environ["wsgi.input"].read(length) if length >= 0 else b""
+            return _answer(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
         request = _request(body)
         if request is None:
             self._counts.add("malformed")
-            return self._refuse(HTTPStatus.BAD_REQUEST, environ)
+            return _answer(HTTPStatus.BAD_REQUEST)
         self._note(request)
-        return HTTPStatus.OK, _allowed(request["uid"])
+        return _answer(HTTPStatus.OK, _allowed(request["uid"]))
 
     def _is_for_us(self, path: str) -> bool:
         given = path.encode("latin-1", "replace")
@@ -90,7 +92,7 @@ class Door:
     def _note(self, request: Mapping[str, Any]) -> None:
         try:
             hint = None if changes_nothing(request) else admission(request, _KINDS)
-        except (AttributeError, TypeError, ValueError):
+        except (InvalidError, AttributeError, TypeError, ValueError, RecursionError):
             self._counts.add("malformed")
             return
         if hint is None:
@@ -101,11 +103,6 @@ class Door:
             self._ring(hint, datetime.now(UTC).isoformat())
         except Exception as error:  # noqa: BLE001 - the API server is answered whatever happens
             self._log.error("Failed to note a hint", error, object=str(hint.key))
-
-    @staticmethod
-    def _refuse(status: HTTPStatus, environ: Environ) -> tuple[HTTPStatus, bytes]:
-        _drain(environ)
-        return status, _REFUSALS[status]
 
 
 def changes_nothing(request: Mapping[str, Any]) -> bool:
@@ -128,11 +125,6 @@ def _bare(manifest: dict[str, Any]) -> dict[str, Any]:
     return {**manifest, "metadata": metadata}
 
 
-def _length(environ: Environ) -> int:
-    text = environ.get("CONTENT_LENGTH") or ""
-    return int(text) if text.isascii() and text.isdigit() else -1
-
-
 def _request(body: bytes) -> Mapping[str, Any] | None:
     try:
         request = json.loads(body)["request"]
@@ -147,10 +139,7 @@ def _allowed(uid: str) -> bytes:
     return json.dumps(review).encode()
 
 
-def _drain(environ: Environ) -> None:
-    """Read what a refused client still sends: the server would read it at once, into memory."""
-    read = 0
-    while piece := environ["wsgi.input"].read(_PIECE):
-        read += len(piece)
-        if read > _DRAINED_BYTES:
-            raise ConnectionAbortedError("the body of a refused request has no end")
+def _answer(status: HTTPStatus, body: bytes = b"") -> Answer:
+    text = body or _REFUSALS[status]
+    headers = (("Content-Type", "application/json"), ("Content-Length", str(len(text))))
+    return Answer(f"{status.value} {status.phrase}", headers, text)

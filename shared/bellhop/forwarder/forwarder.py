@@ -59,7 +59,7 @@ class Forwarder:
         self._log = log
         self._counts = Counts()
         self._spool = Spool(options.spool)
-        self._desk = Desk(self._spool, log)
+        self._desk = Desk(self._spool, log, self._unspooled)
         self._outbox = Outbox()
         self._readers = Readers(kube, self._desk, self._outbox, self._counts, log)
         self._sender = Sender(
@@ -135,6 +135,8 @@ class Forwarder:
         )
         server.start()
         self._readers.start()
+        # What rang while nobody was here is nowhere: the cluster is to be looked at.
+        self._sender.ask_for_a_look()
         self._sender.start()
         self._ready = True
         return server
@@ -188,6 +190,9 @@ class Forwarder:
                 return True
             if not passing_over:
                 return False
+
+    def _unspooled(self) -> None:
+        self._sender.ask_for_a_look()
 
     def _doubt(self) -> None:
         if self._calls.empty():

@@ -11,8 +11,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from bellhop.adapters.kube.client import KubeClient
+from bellhop.adapters.local.files import read_at_most
 from bellhop.errors import BellhopError, InvalidError, MissingError
-from bellhop.model.kubeconfig import Kubeconfig, sanitise
+from bellhop.model.kubeconfig import LARGEST, Kubeconfig, sanitise
+from bellhop.model.reach import HERE
 
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
@@ -39,15 +41,16 @@ def connect(
             # The client then reports the refusal itself, and asks again at the next one.
             return None
 
-    return KubeClient("here", read(), renew=renew)
+    # A forwarder may run beside its API server, as in a laboratory.
+    return KubeClient("here", read(), renew=renew, reach=HERE)
 
 
 def _of_file(path: Path) -> Kubeconfig:
     try:
-        content = path.read_bytes()
+        content = read_at_most(path, LARGEST)
     except OSError as error:
         raise InvalidError(f"the kubeconfig '{path}' cannot be read: {error.strerror}") from error
-    return sanitise(content)
+    return sanitise(content, reach=HERE)
 
 
 def _of_account(environ: Mapping[str, str], account: Path) -> Kubeconfig:

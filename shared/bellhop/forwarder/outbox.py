@@ -24,7 +24,10 @@ ROOM_BYTES = 8 * 1024 * 1024
 
 @dataclass(slots=True)
 class Item:
-    """One element of a batch, as JSON, and how far it covers what is owed about its object."""
+    """One element of a batch, and how far it covers what is owed about its object.
+
+    `body` is JSON, a mapping; when it rang is added by who sends it.
+    """
 
     key: ObjectKey
     serial: int
@@ -41,6 +44,7 @@ class Outbox:
         self._away: dict[ObjectKey, Item] = {}
         self._bytes = 0
         self._open = True
+        self._awake = False
 
     def put(self, item: Item) -> None:
         """Add an item in the place of an older one of its object."""
@@ -57,13 +61,26 @@ class Outbox:
             item.serial = max(item.serial, serial)
             return True
 
-    def take(self) -> list[Item]:
-        """Wait for items and take the next batch; an empty one means that the outbox is closed.
+    @property
+    def is_open(self) -> bool:
+        """Say whether items are still taken out."""
+        return self._open
 
-        The batch must be given back: to `settle`, or to `put_back`.
+    def wake(self) -> None:
+        """Have `take` return, with nothing if there is nothing."""
+        with self._changed:
+            self._awake = True
+            self._changed.notify_all()
+
+    def take(self, seconds: float | None = None) -> list[Item]:
+        """Wait for items and take the next batch.
+
+        It is empty where the outbox was closed, nothing came in time, or somebody said `wake`.
+        A batch must be given back: to `settle`, or to `put_back`.
         """
         with self._changed:
-            self._changed.wait_for(lambda: self._waiting or not self._open)
+            self._changed.wait_for(lambda: self._waiting or not self._open or self._awake, seconds)
+            self._awake = False
             if not self._open:
                 return []
             batch: list[Item] = []

@@ -112,9 +112,7 @@ class Readers:
             metadata.pop("managedFields", None)
             found = {"object": {**state, "metadata": metadata}}
             self._desk.absorb(turn, Known(str(metadata.get("uid")), version_of(metadata)))
-        text = json.dumps(
-            {**found, "rang": pending.rang}, separators=(",", ":"), ensure_ascii=False
-        )
+        text = json.dumps(found, separators=(",", ":"), ensure_ascii=False)
         self._outbox.put(Item(pending.key, turn.pending.serial, pending.rang, text.encode()))
         self._desk.finish(turn)
 

@@ -5,14 +5,20 @@
 401                      read the Secret again: the token may have been changed
 anything else, or no     keep everything and try again, for ever: it says something about the
 answer                   way to ingest, not about an item
+
+Beside items it asks for a look at the whole cluster, where something may have been missed; until
+ingest has agreed. When an object rang is told by ingest's clock where ours differs: nothing is
+refused for a time that only we believe in.
 """
 
 from __future__ import annotations
 
 import ssl
 import threading
+import time
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from email.utils import formatdate, parsedate_to_datetime
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
@@ -30,6 +36,10 @@ ANSWER_SECONDS = 15.0
 PATIENCE_SECONDS = 60.0
 """The longest Retry-After that is honoured."""
 
+SKEW = timedelta(minutes=1)
+"""From which difference on ingest's clock is believed more than ours."""
+
+_MISSED = b'{"apiVersion":"bellhop.dev/v1","kind":"Missed"}'
 _HEAD = b'{"apiVersion":"bellhop.dev/v1","kind":"Observations","items":['
 _TAIL = b"]}"
 _ABOUT_ITEMS = {
@@ -37,15 +47,18 @@ _ABOUT_ITEMS = {
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     HTTPStatus.UNPROCESSABLE_ENTITY,
 }
+_UNKNOWN = _ABOUT_ITEMS | {HTTPStatus.NOT_FOUND}
+_SAY_SKEW_SECONDS = 3600.0
 _SAY_EVERY = 20
 
 
 class _Answer(NamedTuple):
-    """How ingest answered; status 0 where it did not."""
+    """How ingest answered, and by how much our clock is ahead of its; status 0 for no answer."""
 
     status: int
     why: str
     wait: float = 0.0
+    ahead: timedelta | None = None
 
 
 class Sender:
@@ -73,6 +86,11 @@ class Sender:
         self._failures = 0
         self._waking = threading.Event()
         self._ending = False
+        self._ahead = timedelta(0)
+        self._said_ahead_at = float("-inf")
+        # When to ask for a look at the cluster; None where there is no reason to.
+        self._ask_at: float | None = None
+        self._asked = 0
         self._thread = threading.Thread(target=self._work, name="sender", daemon=True)
 
     def start(self) -> None:
@@ -82,6 +100,12 @@ class Sender:
     def alive(self) -> bool:
         """Say if it still works."""
         return self._thread.is_alive()
+
+    def ask_for_a_look(self) -> None:
+        """Have ingest look at the cluster, soon: something may have been missed."""
+        if self._ask_at is None:
+            self._ask_at = time.monotonic()
+            self._outbox.wake()
 
     def nudge(self) -> None:
         """Try again at once, since something changed."""
@@ -95,37 +119,82 @@ class Sender:
         self._thread.join(seconds)
 
     def _work(self) -> None:
-        while batch := self._outbox.take():
+        while self._outbox.is_open:
+            batch = self._outbox.take(self._until_asking())
             try:
-                self._send(batch)
+                sent = not batch or self._send(batch)
+                if sent and self._until_asking() == 0 and self._outbox.is_open:
+                    self._ask()
             except Exception as error:  # noqa: BLE001 - nothing may end the only sender
                 self._log.error("Failed to send a batch", error)
                 self._outbox.put_back(batch)
                 self._pause(_Answer(0, "internal"))
 
-    def _send(self, batch: list[Item]) -> None:
-        """Send a batch, in halves where ingest refuses it for what is in it."""
+    def _until_asking(self) -> float | None:
+        return None if self._ask_at is None else max(0.0, self._ask_at - time.monotonic())
+
+    def _ask(self) -> None:
+        """Ask for a look at the cluster; who is told to wait asks again, since it may be later."""
+        self._ask_at = None
+        answer = self._post(_MISSED)
+        if HTTPStatus.OK <= answer.status < HTTPStatus.MULTIPLE_CHOICES:
+            self._counts.add("looks_asked")
+            self._asked = 0
+        elif answer.status in _UNKNOWN:
+            self._log.warning("Ingest does not look at clusters when asked", status=answer.status)
+        else:
+            self._asked += 1
+            self._ask_at = time.monotonic() + pause(self._asked, at_least=answer.wait)
+            if answer.status == HTTPStatus.UNAUTHORIZED:
+                self._doubt()
+
+    def _send(self, batch: list[Item]) -> bool:
+        """Send a batch, in halves where ingest refuses it for what is in it; say if it took it."""
         parts = [batch]
+        corrected = False
         while parts:
             part = parts.pop()
-            answer = self._post(part)
+            ahead = self._ahead
+            answer = self._post(_HEAD + b",".join(map(self._text, part)) + _TAIL)
             if HTTPStatus.OK <= answer.status < HTTPStatus.MULTIPLE_CHOICES:
                 self._taken(part)
             elif answer.status not in _ABOUT_ITEMS:
                 self._outbox.put_back([item for each in [part, *reversed(parts)] for item in each])
                 self._pause(answer)
-                return
+                return False
+            elif not corrected and abs(self._ahead - ahead) > SKEW:
+                # The times were wrong, perhaps, and nothing else.
+                corrected = True
+                parts.append(part)
             elif len(part) > 1:
                 half = len(part) // 2
                 parts += [part[half:], part[:half]]
             else:
                 self._dropped(part[0], answer)
+        return True
 
-    def _post(self, items: list[Item]) -> _Answer:
+    def _text(self, item: Item) -> bytes:
+        rang = (datetime.fromisoformat(item.rang) - self._ahead).isoformat()
+        return b'%s,"rang":"%s"}' % (item.body[:-1], rang.encode())
+
+    def _post(self, body: bytes) -> _Answer:
         instructions = self._instructions()
         if self._line is None or self._line.instructions is not instructions:
             self._line = _Line(instructions)
-        return self._line.post(_HEAD + b",".join(item.body for item in items) + _TAIL)
+        answer = self._line.post(body)
+        if answer.ahead is not None:
+            self._reckon(answer.ahead)
+        return answer
+
+    def _reckon(self, ahead: timedelta) -> None:
+        self._ahead = ahead if abs(ahead) > SKEW else timedelta(0)
+        now = time.monotonic()
+        if self._ahead and now - self._said_ahead_at >= _SAY_SKEW_SECONDS:
+            self._said_ahead_at = now
+            self._log.warning(
+                "Our clock differs from ingest's; rings are told by its clock",
+                ahead_seconds=round(self._ahead.total_seconds()),
+            )
 
     def _taken(self, items: list[Item]) -> None:
         if self._failures:
@@ -194,11 +263,21 @@ class _Line:
                 "POST",
                 self.instructions.ingest_url,
                 body=body,
-                headers=self._headers,
+                headers={**self._headers, "Date": formatdate(usegmt=True)},
                 redirect=False,
             )
         except (urllib3.exceptions.HTTPError, OSError) as error:
             return _Answer(0, type(error).__name__)
         wait = response.headers.get("Retry-After", "")
         seconds = float(wait) if wait.isascii() and wait.isdigit() else 0.0
-        return _Answer(response.status, response.reason or "", min(seconds, PATIENCE_SECONDS))
+        wait_at_most = min(seconds, PATIENCE_SECONDS)
+        ahead = _ahead(response.headers.get("Date", ""))
+        return _Answer(response.status, response.reason or "", wait_at_most, ahead)
+
+
+def _ahead(date: str) -> timedelta | None:
+    try:
+        there = parsedate_to_datetime(date)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return datetime.now(UTC) - there if there.tzinfo else None

@@ -34,6 +34,34 @@ class GVK(NamedTuple):
         return f"{self.api_version}/{self.kind}"
 
 
+class Identity(NamedTuple):
+    """Which object in one cluster, in whatever version of its kind it is written.
+
+    An API server keeps one object for all versions of a group's kind.
+    """
+
+    group: str
+    kind: str
+    namespace: str
+    name: str
+
+    def at(self, version: str) -> ObjectKey:
+        """Return the key under which a version of the kind has the object."""
+        return ObjectKey(GVK(self.group, version, self.kind), self.namespace, self.name)
+
+    @classmethod
+    def parse(cls, text: str) -> Identity:
+        """Read back what `str` wrote: group/kind/namespace/name.
+
+        Early versions wrote the version of the kind behind the group.
+        """
+        parts = text.split("/")
+        return cls(parts[0], *parts[-3:])
+
+    def __str__(self) -> str:
+        return "/".join(self)
+
+
 class ObjectKey(NamedTuple):
     """Which object in one cluster; `namespace` is empty for cluster-scoped kinds."""
 
@@ -52,6 +80,11 @@ class ObjectKey(NamedTuple):
         """Read back what `str` wrote: group/version/kind/namespace/name."""
         group, version, kind, namespace, name = text.split("/", 4)
         return cls(GVK(group, version, kind), namespace, name)
+
+    @property
+    def identity(self) -> Identity:
+        """Say which object this is, without the version."""
+        return Identity(self.gvk.group, self.gvk.kind, self.namespace, self.name)
 
     def __str__(self) -> str:
         return "/".join((*self.gvk, self.namespace, self.name))

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import base64
 import binascii
-import ipaddress
+import hashlib
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
@@ -20,9 +21,15 @@ from urllib.parse import urlsplit
 import yaml
 
 from bellhop.errors import InvalidError, TooLargeError
+from bellhop.model.reach import ABROAD, HERE, Reach
 
-_LARGEST = 1 << 20
+LARGEST = 1 << 20
+"""Bytes of a kubeconfig, and of a certificate file that it names."""
+
+_DEEPEST = 50
+_LONGEST_PLAIN = 4096
 _NAMED_AT_MOST = 20
+_VERSION_LENGTH = 32
 _FLATTEN = "embed it with `kubectl config view --raw --flatten`"
 _TOKEN = "make a service account token with `kubectl create token` and put it in `token`"  # noqa: S105 - advice
 
@@ -55,6 +62,7 @@ _HARMLESS = {"extensions", "disable-compression"}
 _PEM = re.compile(
     r"-----BEGIN (?P<label>[A-Z0-9 ]+)-----\s*(?P<body>[A-Za-z0-9+/=\s]+?)-----END (?P=label)-----"
 )
+_PATH = re.compile(r"[A-Za-z0-9._~:/-]*")
 _HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
 
 
@@ -84,6 +92,12 @@ class Kubeconfig:
         )
         return f"{self.server} with {' and '.join(login)}, trusting {trust}"
 
+    @property
+    def version(self) -> str:
+        """Tell credentials and addresses apart; nothing can be read from it."""
+        content = json.dumps(self.to_dict(), sort_keys=True).encode()
+        return hashlib.sha256(content).hexdigest()[:_VERSION_LENGTH]
+
     def to_dict(self) -> dict[str, Any]:
         """Write the smallest kubeconfig that kubectl takes; it holds the credentials."""
         cluster = {
@@ -107,9 +121,15 @@ class Kubeconfig:
 
 
 def sanitise(
-    text_or_dict: str | bytes | Mapping[str, Any], *, context: str | None = None
+    text_or_dict: str | bytes | Mapping[str, Any],
+    *,
+    context: str | None = None,
+    reach: Reach = HERE,
 ) -> Kubeconfig:
     """Take address and credentials of one context, by default the current one.
+
+    `reach` says which addresses are taken: those of one machine, unless a composition that runs
+    elsewhere gives its own.
 
     Raises:
         InvalidError: it is malformed, or holds what is refused; the message says what to do
@@ -122,7 +142,7 @@ def sanitise(
     _refuse(cluster, _CLUSTER_REFUSED, _CLUSTER_TAKEN, "cluster")
     _refuse(user, _USER_REFUSED, _USER_TAKEN, "user")
     kubeconfig = Kubeconfig(
-        server=_server(_text(cluster, "server", "cluster")),
+        server=_server(_text(cluster, "server", "cluster"), reach),
         ca_data=_pem(cluster, "certificate-authority-data", "cluster", "CERTIFICATE"),
         token=_token(_text(user, "token", "user")),
         client_certificate_data=_pem(user, "client-certificate-data", "user", "CERTIFICATE"),
@@ -133,23 +153,18 @@ def sanitise(
     return kubeconfig
 
 
-def _filled(entry: dict[str, str]) -> dict[str, str]:
-    return {key: value for key, value in entry.items() if value}
+def parse(text: str | bytes) -> Any:
+    """Read the YAML of a kubeconfig, which needs neither anchors nor depth nor long numbers.
 
-
-def _document(given: str | bytes | Mapping[str, Any]) -> Mapping[str, Any]:
-    if not isinstance(given, Mapping):
-        given = _parse(given)
-    if not isinstance(given, Mapping):
-        raise InvalidError("the kubeconfig is not a mapping; give the whole file")
-    return given
-
-
-def _parse(text: str | bytes) -> Any:
-    if len(text) > _LARGEST:
-        raise TooLargeError(f"the kubeconfig has more than {_LARGEST} bytes")
+    Raises:
+        TooLargeError: it has more than LARGEST bytes.
+        InvalidError: it is not YAML, or holds what only makes a reader work.
+    """
+    if len(text) > LARGEST:
+        raise TooLargeError(f"the kubeconfig has more than {LARGEST} bytes")
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
+        _require_plain(yaml.parse(text, Loader=loader))
         return yaml.load(text, Loader=loader)  # noqa: S506 - one of the two safe loaders
     except yaml.MarkedYAMLError as exc:
         mark = exc.problem_mark
@@ -158,6 +173,44 @@ def _parse(text: str | bytes) -> Any:
         place = ""
     # Outside of the handler: PyYAML's error quotes the document, and a chained one would be shown.
     raise InvalidError(f"the kubeconfig is not valid YAML{place}")
+
+
+def _require_plain(events: Iterator[yaml.Event]) -> None:
+    """Refuse what takes a reader more time, memory or stack than the text has bytes.
+
+    A parser's events cost neither; building nodes of them does: PyYAML descends by recursion in C,
+    merges keys by copying, and computes numbers to the base of 60.
+    """
+    depth = 0
+    for event in events:
+        mark = event.start_mark
+        place = f"line {mark.line + 1 if mark else 1} of the kubeconfig"
+        if isinstance(event, yaml.AliasEvent):
+            raise InvalidError(f"{place} refers to an anchor; write the value out")
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        elif isinstance(event, yaml.ScalarEvent) and _is_laborious(event):
+            raise InvalidError(f"{place} has a long text with colons; put it in quotes")
+        if depth > _DEEPEST:
+            raise InvalidError(f"{place} is nested deeper than {_DEEPEST} levels")
+
+
+def _is_laborious(event: yaml.ScalarEvent) -> bool:
+    return not event.style and len(event.value) > _LONGEST_PLAIN and ":" in event.value
+
+
+def _filled(entry: dict[str, str]) -> dict[str, str]:
+    return {key: value for key, value in entry.items() if value}
+
+
+def _document(given: str | bytes | Mapping[str, Any]) -> Mapping[str, Any]:
+    if not isinstance(given, Mapping):
+        given = parse(given)
+    if not isinstance(given, Mapping):
+        raise InvalidError("the kubeconfig is not a mapping; give the whole file")
+    return given
 
 
 def _context(document: Mapping[str, Any], wanted: str | None) -> Mapping[str, Any]:
@@ -222,7 +275,7 @@ def _text(entry: Mapping[str, Any], key: str, where: str) -> str:
     return value.strip()
 
 
-def _server(server: str) -> str:
+def _server(server: str, reach: Reach) -> str:
     where = "cluster.server"
     try:
         parts = urlsplit(server)
@@ -233,20 +286,24 @@ def _server(server: str) -> str:
         raise InvalidError("is not an address such as `https://10.0.0.1:6443`", where=where)
     if "@" in parts.netloc or parts.query or parts.fragment or not server.isprintable():
         raise InvalidError("may have a host, a port and a path, and nothing else", where=where)
-    if parts.scheme == "http" and not _loopback(host):
+    refusal = reach.refusal(host)
+    if refusal:
+        raise InvalidError(
+            f"the host {refusal}; give the address where the API server is reached", where=where
+        )
+    # What only one machine may call is that machine.
+    if parts.scheme == "http" and not ABROAD.refusal(host):
         raise InvalidError(
             "is http, which would send the credentials in clear; use https", where=where
         )
+    if not _plain_path(parts.path):
+        raise InvalidError("has a path that leads elsewhere", where=where)
     return server.rstrip("/")
 
 
-def _loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+def _plain_path(path: str) -> bool:
+    """Say if a gateway's path is what it looks like, without steps up or escapes."""
+    return bool(_PATH.fullmatch(path)) and not {".", ".."} & set(path.split("/"))
 
 
 def _token(token: str) -> str:

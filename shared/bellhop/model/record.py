@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
-from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.model.gvk import GVK, Identity, ObjectKey
 
 Phase = Literal["Provisioning", "Provisioned", "Failed", "FailedNonRetriable", "Removed"]
 """A profile's state on one cluster; FailedNonRetriable waits for somebody to change an input."""
@@ -15,7 +15,11 @@ Phase = Literal["Provisioning", "Provisioned", "Failed", "FailedNonRetriable", "
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A registered cluster; `forwarder` is how its API server rings us, as registration set it."""
+    """A registered cluster; `forwarder` is how its API server rings us, as registration set it.
+
+    `credentials` is the version of the kubeconfig in the secret store, which is stored first: who
+    reads this record knows whether the credentials at hand are still those that count.
+    """
 
     namespace: str
     name: str
@@ -24,6 +28,7 @@ class Cluster:
     token_digest: str
     registered_at: datetime
     forwarder: Mapping[str, str] = field(default_factory=dict)
+    credentials: str = ""
 
     @property
     def key(self) -> str:
@@ -35,8 +40,9 @@ class Cluster:
 class Health:
     """How a cluster was when we last met it; `missed` counts what only sweeps had found.
 
-    `judged` is a digest of the sources by which all its objects were last evaluated; `uid` is
-    that of its namespace kube-system, which no two clusters share.
+    `judgement` has a digest of each source by which all its objects were last evaluated; `uid` is
+    that of its namespace kube-system, which no two clusters share. `begun` says that a sweep is
+    under way, or ended half-way; `failures` counts those in a row that could not look.
     """
 
     state: Literal["Healthy", "Down", "Unknown"] = "Unknown"
@@ -44,8 +50,10 @@ class Health:
     swept_at: datetime | None = None
     seen: int = 0
     missed: int = 0
-    judged: str = ""
+    judgement: Mapping[str, str] = field(default_factory=dict)
     uid: str = ""
+    begun: bool = False
+    failures: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +98,9 @@ class Observation:
 class Match:
     """One object that matches one source now, or whose last evaluation failed.
 
-    With an `error`, `matching` is what it was before: an error is never an empty answer.
+    With an `error`, `matching` is what it was before: an error is never an empty answer. It is
+    `told` once deploy has been asked about it as it is; one that matches no more, and has no
+    error, stays until then.
     """
 
     cluster: str
@@ -101,6 +111,7 @@ class Match:
     since: datetime
     message: str = ""
     error: str = ""
+    told: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +136,9 @@ class Profile:
     Generated ones name their `trigger`, the source `cluster` and, with oneForEvent, the object;
     a user's own have an empty trigger. `leaving` are clusters that still hold what is no longer
     wanted there. `error` says why the newest inputs could not be instantiated; the rest is then
-    what was last good. A profile that is withdrawn has neither contents nor a digest.
+    what was last good. A profile that is withdrawn has neither contents nor a digest. It is `told`
+    once all its clusters have been asked to be brought to this `revision`, which every change of
+    it draws anew.
     """
 
     name: str
@@ -141,40 +154,57 @@ class Profile:
     digest: str
     error: str = ""
     error_code: str = ""
+    revision: str = ""
+    told: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """One object of an inventory; an empty digest means that applying it had only begun."""
+    """One object of an inventory; an empty digest means that applying it had only begun.
+
+    `version` is that of the kind in which it was written last; `uid` says which life of the
+    object that was, and is empty as long as nobody knows.
+    """
 
     digest: str
     ref: str
     applied_at: datetime | None = None
+    version: str = ""
+    uid: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """What one profile owns in one cluster."""
+    """What one profile owns in one cluster, and who is at work on it until when."""
 
     cluster: str
     profile: str
-    held: Mapping[ObjectKey, Held]
+    held: Mapping[Identity, Held]
+    holder: str = ""
+    until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Which profile has an object in one cluster, and who waits for it."""
+    """Which profile has an object in one cluster, who waits for it, and who is to be told.
+
+    Without a `profile` nobody has it, and those who waited are still to be told.
+    """
 
     profile: str
     trigger: str
     source: str
     tier: int
     waiting: tuple[tuple[str, str, str], ...] = ()
+    tell: tuple[tuple[str, str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How applying one profile to one cluster ended last."""
+    """How applying one profile to one cluster ended last, and when it is tried next.
+
+    `failures` counts those in a row; without a `retry_at` somebody has to change an input.
+    """
 
     cluster: str
     profile: str
@@ -185,6 +215,7 @@ class Outcome:
     reason: str = ""
     message: str = ""
     failures: int = 0
+    retry_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

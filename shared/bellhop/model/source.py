@@ -132,6 +132,11 @@ class EventSource(Kind):
         """List what is selected, in one shape for both forms."""
         return tuple(self._selectors())
 
+    @cached_property
+    def kinds(self) -> frozenset[GVK]:
+        """Name the kinds of which the source selects objects."""
+        return frozenset(selector.gvk for selector in self.selectors)
+
     @property
     def collect_resources(self) -> bool:
         """Tell whether the whole objects go into the report."""

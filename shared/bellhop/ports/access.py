@@ -10,10 +10,14 @@ from bellhop.ports.kube import Kube
 class Access(Protocol):
     """Clients for registered clusters."""
 
-    def open(self, cluster: str) -> Kube:
+    def open(self, cluster: str, *, version: str = "") -> Kube:
         """Return a client for the cluster `namespace/name`; clients are shared between threads.
+
+        `version` is that of the credentials, as the cluster's record has it: a client of other
+        credentials is not used any more. Without it a change is noticed only after a while.
 
         Raises:
             MissingError: the cluster has no stored credentials.
+            InvalidError: what is stored cannot be used, or leads where no call may go.
         """
         ...

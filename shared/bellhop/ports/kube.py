@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Protocol
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
 
 from bellhop.model.gvk import GVK, Resource
 
@@ -11,35 +11,76 @@ Manifest = dict[str, Any]
 """A Kubernetes object as JSON; integers are int, as in Go's unstructured int64."""
 
 
+class Page(NamedTuple):
+    """A part of a list; `after` asks for the next one and is empty on the last."""
+
+    items: Sequence[Manifest]
+    after: str = ""
+
+
 class Kube(Protocol):
     """Objects of one cluster.
 
-    Every method raises DeniedError (401, 403), UnreachableError (no answer, 5xx), ThrottledError
-    (429), and names the cluster and the object.
+    An object is its group, kind, namespace and name: every version that is served shows the same
+    one. `get` and `remove` therefore take any version, also one that is not served any more.
+
+    Every method raises DeniedError (401, 403), UnreachableError (no answer, 5xx, or one that goes
+    on and on), ThrottledError (429), and names the cluster and the object.
     """
 
     def resource(self, gvk: GVK) -> Resource | None:
-        """Find the resource that serves a kind; None if the cluster does not know the kind."""
+        """Find the resource that serves a kind in just this version; None if there is none."""
+        ...
+
+    def served(self, group: str, kind: str) -> Resource | None:
+        """Find the resource of a kind in the version that the cluster prefers.
+
+        None if no version is served: with its definition went every object of the kind.
+        """
+        ...
+
+    def versions(self, group: str, kind: str) -> tuple[str, ...]:
+        """Name the versions in which a kind is served, the preferred one first."""
         ...
 
     def get(self, gvk: GVK, namespace: str, name: str) -> Manifest | None:
         """Read one object; None only if the API server says that this very object is not there.
 
+        It comes in the version that is asked for, or in a served one where that is not served.
+
         Raises:
-            MissingError: the cluster does not know the kind.
+            MissingError: the cluster does not know the kind in any version.
+        """
+        ...
+
+    def page(
+        self, gvk: GVK, *, limit: int, after: str = "", namespace: str = "", labels: str = ""
+    ) -> Page:
+        """Read at most `limit` objects of a kind, with apiVersion and kind filled in.
+
+        Pages that follow each other show one state of the list. There may be fewer objects than
+        asked for, or none, on a page that is not the last: only an empty `after` ends a list.
+
+        Raises:
+            MissingError: the cluster does not know the kind in this version.
+            StaleError: that state is too old to be read on; begin anew, without `after`.
+            TooLargeError: a single object is larger than what is taken.
         """
         ...
 
     def list(self, gvk: GVK, *, namespace: str = "", labels: str = "") -> Iterator[Manifest]:
-        """Yield the objects of a kind in pages, with apiVersion and kind filled in.
+        """Yield the objects of a kind page by page; an object that changed may come twice.
 
         Raises:
-            MissingError: the cluster does not know the kind.
+            MissingError: the cluster does not know the kind in this version.
+            StaleError: the list changes faster than it can be read.
         """
         ...
 
     def apply(self, manifest: Manifest, *, dry_run: bool = False) -> Manifest:
         """Apply one object by server-side apply as field manager `bellhop`, taking over fields.
+
+        Returns the object as it is stored (or would be, of a dry run), with its `metadata.uid`.
 
         Raises:
             MissingError: the cluster does not know the kind, or the namespace is not there.
@@ -48,5 +89,10 @@ class Kube(Protocol):
         ...
 
     def remove(self, gvk: GVK, namespace: str, name: str, *, uid: str = "") -> bool:
-        """Delete one object (only if it still has `uid`, where given); say if it was there."""
+        """Delete one object (only if it still has `uid`, where given); say if it was there.
+
+        False says that there is nothing of ours: no such object, no such kind in any version, or
+        an object of that name with another uid, which stays. True says that it is deleted, or
+        being deleted where finalizers hold it.
+        """
         ...

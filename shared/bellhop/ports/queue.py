@@ -1,4 +1,9 @@
-"""Messages between the stages: at least once, in order within a group, dead-lettered in the end."""
+"""Messages between the stages: publishing apart from receiving, and nothing that leans on order.
+
+A queue may repeat a message, reorder, deliver one to two workers at once, miscount its attempts,
+or bring it back a week later from the dead letters. Groups, pauses and counts save work where a
+provider has them; no correctness hangs on them (docs/adr/0004).
+"""
 
 from __future__ import annotations
 
@@ -7,28 +12,57 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
+MESSAGE_LIMIT = 64 * 1024
+"""Bytes of one body as JSON: SQS takes 256 KB for a batch of ten, and ours are identities."""
+
+GROUP_LIMIT = 128
+"""Characters of a group's name, printable ASCII: what SQS takes as a MessageGroupId."""
+
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What crosses a queue: identity, never content.
+    """What crosses a queue: identity, never content; two equal bodies are two messages.
 
-    Messages of one `group` are delivered one batch at a time and in the order they were
-    published; while the first waits for its retry, those behind it wait too.
+    Messages of one `group` are, where the provider can, delivered one batch at a time and in
+    the order of their publishing.
     """
 
     body: Mapping[str, Any]
     group: str
-    delay: timedelta = timedelta(0)
 
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """A message in a worker's hands; `receipt` names this delivery, `attempt` counts from 1."""
+    """A message in a worker's hands; `receipt` names this delivery, `attempt` is a hint, from 1."""
 
     message: Message
     id: str
     receipt: str
     attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The message is finished for good."""
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """The message is to come again, after a while if the provider can wait."""
+
+    after: timedelta
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class GivenUp:
+    """The message belongs to the dead letters: nobody foresaw what happened to it."""
+
+    reason: str
+
+
+Result = Done | Again | GivenUp
+"""What came of a delivery; a Lambda's batch response, an HTTP status and a loop are made of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,29 +78,39 @@ class DeadLetter:
 
 
 class Queue(Protocol):
-    """One stage's inbox."""
+    """One stage's inbox, seen by those who write into it."""
 
     def publish(self, messages: Sequence[Message]) -> None:
-        """Add messages, all or none."""
+        """Add messages, however many; after an error some may have been added.
+
+        Raises:
+            TooLargeError: a body exceeds MESSAGE_LIMIT.
+            InvalidError: a body is not JSON, or a group's name is empty, not printable
+                ASCII, or longer than GROUP_LIMIT.
+        """
         ...
+
+
+class Consumer(Protocol):
+    """One stage's inbox, seen by a worker that fetches; clouds that push have none."""
 
     def receive(self, limit: int, *, wait: timedelta) -> Sequence[Delivery]:
         """Take up to `limit` messages, waiting for the first one up to `wait`.
 
-        A message taken is hidden, and its group held, until it is done, is retried, or the
-        adapter's visibility timeout has passed. Messages of one group keep their order.
+        A message taken is hidden, and its group held, until it is settled or the adapter's
+        visibility timeout has passed.
         """
         ...
 
-    def done(self, delivery: Delivery) -> None:
-        """Remove a message for good; a receipt that has expired is ignored."""
+    def settle(self, delivery: Delivery, result: Result) -> Result:
+        """Do with a message what came of it; a receipt that has expired is ignored.
+
+        Return what became of it: `Again` turns to `GivenUp` where its attempts are used up.
+        """
         ...
 
-    def retry(self, delivery: Delivery, *, delay: timedelta, reason: str) -> bool:
-        """Give a message back to be delivered again after `delay`.
-
-        Return False where that was its last attempt and it is now a dead letter.
-        """
+    def extend(self, delivery: Delivery) -> bool:
+        """Hold a message for another visibility timeout from now; False if it was too late."""
         ...
 
 

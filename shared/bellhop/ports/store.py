@@ -5,18 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
-ANY = -1
+ANY: Final = None
 """Write whatever is there."""
 
-ABSENT = 0
+ABSENT: Final = ""
 """Write only if nothing is there."""
+
+ITEM_LIMIT = 350_000
+"""Bytes that one item may take: JSON, with all but ASCII escaped, and both keys.
+
+The narrowest of the clouds, DynamoDB, takes 400 KB with the names of its own attributes.
+"""
+
+KEY_LIMIT = 1024
+"""Bytes that a partition may take, and a sort key: DynamoDB's limit, below Firestore's 1,500."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One record: `value` is JSON; `version` is 1 at creation and grows by one with each write.
+    """One record: `value` is JSON; `token` names this write of it, and no other ever.
+
+    A token tells nothing but equality. It never comes back: not when the item is deleted and made
+    anew with the same value, and not when the whole store is restored from a backup and goes on.
 
     An item whose `expires_at` has passed is gone for every reader, whenever it is deleted.
     """
@@ -24,7 +36,7 @@ class Item:
     partition: str
     sort: str
     value: Mapping[str, Any]
-    version: int = 0
+    token: str = ""
     expires_at: datetime | None = None
 
 
@@ -35,22 +47,26 @@ class Store(Protocol):
         """Read one item."""
         ...
 
-    def put(self, item: Item, *, expect: int = ANY) -> Item:
-        """Write one item and return it with its new version.
+    def put(self, item: Item, *, expect: str | None = ANY) -> Item:
+        """Write one item and return it with its new token.
 
-        `expect` is ANY, ABSENT or the version that must be there; `item.version` is not looked at.
+        `expect` is ANY, ABSENT or the token that must be there; `item.token` is not looked at.
 
         Raises:
-            StaleError: something else is there.
-            TooLargeError: the item exceeds what the store takes (`LIMIT` of the adapter).
+            StaleError: something else is there. An adapter whose client repeats a request that
+                was not answered may also say so of a write of its own: read again.
+            TooLargeError: the item exceeds ITEM_LIMIT, or one of its keys KEY_LIMIT.
+            InvalidError: the value is not JSON, a key is not Unicode, or `expires_at` has no zone.
         """
         ...
 
-    def delete(self, partition: str, sort: str, *, expect: int = ANY) -> bool:
+    def delete(self, partition: str, sort: str, *, expect: str | None = ANY) -> bool:
         """Delete one item; say whether it was there.
 
         Raises:
-            StaleError: `expect` is a version and another one is there.
+            StaleError: `expect` is a token and something else, or nothing, is there: what was
+                read is gone, and whoever read it must look again. Or it is ABSENT, and
+                something is there.
         """
         ...
 
@@ -59,6 +75,8 @@ class Store(Protocol):
     ) -> Iterator[Item]:
         """Yield the items of a partition in the byte order of their sort keys.
 
-        Only sort keys that start with `prefix` and come after `after` (exclusive).
+        Only sort keys that start with `prefix` and come after `after` (exclusive). Pages are read
+        as they are asked for: an item that is written meanwhile may be yielded or not, as it was
+        or as it is, and none is yielded twice.
         """
         ...

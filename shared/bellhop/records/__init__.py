@@ -5,5 +5,6 @@ Stages talk to `Records`; nothing above knows partitions, and nothing here decid
 
 from bellhop.records.records import Records
 from bellhop.records.sealing import Sealer
+from bellhop.records.table import Kept
 
-__all__ = ["Records", "Sealer"]
+__all__ = ["Kept", "Records", "Sealer"]

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
+from typing import Any
 
 from bellhop.engine.catalog import Catalog
+from bellhop.errors import MissingError
 from bellhop.model.kinds import ClusterProfile, ConfigMap, EventSource, EventTrigger, Secret, of
 from bellhop.records.records import Records
 
@@ -23,8 +26,13 @@ class Catalogs:
         self._held_for = 0
 
     def current(self) -> Catalog:
-        """Return the catalog of the current revision."""
-        revision = self._records.revision()
+        """Return the catalog of the current revision.
+
+        Raises:
+            MissingError: something that it is made of is lost. What is not known is not taken
+                for deleted: nothing is decided until that is declared again, or deleted.
+        """
+        revision = self._records.catalog.revision()
         newest = self._newest
         if newest is not None and newest.revision >= revision:
             return newest
@@ -33,6 +41,13 @@ class Catalogs:
             if newest is None or newest.revision < revision:
                 newest = self._newest = self._read(revision)
         return newest
+
+    def known(self) -> Catalog:
+        """Return the current catalog without what is lost, for who is about to cure that."""
+        try:
+            return self.current()
+        except MissingError:
+            return self._read(self._records.catalog.revision(), whole=False)
 
     def holder(self, kind: str, namespace: str, name: str) -> ConfigMap | Secret | None:
         """Read a ConfigMap or Secret that users declared, once in a revision."""
@@ -47,22 +62,27 @@ class Catalogs:
         return holders[place]
 
     def _read_holder(self, kind: str, namespace: str, name: str) -> ConfigMap | Secret | None:
-        manifest = self._records.manifest(kind, namespace, name)
-        if manifest is None:
+        kept = self._records.manifests.get(kind, namespace, name)
+        if kept is None:
             return None
-        holder = of(manifest)
+        holder = of(kept.value)
         assert isinstance(holder, ConfigMap | Secret)
         return holder
 
-    def _read(self, revision: int) -> Catalog:
+    def _manifests(self, kind: str, *, whole: bool) -> Iterable[dict[str, Any]]:
+        if whole:
+            return self._records.manifests.of(kind)
+        return (each for _, each in self._records.manifests.listed(kind) if each is not None)
+
+    def _read(self, revision: int, *, whole: bool = True) -> Catalog:
         kinds = [
             of(manifest)
             for kind in ("EventSource", "EventTrigger", "EventBasedAddOn", "ClusterProfile")
-            for manifest in self._records.manifests(kind)
+            for manifest in self._manifests(kind, whole=whole)
         ]
         return Catalog(
             revision,
-            self._records.clusters(),
+            self._records.clusters.all(),
             (kind for kind in kinds if isinstance(kind, EventSource)),
             (kind for kind in kinds if isinstance(kind, EventTrigger)),
             (kind for kind in kinds if isinstance(kind, ClusterProfile)),

@@ -1,41 +1,47 @@
-"""Who may apply an object: one profile owns it in a cluster, the lower tier wins."""
+"""Who may apply an object: one profile owns it in a cluster, the lower tier wins.
+
+    owner: first ──second takes it──► owner: second, to tell: first ──told──► owner: second
+    owner: first ──gives it up──► nobody, to tell: those who wait ──told──► no record
+
+Whom a change of owner concerns is written down with the change and struck out once they are
+told, so that whoever comes next, be it in a week, tells them for one who died before.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from bellhop.errors import ConflictError, StaleError
-from bellhop.model.gvk import ObjectKey
+from bellhop.messages import Apply, Publisher
+from bellhop.model.gvk import Identity
 from bellhop.model.record import Owner, Profile
-from bellhop.ports.queue import Message
 from bellhop.ports.store import ABSENT
-from bellhop.records import Records, messages
+from bellhop.records import Records
 
 _RETRIES = 8
 _MOST_WAITING = 32
-"""Profiles that are told when an object is given up; those before them try at the next sweep."""
+"""Profiles that are told when an object is given up; those before them try at their next turn."""
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A claim that was won: whether it is new, who had it before, and what to publish."""
+    """A claim that was won: whether it is new, and who had the object before."""
 
     new: bool
     before: Owner | None = None
-    messages: Sequence[Message] = ()
 
 
 class Claims:
     """Ownership of the objects in clusters, decided by conditional writes."""
 
-    def __init__(self, records: Records) -> None:
+    def __init__(self, records: Records, publisher: Publisher) -> None:
         self._records = records
+        self._publisher = publisher
 
-    def take(self, cluster: str, key: ObjectKey, profile: Profile, *, again: bool = False) -> Taken:
-        """Own an object from now on, and have told who loses it.
-
-        A try that comes `again` tells once more: the one before may have died before it did.
+    def take(self, cluster: str, key: Identity, profile: Profile) -> Taken:
+        """Own an object from now on, and tell who loses it.
 
         An owner of the same tier keeps what it has, as in Sveltos; whoever does not get the
         object is remembered and told when it is given up.
@@ -43,79 +49,116 @@ class Claims:
         Raises:
             ConflictError: a profile of the same or a lower tier has it.
         """
-        mine = Owner(profile.name, profile.trigger, profile.cluster, profile.tier)
+        me = (profile.trigger, profile.cluster, profile.name)
         for _ in range(_RETRIES):
-            found = self._records.owner(cluster, key)
+            found = self._records.owners.get(cluster, key)
+            owner, token = (found.value, found.token) if found else (None, ABSENT)
             try:
-                if found is None:
-                    self._records.put_owner(cluster, key, mine, expect=ABSENT)
+                if owner is None or not owner.profile:
+                    self._put(cluster, key, _owned(profile, owner), token)
                     return Taken(new=True)
-                owner, version = found
                 if owner.profile == profile.name:
-                    if owner.tier != profile.tier:
-                        kept = replace(owner, tier=profile.tier)
-                        self._records.put_owner(cluster, key, kept, expect=version)
-                    tell = owner.waiting if again or owner.tier != profile.tier else ()
-                    return Taken(new=False, messages=_contests(tell, cluster, key))
+                    moved = owner.tier != profile.tier
+                    tell = _with(owner.tell, *owner.waiting) if moved else owner.tell
+                    mine = replace(owner, tier=profile.tier, tell=tell)
+                    if mine != owner or tell:
+                        self._put(cluster, key, mine, token)
+                    return Taken(new=False)
                 if profile.tier < owner.tier:
                     loser = (owner.trigger, owner.source, owner.profile)
-                    new = replace(mine, waiting=_with(owner.waiting, loser))
-                    self._records.put_owner(cluster, key, new, expect=version)
-                    return Taken(new=True, before=owner, messages=_contests([loser], cluster, key))
-                waiter = (profile.trigger, profile.cluster, profile.name)
-                if waiter not in owner.waiting:
-                    queued = replace(owner, waiting=_with(owner.waiting, waiter))
-                    self._records.put_owner(cluster, key, queued, expect=version)
+                    mine = _owned(profile, owner)
+                    mine = replace(
+                        mine, waiting=_with(mine.waiting, loser), tell=_with(mine.tell, loser)
+                    )
+                    self._put(cluster, key, mine, token)
+                    return Taken(new=True, before=owner)
+                if me not in owner.waiting:
+                    self._put(cluster, key, replace(owner, waiting=_with(owner.waiting, me)), token)
             except StaleError:
                 continue
             raise ConflictError(
-                f"cannot apply {key.gvk.kind} '{key.namespace}/{key.name}' to '{cluster}':"
+                f"cannot apply {key.kind} '{key.namespace}/{key.name}' to '{cluster}':"
                 f" profile '{owner.profile}' of tier {owner.tier} has it; give"
                 f" '{profile.name}' a lower tier than {owner.tier}, or remove one of the two"
             )
         raise StaleError(f"cannot claim '{key}' in '{cluster}': other writers keep winning")
 
-    def owns(self, cluster: str, key: ObjectKey, profile: str) -> bool:
+    def owns(self, cluster: str, key: Identity, profile: str) -> bool:
         """Say whether a profile has an object."""
-        found = self._records.owner(cluster, key)
-        return found is not None and found[0].profile == profile
+        found = self._records.owners.get(cluster, key)
+        return found is not None and found.value.profile == profile
 
     def give_back(
-        self, cluster: str, key: ObjectKey, profile: Profile, before: Owner | None
-    ) -> list[Message]:
-        """Undo a claim that led to nothing; return what to publish for who has it again."""
+        self, cluster: str, key: Identity, profile: Profile, before: Owner | None
+    ) -> None:
+        """Undo a claim that led to nothing, and tell who has the object again."""
         if before is None:
-            return self.give_up(cluster, key, profile.name)
-        found = self._records.owner(cluster, key)
-        if found is None or found[0].profile != profile.name:
-            return []
-        waiting = _with(found[0].waiting, (profile.trigger, profile.cluster, profile.name))
+            self.give_up(cluster, key, profile.name)
+            return
+        found = self._records.owners.get(cluster, key)
+        if found is None or found.value.profile != profile.name:
+            return
         had = (before.trigger, before.source, before.profile)
-        again = replace(before, waiting=tuple(each for each in waiting if each != had))
-        self._records.put_owner(cluster, key, again, expect=found[1])
-        return _contests([had], cluster, key)
+        waiting = _with(found.value.waiting, (profile.trigger, profile.cluster, profile.name))
+        again = replace(
+            before,
+            waiting=tuple(each for each in waiting if each != had),
+            tell=_with(found.value.tell, had),
+        )
+        self._put(cluster, key, again, found.token)
 
-    def give_up(self, cluster: str, key: ObjectKey, profile: str) -> list[Message]:
-        """Own an object no longer; return what to publish for those who waited for it."""
+    def give_up(self, cluster: str, key: Identity, profile: str) -> None:
+        """Own an object no longer, and tell those who waited for it."""
         for _ in range(_RETRIES):
-            found = self._records.owner(cluster, key)
-            if found is None or found[0].profile != profile:
-                return []
+            found = self._records.owners.get(cluster, key)
+            if found is None or found.value.profile not in ("", profile):
+                return
+            owner, token = found.value, found.token
+            tell = _with(owner.tell, *owner.waiting)
             try:
-                self._records.delete_owner(cluster, key, expect=found[1])
+                if not tell:
+                    self._records.owners.delete(cluster, key, expect=token)
+                else:
+                    self._put(cluster, key, Owner("", "", "", 0, (), tell), token)
             except StaleError:
                 continue
-            return _contests(found[0].waiting, cluster, key)
+            return
         raise StaleError(f"cannot give up '{key}' in '{cluster}': other writers keep winning")
 
+    def _put(self, cluster: str, key: Identity, owner: Owner, token: str) -> None:
+        """Write who owns an object, tell whom it concerns, and strike out that it was told.
 
-def _contests(
-    profiles: Sequence[tuple[str, str, str]], cluster: str, key: ObjectKey
-) -> list[Message]:
-    return [messages.contest(profile, cluster, key) for profile in profiles]
+        Raises:
+            StaleError: somebody else was quicker.
+        """
+        token = self._records.owners.put(cluster, key, owner, expect=token)
+        if not owner.tell:
+            return
+        self._publisher.publish(Apply(*each, cluster, contested=str(key)) for each in owner.tell)
+        with suppress(StaleError):
+            # Who wrote it since has found it untold, and tells them again.
+            if owner.profile:
+                told = replace(owner, tell=())
+                self._records.owners.put(cluster, key, told, expect=token)
+            else:
+                self._records.owners.delete(cluster, key, expect=token)
+
+
+def _owned(profile: Profile, before: Owner | None) -> Owner:
+    """Return a profile's ownership, with those who wait for it and are to be told still."""
+    waiting = before.waiting if before else ()
+    me = (profile.trigger, profile.cluster, profile.name)
+    return Owner(
+        profile=profile.name,
+        trigger=profile.trigger,
+        source=profile.cluster,
+        tier=profile.tier,
+        waiting=tuple(each for each in waiting if each != me),
+        tell=before.tell if before else (),
+    )
 
 
 def _with(
-    waiting: tuple[tuple[str, str, str], ...], one: tuple[str, str, str]
+    profiles: Sequence[tuple[str, str, str]], *more: tuple[str, str, str]
 ) -> tuple[tuple[str, str, str], ...]:
-    return waiting if one in waiting else (*waiting, one)[-_MOST_WAITING:]
+    return tuple(dict.fromkeys((*profiles, *more)))[-_MOST_WAITING:]

@@ -8,23 +8,29 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Literal
 
 from bellhop.engine.catalog import Catalog
-from bellhop.errors import InvalidError, MissingError
-from bellhop.model.kinds import EventTrigger, Kind, KindKey, PolicyRef, of
-from bellhop.model.names import is_template
+from bellhop.engine.difference import TRIGGERS, Key, difference
+from bellhop.engine.pacing import spread, sweep_timer
+from bellhop.errors import InvalidError, MissingError, StaleError
+from bellhop.messages import Apply, Instantiate, Publisher, Resolve, Sweep, Tidy
+from bellhop.model.kinds import EventTrigger, Kind, KindKey, of
 from bellhop.model.record import Cluster, Gate, WatchedKind
-from bellhop.ports.queue import Message, Queue
-from bellhop.records import Records, messages
+from bellhop.ports.store import ANY
+from bellhop.records import Kept, Records
 from bellhop.records.catalogs import Catalogs
+from bellhop.settings import Settings
 
 Change = Literal["created", "configured", "unchanged", "deleted"]
 
-_TRIGGERS = ("EventTrigger", "EventBasedAddOn")
-_HOLDERS = ("ConfigMap", "Secret")
+_RETRIES = 8
+_WORK = timedelta(minutes=2)
+"""Longer than work on one message takes."""
+
 _ABANDONED = timedelta(seconds=30)
 """A change noted longer ago than this belongs to nobody who is still at it."""
 
@@ -42,11 +48,13 @@ class Declared:
 class Declare:
     """Changes what users declared, and tells the stages."""
 
-    def __init__(self, records: Records, catalogs: Catalogs, deploy: Queue, sweep: Queue) -> None:
+    def __init__(
+        self, records: Records, catalogs: Catalogs, publisher: Publisher, settings: Settings
+    ) -> None:
         self._records = records
         self._catalogs = catalogs
-        self._deploy = deploy
-        self._sweep = sweep
+        self._publisher = publisher
+        self._settings = settings
 
     # Manifests --------------------------------------------------------------------------------
 
@@ -68,13 +76,13 @@ class Declare:
             if result.change != "unchanged"
         ]
         if changed:
-            with_before = self._catalogs.current()
+            with_before = self._catalogs.known()
             pending = self._begin([kind.key for kind in changed])
             for kind in changed:
-                self._records.put_manifest(*kind.key, kind.manifest())
-            self._records.raise_revision()
+                self._records.manifests.put(*kind.key, kind.manifest())
+            self._records.catalog.raise_revision()
             self._follow([kind.key for kind in changed], with_before)
-            self._records.drop_pending(pending)
+            self._records.pending.delete(pending)
         return results
 
     def delete(self, keys: Iterable[tuple[str, str, str]]) -> list[Declared]:
@@ -85,30 +93,34 @@ class Declare:
         """
         keys = list(keys)
         for kind, namespace, name in keys:
-            if self._records.manifest(kind, namespace, name) is None:
+            if not self._records.manifests.has(kind, namespace, name):
                 shown = f"{namespace}/{name}" if namespace else name
                 raise MissingError(f"cannot delete {kind} '{shown}': there is none")
-        before = self._catalogs.current()
+        before = self._catalogs.known()
         pending = self._begin(keys)
         for key in keys:
-            self._records.delete_manifest(*key)
-        self._records.raise_revision()
+            self._records.manifests.delete(*key)
+        self._records.catalog.raise_revision()
         self._follow(keys, before)
-        self._records.drop_pending(pending)
+        self._records.pending.delete(pending)
         return [Declared(*key, "deleted") for key in keys]
 
     def _old(self, kind: Kind) -> Kind | None:
-        manifest = self._records.manifest(*kind.key)
-        return of(manifest) if manifest is not None else None
+        try:
+            kept = self._records.manifests.get(*kind.key)
+        except MissingError:
+            # What was declared is lost: declaring it again is the cure.
+            return None
+        return of(kept.value) if kept else None
 
     def _refuse_change(self, kind: Kind, old: Kind | None, beside: set[KindKey]) -> None:
         if not isinstance(kind, EventTrigger):
             return
         if isinstance(old, EventTrigger):
             kind.refuse_change(old)
-        for other in _TRIGGERS:
+        for other in TRIGGERS:
             twin = KindKey(other, "", kind.name)
-            if other != kind.kind and (twin in beside or self._records.manifest(*twin)):
+            if other != kind.kind and (twin in beside or self._records.manifests.has(*twin)):
                 raise InvalidError(
                     f"cannot apply {kind.kind} '{kind.name}': there is an {other} of that name,"
                     " and both are one kind; delete it first"
@@ -116,17 +128,21 @@ class Declare:
 
     # Clusters -----------------------------------------------------------------------------------
 
-    def register(self, cluster: Cluster) -> None:
-        """Add a cluster, or take over one registered again, and have it swept."""
-        before = self._catalogs.current()
+    def register(self, cluster: Cluster, *, expect: str | None = ANY) -> None:
+        """Add a cluster, or take over one registered again, and have it swept.
+
+        Raises:
+            StaleError: something else than `expect` is registered.
+        """
+        before = self._catalogs.known()
         pending = self._begin([("Cluster", cluster.namespace, cluster.name)])
-        if self._records.cluster(cluster.key) is None:
+        if self._records.clusters.get(cluster.key) is None:
             # What a killed deregistration left is not about this cluster.
             self._forget(cluster.key)
-        self._records.put_cluster(cluster)
-        self._records.raise_revision()
+        self._records.clusters.put(cluster, expect=expect)
+        self._records.catalog.raise_revision()
         self._follow([("Cluster", cluster.namespace, cluster.name)], before)
-        self._records.drop_pending(pending)
+        self._records.pending.delete(pending)
 
     def label(self, key: str, labels: Mapping[str, str | None]) -> Cluster:
         """Set labels of a cluster, or take away those that are None; return it as it is now.
@@ -134,12 +150,16 @@ class Declare:
         Raises:
             MissingError: there is no such cluster.
         """
-        cluster = self._cluster(key, "label")
-        merged = {**cluster.labels, **labels}
-        kept = {name: value for name, value in merged.items() if value is not None}
-        cluster = replace(cluster, labels=kept)
-        self.register(cluster)
-        return cluster
+        for _ in range(_RETRIES):
+            kept = self._cluster(key, "label")
+            merged = {**kept.value.labels, **labels}
+            there = {name: value for name, value in merged.items() if value is not None}
+            cluster = replace(kept.value, labels=there)
+            with suppress(StaleError):
+                # Whoever registers it anew meanwhile must not get the old credentials back.
+                self.register(cluster, expect=kept.token)
+                return cluster
+        raise StaleError(f"cannot label '{key}': others change the cluster all the time")
 
     def deregister(self, key: str) -> Cluster:
         """Forget a cluster; nothing is removed in it, what others got because of it is.
@@ -147,170 +167,133 @@ class Declare:
         Raises:
             MissingError: there is no such cluster.
         """
-        cluster = self._cluster(key, "deregister")
-        before = self._catalogs.current()
+        cluster = self._cluster(key, "deregister").value
+        before = self._catalogs.known()
         pending = self._begin([("Cluster", cluster.namespace, cluster.name)])
         self._forget(key)
-        self._records.raise_revision()
+        self._records.catalog.raise_revision()
         self._follow([("Cluster", cluster.namespace, cluster.name)], before)
-        self._records.drop_pending(pending)
+        self._records.pending.delete(pending)
         return cluster
 
     def _forget(self, key: str) -> None:
         """Delete a cluster, and tell the profiles there, of which some only wait to leave it."""
         self._records.forget_cluster(key)
-        self._deploy.publish(
+        self._publisher.publish(
             [
-                messages.apply(each.trigger, each.source, each.profile, key)
-                for each in self._records.outcomes(key)
+                Apply(each.trigger, each.source, each.profile, key)
+                for each in self._records.outcomes.of(key)
             ]
         )
         self._records.forget_traces(key)
 
-    def _cluster(self, key: str, verb: str) -> Cluster:
-        cluster = self._records.cluster(key)
-        if cluster is None:
+    def _cluster(self, key: str, verb: str) -> Kept[Cluster]:
+        kept = self._records.clusters.get(key)
+        if kept is None:
             raise MissingError(
                 f"cannot {verb} cluster '{key}': it is not registered;"
                 " `bellhop get clusters` lists those that are"
             )
-        return cluster
+        return kept
 
     # What follows -----------------------------------------------------------------------------
 
     def resume(self) -> int:
         """Finish changes that were begun and abandoned; return how many there were."""
         oldest = self._records.clock.now() - _ABANDONED
-        abandoned = [row for row in self._records.pending() if row[2] < oldest]
+        abandoned = [row for row in self._records.pending.all() if row[2] < oldest]
         for name, change, _ in abandoned:
             keys = [(key[0], key[1], key[2]) for key in change["keys"]]
             for kind, namespace, cluster in keys:
-                if kind == "Cluster" and self._records.cluster(f"{namespace}/{cluster}") is None:
+                if (
+                    kind == "Cluster"
+                    and self._records.clusters.get(f"{namespace}/{cluster}") is None
+                ):
                     self._forget(f"{namespace}/{cluster}")
-            self._records.raise_revision()
-            self._follow(keys, self._catalogs.current())
-            self._records.drop_pending(name)
+            self._records.catalog.raise_revision()
+            self._follow(keys, None)
+            self._records.pending.delete(name)
         return len(abandoned)
 
     def _begin(self, keys: Iterable[tuple[str, str, str]]) -> str:
         name = uuid.uuid4().hex
-        self._records.put_pending(name, {"keys": [list(key) for key in keys]})
+        self._records.pending.put(name, {"keys": [list(key) for key in keys]})
         return name
 
-    def _follow(self, keys: Sequence[tuple[str, str, str]], before: Catalog) -> None:
-        """Publish all that follows from changed objects, whatever they were and are."""
-        after = self._catalogs.current()
-        self._open_gates(after)
-        swept: set[str] = set()
-        deploy: dict[tuple[str, ...], Message] = {}
-        for kind, namespace, name in keys:
-            if kind == "Cluster":
-                swept.add(f"{namespace}/{name}")
-                triggers = {*before.triggers, *after.triggers}
-                self._ask(deploy, after, triggers)
-                self._resolve(deploy, {*before.profiles, *after.profiles})
-                self._apply_again(deploy, triggers, f"{namespace}/{name}")
-            elif kind in _HOLDERS:
-                self._ask(deploy, after, _referring(after, kind, namespace, name))
-                self._resolve(deploy, _profiles_referring(after, kind, namespace, name))
-            elif kind == "ClusterProfile":
-                self._resolve(deploy, {name})
+    def _follow(self, keys: Sequence[Key], before: Catalog | None) -> None:
+        """Publish all that follows from changed objects; without a `before`, all that may."""
+        after = self._catalogs.known()
+        touched = difference(before, after, keys)
+        self._open_gates(after, touched.gates)
+        for key in sorted(touched.swept):
+            if key in after.clusters:
+                self._publisher.publish([Sweep(key, full=key in touched.anew)])
+                self._keep_sweeping(key)
             else:
-                swept |= _concerned(before, kind, name) | _concerned(after, kind, name)
-                self._ask(deploy, after, {name} if kind in _TRIGGERS else _naming(after, name))
-        self._sweep.publish(
-            [
-                messages.sweep(key, full=True) if key in after.clusters else messages.tidy(key)
-                for key in sorted(swept)
-            ]
+                self._tidy_later(key)
+        for trigger, cluster in sorted(touched.instantiated, key=str):
+            self._instantiate(after, trigger, cluster)
+        for trigger, destination in sorted(touched.placed):
+            self._place(trigger, destination)
+        self._publisher.publish(Resolve(name) for name in sorted(touched.resolved))
+        for destination in sorted(touched.relabelled):
+            self._apply_again(destination)
+
+    def _keep_sweeping(self, cluster: str) -> None:
+        name = sweep_timer(cluster)
+        if self._records.timers.get(name) is None:
+            at = self._records.clock.now() + spread(name, self._settings.sweep_interval)
+            self._records.timers.set(name, at, Sweep(cluster).message().body)
+
+    def _tidy_later(self, cluster: str) -> None:
+        """Have the traces of a cluster deleted that those leave who are at work on it now."""
+        self._records.timers.cancel(sweep_timer(cluster))
+        at = self._records.clock.now() + _WORK
+        self._records.timers.set(f"tidy/{cluster}", at, Tidy(cluster).message().body)
+
+    def _instantiate(self, catalog: Catalog, name: str, cluster: str | None) -> None:
+        """Ask for a trigger in one cluster, or wherever it is in force or has left profiles."""
+        clusters = (
+            {cluster} if cluster else {each.cluster for each in self._records.profiles.heads(name)}
         )
-        self._deploy.publish(list(deploy.values()))
+        if cluster is None and name in catalog.triggers:
+            clusters |= {
+                key
+                for key in catalog.clusters
+                if catalog.source_of(catalog.triggers[name], key) is not None
+            }
+        self._publisher.publish(Instantiate(name, each) for each in sorted(filter(None, clusters)))
 
-    def _ask(
-        self, deploy: dict[tuple[str, ...], Message], catalog: Catalog, triggers: Iterable[str]
-    ) -> None:
-        """Ask for triggers wherever they are in force or have left profiles."""
-        for name in sorted(triggers):
-            clusters = {profile.cluster for profile in self._records.profile_heads(name)}
-            trigger = catalog.triggers.get(name)
-            if trigger:
-                clusters |= {
-                    key for key in catalog.clusters if catalog.source_of(trigger, key) is not None
-                }
-            for cluster in sorted(clusters):
-                deploy[name, cluster] = messages.instantiate(name, cluster)
+    def _place(self, trigger: str, destination: str) -> None:
+        """Ask for all profiles of a trigger that now selects a destination, or no longer does.
 
-    def _resolve(self, deploy: dict[tuple[str, ...], Message], profiles: Iterable[str]) -> None:
-        for name in sorted(profiles):
-            deploy[name,] = messages.resolve(name)
+        Those that name it already may have named another cluster that had its name.
+        """
+        for each in self._records.profiles.heads(trigger):
+            self._publisher.publish([Instantiate(trigger, each.cluster, each.object)])
+            if destination in (*each.destinations, *each.leaving):
+                self._publisher.publish([Apply(trigger, each.cluster, each.name, destination)])
 
-    def _apply_again(
-        self, deploy: dict[tuple[str, ...], Message], triggers: Iterable[str], cluster: str
-    ) -> None:
-        """Ask for all profiles there: labels may be read at deploy time, the cluster be anew."""
-        for trigger in (*triggers, ""):
-            for profile in self._records.profile_heads(trigger):
-                if cluster in (*profile.destinations, *profile.leaving):
-                    deploy[cluster, profile.name] = messages.apply(
-                        trigger, profile.cluster, profile.name, cluster
-                    )
+    def _apply_again(self, destination: str) -> None:
+        """Ask for the profiles there that are rendered for each cluster, with its labels."""
+        self._publisher.publish(
+            Apply(outcome.trigger, outcome.source, outcome.profile, destination)
+            for outcome in self._records.outcomes.of(destination)
+        )
 
-    def _open_gates(self, catalog: Catalog) -> None:
+    def _open_gates(self, catalog: Catalog, clusters: Iterable[str]) -> None:
         """Let each cluster's kinds in; what discovery told of them before is kept."""
-        for key, cluster in catalog.clusters.items():
-            old = self._records.gate(key)
-            plurals = {watched.gvk: watched.plural for watched in old.kinds} if old else {}
+        for key in sorted(set(clusters) & set(catalog.clusters)):
+            cluster = catalog.clusters[key]
+            old = self._records.gates.get(key)
+            plurals = {each.gvk: each.plural for each in old.value.kinds} if old else {}
             kinds = tuple(WatchedKind(gvk, plurals.get(gvk, "")) for gvk in catalog.kinds_in(key))
             gate = Gate(cluster.token_digest, kinds, catalog.revision)
-            if old is None or (old.token_digest, old.kinds) != (gate.token_digest, gate.kinds):
-                self._records.put_gate(key, gate)
+            if not old or replace(old.value, revision=gate.revision) != gate:
+                self._records.gates.put(key, gate)
 
 
 def _change(kind: Kind, old: Kind | None) -> Change:
     if old is None:
         return "created"
     return "unchanged" if old.manifest() == kind.manifest() else "configured"
-
-
-def _concerned(catalog: Catalog, kind: str, name: str) -> set[str]:
-    """Return the clusters where a source or trigger is in force."""
-    return {
-        cluster
-        for cluster in catalog.clusters
-        for source in catalog.sources_in(cluster)
-        if (kind == "EventSource" and source == name)
-        or (kind in _TRIGGERS and name in catalog.triggers_on(cluster, source))
-    }
-
-
-def _naming(catalog: Catalog, source: str) -> set[str]:
-    """Return the triggers that may mean a source, whose name may be a template."""
-    return {
-        trigger.name
-        for trigger in catalog.triggers.values()
-        if trigger.event_source_name == source or is_template(trigger.event_source_name)
-    }
-
-
-def _referring(catalog: Catalog, kind: str, namespace: str, name: str) -> set[str]:
-    return {
-        trigger.name
-        for trigger in catalog.triggers.values()
-        if any(_may_name(ref, kind, namespace, name) for ref in trigger.policy_refs)
-    }
-
-
-def _profiles_referring(catalog: Catalog, kind: str, namespace: str, name: str) -> set[str]:
-    return {
-        profile.name
-        for profile in catalog.profiles.values()
-        if any(_may_name(ref, kind, namespace, name) for ref in profile.policy_refs)
-    }
-
-
-def _may_name(ref: PolicyRef, kind: str, namespace: str, name: str) -> bool:
-    """Say whether a ref, whose names may be templates, can mean an object."""
-    return ref.kind == kind and all(
-        is_template(given) or given in allowed
-        for given, allowed in ((ref.namespace, {namespace, ""}), (ref.name, {name}))
-    )

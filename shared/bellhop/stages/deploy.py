@@ -5,7 +5,9 @@ The second half, one profile to one cluster, is `bellhop.stages.execute`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -14,18 +16,21 @@ from bellhop.engine.catalog import Catalog, cluster_object
 from bellhop.engine.digest import digest
 from bellhop.engine.naming import profile_name
 from bellhop.engine.render import Limits
-from bellhop.errors import InvalidError, PermanentError, StaleError
+from bellhop.errors import InvalidError, MissingError, PermanentError, StaleError
+from bellhop.messages import Apply, Envelope, Instantiate, Publisher, Resolve
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.kinds import ClusterProfile, ConfigMap, EventTrigger, Secret
 from bellhop.model.record import Content, Profile
-from bellhop.ports.queue import Message, Queue
-from bellhop.records import Records, messages
+from bellhop.ports.store import ABSENT
+from bellhop.records import Kept, Records
 from bellhop.records.catalogs import Catalogs
 from bellhop.settings import Settings
 from bellhop.stages.execute import Execute
-from bellhop.stages.ledger import noting
+from bellhop.stages.ledger import Note, Origin, noting
 
 _RETRIES = 8
+_LOST = "lost"
+Found = Kept[Profile] | None
 
 
 class Deploy:
@@ -35,84 +40,104 @@ class Deploy:
         self,
         records: Records,
         catalogs: Catalogs,
-        queue: Queue,
+        publisher: Publisher,
         execute: Execute,
         settings: Settings,
     ) -> None:
         self._records = records
         self._catalogs = catalogs
-        self._queue = queue
+        self._publisher = publisher
         self._execute = execute
         self._limits = Limits(settings.template_seconds, settings.template_output)
 
-    def handle(self, body: Mapping[str, Any], attempt: int) -> None:
+    def handle(self, message: Envelope) -> None:
         """Do one message's work.
 
         Raises:
-            InvalidError: the message is of a kind nobody sends.
+            InvalidError: the message is another stage's.
         """
-        match body.get("do"):
-            case "instantiate":
-                self._instantiate(body, attempt)
-            case "resolve":
-                self._resolve(body, attempt)
-            case "apply":
-                self._execute.handle(body, attempt)
-            case other:
-                raise InvalidError(f"cannot do '{other}': the deploy stage knows no such message")
+        match message:
+            case Instantiate():
+                self._instantiate(message)
+            case Resolve():
+                self._resolve(message)
+            case Apply():
+                self._execute.handle(message)
+            case _:
+                raise InvalidError(f"cannot {message.do}: it is not the deploy stage's work")
 
     # Triggers -------------------------------------------------------------------------------
 
-    def _instantiate(self, body: Mapping[str, Any], attempt: int) -> None:
-        catalog = self._catalogs.current()
-        trigger = catalog.triggers.get(body["trigger"])
-        problem = catalog.problems_in(body["cluster"]).get(body["trigger"])
-        if problem:
-            self._refuse(body, problem)
-        if not body["object"]:
-            self._fan_out(catalog, trigger, body)
-        if trigger and trigger.one_for_event and not body["object"]:
-            return
-        name = profile_name(body["trigger"], body["cluster"], body["object"])
-        with noting(self._records, body, body["cluster"], body["object"]) as note:
-            matched = self._matched(catalog, trigger, body["cluster"], body["object"])
-            if trigger is None or not matched:
-                gone = self._withdraw(body["trigger"], body["cluster"], name, body, attempt)
-                note.what = "withdrawn" if gone else ""
-                note.context = {"trigger": body["trigger"], "profile": name}
-                return
-            draft = self._draft(catalog, trigger, body, name)
-            draft = self._fill(draft, catalog, trigger, matched)
-            old = self._write(draft, body, attempt)
-            if old is None or old.digest != draft.digest or old.error != draft.error:
-                note.what = "failed" if draft.error else "rendered"
-                note.detail = draft.error or _count(draft.contents)
-                note.context = {"trigger": trigger.name, "profile": name, "digest": draft.digest}
+    def _instantiate(self, message: Instantiate) -> None:
+        """Make one profile what its inputs say, and ask its clusters to follow.
 
-    def _refuse(self, body: Mapping[str, Any], problem: PermanentError) -> None:
+        Inputs are read after the profile, and looked at again after it is written: another
+        worker may have read newer ones meanwhile, and have found nothing to write.
+        """
+        for _ in range(_RETRIES):
+            catalog = self._catalogs.current()
+            trigger = catalog.triggers.get(message.trigger)
+            problem = catalog.problems_in(message.cluster).get(message.trigger)
+            if problem:
+                self._refuse(message, problem)
+            if not message.object:
+                self._fan_out(catalog, trigger, message)
+            inputs = self._inputs(catalog, trigger, message)
+            if not self._make(catalog, trigger, message):
+                continue
+            if inputs == self._inputs(self._catalogs.current(), trigger, message):
+                return
+        raise StaleError(
+            f"cannot instantiate '{message.trigger}' in '{message.cluster}': what it reads changes"
+            " all the time"
+        )
+
+    def _inputs(
+        self, catalog: Catalog, trigger: EventTrigger | None, message: Instantiate
+    ) -> list[Any]:
+        """Return what decides a profile: the catalog, and what matches in which state."""
+        source = catalog.source_of(trigger, message.cluster) if trigger else None
+        if trigger is None or source is None or trigger.one_for_event != bool(message.object):
+            return [catalog.revision]
+        if message.object:
+            key = ObjectKey.parse(message.object)
+            found = self._records.matches.get(message.cluster, source.name, key)
+            return [catalog.revision, found and (found.value.matching, found.value.digest)]
+        matches = self._records.matches.of(message.cluster, source.name)
+        return [catalog.revision, [(each.key, each.digest) for each in matches if each.matching]]
+
+    def _make(self, catalog: Catalog, trigger: EventTrigger | None, message: Instantiate) -> bool:
+        """Write one profile and tell its clusters; False if another writer was quicker."""
+        name = profile_name(message.trigger, message.cluster, message.object)
+        found = self._found(message.trigger, message.cluster, name)
+        with noting(self._records, message, message.cluster, message.object) as note:
+            note.context = {"trigger": message.trigger, "profile": name}
+            matched = self._matched(catalog, trigger, message.cluster, message.object)
+            if trigger is None or not matched:
+                return self._withdraw(found, message, note)
+            draft = self._draft(catalog, trigger, message, name)
+            draft = self._fill(draft, catalog, trigger, matched)
+            return self._write(found, draft, message, note)
+
+    def _refuse(self, message: Instantiate, problem: PermanentError) -> None:
         """Leave all as it is where nobody can say which source a trigger means."""
-        with noting(self._records, body, body["cluster"], body["object"]) as note:
+        with noting(self._records, message, message.cluster, message.object) as note:
             note.what, note.detail = "failed", str(problem)
-            note.context = {"trigger": body["trigger"]}
+            note.context = {"trigger": message.trigger}
             raise problem
 
     def _fan_out(
-        self, catalog: Catalog, trigger: EventTrigger | None, body: Mapping[str, Any]
+        self, catalog: Catalog, trigger: EventTrigger | None, message: Instantiate
     ) -> None:
         """Ask for each object's profile: those that are there, and those that should be."""
-        name, cluster = body["trigger"], body["cluster"]
-        keys = {profile.object for profile in self._records.profile_heads(name, cluster)}
+        name, cluster = message.trigger, message.cluster
+        keys = {profile.object for profile in self._records.profiles.heads(name, cluster)}
         if trigger and trigger.one_for_event:
             source = catalog.source_of(trigger, cluster)
-            matches = self._records.matches(cluster, source.name) if source else ()
+            matches = self._records.matches.of(cluster, source.name) if source else ()
             keys.update(str(match.key) for match in matches if match.matching)
         keys.discard("")
-        self._queue.publish(
-            [
-                messages.instantiate(name, cluster, key, trace=body["trace"], rang=body["rang"])
-                for key in sorted(keys)
-            ]
-        )
+        self._publisher.publish(replace(message, object=key) for key in sorted(keys))
 
     def _matched(
         self, catalog: Catalog, trigger: EventTrigger | None, cluster: str, key: str
@@ -122,31 +147,33 @@ class Deploy:
         if trigger is None or source is None or trigger.one_for_event != bool(key):
             return []
         if key:
-            match = self._records.match(cluster, source.name, ObjectKey.parse(key))
-            observation = self._records.observation(cluster, ObjectKey.parse(key))
-            if not match or not match.matching or not observation or observation.manifest is None:
+            found = self._records.matches.get(cluster, source.name, ObjectKey.parse(key))
+            observation = self._records.observations.get(cluster, ObjectKey.parse(key))
+            if not found or not found.value.matching:
                 return []
-            return [(observation.key, observation.manifest)]
-        matching = {
-            match.key for match in self._records.matches(cluster, source.name) if match.matching
-        }
+            if not observation or observation.value.manifest is None:
+                return []
+            return [(observation.value.key, observation.value.manifest)]
+        matching = sorted(
+            match.key for match in self._records.matches.of(cluster, source.name) if match.matching
+        )
+        observations = (self._records.observations.get(cluster, each) for each in matching)
         return [
-            (observation.key, observation.manifest)
-            for gvk in sorted({each.gvk for each in matching})
-            for observation in self._records.observations(cluster, gvk)
-            if observation.key in matching and observation.manifest is not None
+            (each.value.key, each.value.manifest)
+            for each in observations
+            if each and each.value.manifest
         ]
 
     def _draft(
-        self, catalog: Catalog, trigger: EventTrigger, body: Mapping[str, Any], name: str
+        self, catalog: Catalog, trigger: EventTrigger, message: Instantiate, name: str
     ) -> Profile:
         return Profile(
             name=name,
             trigger=trigger.name,
-            cluster=body["cluster"],
-            object=body["object"],
+            cluster=message.cluster,
+            object=message.object,
             contents=(),
-            destinations=catalog.destinations(trigger, body["cluster"]),
+            destinations=catalog.destinations(trigger, message.cluster),
             leaving=(),
             tier=trigger.tier,
             leaves_policies=trigger.leaves_policies,
@@ -189,20 +216,20 @@ class Deploy:
 
     # Users' own profiles ----------------------------------------------------------------------
 
-    def _resolve(self, body: Mapping[str, Any], attempt: int) -> None:
-        catalog = self._catalogs.current()
-        declared = catalog.profiles.get(body["profile"])
-        with noting(self._records, body, "", "") as note:
-            note.context = {"profile": body["profile"]}
-            if declared is None:
-                gone = self._withdraw("", "", body["profile"], body, attempt)
-                note.what = "withdrawn" if gone else ""
+    def _resolve(self, message: Resolve) -> None:
+        for _ in range(_RETRIES):
+            catalog = self._catalogs.current()
+            declared = catalog.profiles.get(message.profile)
+            found = self._found("", "", message.profile)
+            with noting(self._records, message, "", "") as note:
+                note.context = {"profile": message.profile}
+                if declared is None:
+                    made = self._withdraw(found, message, note)
+                else:
+                    made = self._write(found, self._declared(catalog, declared), message, note)
+            if made and self._catalogs.current().revision == catalog.revision:
                 return
-            draft = self._declared(catalog, declared)
-            old = self._write(draft, body, attempt)
-            if old is None or old.digest != draft.digest or old.error != draft.error:
-                note.what = "failed" if draft.error else "rendered"
-                note.detail = draft.error or _count(draft.contents)
+        raise StaleError(f"cannot resolve '{message.profile}': it changes all the time")
 
     def _declared(self, catalog: Catalog, declared: ClusterProfile) -> Profile:
         draft = Profile(
@@ -232,55 +259,82 @@ class Deploy:
     ) -> list[tuple[engine.Ref, ConfigMap | Secret | None]]:
         return [(ref, self._catalogs.holder(ref.kind, ref.namespace, ref.name)) for ref in refs]
 
-    def _write(self, draft: Profile, body: Mapping[str, Any], attempt: int) -> Profile | None:
-        """Write a profile and publish what follows; return what was there before.
+    def _found(self, trigger: str, cluster: str, name: str) -> Found:
+        """Read a profile; contents that are lost are as good as none, where there are others."""
+        try:
+            return self._records.profiles.get(trigger, cluster, name)
+        except MissingError:
+            head = self._records.profiles.head(trigger, cluster, name)
+            return head and Kept(replace(head.value, digest=_LOST), head.token)
+
+    def _write(self, found: Found, draft: Profile, message: Origin, note: Note) -> bool:
+        """Write a profile and ask its clusters to follow; False if another writer was quicker.
 
         Inputs that fail change nothing that is applied: the last good contents stay.
         """
-        for _ in range(_RETRIES):
-            found = self._records.profile(draft.trigger, draft.cluster, draft.name)
-            old, version = found or (None, 0)
-            new = _merge(old, draft)
-            if old == new and attempt == 1:
-                return old
+        old, token = (found.value, found.token) if found else (None, ABSENT)
+        new = _merge(old, draft)
+        if old and _same(old, new):
+            if old.told:
+                return True
+            new = old
+        else:
             try:
-                self._records.put_profile(new, expect=version)
+                new = replace(new, revision=_drawn(), told=False)
+                token = self._records.profiles.put(new, expect=token)
             except StaleError:
-                continue
-            self._queue.publish(_applications(new, body))
-            return old
-        raise StaleError(f"cannot write profile '{draft.name}': other writers keep winning")
+                return False
+            if old is None or (old.digest, old.error) != (new.digest, new.error):
+                note.what = "failed" if draft.error else "rendered"
+                note.detail = draft.error or _count(draft.contents)
+                note.context = {**note.context, "digest": draft.digest}
+        self._publisher.publish(_applications(new, message))
+        with suppress(StaleError):
+            # Whoever wrote it since has told the clusters of that, or will.
+            self._records.profiles.put_head(replace(new, told=True), expect=token)
+        return True
 
-    def _withdraw(
-        self, trigger: str, cluster: str, name: str, body: Mapping[str, Any], attempt: int
-    ) -> bool:
-        """Have a profile leave all clusters; say whether it was in force until now."""
-        for _ in range(_RETRIES):
-            found = self._records.profile(trigger, cluster, name)
-            if found is None:
-                return False
-            old, version = found
-            new = replace(
-                old,
-                contents=(),
-                destinations=(),
-                leaving=tuple(sorted({*old.destinations, *old.leaving})),
-                digest="",
-                error="",
-                error_code="",
-            )
-            if old == new and new.leaving and attempt == 1:
-                return False
-            try:
-                if new.leaving:
-                    self._records.put_profile(new, expect=version)
-                else:
-                    self._records.delete_profile(old, expect=version)
-            except StaleError:
-                continue
-            self._queue.publish(_applications(new, body))
-            return bool(old.destinations)
-        raise StaleError(f"cannot withdraw profile '{name}': other writers keep winning")
+    def _withdraw(self, found: Found, message: Origin, note: Note) -> bool:
+        """Have a profile leave all clusters; False if another writer was quicker."""
+        if found is None:
+            return True
+        old, token = found.value, found.token
+        leaving = tuple(sorted({*old.destinations, *old.leaving}))
+        new = replace(
+            old,
+            contents=(),
+            destinations=(),
+            leaving=leaving,
+            digest="",
+            error="",
+            error_code="",
+        )
+        try:
+            if not leaving:
+                self._records.profiles.delete(old.trigger, old.cluster, old.name, expect=token)
+                return True
+            if not _same(old, new):
+                new = replace(new, revision=_drawn(), told=False)
+                token = self._records.profiles.put(new, expect=token)
+                note.what = "withdrawn" if old.destinations else ""
+            elif old.told:
+                return True
+            else:
+                new = old
+        except StaleError:
+            return False
+        self._publisher.publish(_applications(new, message))
+        with suppress(StaleError):
+            self._records.profiles.put_head(replace(new, told=True), expect=token)
+        return True
+
+
+def _same(old: Profile, new: Profile) -> bool:
+    return replace(new, revision=old.revision, told=old.told) == old
+
+
+def _drawn() -> str:
+    return uuid.uuid4().hex[:16]
 
 
 def _merge(old: Profile | None, draft: Profile) -> Profile:
@@ -288,6 +342,9 @@ def _merge(old: Profile | None, draft: Profile) -> Profile:
         return draft
     leaving = {*old.destinations, *old.leaving} - {*draft.destinations}
     draft = replace(draft, leaving=tuple(sorted(leaving)))
+    if draft.error and old.digest == _LOST:
+        # Without the last good contents nobody can tell what is to stay.
+        raise MissingError(f"cannot keep what '{old.name}' holds: its contents are lost")
     if draft.error:
         return replace(draft, contents=old.contents, digest=old.digest)
     return draft
@@ -307,18 +364,18 @@ def _sealed(draft: Profile, contents: tuple[Content, ...]) -> Profile:
     return replace(draft, contents=contents, digest=digest(described))
 
 
-def _applications(profile: Profile, body: Mapping[str, Any]) -> list[Message]:
-    return [
-        messages.apply(
+def _applications(profile: Profile, message: Origin) -> Iterator[Apply]:
+    return (
+        Apply(
             profile.trigger,
             profile.cluster,
             profile.name,
             destination,
-            trace=str(body.get("trace") or ""),
-            rang=str(body.get("rang") or ""),
+            trace=message.trace,
+            rang=message.rang,
         )
         for destination in (*profile.destinations, *profile.leaving)
-    ]
+    )
 
 
 def _count(contents: Sequence[Content]) -> str:

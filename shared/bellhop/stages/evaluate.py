@@ -6,25 +6,27 @@ same however many objects match.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
 
 from bellhop import luabox
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.criteria import selects
 from bellhop.engine.digest import content, digest
-from bellhop.errors import ScriptError
+from bellhop.errors import ScriptError, StaleError
+from bellhop.messages import Evaluate as Message
+from bellhop.messages import Instantiate, Publisher
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.kinds import EventSource
 from bellhop.model.record import Match, Observation
-from bellhop.ports.queue import Message, Queue
-from bellhop.records import Records, messages
+from bellhop.ports.store import ABSENT
+from bellhop.records import Kept, Records
 from bellhop.records.catalogs import Catalogs
 from bellhop.settings import Settings
 from bellhop.stages.ledger import noting
 
+_ROUNDS = 8
+_RETRIES = 8
 _LONGEST = 1024
 """Characters of a script's message that are kept."""
 
@@ -33,36 +35,92 @@ class Evaluate:
     """Keeps the matches of one object right, and tells deploy what changed."""
 
     def __init__(
-        self, records: Records, catalogs: Catalogs, deploy: Queue, settings: Settings
+        self, records: Records, catalogs: Catalogs, publisher: Publisher, settings: Settings
     ) -> None:
         self._records = records
         self._catalogs = catalogs
-        self._deploy = deploy
+        self._publisher = publisher
         self._limits = luabox.Limits(seconds=settings.script_seconds, memory=settings.script_memory)
 
-    def handle(self, body: Mapping[str, Any], attempt: int) -> None:
-        """Evaluate one object; a repeated try publishes again what the first may not have."""
-        cluster, key = body["cluster"], ObjectKey.parse(body["object"])
-        observation = self._records.observation(cluster, key)
-        if observation is None:
-            return
-        catalog = self._catalogs.current()
-        for source in catalog.sources_for(cluster, key.gvk):
-            with noting(self._records, body, cluster, body["object"]) as note:
-                changed = self._judge(source, observation)
-                if changed is None and attempt == 1:
-                    continue
-                triggers = catalog.triggers_on(cluster, source.name)
-                self._deploy.publish(self._follow_up(catalog, triggers, observation, body))
-                if changed is not None:
-                    note.what = "failed" if changed.error else _WHAT[changed.matching]
-                    note.detail = changed.error or changed.message
-                    note.context = {"source": source.name, "triggers": list(triggers)}
+    def handle(self, message: Message) -> None:
+        """Bring the matches of one object up to date, and tell deploy.
 
-    def _judge(self, source: EventSource, observation: Observation) -> Match | None:
-        """Bring one source's match up to date; return it if the report changed."""
-        cluster, key = observation.cluster, observation.key
-        old = self._records.match(cluster, source.name, key)
+        Raises:
+            StaleError: the object changes faster than its sources can be run over it.
+        """
+        cluster, key = message.cluster, ObjectKey.parse(message.object)
+        for _ in range(_ROUNDS):
+            catalog = self._catalogs.current()
+            seen = self._records.observations.get(cluster, key)
+            if seen is None:
+                return
+            wrote = False
+            for source in catalog.sources_for(cluster, key.gvk):
+                wrote |= self._bring(catalog, source, seen.value, message)
+            if not wrote or self._stands(catalog, seen):
+                return
+        raise StaleError(f"cannot evaluate '{key}' in '{cluster}': it changes all the time")
+
+    def _stands(self, catalog: Catalog, seen: Kept[Observation]) -> bool:
+        """Say whether what was judged is still what is there.
+
+        Another worker may have seen something newer, and have found nothing to write; what this
+        one wrote after it must not stay.
+        """
+        token = self._records.observations.token(seen.value.cluster, seen.value.key)
+        return token == seen.token and self._catalogs.current().revision == catalog.revision
+
+    def _bring(
+        self, catalog: Catalog, source: EventSource, observation: Observation, message: Message
+    ) -> bool:
+        """Bring one source's match up to date and tell of it; say whether anything was written.
+
+        A match is written as untold, told of, and then marked so: whoever finds it untold, be it
+        in a week, tells of it again.
+        """
+        with noting(self._records, message, message.cluster, message.object) as note:
+            for _ in range(_RETRIES):
+                kept = self._records.matches.get(observation.cluster, source.name, observation.key)
+                match = self._judge(source, observation, kept.value if kept else None)
+                if match is None:
+                    return False
+                changed = kept is None or match is not kept.value
+                if not changed and match.told:
+                    return False
+                token = kept.token if kept else ABSENT
+                try:
+                    if changed:
+                        token = self._put(match, token)
+                    triggers = catalog.triggers_on(observation.cluster, source.name)
+                    self._publisher.publish(
+                        self._follow_up(catalog, triggers, observation, message)
+                    )
+                    self._mark(match, token)
+                except StaleError:
+                    continue
+                if changed and (match.error or not kept or _tells(match, kept.value)):
+                    note.what = "failed" if match.error else _WHAT[match.matching]
+                    note.detail = match.error or match.message
+                    note.context = {"source": source.name, "triggers": list(triggers)}
+                return changed
+        raise StaleError(
+            f"cannot write the match of '{observation.key}': other writers keep winning"
+        )
+
+    def _put(self, match: Match, token: str) -> str:
+        return self._records.matches.put(replace(match, told=False), expect=token)
+
+    def _mark(self, match: Match, token: str) -> None:
+        """Note that deploy knows; what does not match is forgotten with it."""
+        if match.matching or match.error:
+            self._records.matches.put(replace(match, told=True), expect=token)
+        else:
+            self._records.matches.delete(match.cluster, match.source, match.key, expect=token)
+
+    def _judge(
+        self, source: EventSource, observation: Observation, old: Match | None
+    ) -> Match | None:
+        """Return the match as it must be; None where there is none and was none."""
         was = old is not None and old.matching
         error = message = ""
         try:
@@ -70,20 +128,23 @@ class Evaluate:
         except ScriptError as failure:
             # An error is never an empty answer: what matched before is kept.
             matching, error = was, str(failure)
+        if old is None and not matching and not error:
+            return None
         mark = ""
         if matching:
             mark = old.digest if error and old else self._digest(source, observation)
         if old and (old.matching, old.digest, old.error) == (matching, mark, error):
-            return None
-        if not matching and not error:
-            if old is None:
-                return None
-            self._records.delete_match(cluster, source.name, key)
-            return replace(old, matching=False, message=message) if was else None
-        since = old.since if old and was else self._records.clock.now()
-        match = Match(cluster, source.name, key, matching, mark, since, message, error)
-        self._records.put_match(match)
-        return match
+            return old
+        return Match(
+            cluster=observation.cluster,
+            source=source.name,
+            key=observation.key,
+            matching=matching,
+            digest=mark,
+            since=old.since if old and was and matching else self._records.clock.now(),
+            message=message,
+            error=error,
+        )
 
     def _evaluate(self, source: EventSource, observation: Observation) -> tuple[bool, str]:
         if observation.manifest is None:
@@ -114,18 +175,23 @@ class Evaluate:
         catalog: Catalog,
         triggers: tuple[str, ...],
         observation: Observation,
-        body: Mapping[str, Any],
-    ) -> list[Message]:
+        message: Message,
+    ) -> list[Instantiate]:
         return [
-            messages.instantiate(
+            Instantiate(
                 name,
                 observation.cluster,
                 str(observation.key) if catalog.triggers[name].one_for_event else "",
-                trace=body["trace"],
-                rang=body["rang"],
+                trace=message.trace,
+                rang=message.rang,
             )
             for name in triggers
         ]
+
+
+def _tells(match: Match, old: Match) -> bool:
+    """Say whether the report changed, and not only why it is as it was."""
+    return (match.matching, match.digest) != (old.matching, old.digest)
 
 
 _WHAT = {True: "matched", False: "unmatched"}

@@ -1,129 +1,220 @@
 """Deploy, second half: one profile to one cluster, from plan to inventory.
 
-  inventory says "begun" ─► claim, apply, each object ─► prune ─► inventory says "held"
+  inventory says "held by me until …, these have begun"
+      ─► claim, apply, each object ─► remove ─► inventory says "held", and lets go
 
-A process killed anywhere in between has written down what it may have applied, so that the next
-try neither forgets nor repeats: server-side apply of the same object changes nothing. The same
-goes for two at once, should one be so slow that its message is given to another: the inventory
-is written on the condition that nobody else wrote it, and who loses adds what it did.
+The inventory is a lease and its own fence: it names who is at work, and every write of it is
+conditional on the one before. A process killed in between has written down what it may have
+applied, so that the next neither forgets nor repeats: server-side apply of the same object
+changes nothing. Should two believe to hold it, the one whose write fails adds what it did as
+unsure, and the next try puts it in order. And since a worker that was slow may have carried out
+what is wanted no more, it looks again at the profile when it has ended.
 """
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from typing import Any
 
 from bellhop.engine.catalog import cluster_object
 from bellhop.engine.instantiate import deploy_time
-from bellhop.engine.planning import Plan, Wanted, decorate, plan, wanted
+from bellhop.engine.pacing import retry_timer, spread
+from bellhop.engine.planning import OWNER, Plan, Wanted, decorate, plan, wanted
 from bellhop.engine.render import Limits
 from bellhop.errors import (
     BellhopError,
+    BusyError,
     ConflictError,
     MissingError,
     PermanentError,
     StaleError,
     TemporaryError,
 )
-from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.model.record import Held, Inventory, Outcome, Phase, Profile
+from bellhop.messages import Apply, Publisher
+from bellhop.model.gvk import GVK, Identity, ObjectKey
+from bellhop.model.record import Cluster, Held, Inventory, Outcome, Phase, Profile
 from bellhop.ports.access import Access
 from bellhop.ports.kube import Kube
-from bellhop.ports.queue import Queue
-from bellhop.records import Records
+from bellhop.ports.store import ABSENT
+from bellhop.records import Kept, Records
 from bellhop.settings import Settings
 from bellhop.stages.claim import Claims, Taken
 from bellhop.stages.ledger import Note, noting
 
+_ROUNDS = 4
 _RETRIES = 8
+_DOUBLINGS = 16
+_SOON = timedelta(seconds=5)
+"""Pauses up to this are left to the queue: a kind may be about to be served."""
+
+_INPUTS = frozenset({"Template", "Script", "Conflict"})
+"""Failures that only a change of what users declared can cure."""
 
 
 @dataclass
 class _Work:
-    """One execution under way."""
+    """One execution under way; `holder` is its name in the inventory."""
 
-    body: Mapping[str, Any]
+    message: Apply
     profile: Profile
-    cluster: str
-    held: dict[ObjectKey, Held]
-    version: int
-    again: bool
+    cluster: Cluster
+    held: dict[Identity, Held]
+    token: str
+    begun_at: datetime
+    holder: str
+    before: Mapping[Identity, Held] = field(default_factory=dict)
     changed: list[str] = field(default_factory=list)
     failed: list[BellhopError] = field(default_factory=list)
+    unfinished: bool = False
+
+    @property
+    def wanted(self) -> bool:
+        """Say whether the cluster is to have the profile, and not to lose it."""
+        return self.cluster.key in self.profile.destinations
 
 
 class Execute:
-    """Applies profiles to clusters and withdraws them."""
+    """Applies profiles to clusters and withdraws them.
 
-    def __init__(self, records: Records, access: Access, queue: Queue, settings: Settings) -> None:
+    Where it is `alone`, no other process works on these records: what another one holds is held
+    by a dead one.
+    """
+
+    def __init__(
+        self,
+        records: Records,
+        access: Access,
+        publisher: Publisher,
+        settings: Settings,
+        *,
+        alone: bool = False,
+    ) -> None:
+        self._mark = uuid.uuid4().hex[:8] if alone else ""
         self._records = records
         self._access = access
-        self._queue = queue
-        self._claims = Claims(records)
+        self._publisher = publisher
+        self._settings = settings
+        self._claims = Claims(records, publisher)
         self._limits = Limits(settings.template_seconds, settings.template_output)
 
-    def handle(self, body: Mapping[str, Any], attempt: int) -> None:
+    def handle(self, message: Apply) -> None:
         """Bring one cluster to what one profile wants there; every try starts from the records.
 
         Raises:
-            TemporaryError: the cluster does not answer, or does not know a kind yet.
-            PermanentError: an object cannot be applied; the others were.
+            BusyError: another worker is at it.
+            TemporaryError: it failed, and is to be tried again soon.
         """
-        cluster = body["destination"]
-        found = self._records.profile(body["trigger"], body["cluster"], body["profile"])
-        inventory, version = self._records.versioned_inventory(cluster, body["profile"])
+        for _ in range(_ROUNDS):
+            if self._once(message):
+                return
+        raise StaleError(f"cannot apply '{message.profile}': it changes all the time")
+
+    def _once(self, message: Apply) -> bool:
+        """Do it once; False if the profile became another one meanwhile."""
+        cluster = message.destination
+        kept = self._records.inventories.get(cluster, message.profile)
+        inventory = kept.value if kept else Inventory(cluster, message.profile, {})
+        self._refuse_busy(inventory)
+        found = self._found(message)
         if found is None and not inventory.held:
-            return
-        profile = found[0] if found else _closed(body)
-        if self._records.cluster(cluster) is None:
+            return True
+        profile = found.value if found else _closed(message)
+        record = self._records.clusters.get(cluster)
+        if record is None:
             self._left(profile, cluster)
-            return
-        work = _Work(body, profile, cluster, dict(inventory.held), version, again=attempt > 1)
-        with noting(self._records, body, cluster, profile.object) as note:
+            return True
+        work = _Work(
+            message=message,
+            profile=profile,
+            cluster=record.value,
+            held=dict(inventory.held),
+            token=kept.token if kept else ABSENT,
+            begun_at=self._records.clock.now(),
+            holder=self._mark + uuid.uuid4().hex[:8],
+        )
+        with noting(self._records, message, cluster, profile.object) as note:
             note.context = {"profile": profile.name, "trigger": profile.trigger}
             try:
                 self._bring(work)
+            except StaleError:
+                return False
             except BellhopError as error:
+                if not self._stands(work):
+                    return False
                 self._failed(work, error, note)
-                raise
+                return True
             if work.changed:
-                note.what = "applied" if cluster in profile.destinations else "removed"
+                note.what = "applied" if work.wanted else "removed"
                 note.detail = ", ".join(work.changed)
+        return self._stands(work)
+
+    def _found(self, message: Apply) -> Kept[Profile] | None:
+        """Read the profile; to leave a cluster, its contents need not be there."""
+        place = (message.trigger, message.cluster, message.profile)
+        try:
+            return self._records.profiles.get(*place)
+        except MissingError:
+            head = self._records.profiles.head(*place)
+            if head and message.destination in head.value.destinations:
+                raise
+            return head
+
+    def _refuse_busy(self, inventory: Inventory) -> None:
+        now = self._records.clock.now()
+        alive = bool(inventory.holder) and inventory.holder.startswith(self._mark)
+        if alive and inventory.until and inventory.until > now:
+            raise BusyError(
+                f"cannot apply '{inventory.profile}' to '{inventory.cluster}': another worker is"
+                " at it",
+                delay=inventory.until - now,
+            )
+
+    def _stands(self, work: _Work) -> bool:
+        """Say whether what was carried out is still what is wanted."""
+        message = work.message
+        found = self._records.profiles.head(message.trigger, message.cluster, message.profile)
+        if found is None:
+            return not work.wanted
+        now = found.value
+        return work.wanted == (work.cluster.key in now.destinations) and (
+            not work.wanted or now.revision == work.profile.revision
+        )
 
     def _bring(self, work: _Work) -> None:
-        profile, cluster = work.profile, work.cluster
-        if cluster not in profile.destinations and profile.leaves_policies:
+        if not work.wanted and work.profile.leaves_policies:
             for key in work.held:
-                self._queue.publish(self._claims.give_up(cluster, key, profile.name))
+                self._claims.give_up(work.cluster.key, key, work.profile.name)
             work.held.clear()
             self._keep(work)
-            self._left(profile, cluster)
+            self._left(work.profile, work.cluster.key)
             return
-        if work.body.get("contested"):
-            key = ObjectKey.parse(work.body["contested"])
-            if not self._claims.owns(cluster, key, profile.name):
+        if work.message.contested:
+            key = Identity.parse(work.message.contested)
+            if not self._claims.owns(work.cluster.key, key, work.profile.name):
                 work.held.pop(key, None)
-        objects = self._objects(work) if cluster in profile.destinations else ()
-        steps = plan(objects, work.held)
+        steps = plan(self._objects(work) if work.wanted else (), work.held)
         if steps.apply or steps.remove:
             self._carry_out(work, steps)
         if work.failed:
             raise work.failed[0]
-        if cluster in profile.destinations:
-            self._settle(work, "Provisioned")
+        if work.unfinished:
+            self._publisher.publish([replace(work.message, contested="")])
+        elif work.wanted:
+            self._settle(work)
         else:
-            self._left(profile, cluster)
+            self._left(work.profile, work.cluster.key)
 
     def _objects(self, work: _Work) -> tuple[Wanted, ...]:
         """Return the objects for this cluster, each in the scope its kind has there."""
-        cluster = self._records.cluster(work.cluster)
-        assert cluster is not None
-        root = cluster_object(cluster)
+        root = cluster_object(work.cluster)
         contents = [
             deploy_time(content, root, limits=self._limits) for content in work.profile.contents
         ]
-        kube = self._access.open(work.cluster)
+        kube = self._access.open(work.cluster.key, version=work.cluster.credentials)
         crds = _kinds_defined(contents)
         return tuple(
             self._placed(kube, each, crds) for each in wanted(contents, tier=work.profile.tier)
@@ -136,50 +227,81 @@ class Execute:
         namespace = (namespace or "default") if namespaced else ""
         return replace(each, key=ObjectKey(gvk, namespace, name))
 
+    # Steps --------------------------------------------------------------------------------------
+
     def _carry_out(self, work: _Work, steps: Plan) -> None:
-        kube = self._access.open(work.cluster)
-        begun = {each.key: Held("", each.ref) for each in steps.apply if each.key not in work.held}
-        if begun:
-            work.held.update(begun)
-            self._keep(work)
+        """Carry a plan out, for as long as a turn lasts; the inventory keeps what was done."""
+        kube = self._access.open(work.cluster.key, version=work.cluster.credentials)
+        work.before = dict(work.held)
+        self._begin(work, steps)
+        self._hold(work)
         try:
             for each in steps.apply:
+                if self._overdue(work):
+                    return
                 self._apply(kube, work, each)
             if not work.failed:
                 # A profile that could not be applied as a whole takes nothing away.
                 for key in steps.remove:
+                    if self._overdue(work):
+                        return
                     self._remove(kube, work, key)
         finally:
             self._keep(work)
 
+    def _begin(self, work: _Work, steps: Plan) -> None:
+        """Take nothing for certain of what is about to change: we may die before we can tell."""
+        for each in steps.apply:
+            key = each.key.identity
+            begun = work.held.get(key) or Held("", each.ref, version=each.key.gvk.version)
+            work.held[key] = replace(begun, digest="")
+        for key in steps.remove:
+            work.held[key] = replace(work.held[key], digest="")
+
+    def _overdue(self, work: _Work) -> bool:
+        """Say whether others are to have their turn; one object at least is worked on."""
+        used = self._records.clock.now() - work.begun_at
+        done = bool(work.changed or work.failed)
+        work.unfinished = done and used > self._settings.turn
+        return work.unfinished
+
     def _apply(self, kube: Kube, work: _Work, each: Wanted) -> None:
         taken: Taken | None = None
+        key = each.key.identity
         try:
-            taken = self._claims.take(work.cluster, each.key, work.profile, again=work.again)
-            self._queue.publish(taken.messages)
+            taken = self._claims.take(work.cluster.key, key, work.profile)
             manifest = decorate(each, work.profile.name, work.profile.tier)
             try:
-                kube.apply(manifest)
+                stored = kube.apply(manifest)
             except MissingError:
                 if not self._make_namespace(kube, each.key):
                     raise
-                kube.apply(manifest)
+                stored = kube.apply(manifest)
         except PermanentError as error:
-            self._let_go(work, each.key, taken)
+            self._let_go(work, key, taken)
             work.failed.append(_may_appear(error))
             return
-        now = self._records.clock.now()
-        work.held[each.key] = Held(each.digest, each.ref, now)
-        work.changed.append(f"{each.key.gvk.kind} {each.key.name}")
+        work.held[key] = Held(
+            digest=each.digest,
+            ref=each.ref,
+            applied_at=self._records.clock.now(),
+            version=each.key.gvk.version,
+            uid=_uid(stored),
+        )
+        work.changed.append(f"{key.kind} {key.name}")
 
-    def _let_go(self, work: _Work, key: ObjectKey, taken: Taken | None) -> None:
-        """Hold no object that was refused, unless an earlier try may have applied it."""
+    def _let_go(self, work: _Work, key: Identity, taken: Taken | None) -> None:
+        """Hold of an object that was refused what was held before.
+
+        Where a claim is not new, an earlier try may have applied it.
+        """
         if taken and not taken.new:
             return
         if taken:
-            back = self._claims.give_back(work.cluster, key, work.profile, taken.before)
-            self._queue.publish(back)
-        if not work.held[key].digest:
+            self._claims.give_back(work.cluster.key, key, work.profile, taken.before)
+        if key in work.before:
+            work.held[key] = work.before[key]
+        else:
             del work.held[key]
 
     def _make_namespace(self, kube: Kube, key: ObjectKey) -> bool:
@@ -190,23 +312,50 @@ class Execute:
         kube.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": key.namespace}})
         return True
 
-    def _remove(self, kube: Kube, work: _Work, key: ObjectKey) -> None:
-        if self._claims.owns(work.cluster, key, work.profile.name):
+    def _remove(self, kube: Kube, work: _Work, key: Identity) -> None:
+        """Remove what we applied; what somebody made in its place since is not ours."""
+        if self._claims.owns(work.cluster.key, key, work.profile.name):
             try:
-                kube.remove(key.gvk, key.namespace, key.name)
+                gone = self._remove_ours(kube, work, key)
             except MissingError:
-                pass  # The kind itself is gone, and its objects with it.
+                gone = True  # The kind itself is gone, and its objects with it.
             except PermanentError as error:
                 work.failed.append(error)
                 return
-            self._queue.publish(self._claims.give_up(work.cluster, key, work.profile.name))
-            work.changed.append(f"{key.gvk.kind} {key.name}")
+            self._claims.give_up(work.cluster.key, key, work.profile.name)
+            if gone:
+                work.changed.append(f"{key.kind} {key.name}")
         del work.held[key]
 
+    def _remove_ours(self, kube: Kube, work: _Work, key: Identity) -> bool:
+        held = work.held[key]
+        gvk, namespace, name = key.at(held.version)
+        uid = held.uid
+        if not uid:
+            # Nobody came back to say whether it was applied: its marks tell.
+            there = kube.get(gvk, namespace, name)
+            if there is None or _owner(there) != work.profile.name:
+                return False
+            uid = _uid(there)
+        return kube.remove(gvk, namespace, name, uid=uid)
+
+    # The inventory ------------------------------------------------------------------------------
+
+    def _hold(self, work: _Work) -> None:
+        """Say that we are at work, and what may be applied from now on.
+
+        Raises:
+            StaleError: another worker was quicker.
+        """
+        until = self._records.clock.now() + self._settings.visibility
+        inventory = Inventory(work.cluster.key, work.profile.name, work.held, work.holder, until)
+        work.token = self._records.inventories.put(inventory, expect=work.token)
+
     def _keep(self, work: _Work) -> None:
-        inventory = Inventory(work.cluster, work.profile.name, work.held)
+        """Say what is held, and that nobody is at work any more."""
+        inventory = Inventory(work.cluster.key, work.profile.name, work.held)
         try:
-            work.version = self._records.put_inventory(inventory, expect=work.version)
+            work.token = self._records.inventories.put(inventory, expect=work.token)
         except StaleError:
             self._add(work)
             raise
@@ -216,82 +365,120 @@ class Execute:
         for key in [key for key, held in work.held.items() if held.digest]:
             self._claim_again(work, key)
         for _ in range(_RETRIES):
-            there, version = self._records.versioned_inventory(work.cluster, work.profile.name)
+            kept = self._records.inventories.get(work.cluster.key, work.profile.name)
+            there = kept.value if kept else Inventory(work.cluster.key, work.profile.name, {})
+            token = kept.token if kept else ABSENT
             both = {**there.held, **work.held}
             unsure = {
-                key: held if there.held.get(key) == work.held.get(key) else replace(held, digest="")
+                key: held
+                if there.held.get(key) == work.held.get(key)
+                else replace(held, digest="", uid="")
                 for key, held in both.items()
             }
             try:
-                self._records.put_inventory(replace(there, held=unsure), expect=version)
+                self._records.inventories.put(replace(there, held=unsure), expect=token)
             except StaleError:
                 continue
             return
 
-    def _claim_again(self, work: _Work, key: ObjectKey) -> None:
+    def _claim_again(self, work: _Work, key: Identity) -> None:
         """Own what was applied after another worker had given it up."""
-        try:
-            taken = self._claims.take(work.cluster, key, work.profile)
-        except ConflictError:
-            return
-        self._queue.publish(taken.messages)
+        with suppress(ConflictError):
+            self._claims.take(work.cluster.key, key, work.profile)
 
     # Outcomes -----------------------------------------------------------------------------------
 
-    def _settle(self, work: _Work, phase: Phase, error: BellhopError | None = None) -> None:
-        old = self._records.outcome(work.cluster, work.profile.name)
-        if error is None and work.profile.error:
-            phase, code, text = "FailedNonRetriable", work.profile.error_code, work.profile.error
-        else:
-            code, text = (error.code, str(error)) if error else ("", "")
-        if old and not error and not work.changed and (old.phase, old.message) == (phase, text):
+    def _settle(self, work: _Work) -> None:
+        """Note that all is as it should be; only the inputs of the profile may be wrong still."""
+        kept = self._records.outcomes.get(work.cluster.key, work.profile.name)
+        old, profile = kept.value if kept else None, work.profile
+        phase: Phase = "FailedNonRetriable" if profile.error else "Provisioned"
+        if old and not work.changed and (old.phase, old.message) == (phase, profile.error):
             return
-        self._records.put_outcome(
-            Outcome(
-                cluster=work.cluster,
-                profile=work.profile.name,
-                trigger=work.profile.trigger,
-                source=work.profile.cluster,
-                phase=phase,
-                at=self._records.clock.now(),
-                reason=code,
-                message=text,
-                failures=(old.failures if old else 0) + 1 if error else 0,
-            )
+        if old and old.retry_at:
+            self._records.timers.cancel(retry_timer(work.cluster.key, work.profile.name))
+        self._records.outcomes.put(
+            self._outcome(work, phase, reason=profile.error_code, message=profile.error)
         )
 
     def _failed(self, work: _Work, error: BellhopError, note: Note) -> None:
+        """Note what failed, and have it tried again where its cause may pass.
+
+        Raises:
+            TemporaryError: the next try is so soon that the queue had better keep the message.
+        """
         note.what, note.detail = "failed", str(error)
-        phase: Phase = "Failed" if isinstance(error, TemporaryError) else "FailedNonRetriable"
-        self._settle(work, phase, error)
+        kept = self._records.outcomes.get(work.cluster.key, work.profile.name)
+        failures = (kept.value.failures if kept else 0) + 1
+        pause = self._pause(work, error, failures)
+        at = self._records.clock.now() + pause if pause else None
+        if pause and pause > _SOON:
+            body = replace(work.message, trace="", rang="").message().body
+            self._records.timers.set(
+                retry_timer(work.cluster.key, work.profile.name), at or work.begun_at, body
+            )
+        phase: Phase = "FailedNonRetriable" if error.code in _INPUTS else "Failed"
+        outcome = self._outcome(work, phase, reason=error.code, message=str(error))
+        self._records.outcomes.put(replace(outcome, failures=failures, retry_at=at))
+        if pause and pause <= _SOON:
+            raise TemporaryError(str(error), delay=pause)
+
+    def _pause(self, work: _Work, error: BellhopError, failures: int) -> timedelta | None:
+        """Say how long to wait; each pause is twice as long, and there is no end to patience.
+
+        None where only a change of what users declared can help: it asks for a try itself.
+        """
+        if isinstance(error, ConflictError):
+            # Those who wait are told, but an owner remembers only so many of them.
+            return spread(work.message.group, self._settings.retry_ceiling)
+        if error.code in _INPUTS:
+            return None
+        pause = self._settings.retry_first * 2 ** min(failures - 1, _DOUBLINGS)
+        asked = error.delay if isinstance(error, TemporaryError) else None
+        pause = max(min(pause, self._settings.retry_ceiling), asked or timedelta(0))
+        return spread(f"{work.message.group}/{failures}", pause)
+
+    def _outcome(self, work: _Work, phase: Phase, *, reason: str, message: str) -> Outcome:
+        return Outcome(
+            cluster=work.cluster.key,
+            profile=work.profile.name,
+            trigger=work.profile.trigger,
+            source=work.profile.cluster,
+            phase=phase,
+            at=self._records.clock.now(),
+            reason=reason,
+            message=message,
+        )
 
     def _left(self, profile: Profile, cluster: str) -> None:
         """Note that a cluster holds nothing of a profile; the last one closes a withdrawn one."""
-        self._records.delete_outcome(cluster, profile.name)
+        if self._records.outcomes.delete(cluster, profile.name):
+            self._records.timers.cancel(retry_timer(cluster, profile.name))
         for _ in range(_RETRIES):
-            found = self._records.profile(profile.trigger, profile.cluster, profile.name)
-            if found is None or cluster in found[0].destinations:
+            found = self._records.profiles.head(profile.trigger, profile.cluster, profile.name)
+            if found is None or cluster in found.value.destinations:
                 return
-            new = replace(
-                found[0], leaving=tuple(each for each in found[0].leaving if each != cluster)
-            )
+            leaving = tuple(each for each in found.value.leaving if each != cluster)
+            new = replace(found.value, leaving=leaving)
             try:
                 if new.destinations or new.leaving or new.digest or new.error:
-                    self._records.put_profile(new, expect=found[1])
+                    self._records.profiles.put_head(new, expect=found.token)
                 else:
-                    self._records.delete_profile(new, expect=found[1])
+                    self._records.profiles.delete(
+                        new.trigger, new.cluster, new.name, expect=found.token
+                    )
             except StaleError:
                 continue
             return
         raise StaleError(f"cannot close profile '{profile.name}': other writers keep winning")
 
 
-def _closed(body: Mapping[str, Any]) -> Profile:
+def _closed(message: Apply) -> Profile:
     """Return a profile that is no more as one that wants nothing, for what may be left of it."""
     return Profile(
-        name=body["profile"],
-        trigger=body["trigger"],
-        cluster=body["cluster"],
+        name=message.profile,
+        trigger=message.trigger,
+        cluster=message.cluster,
         object="",
         contents=(),
         destinations=(),
@@ -301,6 +488,15 @@ def _closed(body: Mapping[str, Any]) -> Profile:
         continue_on_conflict=False,
         digest="",
     )
+
+
+def _uid(manifest: Mapping[str, Any]) -> str:
+    return str((manifest.get("metadata") or {}).get("uid") or "")
+
+
+def _owner(manifest: Mapping[str, Any]) -> str:
+    annotations = (manifest.get("metadata") or {}).get("annotations") or {}
+    return str(annotations.get(OWNER) or "")
 
 
 def _may_appear(error: PermanentError) -> BellhopError:

@@ -1,22 +1,30 @@
-"""What becomes of a message after its stage has worked on it: done, tried again, or given up."""
+"""What becomes of a message after its stage has worked on it: done, again, or given up.
+
+A Lambda's batch response, an HTTP status for a push and the embedded loop are callers of `work`
+that differ in what they do with its results.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Any, Protocol
 
-from bellhop.errors import PermanentError, TemporaryError
+from bellhop import messages
+from bellhop.errors import InvalidError, PermanentError, TemporaryError
 from bellhop.logs import Log
-from bellhop.ports.queue import Delivery, Queue
+from bellhop.messages import Envelope
+from bellhop.ports.queue import Again, Delivery, Done, GivenUp, Result
 from bellhop.settings import Settings
+
+_DOUBLINGS = 16
 
 
 class Stage(Protocol):
-    """Does one message's work."""
+    """Does one message's work; what it leaves out, and what comes twice, the records tell it."""
 
-    def handle(self, body: Mapping[str, Any], attempt: int) -> None:
-        """Do the work; `attempt` above 1 says that an earlier try may have got half-way.
+    def handle(self, message: Any) -> None:
+        """Do the work of one of the stage's messages.
 
         Raises:
             PermanentError: it is recorded on the object it concerns; trying again is useless.
@@ -26,57 +34,53 @@ class Stage(Protocol):
 
 
 class Inbox:
-    """Feeds a stage from a queue; the only place of a stage that catches broadly."""
+    """Runs a stage over deliveries; the only place of a stage that catches broadly."""
 
-    def __init__(self, name: str, stage: Stage, queue: Queue, settings: Settings, log: Log) -> None:
+    def __init__(self, name: str, stage: Stage, settings: Settings, log: Log) -> None:
         self._name = name
         self._stage = stage
-        self._queue = queue
         self._settings = settings
         self._log = log
 
-    def work(self, deliveries: Sequence[Delivery]) -> None:
-        """Work on a batch in order.
+    def work(self, deliveries: Sequence[Delivery]) -> Iterator[tuple[Delivery, Result]]:
+        """Work on a batch in order, and yield what came of each delivery as soon as it is known.
 
-        Of equal messages only the first is worked on: they carry identity, and the stage reads
-        what is current. After a failure the rest of its group is given back untouched, so that
-        the order within the group holds.
+        Of messages that ask for the same work only the first is worked on: the stage reads what
+        is current, and all that they tell of was written before the batch was received. After a
+        failure the rest of its group is given back untouched, so that a queue that keeps the
+        order within a group can.
         """
-        worked: set[str] = set()
+        worked: set[tuple[Any, ...]] = set()
         stuck: set[str] = set()
         for delivery in deliveries:
             group = delivery.message.group
-            identity = repr(_identity(delivery.message.body))
             if group in stuck:
-                self._queue.retry(delivery, delay=timedelta(0), reason="its group waits")
-            elif identity in worked and delivery.attempt == 1:
-                self._queue.done(delivery)
-            elif self._one(delivery):
-                worked.add(identity)
-            else:
+                yield delivery, Again(timedelta(0), "its group waits")
+                continue
+            try:
+                message = messages.read(delivery.message.body)
+            except InvalidError as error:
+                self._log.error("Cannot read a message", error, stage=self._name)
+                yield delivery, GivenUp(str(error))
+                continue
+            result = Done() if message.work in worked else self._one(message, delivery.attempt)
+            worked.add(message.work)
+            if isinstance(result, Again):
                 stuck.add(group)
+            yield delivery, result
 
-    def _one(self, delivery: Delivery) -> bool:
+    def _one(self, message: Envelope, attempt: int) -> Result:
         try:
-            self._stage.handle(delivery.message.body, delivery.attempt)
+            self._stage.handle(message)
         except PermanentError as error:
             self._log.warning("Gave up a message", stage=self._name, error=str(error))
         except TemporaryError as error:
-            self._again(delivery, str(error), error.delay)
-            return False
+            return Again(self._pause(attempt) if error.delay is None else error.delay, str(error))
         except Exception as error:  # noqa: BLE001 - the environment is guilty until the last try
             self._log.error("Failed on a message", error, stage=self._name)
-            self._again(delivery, f"{type(error).__name__}: {error}", None)
-            return False
-        self._queue.done(delivery)
-        return True
+            return Again(self._pause(attempt), f"{type(error).__name__}: {error}")
+        return Done()
 
-    def _again(self, delivery: Delivery, reason: str, delay: timedelta | None) -> None:
-        pause = self._settings.retry_first * 2 ** min(delivery.attempt - 1, 16)
-        pause = max(min(pause, self._settings.retry_longest), delay or timedelta(0))
-        if not self._queue.retry(delivery, delay=pause, reason=reason):
-            self._log.error("Moved a message to the dead letters", stage=self._name, reason=reason)
-
-
-def _identity(body: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in body.items() if key not in {"trace", "rang"}}
+    def _pause(self, attempt: int) -> timedelta:
+        pause: timedelta = self._settings.retry_first * 2 ** min(max(attempt, 1) - 1, _DOUBLINGS)
+        return min(pause, self._settings.retry_longest)

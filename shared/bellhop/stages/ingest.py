@@ -8,26 +8,41 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import json
+import math
+import threading
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 from bellhop.engine.hints import Hint, Watched, admission, audit
-from bellhop.engine.observe import bury, observe
+from bellhop.engine.json import read_json
+from bellhop.engine.observe import bury_told, observe_told
 from bellhop.errors import BellhopError, InvalidError, TemporaryError, TooLargeError
 from bellhop.logs import Log
-from bellhop.model.gvk import ObjectKey
-from bellhop.model.record import Observation
-from bellhop.ports.queue import Message, Queue
-from bellhop.records import Records, messages
+from bellhop.messages import Confirm, Evaluate, Publisher, Sweep
+from bellhop.model.record import Gate, Observation
+from bellhop.records import Records
 from bellhop.settings import Settings
 from bellhop.stages.ledger import Note, write
 
 BATCH = "Observations"
-"""Kind of what the forwarder sends, in apiVersion `bellhop.dev/v1`."""
+MISSED = "Missed"
+"""Kinds of what the forwarder sends, in apiVersion `bellhop.dev/v1`."""
+
+MISSED_PAUSE = timedelta(minutes=1)
+"""How often a cluster may ask to be looked at."""
+
+AHEAD_AT_MOST = timedelta(minutes=15)
+"""By how much a sender's clock may be ahead; what is so is taken to be now."""
+
+SKEW = timedelta(minutes=1)
+"""From which difference on a sender's clock is spoken of."""
+
+_SAY_SKEW = timedelta(hours=1)
 
 _PARTS = (3, 4)
 _NOBODY = hashlib.sha256(b"nobody").hexdigest()
@@ -35,11 +50,16 @@ _NOBODY = hashlib.sha256(b"nobody").hexdigest()
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What an HTTP front hands over; `token` is the sender's proof."""
+    """What an HTTP front hands over.
+
+    `token` is the sender's proof, `media` the Content-Type, `sent` the Date that it gives.
+    """
 
     cluster: str
     token: str
     body: bytes
+    media: str = ""
+    sent: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +85,10 @@ def address(path: str, authorization: str) -> tuple[str, str] | None:
     return f"{parts[1]}/{parts[2]}", bearer or (parts[3] if len(parts) > _PARTS[0] else "")
 
 
-def too_large(length: int, limit: int) -> Reply:
-    """Refuse a request by its length; a front may do so before it has read it."""
-    text = f"cannot take a request of {length} bytes: the limit is {limit}; send less at once"
+def too_large(length: int | None, limit: int) -> Reply:
+    """Refuse a request by its length, if that is known; a front may do so before it is read."""
+    of = "" if length is None else f" of {length} bytes"
+    text = f"cannot take a request{of}: the limit is {limit}; send less at once"
     return Reply(413, _body(TooLargeError.code, text))
 
 
@@ -75,18 +96,36 @@ class Ingest:
     """Takes AdmissionReview v1, audit EventList v1 and the forwarder's batches."""
 
     def __init__(
-        self, records: Records, evaluate: Queue, sweep: Queue, settings: Settings, log: Log
+        self, records: Records, publisher: Publisher, settings: Settings, log: Log
     ) -> None:
         self._records = records
-        self._evaluate = evaluate
-        self._sweep = sweep
+        self._publisher = publisher
         self._settings = settings
         self._log = log
+        self._missed = _Seldom(MISSED_PAUSE)
+        self._skewed = _Seldom(_SAY_SKEW)
 
-    def respond(self, request: Request) -> Reply:
-        """Answer one request; never raises."""
+    @property
+    def body_limit(self) -> int:
+        """Return how many bytes a request may have."""
+        return self._settings.body_limit
+
+    def admit(self, cluster: str, token: str) -> Gate | Reply:
+        """Let a sender in, or say why not, before anything of what it brings is read."""
+        return self._guarded(lambda: self._admit(cluster, token))
+
+    def respond(self, request: Request, gate: Gate | None = None) -> Reply:
+        """Answer one request; never raises. Who was let in already comes with its gate."""
+        found = gate or self.admit(request.cluster, request.token)
+        if isinstance(found, Reply):
+            return found
+        reply = self._guarded(lambda: self._take(request, found))
+        assert isinstance(reply, Reply)
+        return reply
+
+    def _guarded(self, answer: Callable[[], Gate | Reply]) -> Gate | Reply:
         try:
-            return self._take(request)
+            return answer()
         except TooLargeError as error:
             return _refusal(413, error)
         except InvalidError as error:
@@ -99,20 +138,43 @@ class Ingest:
             text = "the request could not be taken; it can be sent again"
             return Reply(500, _body("Internal", text))
 
-    def _take(self, request: Request) -> Reply:
-        gate = self._records.gate(request.cluster)
+    def _admit(self, cluster: str, token: str) -> Gate | Reply:
+        kept = self._records.gates.get(cluster)
+        gate = kept.value if kept else None
         # Comparing with somebody's digest takes as long for a cluster that is not there.
         expected = gate.token_digest if gate else _NOBODY
-        given = hashlib.sha256(request.token.encode()).hexdigest()
+        given = hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()
         if not hmac.compare_digest(expected, given) or gate is None:
             text = (
-                f"the token is not the one of cluster '{request.cluster}';"
+                f"the token is not the one of cluster '{cluster}';"
                 " register the cluster, or give the sender its present token"
             )
             return Reply(401, _body("Denied", text))
+        return gate
+
+    def _take(self, request: Request, gate: Gate) -> Reply:
         if len(request.body) > self._settings.body_limit:
             return too_large(len(request.body), self._settings.body_limit)
-        return self._read(request.cluster, _json(request.body), Watched(gate.kinds))
+        if request.media and not _is_json(request.media):
+            text = "cannot take what is not JSON; send it as application/json"
+            return Reply(415, _body(InvalidError.code, text))
+        skew = self._skew(request)
+        reply = self._read(request.cluster, read_json(request.body), Watched(gate.kinds))
+        if abs(skew) < SKEW or "response" in reply.body:
+            return reply
+        return Reply(reply.status, {**reply.body, "ahead": skew.total_seconds()}, reply.headers)
+
+    def _skew(self, request: Request) -> timedelta:
+        """Tell by how much a sender's clock is ahead; where it is much, say so now and then."""
+        now = self._records.clock.now()
+        skew = _date(request.sent, now) - now
+        if abs(skew) >= SKEW and self._skewed.may(request.cluster, now):
+            self._log.warning(
+                "A sender's clock differs from ours",
+                cluster=request.cluster,
+                ahead_seconds=skew.total_seconds(),
+            )
+        return skew
 
     def _read(self, cluster: str, data: Mapping[str, Any], watched: Watched) -> Reply:
         match (data.get("apiVersion"), data.get("kind")):
@@ -122,11 +184,26 @@ class Ingest:
                 return self._audit(cluster, data, watched)
             case ("bellhop.dev/v1", kind) if kind == BATCH:
                 return self._batch(cluster, data, watched)
+            case ("bellhop.dev/v1", kind) if kind == MISSED:
+                return self._look(cluster)
         raise InvalidError(
-            f"cannot take a '{str(data.get('kind'))[:64]}' of '{str(data.get('apiVersion'))[:64]}';"
-            " send an AdmissionReview of admission.k8s.io/v1, an EventList of audit.k8s.io/v1 or"
-            f" {BATCH} of bellhop.dev/v1"
+            f"cannot take a {str(data.get('kind'))[:64]!a} of {str(data.get('apiVersion'))[:64]!a};"
+            " send an AdmissionReview of admission.k8s.io/v1, an EventList of audit.k8s.io/v1, or"
+            f" {BATCH} or {MISSED} of bellhop.dev/v1"
         )
+
+    def _look(self, cluster: str) -> Reply:
+        """Have a cluster looked at whose forwarder may have missed something.
+
+        Who asks too soon is to ask again: what was missed since would not be found otherwise.
+        """
+        now = self._records.clock.now()
+        if not self._missed.may(cluster, now):
+            wait = self._missed.wait(cluster, now)
+            text = "the cluster was looked at just now; ask again later"
+            return Reply(429, _body("Throttled", text), {"Retry-After": str(wait)})
+        self._publisher.publish([Sweep(cluster)])
+        return Reply(200, {"sweep": True})
 
     def _admission(self, cluster: str, data: Mapping[str, Any], watched: Watched) -> Reply:
         request = data.get("request")
@@ -134,7 +211,7 @@ class Ingest:
             raise InvalidError("cannot read the AdmissionReview: it has no request with a uid")
         hint = admission(request, watched)
         if hint:
-            self._sweep.publish([self._confirm(cluster, hint)])
+            self._publisher.publish([self._confirm(cluster, hint)])
         response = {"uid": request["uid"], "allowed": True}
         review = {
             "apiVersion": "admission.k8s.io/v1",
@@ -145,22 +222,27 @@ class Ingest:
 
     def _audit(self, cluster: str, data: Mapping[str, Any], watched: Watched) -> Reply:
         events = _items(data)
-        taken = 0
-        hints: list[Message] = []
+        now = self._records.clock.now()
+        hints: list[Confirm] = []
+        told: list[Observation] = []
         for found in audit(events, watched):
-            if isinstance(found, Hint):
-                hints.append(self._confirm(cluster, found))
-            else:
-                self._keep(observe(cluster, found, self._records.clock.now()), "")
-            taken += 1
+            with suppress(InvalidError):
+                if isinstance(found, Hint):
+                    hints.append(self._confirm(cluster, found))
+                else:
+                    told.append(observe_told(cluster, found, now))
+        for observation in told:
+            self._keep(observation, "")
         if hints:
-            self._sweep.publish(hints)
-        return Reply(200, {"taken": taken, "dropped": len(events) - taken})
+            self._publisher.publish(hints)
+        taken = len(hints) + len(told)
+        return Reply(200, {"taken": taken, "dropped": max(0, len(events) - taken)})
 
     def _batch(self, cluster: str, data: Mapping[str, Any], watched: Watched) -> Reply:
         items = _items(data)
         # All are read before one is kept: a batch is taken or refused as a whole.
-        found = [(self._observation(cluster, item), _rang(item)) for item in items]
+        now = self._records.clock.now()
+        found = [(_observation(cluster, item, now), _rang(item, now)) for item in items]
         counting = [
             (observation, rang) for observation, rang in found if observation.key.gvk in watched
         ]
@@ -168,36 +250,19 @@ class Ingest:
             self._keep(observation, rang)
         return Reply(200, {"taken": len(counting), "dropped": len(items) - len(counting)})
 
-    def _observation(self, cluster: str, item: Any) -> Observation:
-        now = self._records.clock.now()
-        try:
-            if item.get("object") is not None:
-                observation = observe(cluster, item["object"], now)
-            else:
-                gone = item["gone"]
-                key = ObjectKey.parse(gone["key"])
-                observation = bury(cluster, key, str(gone["uid"]), int(gone["version"]), now)
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise InvalidError(
-                f"cannot read an item of the {BATCH}: it is neither an 'object' nor 'gone'"
-            ) from error
-        if not observation.key.name or not observation.key.gvk.kind:
-            raise InvalidError(f"cannot read an object of the {BATCH}: it has no kind or name")
-        return observation
-
     def _keep(self, observation: Observation, rang: str) -> None:
-        if not self._records.put_observation(observation):
+        if not self._records.observations.put(observation):
             return
         trace = uuid.uuid4().hex[:12]
-        message = messages.evaluate(observation.cluster, observation.key, trace=trace, rang=rang)
-        self._evaluate.publish([message])
+        message = Evaluate(observation.cluster, str(observation.key), trace, rang)
+        self._publisher.publish([message])
         note = Note("gone" if observation.gone else "rang")
-        write(self._records, message.body, observation.cluster, str(observation.key), note)
+        write(self._records, message, observation.cluster, str(observation.key), note)
 
-    def _confirm(self, cluster: str, hint: Hint) -> Message:
-        return messages.confirm(
+    def _confirm(self, cluster: str, hint: Hint) -> Confirm:
+        return Confirm(
             cluster,
-            hint.key,
+            str(hint.key),
             uid=hint.uid,
             before=hint.before,
             trace=uuid.uuid4().hex[:12],
@@ -205,14 +270,43 @@ class Ingest:
         )
 
 
-def _json(body: bytes) -> Mapping[str, Any]:
+class _Seldom:
+    """Something that may be done for a cluster once in a while; shared between threads."""
+
+    def __init__(self, pause: timedelta) -> None:
+        self._pause = pause
+        self._lock = threading.Lock()
+        self._last: dict[str, datetime] = {}
+
+    def may(self, cluster: str, now: datetime) -> bool:
+        """Say whether it may be done now, and count it as done."""
+        with self._lock:
+            last = self._last.get(cluster)
+            # A clock that was set back must not end this for good.
+            if last is not None and timedelta(0) <= now - last < self._pause:
+                return False
+            self._last[cluster] = now
+            return True
+
+    def wait(self, cluster: str, now: datetime) -> int:
+        """Return the whole seconds until it may be done again."""
+        left = self._last.get(cluster, now) + self._pause - now
+        return max(1, math.ceil(left.total_seconds()))
+
+
+def _is_json(media: str) -> bool:
+    essence = media.partition(";")[0].strip().lower()
+    return essence == "application/json" or (
+        essence.startswith("application/") and essence.endswith("+json")
+    )
+
+
+def _date(text: str, otherwise: datetime) -> datetime:
     try:
-        data = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise InvalidError("cannot read the request: the body is not JSON") from error
-    if not isinstance(data, Mapping):
-        raise InvalidError("cannot read the request: the body is not a JSON object")
-    return data
+        date = parsedate_to_datetime(text)
+    except (TypeError, ValueError, OverflowError):
+        return otherwise
+    return date if date.tzinfo else date.replace(tzinfo=UTC)
 
 
 def _items(data: Mapping[str, Any]) -> list[Any]:
@@ -222,18 +316,32 @@ def _items(data: Mapping[str, Any]) -> list[Any]:
     return items
 
 
-def _rang(item: Mapping[str, Any]) -> str:
+def _observation(cluster: str, item: Any, now: datetime) -> Observation:
+    if not isinstance(item, Mapping) or not ({"object", "gone"} & set(item)):
+        raise InvalidError(
+            f"cannot read an item of the {BATCH}: it is neither an 'object' nor 'gone'"
+        )
+    if item.get("object") is not None:
+        return observe_told(cluster, item["object"], now)
+    return bury_told(cluster, item.get("gone"), now)
+
+
+def _rang(item: Mapping[str, Any], now: datetime) -> str:
     """Read when the cluster noticed; the ledger will reckon with it."""
-    text = str(item.get("rang") or "")
+    text = item.get("rang") or ""
     try:
-        known = not text or datetime.fromisoformat(text).utcoffset() is not None
-    except ValueError:
-        known = False
-    if not known:
+        rang = datetime.fromisoformat(text) if text else now
+        ahead = rang - now
+    except (TypeError, ValueError, OverflowError) as error:
         raise InvalidError(
             f"cannot read an item of the {BATCH}: 'rang' is no time with a zone in ISO 8601"
+        ) from error
+    if ahead > AHEAD_AT_MOST:
+        raise InvalidError(
+            f"cannot take an item of the {BATCH}: it rang {int(ahead.total_seconds())} s from now;"
+            " set the sender's clock"
         )
-    return text
+    return now.isoformat() if ahead > timedelta(0) else str(text)
 
 
 def _refusal(status: int, error: BellhopError) -> Reply:

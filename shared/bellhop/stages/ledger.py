@@ -3,17 +3,39 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 from bellhop.model.record import Entry
 from bellhop.records import Records
 
 _LONGEST = 2048
 """Characters of a line's detail: a profile may have changed ten thousand objects."""
+
+
+class Origin(Protocol):
+    """A message that says which event it comes from, and when its cluster noticed."""
+
+    @property
+    def trace(self) -> str:
+        """The event's mark."""
+        ...
+
+    @property
+    def rang(self) -> str:
+        """When the cluster noticed, in ISO 8601; empty where no ring was the cause."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Nobody:
+    """The origin of what no ring caused: a sweep, a declaration."""
+
+    trace: str = ""
+    rang: str = ""
 
 
 @dataclass
@@ -26,8 +48,8 @@ class Note:
 
 
 @contextmanager
-def noting(records: Records, body: Mapping[str, Any], cluster: str, key: str) -> Iterator[Note]:
-    """Time a step and note it, also when it fails; `body` brings the event's trace."""
+def noting(records: Records, origin: Origin, cluster: str, key: str) -> Iterator[Note]:
+    """Time a step and note it, also when it fails; `origin` brings the event's trace."""
     note = Note()
     begun = time.perf_counter()
     try:
@@ -35,22 +57,22 @@ def noting(records: Records, body: Mapping[str, Any], cluster: str, key: str) ->
     finally:
         if note.what:
             took = (time.perf_counter() - begun) * 1000
-            write(records, body, cluster, key, note, took)
+            write(records, origin, cluster, key, note, took)
 
 
 def write(
-    records: Records, body: Mapping[str, Any], cluster: str, key: str, note: Note, took: float = 0.0
+    records: Records, origin: Origin, cluster: str, key: str, note: Note, took: float = 0.0
 ) -> None:
     """Write a line; where the ring's time is known, the line says how long ago it was."""
     now = records.clock.now()
     context = dict(note.context)
-    if body.get("rang"):
-        since = now - datetime.fromisoformat(body["rang"])
+    if origin.rang:
+        since = now - datetime.fromisoformat(origin.rang)
         context["since_ring_ms"] = round(since.total_seconds() * 1000, 1)
-    records.note(
+    records.ledger.note(
         Entry(
             at=now,
-            trace=str(body.get("trace") or ""),
+            trace=origin.trace,
             what=note.what,
             cluster=cluster,
             object=key,

@@ -8,38 +8,45 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from datetime import datetime, timedelta
 
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.observe import bury, observe
+from bellhop.engine.pacing import spread, sweep_timer
 from bellhop.engine.wiring import forwarder_role, webhook_configuration
 from bellhop.errors import BellhopError, InvalidError, PermanentError, TemporaryError
 from bellhop.logs import Log
+from bellhop.messages import Apply, Confirm, Envelope, Evaluate, Instantiate, Keep, Publisher, Tidy
+from bellhop.messages import Sweep as Message
 from bellhop.model.gvk import GVK, ObjectKey, Resource
 from bellhop.model.record import Cluster, Gate, Health, Observation, WatchedKind
 from bellhop.ports.access import Access
 from bellhop.ports.kube import Kube
-from bellhop.ports.queue import Queue
-from bellhop.records import Records, messages
+from bellhop.records import Records
 from bellhop.records.catalogs import Catalogs
 from bellhop.settings import Settings
-from bellhop.stages.ledger import Note, write
+from bellhop.stages.ledger import Nobody, Note, write
 
-_SETTLED = 4
-"""Tries after which a hinted change that cannot be seen is taken not to have happened."""
+_SETTLED = timedelta(seconds=10)
+"""How long after its hint a change that cannot be seen is taken not to have happened."""
 
-_INPUTS = frozenset({"Template", "Script"})
-"""Failures that only a change of what users declared can cure."""
+_SOON = timedelta(milliseconds=20)
+_QUICK = 4
+"""Tries that follow each other quickly; then a cluster that is away is left to the schedule."""
 
 
 @dataclass
 class _Look:
-    """What one look at a cluster found: its uid, objects, changes, and what it could not do."""
+    """What one look at a cluster found: its uid, objects, changes, and what it could not do.
+
+    Of kinds that are `unseen` it could not look at the objects.
+    """
 
     uid: str
     found: int = 0
     missed: int = 0
     problems: list[str] = field(default_factory=list)
+    unseen: set[GVK] = field(default_factory=set)
 
 
 class Sweep:
@@ -50,92 +57,121 @@ class Sweep:
         records: Records,
         catalogs: Catalogs,
         access: Access,
-        evaluate: Queue,
-        deploy: Queue,
+        publisher: Publisher,
         settings: Settings,
         log: Log,
     ) -> None:
         self._records = records
         self._catalogs = catalogs
         self._access = access
-        self._evaluate = evaluate
-        self._deploy = deploy
+        self._publisher = publisher
         self._settings = settings
         self._log = log
 
-    def handle(self, body: Mapping[str, Any], attempt: int) -> None:
+    def handle(self, message: Envelope) -> None:
         """Do one message's work.
 
         Raises:
-            InvalidError: the message is of a kind nobody sends.
-            TemporaryError: the cluster does not answer.
+            InvalidError: the message is another stage's.
+            TemporaryError: the cluster does not answer, or does not show a change yet.
         """
-        match body.get("do"):
-            case "confirm":
-                self._confirm(body, attempt)
-            case "sweep":
-                self._sweep(body["cluster"], attempt, full=body["full"])
-            case "tidy":
+        match message:
+            case Confirm():
+                self._confirm(message)
+            case Message():
+                self._sweep(message.cluster, full=message.full)
+            case Tidy():
                 # Work that was under way when the cluster was forgotten may have left traces.
-                if self._records.cluster(body["cluster"]) is None:
-                    self._records.forget_traces(body["cluster"])
-            case other:
-                raise InvalidError(f"cannot do '{other}': the sweep stage knows no such message")
+                if self._records.clusters.get(message.cluster) is None:
+                    self._records.forget_traces(message.cluster)
+            case Keep():
+                self._keep_house()
+            case _:
+                raise InvalidError(f"cannot {message.do}: it is not the sweep stage's work")
+
+    def _keep_house(self) -> None:
+        """Collect what nobody names, and set the sweeps of clusters that have none set."""
+        now = self._records.clock.now()
+        self._records.collect(now)
+        for cluster in self._records.clusters.all():
+            name = sweep_timer(cluster.key)
+            if self._records.timers.get(name) is None:
+                due = now + spread(name, self._settings.sweep_interval)
+                self._records.timers.set(name, due, Message(cluster.key).message().body)
 
     # Hints ------------------------------------------------------------------------------------
 
-    def _confirm(self, body: Mapping[str, Any], attempt: int) -> None:
-        cluster, key = body["cluster"], ObjectKey.parse(body["object"])
+    def _confirm(self, message: Confirm) -> None:
+        cluster, key = message.cluster, ObjectKey.parse(message.object)
         now = self._records.clock.now()
-        manifest = self._access.open(cluster).get(key.gvk, key.namespace, key.name)
+        record = self._records.clusters.get(cluster)
+        if record is None:
+            return
+        kube = self._access.open(cluster, version=record.value.credentials)
+        manifest = kube.get(key.gvk, key.namespace, key.name)
         if manifest is not None:
             seen = observe(cluster, manifest, now)
-            pending = seen.uid == body["uid"] and seen.resource_version == body["before"]
+            pending = seen.uid == message.uid and seen.resource_version == message.before
         else:
-            old = self._records.observation(cluster, key)
-            uid = body["uid"] or (old.uid if old else "")
-            seen = bury(cluster, key, uid, body["before"], now)
+            old = self._records.observations.get(cluster, key)
+            uid = message.uid or (old.value.uid if old else "")
+            seen = bury(cluster, key, uid, message.before, now)
             # A creation that is not stored yet, or never will be, has nothing to bury.
             pending = old is None
-        if pending and attempt < _SETTLED:
-            raise TemporaryError(f"the change of '{key}' in '{cluster}' is not to be seen yet")
-        if pending and manifest is None:
-            return
-        self._keep(seen, body)
+        if pending:
+            self._wait(message, now)
+            if manifest is None:
+                return
+        self._keep(seen, message)
 
-    def _keep(self, seen: Observation, body: Mapping[str, Any]) -> None:
-        if not self._records.put_observation(seen, asked_at=seen.seen_at):
+    def _wait(self, message: Confirm, now: datetime) -> None:
+        """Look again a little later, as long as the change may still be on its way.
+
+        The API server stores only after its webhooks have answered.
+
+        Raises:
+            TemporaryError: it is not long since the hint came.
+        """
+        age = now - datetime.fromisoformat(message.rang) if message.rang else _SETTLED
+        if age < _SETTLED:
+            raise TemporaryError(
+                f"the change of '{message.object}' in '{message.cluster}' is not to be seen yet",
+                delay=max(age, _SOON),
+            )
+
+    def _keep(self, seen: Observation, hint: Confirm) -> None:
+        if not self._records.observations.put(seen, asked_at=seen.seen_at):
             return
-        trace, rang = str(body.get("trace") or ""), str(body.get("rang") or "")
-        message = messages.evaluate(seen.cluster, seen.key, trace=trace, rang=rang)
-        self._evaluate.publish([message])
+        message = Evaluate(seen.cluster, str(seen.key), hint.trace, hint.rang)
+        self._publisher.publish([message])
         note = Note("gone" if seen.gone else "rang")
-        write(self._records, message.body, seen.cluster, str(seen.key), note)
+        write(self._records, message, seen.cluster, str(seen.key), note)
 
     # The whole cluster ----------------------------------------------------------------------
 
-    def _sweep(self, name: str, attempt: int, *, full: bool) -> None:
+    def _sweep(self, name: str, *, full: bool) -> None:
         catalog = self._catalogs.current()
         cluster = catalog.clusters.get(name)
         if cluster is None:
             return
-        health = self._records.health(name)
+        health = self._records.health.get(name).value
         judged = catalog.judgement(name)
-        # What the sources were when all was evaluated last says more than what was asked for:
-        # a message may have been given up while the cluster was away.
-        full = full or attempt > 1 or health.judged != judged
+        # What the sources were when all was evaluated last says more than what was asked for: a
+        # message may have been given up while the cluster was away. And a sweep that was begun
+        # and not ended may have written what it did not tell.
+        full = full or health.begun or health.swept_at is None
+        fresh = {each for each in judged if full or health.judgement.get(each) != judged[each]}
+        self._records.health.put(name, replace(health, begun=True))
         try:
-            look = self._look(cluster, catalog, health.uid, full=full)
+            look = self._look(cluster, catalog, health.uid, fresh)
         except BellhopError as error:
-            self._records.put_health(name, replace(health, state="Down", message=str(error)))
-            if isinstance(error, TemporaryError) and attempt >= self._settings.attempts:
-                self._log.warning("Left a cluster to the schedule", cluster=name, error=str(error))
-                return
-            raise
-        if full:
-            self._reconcile(catalog, name)
+            self._down(name, health, error)
+            return
+        left = set(health.judgement) - set(judged)
+        if full or left or fresh:
+            self._reconcile(catalog, name, None if full or left else fresh)
         first = health.swept_at is None
-        self._records.put_health(
+        self._records.health.put(
             name,
             Health(
                 state="Healthy",
@@ -143,14 +179,35 @@ class Sweep:
                 swept_at=self._records.clock.now(),
                 seen=health.seen + look.found,
                 missed=health.missed + (0 if first or full else look.missed),
-                judged="" if look.problems else judged,
+                judgement={
+                    source: judged[source]
+                    for source in judged
+                    if look.unseen.isdisjoint(catalog.sources[source].kinds)
+                },
                 uid=look.uid,
             ),
         )
-        self._try_again(name)
+        if health.state != "Healthy":
+            self._try_again(name)
 
-    def _look(self, cluster: Cluster, catalog: Catalog, uid: str, *, full: bool) -> _Look:
-        kube = self._access.open(cluster.key)
+    def _down(self, name: str, health: Health, error: BellhopError) -> None:
+        """Note that a cluster cannot be looked at; soon after it began, try again.
+
+        Raises:
+            BellhopError: as it was given.
+        """
+        health = replace(
+            health, state="Down", message=str(error), begun=True, failures=health.failures + 1
+        )
+        self._records.health.put(name, health)
+        if isinstance(error, TemporaryError) and health.failures > _QUICK:
+            self._log.warning("Left a cluster to the schedule", cluster=name, error=str(error))
+            return
+        raise error
+
+    def _look(self, cluster: Cluster, catalog: Catalog, uid: str, fresh: set[str]) -> _Look:
+        """Look at all kinds that count; of those that `fresh` sources name, judge every object."""
+        kube = self._access.open(cluster.key, version=cluster.credentials)
         look = _Look(self._identify(kube, cluster.key, uid))
         resources: list[Resource] = []
         for gvk in catalog.kinds_in(cluster.key):
@@ -163,12 +220,14 @@ class Sweep:
         # Ringing is set up before looking, so that nothing falls between the two.
         self._wire(kube, cluster, resources, catalog.revision, look)
         refused = []
+        due = {gvk for source in fresh for gvk in catalog.sources[source].kinds}
         for resource in resources:
             try:
-                self._look_at(kube, cluster.key, resource.gvk, look, full=full)
+                self._look_at(kube, cluster.key, resource.gvk, look, full=resource.gvk in due)
             except PermanentError as error:
                 # A kind that may not be listed keeps no other from being looked at.
                 refused.append(error)
+                look.unseen.add(resource.gvk)
         if refused and len(refused) == len(resources):
             raise refused[0]
         look.problems += map(str, refused)
@@ -188,10 +247,10 @@ class Sweep:
         if known and uid != known:
             self._log.warning("Met another cluster under an old name", cluster=cluster)
             self._records.forget_holdings(cluster)
-            self._deploy.publish(
+            self._publisher.publish(
                 [
-                    messages.apply(each.trigger, each.source, each.profile, cluster)
-                    for each in self._records.outcomes(cluster)
+                    Apply(each.trigger, each.source, each.profile, cluster)
+                    for each in self._records.outcomes.of(cluster)
                 ]
             )
         return uid
@@ -199,7 +258,8 @@ class Sweep:
     def _look_at(self, kube: Kube, cluster: str, gvk: GVK, look: _Look, *, full: bool) -> None:
         asked_at = self._records.clock.now()
         before = {
-            key: (uid, rv, gone) for key, uid, rv, gone in self._records.observed(cluster, gvk)
+            key: (uid, rv, gone)
+            for key, uid, rv, gone in self._records.observations.heads(cluster, gvk)
         }
         seen: set[ObjectKey] = set()
         news: list[Observation] = []
@@ -210,9 +270,9 @@ class Sweep:
                 news.append(now)
         known = {key: (uid, rv) for key, (uid, rv, gone) in before.items() if not gone}
         news += self._gone(kube, cluster, gvk, known, seen)
-        fresh = [each for each in news if self._records.put_observation(each, asked_at=asked_at)]
+        fresh = [each for each in news if self._records.observations.put(each, asked_at=asked_at)]
         due = {each.key for each in fresh} | ({*seen, *before} if full else set())
-        self._evaluate.publish([messages.evaluate(cluster, key, trace="") for key in sorted(due)])
+        self._publisher.publish([Evaluate(cluster, str(key)) for key in sorted(due)])
         look.found += len(seen)
         look.missed += len(fresh)
 
@@ -239,11 +299,11 @@ class Sweep:
         """Hold back a deletion of suspiciously much until sweeps in a row agree."""
         share = missing / known if known else 0.0
         if missing <= self._settings.deletion_floor or share <= self._settings.deletion_share:
-            self._records.put_strikes(cluster, gvk, 0)
+            self._records.strikes.put(cluster, gvk, 0)
             return True
-        strikes = self._records.strikes(cluster, gvk) + 1
+        strikes = self._records.strikes.get(cluster, gvk).value + 1
         agreed = strikes >= self._settings.deletion_agreement
-        self._records.put_strikes(cluster, gvk, 0 if agreed else strikes)
+        self._records.strikes.put(cluster, gvk, 0 if agreed else strikes)
         if not agreed:
             detail = (
                 f"{missing} of {known} are missing from a list; held until"
@@ -251,7 +311,7 @@ class Sweep:
             )
             self._log.warning("Held a deletion", cluster=cluster, kind=str(gvk), detail=detail)
             note = Note("held", detail)
-            write(self._records, {}, cluster, str(ObjectKey(gvk, "", "*")), note)
+            write(self._records, Nobody(), cluster, str(ObjectKey(gvk, "", "*")), note)
         return agreed
 
     # What follows from a look ---------------------------------------------------------------
@@ -266,7 +326,7 @@ class Sweep:
     ) -> None:
         """Have the API server ring for these kinds, and the gate let them in."""
         kinds = tuple(WatchedKind(each.gvk, each.plural) for each in resources)
-        self._records.put_gate(cluster.key, Gate(cluster.token_digest, kinds, revision))
+        self._records.gates.put(cluster.key, Gate(cluster.token_digest, kinds, revision))
         if not cluster.forwarder:
             return
         try:
@@ -279,35 +339,38 @@ class Sweep:
 
     def _try_again(self, cluster: str) -> None:
         """Publish what failed in this cluster and may go better now that it answers."""
-        self._deploy.publish(
+        self._publisher.publish(
             [
-                messages.apply(outcome.trigger, outcome.source, outcome.profile, cluster)
-                for outcome in self._records.outcomes(cluster)
-                if outcome.phase in {"Failed", "FailedNonRetriable"}
-                and outcome.reason not in _INPUTS
+                Apply(outcome.trigger, outcome.source, outcome.profile, cluster)
+                for outcome in self._records.outcomes.of(cluster)
+                if outcome.retry_at
             ]
         )
 
-    def _reconcile(self, catalog: Catalog, cluster: str) -> None:
-        """Let go of matches and objects that no source in force asks for; ask every trigger.
+    def _reconcile(self, catalog: Catalog, cluster: str, sources: set[str] | None) -> None:
+        """Let go of matches and objects that no source in force asks for; ask triggers.
 
-        Where a trigger cannot say which source it means, nothing is let go.
+        Those of some sources, or of all that there are. Where a trigger cannot say which source
+        it means, nothing is let go.
         """
         if not catalog.problems_in(cluster):
             self._forget(catalog, cluster)
-        self._deploy.publish(
-            [messages.instantiate(name, cluster) for name in sorted(catalog.triggers)]
+        triggers = (
+            set(catalog.triggers)
+            if sources is None
+            else {name for each in sources for name in catalog.triggers_on(cluster, each)}
         )
+        self._publisher.publish(Instantiate(name, cluster) for name in sorted(triggers))
 
     def _forget(self, catalog: Catalog, cluster: str) -> None:
-        matches = list(self._records.matches(cluster))
+        matches = list(self._records.matches.of(cluster))
         kinds = set(catalog.kinds_in(cluster))
         seen: set[ObjectKey] = set()
-        for key, *_ in list(self._records.observed(cluster)):
+        for key, *_ in list(self._records.observations.heads(cluster)):
             seen.add(key)
             if key.gvk not in kinds:
-                self._records.delete_observation(cluster, key)
+                self._records.observations.delete(cluster, key)
         for match in matches:
             sources = {source.name for source in catalog.sources_for(cluster, match.key.gvk)}
             if match.source not in sources or match.key not in seen:
-                self._records.delete_match(cluster, match.source, match.key)
+                self._records.matches.delete(cluster, match.source, match.key)

@@ -7,7 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import ClassVar, TypeVar
 
-from bellhop.adapters.local import queue, secrets, store
+from bellhop.adapters.local import secrets
 from bellhop.adapters.local.blobs import FileBlobs
 from bellhop.adapters.local.queue import SqliteQueue
 from bellhop.adapters.local.secrets import FileSecrets
@@ -18,15 +18,13 @@ KEY = bytes(range(32))
 Client = TypeVar("Client", SqliteStore, SqliteQueue)
 
 
-class LocalRig:
+class Rig:
     """What a contract test needs of a provider.
 
     `place` is where everything lies, as text: another process makes its own rig of it. Each call
     of store, queue, secrets or blobs is another client of the same thing.
     """
 
-    item_limit: ClassVar[int] = store.LIMIT
-    body_limit: ClassVar[int] = queue.LIMIT
     secret_limit: ClassVar[int] = secrets.LIMIT
 
     def __init__(self, place: str) -> None:
@@ -35,7 +33,7 @@ class LocalRig:
         self._closers: list[Callable[[], None]] = []
 
     def store(self) -> SqliteStore:
-        return self._opened(SqliteStore(Path(self.place) / "store.db", clock=self.clock))
+        return self._opened(SqliteStore(Path(self.place) / "store.db"))
 
     def queue(
         self,

@@ -23,7 +23,9 @@ from bellhop.model.record import (
 )
 
 SERVICE = ObjectKey(GVK("", "v1", "Service"), "default", "my-service")
-POLICY = ObjectKey(GVK("networking.k8s.io", "v1", "NetworkPolicy"), "default", "front-my-service")
+POLICY = ObjectKey(
+    GVK("networking.k8s.io", "v1", "NetworkPolicy"), "default", "front-my-service"
+).identity
 PROFILE = "service-network-policy-0123456789ab"
 
 MANIFESTS = """
@@ -173,7 +175,7 @@ def populate(here: Installation) -> None:
     declare(here)
     here.declare.register(cluster())
     health = Health("Healthy", swept_at=now() - timedelta(minutes=2), seen=10, missed=1)
-    here.records.put_health("default/workload", health)
+    here.records.health.put("default/workload", health)
     observe(here, service())
     match = Match(
         "default/workload",
@@ -183,16 +185,16 @@ def populate(here: Installation) -> None:
         digest="x",
         since=now() - timedelta(minutes=6),
     )
-    here.records.put_match(match)
-    here.records.put_profile(profile())
-    here.records.put_outcome(outcome())
+    here.records.matches.put(match)
+    here.records.profiles.put(profile())
+    here.records.outcomes.put(outcome())
     held = {POLICY: Held("d", "ConfigMap default/network-policy", now() - timedelta(minutes=5))}
-    here.records.put_inventory(Inventory("default/workload", PROFILE, held))
+    here.records.inventories.put(Inventory("default/workload", PROFILE, held))
 
 
 def observe(here: Installation, manifest: dict[str, Any]) -> None:
     """Have an object of the cluster observed."""
     key = ObjectKey.of(manifest)
-    here.records.put_observation(
+    here.records.observations.put(
         Observation("default/workload", key, "uid", 2252, manifest, seen_at=now())
     )

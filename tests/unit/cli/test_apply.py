@@ -148,7 +148,7 @@ def test_tells_every_mistake_of_every_file_and_stores_nothing(
     assert result.exit_code == 2
     assert sum(broken in line for line in lines) == 1
     assert sum(wrong in line for line in lines) == 1
-    assert list(here.records.manifests("EventSource")) == []
+    assert list(here.records.manifests.of("EventSource")) == []
 
 
 def test_refuses_to_change_one_for_event_with_its_place(bellhop: Bellhop, tmp_path: Path) -> None:
@@ -236,7 +236,7 @@ def test_deletes_by_name(
     kinds = ("EventSource", "EventBasedAddOn", "ConfigMap", "Secret")
     assert result.exit_code == 0
     assert result.stdout.strip().endswith(" deleted")
-    assert [kind for kind in kinds if not list(here.records.manifests(kind))] == [gone]
+    assert [kind for kind in kinds if not list(here.records.manifests.of(kind))] == [gone]
 
 
 def test_deletes_by_file_what_is_no_longer_valid(bellhop: Bellhop, here: Installation) -> None:

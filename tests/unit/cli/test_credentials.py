@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,7 +15,7 @@ from click.testing import Result
 
 from bellhop.adapters.local.certificates import make_authority
 from bellhop.cli.credentials import read_kubeconfig
-from bellhop.errors import InvalidError, MissingError
+from bellhop.errors import InvalidError, MissingError, TooLargeError
 
 Bellhop = Callable[..., Result]
 PEM = make_authority("test", now=datetime.now(UTC), validity=timedelta(days=1)).certificate_pem
@@ -123,3 +124,88 @@ def test_says_that_a_file_is_no_text(tmp_path: Path) -> None:
 
     with pytest.raises(InvalidError, match="it is no text"):
         read_kubeconfig(tmp_path / "binary", None)
+
+
+ENDLESS = Path("/dev/zero")
+
+
+def test_a_kubeconfig_without_end_is_too_large() -> None:
+    """A mebibyte is read, and no more."""
+    with pytest.raises(TooLargeError, match="'/dev/zero': it has more than 1048576 bytes"):
+        read_kubeconfig(ENDLESS, None)
+
+
+def test_a_certificate_file_without_end_is_no_file(tmp_path: Path) -> None:
+    """What a kubeconfig names is a file: a device is not read at all."""
+    path = write(tmp_path, cluster={"certificate-authority": str(ENDLESS)})
+
+    with pytest.raises(InvalidError, match="cannot read '/dev/zero': it is no regular file"):
+        read_kubeconfig(path, None)
+
+
+def test_a_certificate_file_that_is_a_pipe_keeps_nobody_waiting(tmp_path: Path) -> None:
+    """A pipe into which nobody writes would wait for ever."""
+    os.mkfifo(tmp_path / "pipe")
+    path = write(tmp_path, user={"client-certificate": "pipe", "client-key": "pipe"})
+
+    with pytest.raises(InvalidError, match="it is no regular file"):
+        read_kubeconfig(path, None)
+
+
+def test_a_large_certificate_file_is_too_large(tmp_path: Path) -> None:
+    """No authority is a mebibyte long."""
+    (tmp_path / "ca.pem").write_bytes(PEM * 2000)
+    path = write(tmp_path, cluster={"certificate-authority": "ca.pem"})
+
+    with pytest.raises(TooLargeError, match=r"ca\.pem': it has more than 1048576 bytes"):
+        read_kubeconfig(path, None)
+
+
+def test_a_folder_is_a_sentence(tmp_path: Path) -> None:
+    """As a kubeconfig and as a certificate file."""
+    with pytest.raises(InvalidError, match="Is a directory"):
+        read_kubeconfig(tmp_path, None)
+    with pytest.raises(InvalidError, match=r"it is no regular file|Is a directory"):
+        read_kubeconfig(write(tmp_path, cluster={"certificate-authority": "."}), None)
+
+
+def test_reads_a_pipe(tmp_path: Path) -> None:
+    """As a shell makes one of another command's output."""
+    text = write(tmp_path).read_bytes()
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb"):
+        with os.fdopen(writing, "wb") as file:
+            file.write(text)
+
+        assert read_kubeconfig(Path(f"/dev/fd/{reading}"), None).token == "t"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        pytest.param("", "standard input: the kubeconfig is not a mapping", id="nothing"),
+        pytest.param("a" * (1 << 20) + "a", "cannot read 'standard input'", id="too much"),
+        pytest.param(
+            "a: &a [*a]",
+            "standard input: line 1 of the kubeconfig refers to an anchor",
+            id="anchors",
+        ),
+    ],
+)
+def test_reads_standard_input(bellhop: Bellhop, text: str, said: str) -> None:
+    """A kubeconfig with a token need never be a file."""
+    arguments = ("--namespace", "a", "--cluster", "b", "--kubeconfig", "-")
+    result = bellhop("register", "cluster", *arguments, stdin=text)
+
+    assert result.exit_code == 2
+    assert said in result.stderr
+
+
+def test_an_authority_without_end_is_too_large(tmp_path: Path, bellhop: Bellhop) -> None:
+    """The authority of --ingest-ca is a file like the others."""
+    arguments = ("--namespace", "a", "--cluster", "b", "--kubeconfig", str(write(tmp_path)))
+    where = ("--ingest-url", "https://ingest.example", "--ingest-ca", str(ENDLESS))
+    result = bellhop("register", "cluster", *arguments, *where)
+
+    assert result.exit_code == 2
+    assert "cannot read '/dev/zero': it has more than 1048576 bytes" in result.stderr

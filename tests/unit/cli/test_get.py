@@ -16,6 +16,7 @@ from bellhop.fleet.installation import Installation
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.kinds import event_report
 from bellhop.model.record import Health, Match
+from tests.fakes.kept import value_of
 from tests.unit.cli import fleet
 
 Bellhop = Callable[..., Result]
@@ -193,8 +194,8 @@ def test_a_report_says_what_fails(bellhop: Bellhop, here: Installation) -> None:
         since=fleet.now(),
         error="attempt to index a nil value",
     )
-    here.records.put_match(failed)
-    here.records.put_profile(fleet.profile(error="template: policy.yaml:1: oops"))
+    here.records.matches.put(failed)
+    here.records.profiles.put(fleet.profile(error="template: policy.yaml:1: oops"))
     report = read(bellhop("get", "er", "sveltos--sveltos-service--workload", "-o", "yaml"))
     wide = bellhop("get", "er", "-o", "wide").stdout
 
@@ -237,7 +238,7 @@ def test_hides_values_of_secrets_in_reports(bellhop: Bellhop, here: Installation
         "data": {"key": "aHVudGVyMg=="},
     }
     fleet.observe(here, secret)
-    here.records.put_match(
+    here.records.matches.put(
         Match(
             "default/workload",
             "sveltos-service",
@@ -325,8 +326,8 @@ def test_sums_up_how_a_profile_stands(
 ) -> None:
     """The worst of its clusters counts; an error of the trigger does too."""
     fleet.populate(here)
-    here.records.put_profile(fleet.profile(**profile))
-    here.records.put_outcome(fleet.outcome(**outcome))
+    here.records.profiles.put(fleet.profile(**profile))
+    here.records.outcomes.put(fleet.outcome(**outcome))
     cells = bellhop("get", "cp").stdout.splitlines()[1].split()
 
     assert cells[-2:] == [provisioned, word]
@@ -457,7 +458,7 @@ def test_describes(
 ) -> None:
     """A description tells the whole story of its object."""
     fleet.populate(here)
-    here.records.put_outcome(fleet.outcome(phase="Failed", message="no route to host"))
+    here.records.outcomes.put(fleet.outcome(phase="Failed", message="no route to host"))
     result = bellhop("describe", *arguments)
 
     assert [line for line in told if line not in result.stdout] == []
@@ -478,7 +479,7 @@ def test_describes_what_a_trigger_misses(bellhop: Bellhop, here: Installation) -
 def test_shows_how_a_cluster_is(bellhop: Bellhop, here: Installation) -> None:
     """A cluster that is down says why; its token's digest is nobody's business."""
     fleet.populate(here)
-    here.records.put_health("default/workload", Health("Down", message="no answer"))
+    here.records.health.put("default/workload", Health("Down", message="no answer"))
     wide = bellhop("get", "clusters", "-o", "wide").stdout
     shown = bellhop("get", "clusters", "-o", "yaml").stdout
 
@@ -513,11 +514,11 @@ def test_thousands_of_matches_are_a_list_like_any_other(
 ) -> None:
     """A report is a view over single records, and no line of a table is cut off."""
     fleet.populate(here)
-    match = here.records.match("default/workload", "sveltos-service", fleet.SERVICE)
+    match = value_of(here.records.matches.get("default/workload", "sveltos-service", fleet.SERVICE))
     assert match is not None
     for number in range(2000):
         key = fleet.SERVICE._replace(name=f"service-{number:05d}-{'x' * 100}")
-        here.records.put_match(replace(match, key=key))
+        here.records.matches.put(replace(match, key=key))
     result = bellhop("describe", "er")
 
     assert "2001 objects match" in result.stdout

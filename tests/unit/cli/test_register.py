@@ -27,6 +27,7 @@ from bellhop.fleet.registration import undisturbed
 from bellhop.model.gvk import GVK
 from bellhop.model.kubeconfig import sanitise
 from infra.lab.cluster import Cluster
+from tests.fakes.kept import value_of
 from tests.unit.cli import fleet
 
 Bellhop = Callable[..., Result]
@@ -78,7 +79,7 @@ def test_registers_a_cluster(
     result = register("--labels", "env=fv,region=eu", *INGEST)
 
     assert result.exit_code == 0, result.output
-    cluster = here.records.cluster(KEY)
+    cluster = value_of(here.records.clusters.get(KEY))
     assert cluster is not None
     assert cluster.labels == {"env": "fv", "region": "eu"}
     assert cluster.kubernetes == kube.version()
@@ -96,7 +97,8 @@ def test_registers_a_cluster(
     assert (secret["ingest-url"], secret["cluster"]) == ("https://ingest.example:8443", KEY)
     assert hashlib.sha256(secret["token"].encode()).hexdigest() == cluster.token_digest
     assert cluster.forwarder["path"] == secret["path"]
-    (message,) = here.sweep.receive(10, wait=timedelta(0))
+    assert cluster.credentials == sanitise(kubeconfig.read_text()).version
+    (message,) = here.dead["sweep"].receive(10, wait=timedelta(0))
     assert dict(message.message.body) == {"do": "sweep", "cluster": KEY, "full": True}
 
 
@@ -140,7 +142,7 @@ def test_the_forwarder_has_a_certificate_for_its_address(
 ) -> None:
     """What the API server will be told to trust has signed what the forwarder shows."""
     register(*arguments, *INGEST)
-    cluster = here.records.cluster(KEY)
+    cluster = value_of(here.records.clusters.get(KEY))
     assert cluster is not None
     certificate = x509.load_pem_x509_certificate(entries(kube)["tls.crt"].encode())
     authority = x509.load_pem_x509_certificate(cluster.forwarder["ca"].encode())
@@ -154,11 +156,11 @@ def test_the_forwarder_has_a_certificate_for_its_address(
 def test_registering_again_renews(register: Bellhop, here: Installation, kube: KubeClient) -> None:
     """Token and certificate are new, labels are kept unless given, and it is still one cluster."""
     register("--labels", "env=fv", *INGEST)
-    first, before = here.records.cluster(KEY), entries(kube)
+    first, before = value_of(here.records.clusters.get(KEY)), entries(kube)
     kept = register(*INGEST)
-    second, after = here.records.cluster(KEY), entries(kube)
+    second, after = value_of(here.records.clusters.get(KEY)), entries(kube)
     register("--labels", "env=prod", *INGEST)
-    third = here.records.cluster(KEY)
+    third = value_of(here.records.clusters.get(KEY))
 
     assert first is not None
     assert second is not None
@@ -172,7 +174,7 @@ def test_registering_again_renews(register: Bellhop, here: Installation, kube: K
         {"env": "prod"},
     )
     assert first.registered_at == second.registered_at
-    assert len(list(here.records.clusters())) == 1
+    assert len(list(here.records.clusters.all())) == 1
 
 
 def test_without_a_forwarder_nothing_is_done_in_the_cluster(
@@ -181,7 +183,7 @@ def test_without_a_forwarder_nothing_is_done_in_the_cluster(
     """--no-forwarder needs no address to send to, and leaves the cluster as it is."""
     result = register("--no-forwarder")
 
-    cluster = here.records.cluster(KEY)
+    cluster = value_of(here.records.clusters.get(KEY))
     assert result.exit_code == 0
     assert cluster is not None
     assert cluster.forwarder == {}
@@ -194,7 +196,7 @@ def test_needs_to_know_where_events_go(register: Bellhop, here: Installation) ->
 
     assert result.exit_code == 1
     assert "start `bellhop serve` first, or give --ingest-url" in result.stderr
-    assert here.records.cluster(KEY) is None
+    assert here.records.clusters.get(KEY) is None
 
 
 def test_warns_where_nothing_answers(register: Bellhop, state: Path) -> None:
@@ -261,7 +263,7 @@ def test_says_which_rights_are_missing_and_does_nothing(
         "may not create, patch or delete secrets in namespace 'bellhop-system'",
     ):
         assert sentence in result.stderr
-    assert here.records.cluster(KEY) is None
+    assert here.records.clusters.get(KEY) is None
     assert list(here.secrets.names("kubeconfig/")) == []
     assert kube.get(GVK("", "v1", "Namespace"), "", NAMESPACE) is None
 
@@ -315,7 +317,7 @@ def test_an_unreachable_cluster_is_not_registered(
 
     assert result.exit_code == 75
     assert "'prod/eu-1'" in result.stderr
-    assert here.records.cluster(KEY) is None
+    assert here.records.clusters.get(KEY) is None
 
 
 def test_wrong_credentials_are_not_registered(
@@ -330,7 +332,7 @@ def test_wrong_credentials_are_not_registered(
 
     assert result.exit_code == 1
     assert "not-a-token" not in result.output
-    assert here.records.cluster(KEY) is None
+    assert here.records.clusters.get(KEY) is None
 
 
 @pytest.mark.parametrize(
@@ -356,7 +358,7 @@ def test_refuses_wrong_input(
 
     assert result.exit_code == 2
     assert said in result.stderr
-    assert list(here.records.clusters()) == []
+    assert list(here.records.clusters.all()) == []
 
 
 # Leaving ---------------------------------------------------------------------------------------
@@ -382,7 +384,7 @@ def test_deregisters_a_cluster(
     assert "  removed ValidatingWebhookConfiguration 'bellhop-forwarder'" in result.stdout
     assert kube.get(WEBHOOK, "", NAME) is None
     assert kube.get(SECRET, NAMESPACE, NAME) is None
-    assert here.records.cluster(KEY) is None
+    assert here.records.clusters.get(KEY) is None
     assert list(here.secrets.names("kubeconfig/")) == []
 
 
@@ -410,7 +412,7 @@ def test_deregisters_a_cluster_that_does_not_answer(
 
     assert result.exit_code == 0
     assert "warning: what made it ring may still be there" in result.stderr
-    assert here.records.cluster(KEY) is None
+    assert here.records.clusters.get(KEY) is None
 
 
 def test_deregisters_nothing_that_is_not_registered(bellhop: Bellhop) -> None:

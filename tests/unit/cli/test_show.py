@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -18,7 +19,8 @@ from click.testing import Result
 
 from bellhop.fleet.installation import Installation
 from bellhop.model.record import Entry, Health, Match
-from bellhop.ports.queue import Message
+from bellhop.ports.queue import Again, Done, Message
+from tests.fakes.kept import value_of
 from tests.unit.cli import fleet
 
 Bellhop = Callable[..., Result]
@@ -44,7 +46,9 @@ def test_add_ons_have_the_columns_of_sveltosctl(bellhop: Bellhop, here: Installa
         "DEPLOYMENT TYPE",
         "PROFILES",
     ]
-    held = here.records.inventory("default/workload", fleet.PROFILE).held[fleet.POLICY]
+    kept = here.records.inventories.get("default/workload", fleet.PROFILE)
+    assert kept
+    held = kept.value.held[fleet.POLICY]
     assert held.applied_at is not None
     applied = held.applied_at.strftime("%Y-%m-%dT%H:%M:%SZ")
     assert [part.strip() for part in row.split("  ") if part.strip()] == [
@@ -108,7 +112,7 @@ def story() -> list[Entry]:
 def test_events_are_told_by_blocks(bellhop: Bellhop, here: Installation) -> None:
     """What rang stands above what came of it, with how long each step took."""
     for each in story():
-        here.records.note(each)
+        here.records.ledger.note(each)
     lines = bellhop("show", "events").stdout.splitlines()
 
     told = [line.partition("Z  ")[2] or line for line in lines]
@@ -137,7 +141,7 @@ def test_events_are_chosen(
 ) -> None:
     """JSON is one object a line, for programs that read while it grows."""
     for each in story():
-        here.records.note(each)
+        here.records.ledger.note(each)
     result = bellhop("show", "events", *arguments, "-o", "json")
     rows = [json.loads(line) for line in result.stdout.splitlines()]
     again = yaml.safe_load(bellhop("show", "events", *arguments, "-o", "yaml").stdout)
@@ -149,7 +153,7 @@ def test_events_are_chosen(
 def test_a_block_is_whole_where_one_line_is_asked_for(bellhop: Bellhop, here: Installation) -> None:
     """Who asks for one cluster sees where its event came from."""
     for each in story():
-        here.records.note(each)
+        here.records.ledger.note(each)
     told = bellhop("show", "events", "--cluster", "prod/eu-2").stdout
 
     assert "rang in default/workload" in told
@@ -158,17 +162,29 @@ def test_a_block_is_whole_where_one_line_is_asked_for(bellhop: Bellhop, here: In
 
 def test_events_of_yesterday_are_there(bellhop: Bellhop, here: Installation) -> None:
     """The ledger's days are one timeline."""
-    here.records.note(fleet.entry("rang", ago=86_400))
-    here.records.note(fleet.entry("applied", ago=5))
+    here.records.ledger.note(fleet.entry("rang", ago=86_400))
+    here.records.ledger.note(fleet.entry("applied", ago=5))
 
     rows = bellhop("show", "events", "--since", "1d1h", "-o", "json").stdout.splitlines()
     assert [json.loads(row)["what"] for row in rows] == ["rang", "applied"]
 
 
+def test_events_of_all_clusters_are_one_timeline(bellhop: Bellhop, here: Installation) -> None:
+    """By time, though each cluster's lines are kept apart; --cluster asks for one's alone."""
+    clusters = ("default/workload", "prod/eu-2", "default/workload", "", "prod/eu-2", "gone/long")
+    for ago, cluster in enumerate(reversed(clusters)):
+        here.records.ledger.note(replace(fleet.entry("rang", ago=ago + 1), cluster=cluster))
+
+    rows = bellhop("show", "events", "-o", "json").stdout.splitlines()
+    assert [json.loads(row)["cluster"] for row in rows] == list(clusters)
+    rows = bellhop("show", "events", "-o", "json", "--cluster", "prod/eu-2").stdout.splitlines()
+    assert [json.loads(row)["cluster"] for row in rows] == ["prod/eu-2"] * 2
+
+
 def test_tells_line_by_line_where_it_is_asked_to(bellhop: Bellhop, here: Installation) -> None:
     """-o wide has time, trace, object, cluster and timing on each line."""
     for each in story():
-        here.records.note(each)
+        here.records.ledger.note(each)
     lines = bellhop("show", "events", "-o", "wide").stdout.splitlines()
 
     told = [line.partition("Z  ")[2] for line in lines]
@@ -195,7 +211,7 @@ def test_refuses_what_is_no_duration(bellhop: Bellhop, text: str) -> None:
 @pytest.fixture
 def following(state: Path, here: Installation) -> Iterator[subprocess.Popen[str]]:
     """A `show events --follow` that has begun."""
-    here.records.note(fleet.entry("rang", ago=1))
+    here.records.ledger.note(fleet.entry("rang", ago=1))
     process = subprocess.Popen(
         [PROGRAM, "show", "events", "--follow", "--since", "1m", "-o", "json"],
         env={"BELLHOP_STATE": str(state), "PATH": os.environ["PATH"]},
@@ -216,10 +232,10 @@ def test_follows_what_comes_also_when_it_comes_late(
 ) -> None:
     """A line that was noted with an earlier time than one already told is told as well, once."""
     assert following.stdout is not None
-    here.records.note(fleet.entry("applied", at=here.records.clock.now()))
+    here.records.ledger.note(fleet.entry("applied", at=here.records.clock.now()))
     first = json.loads(following.stdout.readline())
     late = here.records.clock.now() - timedelta(milliseconds=800)
-    here.records.note(fleet.entry("matched", at=late))
+    here.records.ledger.note(fleet.entry("matched", at=late))
     second = json.loads(following.stdout.readline())
     time.sleep(0.5)
     following.send_signal(signal.SIGINT)
@@ -232,7 +248,7 @@ def test_follows_what_comes_also_when_it_comes_late(
 def test_follows_closely(following: subprocess.Popen[str], here: Installation) -> None:
     """A line is told soon after it is noted, also on a busy machine."""
     assert following.stdout is not None
-    here.records.note(fleet.entry("applied", at=here.records.clock.now()))
+    here.records.ledger.note(fleet.entry("applied", at=here.records.clock.now()))
     began = time.monotonic()
     following.stdout.readline()
 
@@ -253,8 +269,8 @@ def test_nothing_is_wrong(bellhop: Bellhop, here: Installation) -> None:
 def test_tells_all_that_is_wrong(bellhop: Bellhop, here: Installation) -> None:
     """Every place where a failure may stand is looked at, and each is one sentence."""
     fleet.populate(here)
-    here.records.put_health("default/workload", Health("Down", message="no answer"))
-    here.records.put_strikes("default/workload", fleet.SERVICE.gvk, 2)
+    here.records.health.put("default/workload", Health("Down", message="no answer"))
+    here.records.strikes.put("default/workload", fleet.SERVICE.gvk, 2)
     here.declare.delete([("EventSource", "", "sveltos-service")])
     failed = Match(
         "default/workload",
@@ -265,9 +281,9 @@ def test_tells_all_that_is_wrong(bellhop: Bellhop, here: Installation) -> None:
         since=fleet.now(),
         error="attempt to index a nil value",
     )
-    here.records.put_match(failed)
-    here.records.put_profile(fleet.profile(error="template: oops"))
-    here.records.put_outcome(fleet.outcome(phase="Failed", message="denied", failures=3))
+    here.records.matches.put(failed)
+    here.records.profiles.put(fleet.profile(error="template: oops"))
+    here.records.outcomes.put(fleet.outcome(phase="Failed", message="denied", failures=3))
     bury(here, "the queue's reason")
     rows = json.loads(bellhop("show", "failures", "-o", "json").stdout)
 
@@ -284,7 +300,7 @@ def test_tells_all_that_is_wrong(bellhop: Bellhop, here: Installation) -> None:
 def test_tells_of_deletions_that_are_held(bellhop: Bellhop, here: Installation) -> None:
     """Suspiciously much that is gone is said until sweeps agree."""
     fleet.populate(here)
-    here.records.put_strikes("default/workload", fleet.SERVICE.gvk, 2)
+    here.records.strikes.put("default/workload", fleet.SERVICE.gvk, 2)
     told = bellhop("show", "failures").stdout
 
     assert "Service in default/workload" in told
@@ -296,10 +312,10 @@ def test_tells_of_deletions_that_are_held(bellhop: Bellhop, here: Installation) 
 
 def bury(here: Installation, reason: str) -> str:
     """Have a message given up; return its name."""
-    here.evaluate.publish([Message({"object": "x"}, "group-1")])
+    here.dead["evaluate"].publish([Message({"object": "x"}, "group-1")])
     for _ in range(here.settings.attempts):
-        (delivery,) = here.evaluate.receive(1, wait=timedelta(seconds=5))
-        here.evaluate.retry(delivery, delay=NOTHING, reason=reason)
+        (delivery,) = here.dead["evaluate"].receive(1, wait=timedelta(seconds=5))
+        here.dead["evaluate"].settle(delivery, Again(NOTHING, reason))
     return f"evaluate/{here.dead['evaluate'].list()[0].id}"
 
 
@@ -313,7 +329,7 @@ def test_lists_and_replays_dead_letters(bellhop: Bellhop, here: Installation) ->
     assert "no way" in listed
     assert '{"object": "x"}' in listed
     assert result.stdout == f"dead-letter/{name} replayed\n"
-    assert len(here.evaluate.receive(1, wait=timedelta(seconds=5))) == 1
+    assert len(here.dead["evaluate"].receive(1, wait=timedelta(seconds=5))) == 1
 
 
 def test_replays_all_dead_letters(bellhop: Bellhop, here: Installation) -> None:
@@ -332,7 +348,7 @@ def test_drops_dead_letters(bellhop: Bellhop, here: Installation) -> None:
 
     assert result.stdout == f"dead-letter/{name} dropped\n"
     assert list(here.dead["evaluate"].list()) == []
-    assert list(here.evaluate.receive(1, wait=NOTHING)) == []
+    assert list(here.dead["evaluate"].receive(1, wait=NOTHING)) == []
 
 
 @pytest.mark.parametrize(
@@ -380,10 +396,10 @@ def test_asks_for_sweeps(
 def drain(here: Installation) -> list[dict[str, object]]:
     """Take all messages of the sweep stage."""
     found = []
-    while deliveries := here.sweep.receive(10, wait=NOTHING):
+    while deliveries := here.dead["sweep"].receive(10, wait=NOTHING):
         for delivery in deliveries:
             found.append(dict(delivery.message.body))
-            here.sweep.done(delivery)
+            here.dead["sweep"].settle(delivery, Done())
     return found
 
 
@@ -396,16 +412,16 @@ def test_does_not_sweep_what_is_not_registered(bellhop: Bellhop) -> None:
 
 
 def test_labels_a_cluster(bellhop: Bellhop, here: Installation) -> None:
-    """Labels are set, changed and taken away; the cluster is swept anew."""
+    """Labels are set, changed and taken away; a cluster that no trigger selects is not swept."""
     here.declare.register(fleet.cluster(env="fv", old="yes"))
     drain(here)
     result = bellhop("label", "cluster", "default/workload", "env=prod", "old-", "a.b/c=d")
 
-    found = here.records.cluster("default/workload")
+    found = value_of(here.records.clusters.get("default/workload"))
     assert found is not None
     assert found.labels == {"env": "prod", "a.b/c": "d"}
     assert result.stdout == "cluster/default/workload labelled a.b/c=d,env=prod\n"
-    assert [message["cluster"] for message in drain(here)] == ["default/workload"]
+    assert drain(here) == []
 
 
 @pytest.mark.parametrize(

@@ -77,8 +77,8 @@ def test_colours_what_a_terminal_shows(
 ) -> None:
     """Colour is for terminals that want it."""
     fleet.populate(here)
-    here.records.put_health("default/workload", Health("Down", message="no answer"))
-    here.records.note(fleet.entry("rang"))
+    here.records.health.put("default/workload", Health("Down", message="no answer"))
+    here.records.ledger.note(fleet.entry("rang"))
     screen = terminal(*arguments, **environment)
 
     found = {code for code in ESCAPE.findall(screen) if re.search(r"3[0-9]|9[0-7]", code)}
@@ -90,7 +90,7 @@ def test_long_cells_are_folded_not_cut(terminal: Terminal, here: Installation) -
     """On a narrow terminal every word can still be read."""
     fleet.populate(here)
     words = " ".join(f"word{number}" for number in range(40))
-    here.records.put_health("default/workload", Health("Down", message=words))
+    here.records.health.put("default/workload", Health("Down", message=words))
     screen = ESCAPE.sub("", terminal("show", "failures"))
 
     assert all(f"word{number}" in screen.replace("\r\n", "") for number in (0, 39))

@@ -210,7 +210,7 @@ def test_profiles_go_where_they_say(spec: dict[str, Any], expected: tuple[str, .
         ),
         pytest.param(
             catalog(source("s", "Service"), trigger("t", "s"), trigger("u", "s")),
-            False,
+            True,
             id="who is told",
         ),
         pytest.param(catalog(source("s", "Service")), False, id="no trigger"),

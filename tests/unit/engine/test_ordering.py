@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from bellhop.engine.ordering import rank
-from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.model.gvk import Identity
 
 
 def of(kind: str) -> int:
-    return rank(ObjectKey(GVK("", "v1", kind), "", "x"))
+    return rank(Identity("", kind, "", "x"))
 
 
 @pytest.mark.parametrize(

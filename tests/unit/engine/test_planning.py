@@ -8,7 +8,7 @@ import pytest
 
 from bellhop.engine.planning import Wanted, decorate, plan, wanted
 from bellhop.errors import ConflictError
-from bellhop.model.gvk import ObjectKey
+from bellhop.model.gvk import Identity, ObjectKey
 from bellhop.model.record import Content, Held
 
 
@@ -26,8 +26,8 @@ def want(*manifests: dict[str, Any], ref: str = "ConfigMap default/a", tier: int
     return wanted([Content(ref, "main.yaml", manifests)], tier=tier)
 
 
-def held(objects: tuple[Wanted, ...]) -> dict[ObjectKey, Held]:
-    return {each.key: Held(each.digest, each.ref) for each in objects}
+def held(objects: tuple[Wanted, ...]) -> dict[Identity, Held]:
+    return {each.key.identity: Held(each.digest, each.ref) for each in objects}
 
 
 def test_applies_what_is_not_held() -> None:
@@ -47,7 +47,7 @@ def test_does_nothing_with_what_is_held_as_wanted() -> None:
     steps = plan(second, held(first))
 
     assert (steps.apply, steps.remove) == ((), ())
-    assert steps.unchanged == (first[0].key,)
+    assert steps.unchanged == (first[0].key.identity,)
 
 
 @pytest.mark.parametrize(
@@ -70,18 +70,41 @@ def test_applies_again_what_is_wanted_otherwise(now: tuple[Wanted, ...], why: st
     assert plan(now, before).apply == now, why
 
 
+def test_an_object_stays_itself_in_another_version_of_its_kind() -> None:
+    """A raised apiVersion is applied, and nothing is removed."""
+    old, new = (
+        want({"apiVersion": f"policy/{each}", "kind": "PodDisruptionBudget", "metadata": {}})
+        for each in ("v1beta1", "v1")
+    )
+
+    steps = plan(new, held(old))
+
+    assert (steps.apply, steps.remove) == (new, ())
+
+
+def test_one_object_wanted_in_two_versions_is_two_forms() -> None:
+    """Two versions of one object in one profile contradict each other."""
+    both = [
+        {"apiVersion": f"policy/{each}", "kind": "PodDisruptionBudget", "metadata": {"name": "x"}}
+        for each in ("v1beta1", "v1")
+    ]
+
+    with pytest.raises(ConflictError, match="two forms"):
+        plan(want(*both), {})
+
+
 def test_applies_again_what_had_only_begun() -> None:
     """An empty digest is nobody's."""
     objects = want(manifest("ConfigMap", "a"))
 
-    assert plan(objects, {objects[0].key: Held("", "x")}).apply == objects
+    assert plan(objects, {objects[0].key.identity: Held("", "x")}).apply == objects
 
 
 def test_removes_what_is_wanted_no_longer() -> None:
     """Also what had only begun: it may be there."""
     before = {
         **held(want(manifest("ConfigMap", "a"))),
-        ObjectKey.of(manifest("Pod", "b")): Held("", ""),
+        ObjectKey.of(manifest("Pod", "b")).identity: Held("", ""),
     }
 
     steps = plan((), before)
@@ -107,7 +130,7 @@ def test_what_others_need_comes_first_and_goes_last() -> None:
     objects = want(*(manifest(kind, "x") for kind in kinds))
 
     applied = [each.key.gvk.kind for each in plan(objects, {}).apply]
-    removed = [key.gvk.kind for key in plan((), held(objects)).remove]
+    removed = [key.kind for key in plan((), held(objects)).remove]
 
     assert applied[0] == "Namespace"
     assert applied.index("Secret") < applied.index("Deployment")

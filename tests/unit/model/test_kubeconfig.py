@@ -18,6 +18,7 @@ from cryptography.x509.oid import NameOID
 
 from bellhop.errors import InvalidError, TooLargeError
 from bellhop.model.kubeconfig import Kubeconfig, sanitise
+from bellhop.model.reach import ABROAD, HERE
 
 TOKEN = "eyJhbGciOi.very-secret.token_123"
 Change = Callable[[dict[str, Any]], object]
@@ -108,6 +109,76 @@ def test_takes_http_on_loopback(host: str) -> None:
     _cluster(server=f"http://{host}")(document)
 
     assert sanitise(document).server == f"http://{host}"
+
+
+@pytest.mark.parametrize(
+    ("server", "said"),
+    [
+        ("http://127.0.0.1:9001/2018-06-01/runtime", "is the machine that calls itself"),
+        ("https://localhost:6443", "is the machine that calls itself"),
+        ("https://[::ffff:127.0.0.1]", "is the machine that calls itself"),
+    ],
+)
+def test_loopback_is_taken_on_one_machine_alone(server: str, said: str) -> None:
+    """A cloud's function would call what runs it."""
+    document = _kubeconfig()
+    _cluster(server=server)(document)
+
+    assert sanitise(document).server == server
+    with pytest.raises(InvalidError, match=f"cluster.server: the host {said}"):
+        sanitise(document, reach=ABROAD)
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "169.254.169.254",
+        "169.254.169.254.",
+        "2852039166",
+        "0xa9fea9fe",
+        "0251.0376.0251.0376",
+        "169.254.43518",
+        "[::ffff:169.254.169.254]",
+        "[::ffff:a9fe:a9fe]",
+        "[64:ff9b::a9fe:a9fe]",
+        "[fe80::1]",
+        "[fe80::1%25eth0]",
+        "[fd00:ec2::254]",
+        "100.100.100.200",
+        "metadata.google.internal",
+        "Metadata.Google.Internal.",
+        "１６９.254.169.254",  # noqa: RUF001 - digits of another width
+        "169。254。169。254",
+        "0.0.0.0",
+        "[::]",
+    ],
+)
+def test_some_addresses_are_taken_nowhere(host: str) -> None:
+    """Whoever registers a cluster must not get the cloud's own credentials sent somewhere."""
+    document = _kubeconfig()
+    _cluster(server=f"https://{host}:443/x")(document)
+
+    for reach in (HERE, ABROAD):
+        with pytest.raises(InvalidError, match=r"cluster\.server: "):
+            sanitise(document, reach=reach)
+
+
+@pytest.mark.parametrize("path", ["/a/../b", "/./x", "/%2e%2e/x", "/a b", "/a\\b", "/x;y=1"])
+def test_a_path_is_what_it_looks_like(path: str) -> None:
+    """A gateway's path has names between slashes."""
+    document = _kubeconfig()
+    _cluster(server=f"https://10.0.0.1{path}")(document)
+
+    with pytest.raises(InvalidError, match="has a path that leads elsewhere"):
+        sanitise(document)
+
+
+def test_takes_the_path_of_a_gateway() -> None:
+    """Some API servers are below one."""
+    document = _kubeconfig()
+    _cluster(server="https://rancher.example/k8s/clusters/c-m-4x2")(document)
+
+    assert sanitise(document).server == "https://rancher.example/k8s/clusters/c-m-4x2"
 
 
 def test_takes_the_context_that_is_named() -> None:
@@ -411,6 +482,51 @@ def test_refuses_what_is_no_document(text: str | bytes, message: str) -> None:
     """Anything but a mapping is refused in one sentence."""
     with pytest.raises(InvalidError, match=message):
         sanitise(text)
+
+
+def _doubling(first: str, step: str) -> str:
+    lines = [first, *(step.format(each, each - 1, each - 1) for each in range(1, 60))]
+    return "\n".join(lines) + "\ncurrent-context: *a59\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        pytest.param("[" * 500_000, "line 1 of the kubeconfig is nested deeper", id="depth"),
+        pytest.param("a:\n- " + "- " * 90_000, "line 2 .*is nested deeper", id="depth of a block"),
+        pytest.param("{a: " * 200_000, "nested deeper than 50 levels", id="depth of mappings"),
+        pytest.param("? " * 90_000, "is nested deeper|is not valid YAML", id="depth of keys"),
+        pytest.param(
+            _doubling("a0: &a0 [x]", "a{0}: &a{0} [*a{1}, *a{2}]"),
+            "line 2 of the kubeconfig refers to an anchor; write the value out",
+            id="laughs",
+        ),
+        pytest.param(
+            _doubling("a0: &a0 {k: 1}", "a{0}: &a{0} {{<<: [*a{1}, *a{2}]}}"),
+            "line 2 of the kubeconfig refers to an anchor",
+            id="merges",
+        ),
+        pytest.param("a: &a [*a]", "refers to an anchor", id="itself"),
+        pytest.param("a: 1" + ":1" * 300_000, "long text with colons", id="base of 60"),
+        pytest.param("a: 1" + ":1" * 300_000 + ".0", "long text with colons", id="fraction of 60"),
+    ],
+)
+def test_refuses_what_only_makes_a_reader_work(text: str, message: str) -> None:
+    """A few bytes that cost gigabytes, hours or the process are refused by what they are."""
+    assert len(text) < 1 << 20
+    with pytest.raises(InvalidError, match=message):
+        sanitise(text)
+
+
+def test_takes_what_others_add_below_extensions() -> None:
+    """Wrappers of kubectl nest a little."""
+    document = _kubeconfig()
+    extension: dict[str, Any] = {"name": "context_info"}
+    for _ in range(20):
+        extension = {"extension": extension}
+    _cluster(extensions=[extension])(document)
+
+    assert sanitise(yaml.safe_dump(document)).server == "https://10.0.0.1:6443"
 
 
 def test_refuses_a_huge_document() -> None:

@@ -17,7 +17,7 @@ from bellhop.model.record import (
     WatchedKind,
 )
 from bellhop.records import Records, Sealer
-from bellhop.records.records import INLINE
+from bellhop.records.payloads import INLINE
 from tests.fakes.clock import START, FakeClock
 
 EAST = "fleet/east"

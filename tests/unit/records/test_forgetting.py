@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from bellhop.model.record import (
     Health,
     Held,
@@ -12,6 +14,7 @@ from bellhop.model.record import (
     Owner,
 )
 from bellhop.ports.store import ABSENT
+from bellhop.records.payloads import SHARDS
 from tests.fakes.clock import START
 from tests.unit.records.rig import (
     EAST,
@@ -29,21 +32,24 @@ from tests.unit.records.rig import (
 
 def fill(rig: Rig, key: str) -> None:
     """Write one record of every kind that is about a cluster."""
-    rig.records.put_cluster(cluster(key.partition("/")[2]))
-    rig.records.put_gate(key, gate())
-    rig.records.put_health(key, Health("Healthy"))
-    rig.records.put_strikes(key, SERVICE, 1)
+    rig.records.clusters.put(cluster(key.partition("/")[2]))
+    rig.records.gates.put(key, gate())
+    rig.records.health.put(key, Health("Healthy"))
+    rig.records.strikes.put(key, SERVICE, 1)
     seen = observation(spec={"text": LARGE})
-    rig.records.put_observation(Observation(key, WEB, "u", 1, seen.manifest, START))
-    rig.records.put_match(Match(key, "s", WEB, matching=True, digest="d", since=START))
-    rig.records.put_inventory(Inventory(key, "p", {WEB: Held("d", "x")}))
-    rig.records.put_owner(key, WEB, Owner("p", "t", key, 100), expect=ABSENT)
-    rig.records.put_outcome(Outcome(key, "p", "t", key, "Provisioned", START))
+    rig.records.observations.put(Observation(key, WEB, "u", 1, seen.manifest, START))
+    rig.records.matches.put(Match(key, "s", WEB, matching=True, digest="d", since=START))
+    rig.records.inventories.put(Inventory(key, "p", {WEB.identity: Held("d", "x")}))
+    rig.records.owners.put(key, WEB.identity, Owner("p", "t", key, 100), expect=ABSENT)
+    rig.records.outcomes.put(Outcome(key, "p", "t", key, "Provisioned", START))
 
 
 def left(rig: Rig, key: str) -> set[str]:
     kinds = ("observation", "match", "inventory", "owner", "outcome", "strikes")
     found = {kind for kind in kinds if list(rig.store.query(f"{kind}/{key}"))}
+    for kind in kinds:
+        if any(list(rig.store.query(f"payload/{kind}/{key}/{shard}")) for shard in SHARDS):
+            found.add(f"payload of {kind}")
     return found | {kind for kind in ("cluster", "gate", "health") if rig.store.get(kind, key)}
 
 
@@ -52,7 +58,7 @@ def test_a_cluster_that_is_forgotten_leaves_nothing(rig: Rig) -> None:
     for key in (EAST, "fleet/east-2"):
         fill(rig, key)
     everything = left(rig, EAST)
-    assert (len(everything), rig.blobs()) == (9, 2)
+    assert (len(everything), rig.blobs()) == (10, 2)
 
     rig.records.forget_cluster(EAST)
     assert left(rig, EAST).isdisjoint({"cluster", "gate"})
@@ -60,6 +66,8 @@ def test_a_cluster_that_is_forgotten_leaves_nothing(rig: Rig) -> None:
 
     assert left(rig, EAST) == set()
     assert left(rig, "fleet/east-2") == everything
+    rig.clock.advance(timedelta(days=1))
+    rig.records.collect(rig.clock.now())
     assert rig.blobs() == 1
 
 

@@ -9,8 +9,9 @@ import pytest
 from bellhop.model.record import (
     Observation,
 )
-from bellhop.records.records import TOMBSTONE
+from bellhop.records.observations import TOMBSTONE
 from tests.fakes.clock import START
+from tests.fakes.kept import value_of
 from tests.unit.records.rig import (
     EAST,
     WEB,
@@ -46,10 +47,10 @@ def test_the_newest_observation_wins(
     news: bool,  # noqa: FBT001 - pytest passes it by name
 ) -> None:
     """Whatever the order in which they come."""
-    rig.records.put_observation(first)
+    rig.records.observations.put(first)
 
-    assert rig.records.put_observation(second) is news
-    kept = rig.records.observation(EAST, WEB)
+    assert rig.records.observations.put(second) is news
+    kept = value_of(rig.records.observations.get(EAST, WEB))
     assert kept
     wins = second if news else first
     assert (kept.uid, kept.gone) == (wins.uid, wins.gone)
@@ -57,21 +58,21 @@ def test_the_newest_observation_wins(
 
 def test_a_tombstone_hides_what_was_older_than_its_object(rig: Rig) -> None:
     """Also if whoever saw the end could not tell the version."""
-    rig.records.put_observation(observation("u2", 9))
-    rig.records.put_observation(gone("u2", 0))
+    rig.records.observations.put(observation("u2", 9))
+    rig.records.observations.put(gone("u2", 0))
 
-    assert not rig.records.put_observation(observation("u1", 5))
+    assert not rig.records.observations.put(observation("u1", 5))
 
 
 def test_a_tombstone_is_kept_for_a_week(rig: Rig) -> None:
     """Longer than any message of ours; then the key is forgotten."""
-    rig.records.put_observation(gone())
+    rig.records.observations.put(gone())
     rig.clock.advance(TOMBSTONE - timedelta(seconds=1))
-    assert not rig.records.put_observation(observation())
+    assert not rig.records.observations.put(observation())
     rig.clock.advance(timedelta(seconds=1))
 
-    assert rig.records.observation(EAST, WEB) is None
-    assert rig.records.put_observation(observation())
+    assert rig.records.observations.get(EAST, WEB) is None
+    assert rig.records.observations.put(observation())
 
 
 @pytest.mark.parametrize(
@@ -81,9 +82,9 @@ def test_what_a_cluster_answers_now_is_newer_than_what_was_kept(
     rig: Rig, first: Observation
 ) -> None:
     """After a restored backup versions and even uids come back; what was asked later is right."""
-    rig.records.put_observation(first)
+    rig.records.observations.put(first)
     restored = observation(version=2)
 
-    assert not rig.records.put_observation(restored, asked_at=START)
-    assert rig.records.put_observation(restored, asked_at=START + timedelta(seconds=1))
-    assert rig.records.observation(EAST, WEB) == restored
+    assert not rig.records.observations.put(restored, asked_at=START)
+    assert rig.records.observations.put(restored, asked_at=START + timedelta(seconds=1))
+    assert value_of(rig.records.observations.get(EAST, WEB)) == restored

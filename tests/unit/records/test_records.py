@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -19,8 +20,10 @@ from bellhop.model.record import (
     Owner,
 )
 from bellhop.ports.store import ABSENT
-from bellhop.records.records import LEDGER
+from bellhop.records import Kept
+from bellhop.records.ledger import LEDGER
 from tests.fakes.clock import START
+from tests.fakes.kept import value_of
 from tests.unit.records.rig import (
     EAST,
     ROLE,
@@ -38,79 +41,86 @@ from tests.unit.records.rig import (
 
 def test_keeps_clusters(rig: Rig) -> None:
     """By name, in order, and as they were written last."""
-    rig.records.put_cluster(cluster("west"))
-    rig.records.put_cluster(cluster())
+    rig.records.clusters.put(cluster("west"))
+    rig.records.clusters.put(cluster())
 
-    assert rig.records.cluster(EAST) == cluster()
-    assert list(rig.records.clusters()) == [cluster(), cluster("west")]
-    assert rig.records.cluster("fleet/north") is None
+    found = rig.records.clusters.get(EAST)
+    assert found
+    assert found.value == cluster()
+    assert list(rig.records.clusters.all()) == [cluster(), cluster("west")]
+    assert rig.records.clusters.get("fleet/north") is None
 
 
 @pytest.mark.parametrize(
     "health",
     [
         pytest.param(Health(), id="of a cluster nobody has met"),
-        pytest.param(Health("Down", "no answer", START, 10, 2, "abc", "uid"), id="of one that is"),
+        pytest.param(
+            Health("Down", "no answer", START, 10, 2, {"s": "abc"}, "uid"), id="of one that is"
+        ),
     ],
 )
 def test_keeps_health(rig: Rig, health: Health) -> None:
     """Every field comes back; a cluster never met is Unknown."""
-    assert rig.records.health(EAST) == Health()
-    rig.records.put_health(EAST, health)
+    assert rig.records.health.get(EAST).value == Health()
+    rig.records.health.put(EAST, health)
 
-    assert rig.records.health(EAST) == health
+    assert rig.records.health.get(EAST).value == health
 
 
 def test_keeps_strikes_for_each_kind(rig: Rig) -> None:
     """None is the same as no record."""
-    rig.records.put_strikes(EAST, SERVICE, 2)
+    rig.records.strikes.put(EAST, SERVICE, 2)
 
-    assert rig.records.strikes(EAST, SERVICE) == 2
-    assert rig.records.strikes(EAST, ROLE.gvk) == 0
-    rig.records.put_strikes(EAST, SERVICE, 0)
+    assert rig.records.strikes.get(EAST, SERVICE).value == 2
+    assert rig.records.strikes.get(EAST, ROLE.gvk).value == 0
+    rig.records.strikes.put(EAST, SERVICE, 0)
     assert list(rig.store.query(f"strikes/{EAST}")) == []
 
 
 def test_keeps_manifests_as_they_were_written(rig: Rig) -> None:
     """The order of keys too: users see what they wrote."""
     manifest = {"kind": "ConfigMap", "data": {"b": "1", "a": "2"}, "apiVersion": "v1"}
-    rig.records.put_manifest("ConfigMap", "default", "a", manifest)
+    rig.records.manifests.put("ConfigMap", "default", "a", manifest)
 
-    found = rig.records.manifest("ConfigMap", "default", "a")
-    assert json.dumps(found) == json.dumps(manifest)
-    assert list(rig.records.manifests("ConfigMap")) == [manifest]
-    assert rig.records.delete_manifest("ConfigMap", "default", "a")
-    assert not rig.records.delete_manifest("ConfigMap", "default", "a")
-    assert rig.records.manifest("ConfigMap", "default", "a") is None
+    found = rig.records.manifests.get("ConfigMap", "default", "a")
+    assert found
+    assert json.dumps(found.value) == json.dumps(manifest)
+    assert list(rig.records.manifests.of("ConfigMap")) == [manifest]
+    assert rig.records.manifests.delete("ConfigMap", "default", "a")
+    assert not rig.records.manifests.delete("ConfigMap", "default", "a")
+    assert rig.records.manifests.get("ConfigMap", "default", "a") is None
 
 
 def test_counts_revisions(rig: Rig) -> None:
     """The number grows with each change, from zero."""
-    assert rig.records.revision() == 0
-    assert [rig.records.raise_revision() for _ in range(3)] == [1, 2, 3]
-    assert rig.records.revision() == 3
+    assert rig.records.catalog.revision() == 0
+    assert [rig.records.catalog.raise_revision() for _ in range(3)] == [1, 2, 3]
+    assert rig.records.catalog.revision() == 3
 
 
 def test_keeps_pending_changes(rig: Rig) -> None:
     """Each with the time at which it was noted."""
-    rig.records.put_pending("a", {"keys": [["Cluster", "fleet", "east"]]})
+    rig.records.pending.put("a", {"keys": [["Cluster", "fleet", "east"]]})
 
-    assert list(rig.records.pending()) == [("a", {"keys": [["Cluster", "fleet", "east"]]}, START)]
-    rig.records.drop_pending("a")
-    assert list(rig.records.pending()) == []
+    assert list(rig.records.pending.all()) == [
+        ("a", {"keys": [["Cluster", "fleet", "east"]]}, START)
+    ]
+    rig.records.pending.delete("a")
+    assert list(rig.records.pending.all()) == []
 
 
 def test_keeps_observations(rig: Rig) -> None:
     """Numbers, truth values and any text come back as they were."""
-    assert rig.records.put_observation(observation())
+    assert rig.records.observations.put(observation())
 
-    assert rig.records.observation(EAST, WEB) == observation()
-    assert list(rig.records.observations(EAST, SERVICE)) == [observation()]
-    assert list(rig.records.observations(EAST, GVK("", "v1", "Serv"))) == []
-    assert list(rig.records.observed(EAST)) == [(WEB, "u1", 5, False)]
-    assert list(rig.records.observed(EAST, ROLE.gvk)) == []
-    rig.records.delete_observation(EAST, WEB)
-    assert rig.records.observation(EAST, WEB) is None
+    assert value_of(rig.records.observations.get(EAST, WEB)) == observation()
+    assert list(rig.records.observations.of(EAST, SERVICE)) == [observation()]
+    assert list(rig.records.observations.of(EAST, GVK("", "v1", "Serv"))) == []
+    assert list(rig.records.observations.heads(EAST)) == [(WEB, "u1", 5, False)]
+    assert list(rig.records.observations.heads(EAST, ROLE.gvk)) == []
+    rig.records.observations.delete(EAST, WEB)
+    assert rig.records.observations.get(EAST, WEB) is None
 
 
 def test_keeps_matches(rig: Rig) -> None:
@@ -121,86 +131,104 @@ def test_keeps_matches(rig: Rig) -> None:
         for key in (WEB, ROLE)
     ]
     for match in matches:
-        rig.records.put_match(match)
+        rig.records.matches.put(match)
 
-    assert rig.records.match(EAST, "web", ROLE) == matches[1]
-    assert {each.key for each in rig.records.matches(EAST, "web")} == {WEB, ROLE}
-    assert len(list(rig.records.matches(EAST))) == 4
-    rig.records.delete_match(EAST, "web", WEB)
-    assert rig.records.match(EAST, "web", WEB) is None
+    assert value_of(rig.records.matches.get(EAST, "web", ROLE)) == matches[1]
+    assert {each.key for each in rig.records.matches.of(EAST, "web")} == {WEB, ROLE}
+    assert len(list(rig.records.matches.of(EAST))) == 4
+    rig.records.matches.delete(EAST, "web", WEB)
+    assert rig.records.matches.get(EAST, "web", WEB) is None
 
 
 def test_keeps_profiles(rig: Rig) -> None:
     """Whole, or without their contents for who only asks where they go."""
-    version = rig.records.put_profile(profile(), expect=ABSENT)
+    version = rig.records.profiles.put(profile(), expect=ABSENT)
 
-    assert rig.records.profile("t", EAST, "p") == (profile(), version)
-    assert list(rig.records.profiles("t")) == [profile()]
-    assert list(rig.records.profiles("t", "fleet/west")) == []
-    assert list(rig.records.profile_heads("t", EAST)) == [profile(contents=())]
+    assert rig.records.profiles.get("t", EAST, "p") == Kept(profile(), version)
+    assert list(rig.records.profiles.of("t")) == [profile()]
+    assert list(rig.records.profiles.of("t", "fleet/west")) == []
+    assert list(rig.records.profiles.heads("t", EAST)) == [profile(contents=())]
     with pytest.raises(StaleError):
-        rig.records.put_profile(profile(), expect=version + 1)
-    rig.records.delete_profile(profile(), expect=version)
-    assert rig.records.profile("t", EAST, "p") is None
+        rig.records.profiles.put(profile(), expect="another")
+    rig.records.profiles.delete("t", EAST, "p", expect=version)
+    assert rig.records.profiles.get("t", EAST, "p") is None
 
 
 def test_keeps_inventories(rig: Rig) -> None:
     """Begun objects too; an empty inventory is no record."""
-    held = {WEB: Held("d", "ConfigMap default/a", START), ROLE: Held("", "Secret default/b")}
+    held = {
+        WEB.identity: Held("d", "ConfigMap default/a", START),
+        ROLE.identity: Held("", "Secret default/b"),
+    }
     inventory = Inventory(EAST, "p", held)
-    assert rig.records.versioned_inventory(EAST, "p") == (Inventory(EAST, "p", {}), ABSENT)
-    version = rig.records.put_inventory(inventory, expect=ABSENT)
+    assert rig.records.inventories.get(EAST, "p") is None
+    version = rig.records.inventories.put(inventory, expect=ABSENT)
 
-    assert rig.records.versioned_inventory(EAST, "p") == (inventory, version)
-    assert list(rig.records.inventories(EAST)) == [inventory]
+    assert rig.records.inventories.get(EAST, "p") == Kept(inventory, version)
+    assert list(rig.records.inventories.of(EAST)) == [inventory]
     for stale in (inventory, Inventory(EAST, "p", {})):
         with pytest.raises(StaleError):
-            rig.records.put_inventory(stale, expect=version + 1)
-    assert rig.records.put_inventory(Inventory(EAST, "p", {}), expect=version) == ABSENT
+            rig.records.inventories.put(stale, expect="another")
+    assert rig.records.inventories.put(Inventory(EAST, "p", {}), expect=version) == ABSENT
     assert list(rig.store.query(f"inventory/{EAST}")) == []
 
 
 def test_keeps_owners(rig: Rig) -> None:
     """On the condition that nobody was quicker."""
     owner = Owner("p", "t", EAST, 100, (("t", EAST, "q"),))
-    rig.records.put_owner(EAST, ROLE, owner, expect=ABSENT)
+    rig.records.owners.put(EAST, ROLE.identity, owner, expect=ABSENT)
 
-    assert rig.records.owner(EAST, ROLE) == (owner, 1)
+    found = rig.records.owners.get(EAST, ROLE.identity)
+    assert found
+    assert found.value == owner
     with pytest.raises(StaleError):
-        rig.records.put_owner(EAST, ROLE, owner, expect=ABSENT)
+        rig.records.owners.put(EAST, ROLE.identity, owner, expect=ABSENT)
     with pytest.raises(StaleError):
-        rig.records.delete_owner(EAST, ROLE, expect=2)
-    rig.records.delete_owner(EAST, ROLE, expect=1)
-    assert rig.records.owner(EAST, ROLE) is None
+        rig.records.owners.delete(EAST, ROLE.identity, expect="another")
+    rig.records.owners.delete(EAST, ROLE.identity, expect=found.token)
+    assert rig.records.owners.get(EAST, ROLE.identity) is None
 
 
 def test_keeps_outcomes(rig: Rig) -> None:
     """One for each profile in a cluster."""
     outcome = Outcome(EAST, "p", "t", EAST, "Failed", START, "Denied", "may not", 3)
-    rig.records.put_outcome(outcome)
+    rig.records.outcomes.put(outcome)
 
-    assert rig.records.outcome(EAST, "p") == outcome
-    assert list(rig.records.outcomes(EAST)) == [outcome]
-    rig.records.delete_outcome(EAST, "p")
-    assert rig.records.outcome(EAST, "p") is None
+    assert value_of(rig.records.outcomes.get(EAST, "p")) == outcome
+    assert list(rig.records.outcomes.of(EAST)) == [outcome]
+    rig.records.outcomes.delete(EAST, "p")
+    assert rig.records.outcomes.get(EAST, "p") is None
 
 
-def test_keeps_the_ledger_by_day_for_a_while(rig: Rig) -> None:
+def test_keeps_the_ledger_by_cluster_and_day_for_a_while(rig: Rig) -> None:
     """Equal times and equal lines make no line disappear but a true repeat."""
+    ledger, day = rig.records.ledger, "2026-01-01"
     first = Entry(START, "t1", "rang", EAST, str(WEB), "x", 1.5, {"since_ring_ms": 3})
     second = Entry(START, "t2", "rang", EAST, str(WEB))
     later = Entry(START + timedelta(seconds=1), "t1", "matched", EAST, str(WEB))
-    for entry in (later, first, second, first):
-        rig.records.note(entry)
+    nobodys = Entry(START, "", "rendered", "", "")
+    for entry in (later, first, second, first, nobodys):
+        ledger.note(entry)
 
-    found = list(rig.records.ledger("2026-01-01"))
+    found = list(ledger.of(EAST, day))
     assert [entry for _, entry in found][-1] == later
     assert {entry.trace for _, entry in found[:-1]} == {"t1", "t2"}
     assert len(found) == 3
-    assert [entry for _, entry in rig.records.ledger("2026-01-01", after=found[1][0])] == [later]
-    assert list(rig.records.ledger("2026-01-02")) == []
-    rig.clock.advance(LEDGER + timedelta(seconds=2))
-    assert list(rig.records.ledger("2026-01-01")) == []
+    assert [entry for _, entry in ledger.of(EAST, day, after=found[1][0])] == [later]
+    assert [entry for _, entry in ledger.of("", day)] == [nobodys]
+    assert sorted(ledger.clusters(day)) == ["-", EAST]
+    assert list(ledger.of(EAST, "2026-01-02")) == ledger.clusters("2026-01-02") == []
+    rig.clock.advance(LEDGER + timedelta(days=1, seconds=2))
+    assert list(ledger.of(EAST, day)) == ledger.clusters(day) == []
+
+
+def test_a_line_that_says_too_much_is_kept_without_its_context(rig: Rig) -> None:
+    """What is told of an event does not stop it."""
+    many = Entry(START, "t", "matched", EAST, str(WEB), context={"triggers": ["x" * 99] * 5000})
+    rig.records.ledger.note(many)
+
+    ((_, found),) = rig.records.ledger.of(EAST, "2026-01-01")
+    assert found == replace(many, context={})
 
 
 # Gates ------------------------------------------------------------------------------------------
@@ -208,15 +236,34 @@ def test_keeps_the_ledger_by_day_for_a_while(rig: Rig) -> None:
 
 def test_keeps_the_gate_of_the_latest_catalog(rig: Rig) -> None:
     """A gate of an older catalog does not overwrite a newer one."""
-    rig.records.put_cluster(cluster())
-    rig.records.put_gate(EAST, gate("new", 5))
-    rig.records.put_gate(EAST, gate("old", 4))
+    rig.records.clusters.put(cluster())
+    rig.records.gates.put(EAST, gate("new", 5))
+    rig.records.gates.put(EAST, gate("old", 4))
 
-    assert rig.records.gate(EAST) == gate("new", 5)
+    assert value_of(rig.records.gates.get(EAST)) == gate("new", 5)
 
 
 def test_opens_no_gate_for_a_cluster_that_is_forgotten(rig: Rig) -> None:
     """A sweep that ends after the deregistration lets nobody in."""
-    rig.records.put_gate(EAST, gate())
+    rig.records.gates.put(EAST, gate())
 
-    assert rig.records.gate(EAST) is None
+    assert rig.records.gates.get(EAST) is None
+
+
+# Later lives --------------------------------------------------------------------------------------
+
+
+def test_a_slow_writer_does_not_overwrite_a_later_life_of_an_inventory(rig: Rig) -> None:
+    """What a third worker applied after a second had removed all is not forgotten."""
+    inventories = rig.records.inventories
+    slow = inventories.put(Inventory(EAST, "p", {WEB.identity: Held("", "r")}))
+    inventories.put(Inventory(EAST, "p", {}), expect=slow)
+    inventories.put(Inventory(EAST, "p", {ROLE.identity: Held("x", "r")}))
+
+    with pytest.raises(StaleError):
+        inventories.put(Inventory(EAST, "p", {WEB.identity: Held("y", "r")}), expect=slow)
+    with pytest.raises(StaleError):
+        inventories.put(Inventory(EAST, "p", {}), expect=slow)
+    kept = inventories.get(EAST, "p")
+    assert kept
+    assert set(kept.value.held) == {ROLE.identity}

@@ -69,7 +69,7 @@ def test_a_failing_template_leaves_what_was_good(fleet: Fleet) -> None:
     fleet.apply(POLICY.replace("Resource.metadata.name }}-", "Resource.metadata.nmae }}-"))
     fleet.pump()
 
-    (profile,) = fleet.records.profiles("t")
+    (profile,) = fleet.records.profiles.of("t")
     assert profile.error == (
         "template: default/for-service/here.yaml:4: 'dict object' has no attribute 'nmae' (did"
         " you mean 'name'?), in 'name: {{ Resource.metadata.nmae }}-{% raw %}{{"

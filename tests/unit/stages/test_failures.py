@@ -7,6 +7,7 @@ import pytest
 from bellhop.errors import ConflictError, InvalidError, MissingError
 from bellhop.model.gvk import GVK, ObjectKey
 from tests.fakes.fleet import SERVICE, Fleet, service
+from tests.fakes.kept import value_of
 from tests.fakes.kube import FakeKube
 
 POLICY = GVK("networking.k8s.io", "v1", "NetworkPolicy")
@@ -76,7 +77,7 @@ def made(kube: FakeKube) -> list[str]:
 
 
 def outcome(fleet: Fleet) -> tuple[str, str, str]:
-    found = next(iter(fleet.records.outcomes("fleet/east")))
+    found = next(iter(fleet.records.outcomes.of("fleet/east")))
     return found.phase, found.reason, found.message
 
 
@@ -103,7 +104,7 @@ def test_a_script_that_fails_shows_its_sentence_and_withdraws_nothing(
     fleet.apply(source(script))
     fleet.pump()
 
-    match = fleet.records.match("fleet/east", "scripted", WEB)
+    match = value_of(fleet.records.matches.get("fleet/east", "scripted", WEB))
     assert match
     assert match.matching
     assert expected in match.error
@@ -111,7 +112,7 @@ def test_a_script_that_fails_shows_its_sentence_and_withdraws_nothing(
 
     fleet.apply(source(MATCHES))
     fleet.pump()
-    healed = fleet.records.match("fleet/east", "scripted", WEB)
+    healed = value_of(fleet.records.matches.get("fleet/east", "scripted", WEB))
     assert healed
     assert healed.error == ""
 
@@ -195,7 +196,7 @@ def test_two_profiles_that_want_one_object_conflict_until_one_goes(
     fleet.pump()
     fleet.apply(trigger("second", same.replace("data: {", 'data: {second: "1", ')))
     fleet.pump()
-    failed = [each for each in fleet.records.outcomes("fleet/east") if each.reason == "Conflict"]
+    failed = [each for each in fleet.records.outcomes.of("fleet/east") if each.reason == "Conflict"]
     assert [each.trigger for each in failed] == ["second"]
     assert "of tier 100 has it" in failed[0].message
 
@@ -204,7 +205,7 @@ def test_two_profiles_that_want_one_object_conflict_until_one_goes(
 
     assert made(east) == ["shared-by-web"]
     assert "second" in east.objects(CONFIG)[0]["data"]
-    assert [each.phase for each in fleet.records.outcomes("fleet/east")] == ["Provisioned"]
+    assert [each.phase for each in fleet.records.outcomes.of("fleet/east")] == ["Provisioned"]
 
 
 def test_a_lower_tier_takes_an_object_over(fleet: Fleet, east: FakeKube) -> None:
@@ -220,7 +221,7 @@ def test_a_lower_tier_takes_an_object_over(fleet: Fleet, east: FakeKube) -> None
     fleet.pump()
 
     assert "winner" in east.objects(CONFIG)[0]["data"]
-    reasons = {each.trigger: each.reason for each in fleet.records.outcomes("fleet/east")}
+    reasons = {each.trigger: each.reason for each in fleet.records.outcomes.of("fleet/east")}
     assert reasons == {"first": "Conflict", "second": ""}
 
     fleet.declare.delete([("EventTrigger", "", "first")])
@@ -242,7 +243,7 @@ def test_leaves_policies_when_told_so(fleet: Fleet, east: FakeKube) -> None:
     fleet.pump()
 
     assert made(east) == ["made-for-web"]
-    assert list(fleet.records.inventories("fleet/east")) == []
+    assert list(fleet.records.inventories.of("fleet/east")) == []
 
 
 def test_refuses_to_change_one_for_event(fleet: Fleet, east: FakeKube) -> None:
@@ -254,7 +255,7 @@ def test_refuses_to_change_one_for_event(fleet: Fleet, east: FakeKube) -> None:
     with pytest.raises(InvalidError, match="Value is immutable"):
         fleet.apply(source(MATCHES), changed)
 
-    assert fleet.records.manifest("EventSource", "", "scripted") is None
+    assert fleet.records.manifests.get("EventSource", "", "scripted") is None
 
 
 def test_refuses_two_triggers_of_one_name(fleet: Fleet) -> None:
@@ -273,7 +274,7 @@ def test_deletes_nothing_when_one_is_missing(fleet: Fleet) -> None:
     with pytest.raises(MissingError, match="cannot delete EventSource 'other': there is none"):
         fleet.declare.delete([("EventSource", "", "scripted"), ("EventSource", "", "other")])
 
-    assert fleet.records.manifest("EventSource", "", "scripted")
+    assert value_of(fleet.records.manifests.get("EventSource", "", "scripted"))
 
 
 def test_a_profile_with_one_object_in_two_forms_is_a_conflict(fleet: Fleet, east: FakeKube) -> None:
@@ -331,8 +332,8 @@ def test_forgets_a_cluster_and_what_others_got_from_it(fleet: Fleet, east: FakeK
     fleet.pump()
 
     assert made(west) == []
-    assert fleet.records.gate("fleet/east") is None
-    assert list(fleet.records.matches("fleet/east")) == []
+    assert fleet.records.gates.get("fleet/east") is None
+    assert list(fleet.records.matches.of("fleet/east")) == []
     assert fleet.send("east", {"object": service("web")}).status == 401
     del east
 
@@ -347,7 +348,7 @@ def test_a_script_that_says_too_much_is_cut_short(fleet: Fleet, east: FakeKube) 
     fleet.write("east", service("web"))
     fleet.pump()
 
-    match = fleet.records.match("fleet/east", "scripted", WEB)
+    match = value_of(fleet.records.matches.get("fleet/east", "scripted", WEB))
     assert match
     assert match.message == "x" * 1024
     assert made(east) == ["made-for-web"]

@@ -8,9 +8,10 @@ from datetime import timedelta
 import pytest
 
 from bellhop.errors import DeniedError, MissingError, UnreachableError
+from bellhop.messages import Sweep
 from bellhop.model.gvk import GVK, ObjectKey, Resource
-from bellhop.records import messages
 from tests.fakes.fleet import SERVICE, Fleet, service
+from tests.fakes.kept import value_of
 from tests.fakes.kube import FakeKube
 
 CONFIG = GVK("", "v1", "ConfigMap")
@@ -75,7 +76,7 @@ def made(kube: FakeKube) -> list[str]:
 
 def sweep(fleet: Fleet) -> None:
     fleet.clock.advance(timedelta(minutes=5))
-    fleet.queues["sweep"].publish([messages.sweep(EAST)])
+    fleet.publisher.publish([Sweep(EAST)])
     fleet.pump()
 
 
@@ -98,8 +99,8 @@ def test_a_source_that_changed_while_its_cluster_was_away_counts_when_it_is_back
     sweep(fleet)
 
     assert made(east) == []
-    assert list(fleet.records.matches(EAST)) == []
-    assert list(fleet.records.observed(EAST)) == []
+    assert list(fleet.records.matches.of(EAST)) == []
+    assert list(fleet.records.observations.heads(EAST)) == []
 
 
 def test_a_source_that_is_deleted_withdraws_although_its_cluster_is_away(
@@ -127,8 +128,8 @@ def test_a_kind_that_a_source_names_no_longer_is_let_go(fleet: Fleet) -> None:
     fleet.apply(source("ServiceAccount"))
     fleet.pump()
 
-    assert [each.source for each in fleet.records.matches(EAST)] == ["other"]
-    assert {each.trigger for each in fleet.records.profiles("made")} == set()
+    assert [each.source for each in fleet.records.matches.of(EAST)] == ["other"]
+    assert {each.trigger for each in fleet.records.profiles.of("made")} == set()
 
 
 def test_a_kind_that_may_not_be_listed_keeps_no_other_from_being_swept(
@@ -149,7 +150,7 @@ def test_a_kind_that_may_not_be_listed_keeps_no_other_from_being_swept(
     east.put(account)
     east.put(service("db"))
     sweep(fleet)
-    health = fleet.records.health(EAST)
+    health = fleet.records.health.get(EAST).value
     assert (health.state, "serviceaccounts" in health.message) == ("Healthy", True)
     assert made(east) == ["for-db", "for-web"]
 
@@ -157,21 +158,21 @@ def test_a_kind_that_may_not_be_listed_keeps_no_other_from_being_swept(
     sweep(fleet)
 
     assert made(east) == ["for-db", "for-robot", "for-web"]
-    assert fleet.records.health(EAST).message == ""
+    assert fleet.records.health.get(EAST).value.message == ""
 
 
 def test_ringing_that_cannot_be_set_up_is_told(fleet: Fleet, east: FakeKube) -> None:
     """The cluster's health says which right is missing, and sweeps go on."""
     from dataclasses import replace  # noqa: PLC0415 - one test's cluster
 
-    cluster = fleet.records.cluster(EAST)
+    cluster = value_of(fleet.records.clusters.get(EAST))
     assert cluster
     fleet.declare.register(
         replace(cluster, forwarder={"url": "https://127.0.0.1:1", "ca": "PEM", "path": "/x"})
     )
     fleet.pump()
 
-    health = fleet.records.health(EAST)
+    health = fleet.records.health.get(EAST).value
     assert health.state == "Healthy"
     assert "ValidatingWebhookConfiguration" in health.message
     del east
@@ -190,11 +191,11 @@ def test_a_cluster_that_was_made_anew_is_seen_as_it_is(fleet: Fleet, east: FakeK
     sweep(fleet)
     sweep(fleet)
 
-    kept = fleet.records.observation(EAST, ObjectKey(SERVICE, "default", "web"))
+    kept = value_of(fleet.records.observations.get(EAST, ObjectKey(SERVICE, "default", "web")))
     assert kept
     assert kept.manifest
     assert kept.manifest["spec"] == {"ports": [{"port": 1}]}
-    assert [str(each.key.name) for each in fleet.records.matches(EAST)] == ["new", "web"]
+    assert [str(each.key.name) for each in fleet.records.matches.of(EAST)] == ["new", "web"]
     assert made(anew) == ["for-new", "for-web"]
     del east
 
@@ -232,10 +233,12 @@ def test_a_source_name_that_cannot_be_rendered_harms_only_its_trigger(
     fleet.write("east", service("db"))
     fleet.pump()
     sweep(fleet)
-    assert fleet.records.health(EAST).state == "Healthy"
-    objects = {each.object for each in fleet.records.profiles("second")}
+    assert fleet.records.health.get(EAST).value.state == "Healthy"
+    objects = {each.object for each in fleet.records.profiles.of("second")}
     assert objects == {"/v1/Service/default/db", "/v1/Service/default/web"}
-    assert [each.object for each in fleet.records.profiles("made")] == ["/v1/Service/default/web"]
+    assert [each.object for each in fleet.records.profiles.of("made")] == [
+        "/v1/Service/default/web"
+    ]
     failed = [entry for entry in fleet.ledger() if entry.what == "failed"]
     assert [entry for entry in failed if "eventSourceName" in entry.detail]
 
@@ -244,7 +247,7 @@ def test_a_source_name_that_cannot_be_rendered_harms_only_its_trigger(
     fleet.pump()
 
     assert [call for call in east.calls if call.verb == "remove"] == removals
-    assert len(list(fleet.records.profiles("made"))) == 2
+    assert len(list(fleet.records.profiles.of("made"))) == 2
 
 
 def test_a_label_that_is_read_at_deploy_time_is_followed(fleet: Fleet) -> None:
@@ -307,11 +310,13 @@ data:
 
     kind = GVK("example.org", "v1", "Bell")
     assert [each["metadata"]["name"] for each in east.objects(kind)] == ["front"]
-    assert ObjectKey(kind, "", "front") in fleet.records.inventory(EAST, "bells").held
+    kept = fleet.records.inventories.get(EAST, "bells")
+    assert kept
+    assert ObjectKey(kind, "", "front").identity in kept.value.held
 
     fleet.declare.delete([("ClusterProfile", "", "bells")])
     fleet.pump()
-    assert fleet.records.owner(EAST, ObjectKey(kind, "", "front")) is None
+    assert fleet.records.owners.get(EAST, ObjectKey(kind, "", "front").identity) is None
 
 
 def test_an_object_with_a_colon_in_its_name_is_removed_too(fleet: Fleet) -> None:
@@ -343,7 +348,7 @@ data:
     fleet.pump()
 
     assert east.objects(role) == []
-    assert fleet.records.owner(EAST, ObjectKey(role, "", "system:web")) is None
+    assert fleet.records.owners.get(EAST, ObjectKey(role, "", "system:web").identity) is None
 
 
 def test_a_cluster_that_is_forgotten_in_the_middle_of_work_leaves_nothing(
@@ -358,7 +363,7 @@ def test_a_cluster_that_is_forgotten_in_the_middle_of_work_leaves_nothing(
 
     east.put(service("db"))
     east.list = late  # type: ignore[assignment, method-assign]
-    fleet.queues["sweep"].publish([messages.sweep(EAST)])
+    fleet.publisher.publish([Sweep(EAST)])
     fleet.pump()
     assert fleet.send("east", {"object": service("web")}).status == 401
     fleet.clock.advance(timedelta(minutes=3))
@@ -371,7 +376,7 @@ def test_a_cluster_that_is_forgotten_in_the_middle_of_work_leaves_nothing(
     ]
     assert left == []
     assert [fleet.store.get(each, EAST) for each in ("cluster", "gate", "health")] == [None] * 3
-    assert list(fleet.records.profiles("made")) == []
+    assert list(fleet.records.profiles.of("made")) == []
 
 
 def test_a_deregistration_that_was_killed_is_finished(fleet: Fleet, east: FakeKube) -> None:
@@ -389,8 +394,8 @@ def test_a_deregistration_that_was_killed_is_finished(fleet: Fleet, east: FakeKu
 
     with pytest.raises(MissingError):
         fleet.declare.deregister(EAST)
-    assert list(fleet.records.observed(EAST)) == []
-    assert fleet.records.gate(EAST) is None
+    assert list(fleet.records.observations.heads(EAST)) == []
+    assert fleet.records.gates.get(EAST) is None
     del east
 
 
@@ -401,12 +406,13 @@ def test_a_profile_that_waits_to_leave_a_cluster_ends_with_the_cluster(
     east.fail_with(DeniedError("cluster 'fleet/east' refuses: no right to delete"), "remove")
     fleet.declare.delete([("EventTrigger", "", "made")])
     fleet.pump()
-    assert [each.leaving for each in fleet.records.profiles("made")] == [(EAST,)]
+    assert [each.leaving for each in fleet.records.profiles.of("made")] == [(EAST,)]
 
     fleet.declare.deregister(EAST)
+    fleet.clock.advance(timedelta(minutes=1))
     fleet.pump()
 
-    assert list(fleet.records.profiles("made")) == []
+    assert list(fleet.records.profiles.of("made")) == []
 
 
 def die(*_: object, **__: object) -> bool:

@@ -13,6 +13,7 @@ from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.settings import Settings
 from bellhop.stages.ingest import Request, address
 from tests.fakes.fleet import SERVICE, Fleet, service
+from tests.fakes.kept import value_of
 
 _NOW = timedelta(0)
 _SOON = timedelta(seconds=10)
@@ -66,7 +67,7 @@ def test_refuses_a_stranger(watching: Fleet, cluster: str, token: str) -> None:
 
     assert reply.status == 401
     assert error(reply.body).startswith(f"the token is not the one of cluster 'fleet/{cluster}'")
-    assert watching.records.observation("fleet/east", WEB) is None
+    assert watching.records.observations.get("fleet/east", WEB) is None
 
 
 @pytest.mark.parametrize(
@@ -93,7 +94,8 @@ def test_refuses_a_stranger(watching: Fleet, cluster: str, token: str) -> None:
             id="an empty item",
         ),
         pytest.param(
-            b'{"apiVersion": "bellhop.dev/v1", "kind": "Observations", "items": [{"object": {}}]}',
+            b'{"apiVersion": "bellhop.dev/v1", "kind": "Observations",'
+            b' "items": [{"object": {"metadata": {}}}]}',
             "it has no kind or name",
             id="an object without a name",
         ),
@@ -142,7 +144,7 @@ def test_sends_away_what_cannot_be_kept_now(watching: Fleet) -> None:
     def fail(*_: object, **__: object) -> bool:
         raise StaleError("cannot write: others keep winning")
 
-    watching.records.put_observation = fail  # type: ignore[method-assign]
+    watching.records.observations.put = fail  # type: ignore[method-assign]
 
     reply = watching.send("east", {"object": service("web")})
 
@@ -155,7 +157,7 @@ def test_answers_even_when_it_fails(watching: Fleet) -> None:
     def fail(*_: object, **__: object) -> bool:
         raise ZeroDivisionError("secret detail")
 
-    watching.records.put_observation = fail  # type: ignore[method-assign]
+    watching.records.observations.put = fail  # type: ignore[method-assign]
 
     reply = watching.send("east", {"object": service("web")})
 
@@ -181,20 +183,20 @@ def test_keeps_the_newer_of_two_that_come_out_of_order(watching: Fleet) -> None:
     new = kube.put(service("web", spec={"ports": []}))
     watching.send("east", {"object": new})
     watching.send("east", {"object": old})
-    observation = watching.records.observation("fleet/east", WEB)
+    observation = value_of(watching.records.observations.get("fleet/east", WEB))
     assert observation
     assert observation.manifest
     assert observation.manifest["spec"] == {"ports": []}
 
     watching.drop("east", new)
     watching.send("east", {"object": new})
-    buried = watching.records.observation("fleet/east", WEB)
+    buried = value_of(watching.records.observations.get("fleet/east", WEB))
     assert buried
     assert buried.gone
 
     again = kube.put(service("web"))
     watching.send("east", {"object": again})
-    alive = watching.records.observation("fleet/east", WEB)
+    alive = value_of(watching.records.observations.get("fleet/east", WEB))
     assert alive
     assert not alive.gone
 
@@ -211,7 +213,7 @@ def test_lets_a_late_tombstone_not_bury_the_next_object(watching: Fleet) -> None
 
     watching.send("east", {"gone": gone})
 
-    observation = watching.records.observation("fleet/east", WEB)
+    observation = value_of(watching.records.observations.get("fleet/east", WEB))
     assert observation
     assert not observation.gone
 
@@ -228,7 +230,7 @@ def test_strips_managed_fields_and_seals_the_rest(watching: Fleet) -> None:
 
     watching.send("east", {"object": manifest})
 
-    observation = watching.records.observation("fleet/east", WEB)
+    observation = value_of(watching.records.observations.get("fleet/east", WEB))
     assert observation
     assert observation.manifest
     assert "managedFields" not in observation.manifest["metadata"]
@@ -247,7 +249,7 @@ def test_takes_an_object_of_a_megabyte_and_a_half(watching: Fleet) -> None:
 
     assert watching.send("east", {"object": manifest}).status == 200
 
-    observation = watching.records.observation("fleet/east", WEB)
+    observation = value_of(watching.records.observations.get("fleet/east", WEB))
     assert observation
     assert observation.manifest
     assert observation.manifest["metadata"]["annotations"]["noise"] == noise
@@ -317,4 +319,4 @@ def test_takes_a_batch_as_a_whole_or_not_at_all(watching: Fleet) -> None:
     reply = watching.send("east", {"object": service("web")}, {"object": 7})
 
     assert reply.status == 400
-    assert watching.records.observation("fleet/east", WEB) is None
+    assert watching.records.observations.get("fleet/east", WEB) is None

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
-from bellhop.errors import InvalidError, UnreachableError
-from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.records import messages
+from bellhop.errors import ConflictError, InvalidError, UnreachableError
+from bellhop.model.gvk import GVK, Identity, ObjectKey
+from bellhop.model.record import Owner
+from bellhop.stages.claim import Claims
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube
 
 CONFIG = GVK("", "v1", "ConfigMap")
-SHARED = ObjectKey(CONFIG, "default", "shared")
+SHARED = ObjectKey(CONFIG, "default", "shared").identity
 EAST = "fleet/east"
 
 
@@ -51,7 +53,7 @@ def by(kube: FakeKube) -> str:
 
 
 def conflicts(fleet: Fleet) -> set[str]:
-    return {each.profile for each in fleet.records.outcomes(EAST) if each.reason == "Conflict"}
+    return {each.profile for each in fleet.records.outcomes.of(EAST) if each.reason == "Conflict"}
 
 
 def test_a_tier_that_is_lowered_later_defends_what_is_held(fleet: Fleet, east: FakeKube) -> None:
@@ -102,7 +104,7 @@ def test_what_was_refused_is_nobodys(fleet: Fleet, east: FakeKube) -> None:
     east.fail_with(InvalidError("cluster 'fleet/east' refuses 'shared'"), "apply")
     fleet.apply(profile("first"))
     fleet.pump()
-    assert fleet.records.owner(EAST, SHARED) is None
+    assert fleet.records.owners.get(EAST, SHARED) is None
     fleet.declare.delete([("ClusterProfile", "", "first")])
     fleet.pump()
     east.fail_with(None)
@@ -115,27 +117,27 @@ def test_what_was_refused_is_nobodys(fleet: Fleet, east: FakeKube) -> None:
 
 
 def test_a_taker_that_is_refused_gives_the_object_back(fleet: Fleet, east: FakeKube) -> None:
-    """Who had it has it again and removes it in the end; the taker waits, and tries at a sweep."""
+    """Who had it has it again and removes it in the end; the taker waits, and tries again."""
     fleet.apply(profile("first"))
     fleet.pump()
     refuse = InvalidError("cluster 'fleet/east' refuses 'shared'")
     east.fail_with(refuse, "apply")
     fleet.apply(profile("second", tier=10))
     fleet.pump()
-    owner = fleet.records.owner(EAST, SHARED)
+    owner = fleet.records.owners.get(EAST, SHARED)
     assert owner
-    assert owner[0].profile == "first"
-    assert [each.profile for each in fleet.records.inventories(EAST)] == ["first"]
+    assert owner.value.profile == "first"
+    assert [each.profile for each in fleet.records.inventories.of(EAST)] == ["first"]
 
     east.fail_with(None)
-    fleet.queues["sweep"].publish([messages.sweep(EAST)])
+    fleet.clock.advance(timedelta(minutes=1))
     fleet.pump()
     assert by(east) == "second"
 
     fleet.declare.delete([("ClusterProfile", "", name) for name in ("first", "second")])
     fleet.pump()
     assert by(east) == ""
-    assert fleet.records.owner(EAST, SHARED) is None
+    assert fleet.records.owners.get(EAST, SHARED) is None
 
 
 def test_what_may_have_been_applied_is_still_removed(fleet: Fleet, east: FakeKube) -> None:
@@ -156,10 +158,11 @@ def test_what_may_have_been_applied_is_still_removed(fleet: Fleet, east: FakeKub
     assert by(east) == "first"
 
     fleet.declare.delete([("ClusterProfile", "", "first")])
+    fleet.clock.advance(timedelta(minutes=1))
     fleet.pump()
 
     assert by(east) == ""
-    assert list(fleet.records.inventories(EAST)) == []
+    assert list(fleet.records.inventories.of(EAST)) == []
 
 
 def test_a_loser_is_told_even_if_the_winner_died_before_telling(
@@ -188,12 +191,12 @@ def test_a_loser_is_told_even_if_the_winner_died_before_telling(
 
 
 def test_those_who_wait_do_not_pile_up(fleet: Fleet, east: FakeKube) -> None:
-    """However many profiles come and go, an owner's record stays small, and sweeps serve all."""
+    """However many profiles come and go, an owner's record stays small, and all try again."""
     fleet.apply(*(profile(f"p{number:02}") for number in range(50)))
     fleet.pump()
-    found = fleet.records.owner(EAST, SHARED)
+    found = fleet.records.owners.get(EAST, SHARED)
     assert found
-    assert len(found[0].waiting) == 32
+    assert len(found.value.waiting) == 32
     first = by(east)
 
     others = {f"p{number:02}" for number in range(50)} - {first}
@@ -201,7 +204,36 @@ def test_those_who_wait_do_not_pile_up(fleet: Fleet, east: FakeKube) -> None:
         [("ClusterProfile", "", name) for name in sorted({first, *others} - {"p03"})]
     )
     fleet.pump()
-    fleet.queues["sweep"].publish([messages.sweep(EAST)])
+    fleet.clock.advance(timedelta(minutes=20))
     fleet.pump()
 
     assert by(east) == "p03"
+
+
+def test_a_slow_claim_does_not_overwrite_a_later_life_of_the_owner(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """Between its read and its write the object was given up, and taken by a lower tier."""
+    fleet.apply(profile("old", tier=100))
+    fleet.pump()
+    kept = fleet.records.profiles.get("", "", "old")
+    assert kept
+    mid, best = replace(kept.value, name="mid", tier=50), replace(kept.value, name="best", tier=10)
+    claims, put = Claims(fleet.records, fleet.publisher), fleet.records.owners.put
+
+    def late(cluster: str, key: Identity, owner: Owner, *, expect: str | None = None) -> str:
+        if owner.profile == "mid":
+            fleet.records.owners.put = put  # type: ignore[method-assign]
+            claims.give_up(EAST, SHARED, "old")
+            claims.take(EAST, SHARED, best)
+        return put(cluster, key, owner, expect=expect)
+
+    fleet.records.owners.put = late  # type: ignore[method-assign]
+    with pytest.raises(ConflictError, match="profile 'best' of tier 10"):
+        claims.take(EAST, SHARED, mid)
+
+    found = fleet.records.owners.get(EAST, SHARED)
+    assert found
+    assert found.value.profile == "best"
+    assert [each[2] for each in found.value.waiting] == ["mid"]
+    assert by(east) == "old"

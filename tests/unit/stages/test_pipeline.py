@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
+from bellhop import messages
 from bellhop.engine.observe import observe
 from bellhop.errors import UnreachableError
 from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.model.record import Match
 from tests.fakes.fleet import SERVICE, Fleet, service, with_address
+from tests.fakes.mortal import Killed
 
 ENDPOINTS = GVK("", "v1", "Endpoints")
 POLICY = GVK("networking.k8s.io", "v1", "NetworkPolicy")
@@ -57,9 +59,9 @@ def test_carries_a_service_to_the_destination_and_takes_it_away(fleet: Fleet) ->
     fleet.pump()
     assert names(fleet, "west", SERVICE) == []
     assert names(fleet, "west", ENDPOINTS) == []
-    assert list(fleet.records.profiles("service-policy")) == []
-    assert list(fleet.records.inventories("fleet/west")) == []
-    assert list(fleet.records.outcomes("fleet/west")) == []
+    assert list(fleet.records.profiles.of("service-policy")) == []
+    assert list(fleet.records.inventories.of("fleet/west")) == []
+    assert list(fleet.records.outcomes.of("fleet/west")) == []
 
 
 def test_withdraws_when_the_object_stops_matching(fleet: Fleet) -> None:
@@ -141,7 +143,7 @@ def test_one_destination_that_is_down_does_not_keep_another_waiting(fleet: Fleet
     fleet.pump()
     assert names(fleet, "north", SERVICE) == ["external-web"]
     assert names(fleet, "west", SERVICE) == []
-    outcome = next(iter(fleet.records.outcomes("fleet/west")))
+    outcome = next(iter(fleet.records.outcomes.of("fleet/west")))
     assert (outcome.phase, outcome.reason) == ("Failed", "Unreachable")
 
     fleet.access.clusters["fleet/west"].fail_with(None)
@@ -149,7 +151,7 @@ def test_one_destination_that_is_down_does_not_keep_another_waiting(fleet: Fleet
     fleet.pump()
 
     assert names(fleet, "west", SERVICE) == ["external-web"]
-    assert [each.phase for each in fleet.records.outcomes("fleet/west")] == ["Provisioned"]
+    assert [each.phase for each in fleet.records.outcomes.of("fleet/west")] == ["Provisioned"]
 
 
 def test_does_nothing_twice(fleet: Fleet) -> None:
@@ -175,13 +177,18 @@ def test_finishes_what_a_killed_stage_left(fleet: Fleet, stage: str) -> None:
     while True:
         if stage == "deploy":
             for delivery in fleet.queues["evaluate"].receive(1, wait=timedelta(0)):
-                fleet.inboxes["evaluate"].work([delivery])
+                fleet.work("evaluate", [delivery])
         found = queue.receive(1, wait=timedelta(0))
         if found:
             break
     publish = fleet.queues["deploy"].publish
-    fleet.queues["deploy"].publish = lambda _: None  # type: ignore[method-assign]
-    fleet.stages[stage].handle(found[0].message.body, 1)
+
+    def die(_: object) -> None:
+        raise Killed
+
+    fleet.queues["deploy"].publish = die  # type: ignore[method-assign]
+    with pytest.raises(Killed):
+        fleet.stages[stage].handle(messages.read(found[0].message.body))
     fleet.queues["deploy"].publish = publish  # type: ignore[method-assign]
     fleet.reread()
     queue.release()
@@ -211,12 +218,65 @@ def test_costs_the_same_at_ten_and_at_ten_thousand_matches(fleet: Fleet) -> None
     assert costs[0] == costs[1]
 
 
+RINGING = """
+apiVersion: lib.projectsveltos.io/v1beta1
+kind: EventSource
+metadata: {name: ringing}
+spec:
+  collectResources: true
+  resourceSelectors:
+  - {group: "", version: v1, kind: Service, labelFilters: [{key: r, operation: Equal, value: y1}]}
+---
+apiVersion: lib.projectsveltos.io/v1beta1
+kind: EventTrigger
+metadata: {name: ringing}
+spec:
+  sourceClusterSelector: {matchLabels: {env: production}}
+  eventSourceName: ringing
+  oneForEvent: false
+  policyRefs: [{kind: ConfigMap, name: ringing, namespace: default}]
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: ringing, namespace: default, annotations: {projectsveltos.io/instantiate: ok}}
+data:
+  main.yaml: |
+    apiVersion: v1
+    kind: ConfigMap
+    metadata: {name: all, namespace: default}
+    data: {all: '{{ range .Resources }}{{ .metadata.name }}{{ .metadata.labels.v }} {{ end }}'}
+"""
+
+
+def test_an_event_reads_nothing_of_objects_that_do_not_match(fleet: Fleet) -> None:
+    """A trigger for all objects costs the same however many others of the kind there are."""
+    fleet.register("east", env="production")
+    fleet.apply(RINGING)
+    fleet.pump()
+    costs = []
+    for count in (10, 500):
+        for number in range(count):
+            manifest = service(f"s-{number}")
+            manifest["metadata"] |= {"uid": f"s-{number}", "resourceVersion": "1"}
+            fleet.records.observations.put(observe("fleet/east", manifest, fleet.clock.now()))
+        for v in ("a", "b"):
+            fleet.store.counts.clear()
+            metadata = {"name": "web", "namespace": "default", "labels": {"r": "y1", "v": v}}
+            fleet.write("east", {"apiVersion": "v1", "kind": "Service", "metadata": metadata})
+            fleet.pump()
+        costs.append(dict(fleet.store.counts))
+
+    assert costs[0] == costs[1]
+    (made,) = fleet.access.clusters["fleet/east"].objects(GVK("", "v1", "ConfigMap"))
+    assert made["data"] == {"all": "webb "}
+
+
 def _remember(fleet: Fleet, name: str) -> None:
     """Write the records of an object that has been seen and matched."""
     now = fleet.clock.now()
     manifest = service(name)
     manifest["metadata"] |= {"uid": name, "resourceVersion": "1"}
-    fleet.records.put_observation(observe("fleet/east", manifest, now))
+    fleet.records.observations.put(observe("fleet/east", manifest, now))
     key = ObjectKey(SERVICE, "default", name)
     match = Match("fleet/east", "sveltos-service", key, matching=True, digest="d", since=now)
-    fleet.records.put_match(match)
+    fleet.records.matches.put(match)

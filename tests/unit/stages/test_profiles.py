@@ -56,7 +56,7 @@ def names(kube: FakeKube) -> list[str]:
 
 
 def kept(fleet: Fleet) -> Profile | None:
-    return next(fleet.records.profiles(""), None)
+    return next(fleet.records.profiles.of(""), None)
 
 
 def test_goes_to_the_clusters_it_selects(fleet: Fleet, east: FakeKube, west: FakeKube) -> None:
@@ -106,7 +106,7 @@ def test_keeps_what_it_had_while_its_config_map_is_missing(fleet: Fleet, east: F
     fleet.declare.delete([("ConfigMap", "default", "own")])
     fleet.pump()
 
-    outcome = next(fleet.records.outcomes("fleet/east"))
+    outcome = next(fleet.records.outcomes.of("fleet/east"))
     assert (outcome.phase, outcome.reason) == ("FailedNonRetriable", "Missing")
     assert "ConfigMap default/own" in outcome.message
     assert names(east) == ["a"]
@@ -122,8 +122,8 @@ def test_withdraws_when_it_is_deleted(fleet: Fleet, east: FakeKube) -> None:
 
     assert names(east) == []
     assert kept(fleet) is None
-    assert list(fleet.records.inventories("fleet/east")) == []
-    assert list(fleet.records.outcomes("fleet/east")) == []
+    assert list(fleet.records.inventories.of("fleet/east")) == []
+    assert list(fleet.records.outcomes.of("fleet/east")) == []
     assert list(fleet.store.query("owner/fleet/east")) == []
 
 
@@ -209,7 +209,7 @@ data: {{main.yaml: {data}}}
     fleet.apply(profile().replace("kind: ConfigMap", "kind: Secret"), secret)
     fleet.pump()
 
-    outcome = next(fleet.records.outcomes("fleet/east"))
+    outcome = next(fleet.records.outcomes.of("fleet/east"))
     assert expected in outcome.message
     shown = "\n".join([fleet.output.getvalue(), outcome.message, *map(str, fleet.ledger())])
     assert "hush" not in shown

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from bellhop.messages import Apply, Resolve
 from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.records import messages
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube
 
@@ -64,7 +64,7 @@ def meanwhile(kube: FakeKube, name: str, act: Callable[[], None]) -> None:
 
 def work_again(fleet: Fleet) -> None:
     """Do what other workers do when a message's time is up."""
-    fleet.stages["deploy"].handle(messages.apply("", "", "own", EAST).body, 2)
+    fleet.stages["deploy"].handle(Apply("", "", "own", EAST))
 
 
 def test_a_slow_worker_loses_nothing_that_a_quicker_one_did(fleet: Fleet, east: FakeKube) -> None:
@@ -73,7 +73,7 @@ def test_a_slow_worker_loses_nothing_that_a_quicker_one_did(fleet: Fleet, east: 
 
     def overtaken() -> None:
         fleet.apply(profile("a", "c"))
-        fleet.stages["deploy"].handle(messages.resolve("own").body, 1)
+        fleet.stages["deploy"].handle(Resolve("own"))
         work_again(fleet)
 
     meanwhile(east, "b", overtaken)
@@ -82,8 +82,12 @@ def test_a_slow_worker_loses_nothing_that_a_quicker_one_did(fleet: Fleet, east: 
     fleet.pump()
 
     assert names(east) == ["a", "c"]
-    held = fleet.records.inventory(EAST, "own").held
-    assert {key.name: bool(each.digest) for key, each in held.items()} == {"a": True, "c": True}
+    kept = fleet.records.inventories.get(EAST, "own")
+    assert kept
+    assert {key.name: bool(each.digest) for key, each in kept.value.held.items()} == {
+        "a": True,
+        "c": True,
+    }
 
 
 def test_a_slow_worker_leaves_nothing_of_a_profile_that_was_closed(
@@ -94,7 +98,7 @@ def test_a_slow_worker_leaves_nothing_of_a_profile_that_was_closed(
 
     def withdrawn() -> None:
         fleet.declare.delete([("ClusterProfile", "", "own")])
-        fleet.stages["deploy"].handle(messages.resolve("own").body, 1)
+        fleet.stages["deploy"].handle(Resolve("own"))
         work_again(fleet)
 
     meanwhile(east, "b", withdrawn)
@@ -103,6 +107,6 @@ def test_a_slow_worker_leaves_nothing_of_a_profile_that_was_closed(
     fleet.pump()
 
     assert names(east) == []
-    assert list(fleet.records.inventories(EAST)) == []
-    assert list(fleet.records.outcomes(EAST)) == []
-    assert fleet.records.owner(EAST, ObjectKey(CONFIG, "default", "b")) is None
+    assert list(fleet.records.inventories.of(EAST)) == []
+    assert list(fleet.records.outcomes.of(EAST)) == []
+    assert fleet.records.owners.get(EAST, ObjectKey(CONFIG, "default", "b").identity) is None

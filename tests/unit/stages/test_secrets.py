@@ -42,7 +42,7 @@ data: {main.yaml: "{{ .Resource.data.password | b64dec }}"}
     fleet.pump()
     assert fleet.send("east", {"object": service("a")}, token="hush-token").status == 401
 
-    outcome = next(fleet.records.outcomes("fleet/east"))
+    outcome = next(fleet.records.outcomes.of("fleet/east"))
     assert outcome.reason == "Invalid"
     shown = "\n".join([fleet.output.getvalue(), outcome.message, *map(str, fleet.ledger())])
     assert "hush" not in shown

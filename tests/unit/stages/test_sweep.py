@@ -7,9 +7,10 @@ from datetime import timedelta
 import pytest
 
 from bellhop.errors import DeniedError, TemporaryError, UnreachableError
+from bellhop.messages import Confirm, Sweep
 from bellhop.model.gvk import GVK, ObjectKey, Resource
-from bellhop.records import messages
 from tests.fakes.fleet import SERVICE, Fleet, service
+from tests.fakes.kept import value_of
 from tests.fakes.kube import FakeKube
 
 POLICY = GVK("networking.k8s.io", "v1", "NetworkPolicy")
@@ -29,7 +30,7 @@ def east(fleet: Fleet) -> FakeKube:
 def sweep(fleet: Fleet, times: int = 1) -> None:
     for _ in range(times):
         fleet.clock.advance(timedelta(seconds=1))
-        fleet.queues["sweep"].publish([messages.sweep("fleet/east")])
+        fleet.publisher.publish([Sweep("fleet/east")])
         fleet.pump()
 
 
@@ -43,15 +44,15 @@ def test_finds_what_the_push_missed_and_counts_it(fleet: Fleet, east: FakeKube) 
     east.put(service("other"))
     sweep(fleet)
     assert policies(east) == ["front-other", "front-web"]
-    assert fleet.records.health("fleet/east").missed == 2
+    assert fleet.records.health.get("fleet/east").value.missed == 2
 
     east.drop(*WEB)
     sweep(fleet)
     assert policies(east) == ["front-other"]
-    assert fleet.records.health("fleet/east").missed == 3
+    assert fleet.records.health.get("fleet/east").value.missed == 3
 
     sweep(fleet)
-    assert fleet.records.health("fleet/east").missed == 3
+    assert fleet.records.health.get("fleet/east").value.missed == 3
 
 
 def test_withdraws_nothing_because_a_cluster_is_silent(fleet: Fleet, east: FakeKube) -> None:
@@ -63,7 +64,7 @@ def test_withdraws_nothing_because_a_cluster_is_silent(fleet: Fleet, east: FakeK
 
     sweep(fleet)
 
-    health = fleet.records.health("fleet/east")
+    health = fleet.records.health.get("fleet/east").value
     assert (health.state, health.message) == ("Down", "cluster 'fleet/east' does not answer")
     assert policies(east) == ["front-web"]
 
@@ -118,7 +119,7 @@ def test_applies_again_what_had_failed_for_a_while(fleet: Fleet, east: FakeKube)
     east.fail_with(DeniedError("cluster 'fleet/east' refuses: no right to patch"), "apply")
     fleet.write("east", service("web"))
     fleet.pump()
-    assert [each.reason for each in fleet.records.outcomes("fleet/east")] == ["Denied"]
+    assert [each.reason for each in fleet.records.outcomes.of("fleet/east")] == ["Denied"]
 
     east.fail_with(None)
     sweep(fleet)
@@ -132,7 +133,7 @@ def test_makes_the_cluster_ring_for_the_kinds_that_count(fleet: Fleet) -> None:
 
     kube = fleet.register("east", env="production")
     kube.serve(Resource(WEBHOOK, "validatingwebhookconfigurations", namespaced=False))
-    cluster = fleet.records.cluster("fleet/east")
+    cluster = value_of(fleet.records.clusters.get("fleet/east"))
     assert cluster
     wired = {"url": "https://127.0.0.1:1", "ca": "PEM", "path": "/ring/x"}
     fleet.declare.register(replace(cluster, forwarder=wired))
@@ -149,9 +150,10 @@ def test_makes_the_cluster_ring_for_the_kinds_that_count(fleet: Fleet) -> None:
     assert kube.objects(WEBHOOK)[0]["webhooks"] == []
 
 
-def confirm(fleet: Fleet, uid: str, before: int, attempt: int = 1) -> None:
-    message = messages.confirm("fleet/east", WEB, uid=uid, before=before, trace="t")
-    fleet.stages["sweep"].handle(message.body, attempt)
+def confirm(fleet: Fleet, uid: str, before: int, age: timedelta = timedelta(0)) -> None:
+    rang = (fleet.clock.now() - age).isoformat()
+    message = Confirm("fleet/east", str(WEB), uid=uid, before=before, trace="t", rang=rang)
+    fleet.stages["sweep"].handle(message)
     fleet.pump()
 
 
@@ -173,14 +175,14 @@ def test_forgets_a_hint_of_a_creation_that_never_was(fleet: Fleet, east: FakeKub
     with pytest.raises(TemporaryError):
         confirm(fleet, "u", 0)
 
-    confirm(fleet, "u", 0, attempt=4)
+    confirm(fleet, "u", 0, age=timedelta(seconds=11))
 
-    assert fleet.records.observation("fleet/east", WEB) is None
+    assert fleet.records.observations.get("fleet/east", WEB) is None
     assert east.objects(POLICY) == []
 
 
 def test_gives_up_a_message_nobody_sends(fleet: Fleet) -> None:
-    """An unknown message is acknowledged and logged, not tried for ever."""
+    """An unknown message goes to the dead letters at once, and is not tried for ever."""
     from bellhop.ports.queue import Message  # noqa: PLC0415 - one test's message
 
     for name in ("sweep", "deploy"):
@@ -188,5 +190,7 @@ def test_gives_up_a_message_nobody_sends(fleet: Fleet) -> None:
     fleet.pump()
     fleet.clock.advance(timedelta(hours=1))
 
-    assert fleet.pump() == 0
-    assert fleet.output.getvalue().count("cannot do 'dance'") == 2
+    fleet.pump()
+    for name in ("sweep", "deploy"):
+        assert [letter.attempts for letter in fleet.queues[name].list()] == [1]
+    assert fleet.output.getvalue().count("Cannot read a message") == 2

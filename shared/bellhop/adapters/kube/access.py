@@ -1,13 +1,14 @@
 """Clients of registered clusters, made from the kubeconfigs in the secret store.
 
-One client for each cluster is kept, with its connections and its discovery. The secret is read
-again after a minute and the client replaced only if its content changed; when an API server stops
-accepting the credentials it is read at once, so that a rotated token costs no failure.
+One client for each cluster is kept, with its connections and its discovery, and the secret is read
+only when there is reason to: the version that a cluster's record names is another one than that
+of the client, or the API server stops accepting the credentials, so that neither a cluster that
+was registered anew nor a rotated token costs a failure. Who names no version is given a client
+whose secret was read within the last minute. The client is replaced only if the content changed.
 """
 
 from __future__ import annotations
 
-import hashlib
 import threading
 import time
 from collections import OrderedDict
@@ -17,10 +18,11 @@ from dataclasses import dataclass, field
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.errors import InvalidError, MissingError
 from bellhop.model.kubeconfig import Kubeconfig, sanitise
+from bellhop.model.reach import Reach
 from bellhop.ports.secrets import Secrets
 
 FRESH_SECONDS = 60
-# How often refused credentials may send us to the secret store, which bills each read.
+# How often one doubt may send us to the secret store, which bills each read.
 _DOUBT_SECONDS = 5
 _KEPT = 256
 
@@ -29,20 +31,26 @@ _KEPT = 256
 class _Entry:
     lock: threading.Lock = field(default_factory=threading.Lock)
     client: KubeClient | None = None
-    digest: bytes = b""
+    version: str = ""
+    """The version of the credentials that the client has."""
+    sought: str = ""
+    """The version that was asked for when the secret was read last; it may have another one."""
     read_at: float = float("-inf")
 
 
 class KubeAccess:
-    """Opens clusters by name; shared between threads."""
+    """Opens clusters by name; shared between threads. `reach` says where calls may go."""
 
-    def __init__(self, secrets: Secrets, *, seconds: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, secrets: Secrets, *, reach: Reach, seconds: Callable[[], float] = time.monotonic
+    ) -> None:
         self._secrets = secrets
+        self._reach = reach
         self._seconds = seconds
         self._lock = threading.Lock()
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
 
-    def open(self, cluster: str) -> KubeClient:
+    def open(self, cluster: str, *, version: str = "") -> KubeClient:
         """Return a client for the cluster `namespace/name`; clients are shared between threads.
 
         Raises:
@@ -51,14 +59,27 @@ class KubeAccess:
         """
         entry = self._entry(cluster)
         with entry.lock:  # Threads that want one cluster wait for one of them to read its secret.
-            if entry.client is not None and self._seconds() - entry.read_at < FRESH_SECONDS:
+            if entry.client is not None and self._fresh(entry, version):
                 return entry.client
-            kubeconfig, digest = self._read(cluster)
-            if entry.client is None or digest != entry.digest:
+            kubeconfig = self._read(cluster)
+            if entry.client is None or kubeconfig.version != entry.version:
                 _close(entry)
-                entry.client = KubeClient(cluster, kubeconfig, renew=lambda: self._renew(cluster))
-            entry.digest, entry.read_at = digest, self._seconds()
+                entry.client = KubeClient(
+                    cluster, kubeconfig, renew=lambda: self._renew(cluster), reach=self._reach
+                )
+            entry.version, entry.sought = kubeconfig.version, version
+            entry.read_at = self._seconds()
             return entry.client
+
+    def _fresh(self, entry: _Entry, version: str) -> bool:
+        """Say if the client has the credentials that are asked for, as far as one can know."""
+        age = self._seconds() - entry.read_at
+        if not version:
+            return age < FRESH_SECONDS
+        if version == entry.version:
+            return True
+        # Not what the store has: the record is behind, or a registration is under way.
+        return version == entry.sought and age < _DOUBT_SECONDS
 
     def forget(self, cluster: str) -> None:
         """Drop the client of a cluster that was registered anew or is no longer registered."""
@@ -82,11 +103,11 @@ class KubeAccess:
         with entry.lock:
             if self._seconds() - entry.read_at < _DOUBT_SECONDS:
                 return None
-            kubeconfig, entry.digest = self._read(cluster)
-            entry.read_at = self._seconds()
+            kubeconfig = self._read(cluster)
+            entry.version, entry.read_at = kubeconfig.version, self._seconds()
             return kubeconfig
 
-    def _read(self, cluster: str) -> tuple[Kubeconfig, bytes]:
+    def _read(self, cluster: str) -> Kubeconfig:
         try:
             content = self._secrets.read(f"kubeconfig/{cluster}")
         except MissingError as exc:
@@ -95,7 +116,7 @@ class KubeAccess:
                 f"cluster '{cluster}' has no stored credentials; register it"
             ) from exc
         try:
-            return sanitise(content), hashlib.sha256(content).digest()
+            return sanitise(content, reach=self._reach)
         except InvalidError as exc:
             raise InvalidError(str(exc), where=f"the kubeconfig of cluster '{cluster}'") from exc
 

@@ -35,7 +35,7 @@ def apply(transport: Transport, path: str, body: Manifest, call: Call, *, dry_ru
         if not fields:
             break
         live = transport.send(Request("GET", path), call)
-        paths = _paths(live, fields)
+        paths = _paths(live, fields) if _is_clearable(live) else []
         if not paths:
             break
         if dry_run:
@@ -69,6 +69,15 @@ def _left_null(refusal: Refusal) -> list[str]:
     if not all(str(cause.get("message", "")).endswith(_LEFT_NULL) for cause in causes):
         return []
     return [str(cause["field"]) for cause in causes if cause.get("field")]
+
+
+def _is_clearable(live: Any) -> bool:
+    """Say if it has what an API server writes in every object."""
+    metadata = live.get("metadata") if isinstance(live, dict) else None
+    if not isinstance(metadata, dict) or not metadata.get("resourceVersion"):
+        return False
+    owners = metadata.get("managedFields") or []
+    return isinstance(owners, list) and all(isinstance(owner, dict) for owner in owners)
 
 
 def _paths(live: Manifest, fields: list[str]) -> list[Path]:
@@ -141,5 +150,6 @@ def _put(tree: Manifest, path: Path, value: Any) -> None:
 
 def _drop(tree: Manifest, path: Path) -> None:
     for key in path[:-1]:
-        tree = tree.get(key) or {}
-    tree.pop(path[-1], None)
+        tree = (tree.get(key) if isinstance(tree, dict) else None) or {}
+    if isinstance(tree, dict):
+        tree.pop(path[-1], None)

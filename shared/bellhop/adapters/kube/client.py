@@ -8,6 +8,7 @@ Objects go in and out as plain dicts, so that integers stay integers and nothing
 from __future__ import annotations
 
 import builtins
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from http import HTTPStatus
@@ -16,15 +17,29 @@ from urllib.parse import quote
 
 from bellhop.adapters.kube import applying
 from bellhop.adapters.kube.discovery import Discovery, group_path
-from bellhop.adapters.kube.errors import Call, Refusal, refusal_error
+from bellhop.adapters.kube.errors import Call, LateError, Refusal, refusal_error
 from bellhop.adapters.kube.transport import Renew, Request, Transport
-from bellhop.errors import InvalidError, MissingError, StaleError, UnreachableError
+from bellhop.errors import (
+    InvalidError,
+    MissingError,
+    StaleError,
+    TooLargeError,
+    UnreachableError,
+)
 from bellhop.model.gvk import GVK, ObjectKey, Resource
 from bellhop.model.kubeconfig import Kubeconfig
-from bellhop.ports.kube import Manifest
+from bellhop.model.reach import HERE, Reach
+from bellhop.ports.kube import Manifest, Page
 
 PAGE = 500
 _RESTARTS = 3
+# What no list of an API server that means well exceeds.
+_MOST = 1_000_000
+_BARREN = 1_000
+_LONGEST_TOKEN = 4096
+_LONGEST_NAME = 1024
+# It is shown and kept.
+_VERSION = re.compile(r"[A-Za-z0-9.+~_-]{1,64}")
 _SECRET = GVK("", "v1", "Secret")
 
 
@@ -48,25 +63,49 @@ class KubeClient:
         *,
         as_user: str = "",
         renew: Renew = lambda: None,
+        reach: Reach = HERE,
     ) -> None:
         self._name = name
-        self._transport = Transport(name, kubeconfig, as_user=as_user, renew=renew)
+        self._server = kubeconfig.server
+        self._renew = renew
+        self._transport = Transport(
+            name, kubeconfig, as_user=as_user, renew=self._renewed, reach=reach
+        )
         self._discovery = Discovery(name, self._transport)
+        # How many objects of a kind a page holds at most, where pages turned out too large.
+        self._fitting: dict[GVK, int] = {}
 
     def resource(self, gvk: GVK) -> Resource | None:
-        """Find the resource that serves a kind; None if the cluster does not know the kind."""
+        """Find the resource that serves a kind in just this version; None if there is none."""
         return self._discovery.find(gvk)
+
+    def served(self, group: str, kind: str) -> Resource | None:
+        """Find the resource of a kind in the version that the cluster prefers."""
+        return next(self._discovery.served(group, kind), None)
+
+    def versions(self, group: str, kind: str) -> tuple[str, ...]:
+        """Name the versions in which a kind is served, the preferred one first."""
+        return tuple(each.gvk.version for each in self._discovery.served(group, kind))
 
     def get(self, gvk: GVK, namespace: str, name: str) -> Manifest | None:
         """Read one object; None only if the API server says that this very object is not there."""
         call = self._call("read", gvk, namespace, name)
+        answer = self._ask("GET", gvk, name, call)
+        return None if isinstance(answer, Refusal) else _object(answer, call)
+
+    def page(
+        self, gvk: GVK, *, limit: int, after: str = "", namespace: str = "", labels: str = ""
+    ) -> Page:
+        """Read at most `limit` objects of a kind; fewer where so many would be too large."""
+        call = self._call("list", gvk, namespace, "")
         resource = self._served(gvk, call)
-        answer = self._transport.ask(Request("GET", _path(resource, call, name)), call)
+        path = _collection(resource, call.namespace, call)
+        query = {"labelSelector": labels} if labels else {}
+        query |= {"continue": after} if after else {}
+        answer = self._bounded(Request("GET", path, query), gvk, limit, call)
         if isinstance(answer, Refusal):
-            if answer.names(resource.plural, gvk.kind, name):
-                return None
             raise self._refused(answer, gvk, call)
-        return _object(answer, call)
+        return _page(answer, gvk, call)
 
     def list(self, gvk: GVK, *, namespace: str = "", labels: str = "") -> Iterator[Manifest]:
         """Yield the objects of a kind in pages, with apiVersion and kind filled in.
@@ -75,16 +114,13 @@ class KubeClient:
         anew: an object that changed meanwhile comes a second time.
         """
         call = self._call("list", gvk, namespace, "")
-        resource = self._served(gvk, call)
-        query = {"limit": str(PAGE)} | ({"labelSelector": labels} if labels else {})
-        request = Request("GET", _collection(resource, call.namespace, call), query)
         seen: set[tuple[str, str]] = set()
-        for item in self._items(request, gvk, call):
-            metadata = item.get("metadata") or {}
-            key = (metadata.get("uid", ""), metadata.get("resourceVersion", ""))
+        for item in self._items(gvk, namespace, labels, call):
+            metadata = item["metadata"]
+            key = (str(metadata.get("uid", "")), str(metadata.get("resourceVersion", "")))
             if key not in seen:
                 seen.add(key)
-                yield {**item, "apiVersion": gvk.api_version, "kind": gvk.kind}
+                yield item
 
     def apply(self, manifest: Manifest, *, dry_run: bool = False) -> Manifest:
         """Apply one object by server-side apply as field manager `bellhop`, taking over fields."""
@@ -97,14 +133,14 @@ class KubeClient:
         answer = applying.apply(self._transport, path, body, call, dry_run=dry_run)
         if isinstance(answer, Refusal):
             raise self._refused(answer, key.gvk, call)
-        return _object(answer, call)
+        applied = _object(answer, call)
+        if not applied.get("metadata", {}).get("uid"):
+            raise UnreachableError(f"{call}: the answer is an object without a uid")
+        return applied
 
     def remove(self, gvk: GVK, namespace: str, name: str, *, uid: str = "") -> bool:
         """Delete one object (only if it still has `uid`, where given); say if it was there."""
         call = self._call("remove", gvk, namespace, name)
-        resource = self._discovery.find(gvk)
-        if resource is None:
-            return False
         options: dict[str, Any] = {
             "apiVersion": "v1",
             "kind": "DeleteOptions",
@@ -112,22 +148,24 @@ class KubeClient:
         }
         if uid:
             options["preconditions"] = {"uid": uid}
-        request = Request("DELETE", _path(resource, call, name), body=options)
-        answer = self._transport.ask(request, call)
-        if not isinstance(answer, Refusal):
-            return True
-        if answer.names(resource.plural, gvk.kind, name):
-            return False
-        error = self._refused(answer, gvk, call)
-        if isinstance(error, MissingError) and self._discovery.find(gvk) is None:
-            return False
-        raise error
+        try:
+            return not isinstance(self._ask("DELETE", gvk, name, call, options), Refusal)
+        except MissingError:
+            if self._way(gvk) is None:
+                return False
+            raise
+        except StaleError:
+            there = self.get(gvk, namespace, name) if uid else {}
+            if there is None or (uid and there.get("metadata", {}).get("uid") != uid):
+                return False
+            raise
 
     def version(self) -> str:
         """Return the API server's version, such as `v1.31.2`."""
         call = Call(self._name, "read the version")
         answer = _object(self._transport.send(Request("GET", "/version"), call), call)
-        return str(answer.get("gitVersion") or "unknown")
+        version = str(answer.get("gitVersion") or "")
+        return version if _VERSION.fullmatch(version) else "unknown"
 
     def rights(
         self, checks: Sequence[Right | tuple[str, str, str, str, str]]
@@ -150,29 +188,81 @@ class KubeClient:
         path = _path(accounts, call, service_account) + "/token"
         kind = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest"}
         answer = self._transport.send(Request("POST", path, body={**kind, "spec": spec}), call)
-        return str(_object(answer, call)["status"]["token"])
+        token = _status(answer, call).get("token")
+        if not token or not isinstance(token, str):
+            raise UnreachableError(f"{call}: the answer holds no token")
+        return token
 
     def close(self) -> None:
         """Close the idle connections; those in use finish first."""
         self._transport.close()
 
-    def _items(self, request: Request, gvk: GVK, call: Call) -> Iterator[Manifest]:
-        restarts, token = 0, ""
+    def _renewed(self) -> Kubeconfig | None:
+        """Read the credentials anew; another server knows other kinds."""
+        kubeconfig = self._renew()
+        if kubeconfig is not None and kubeconfig.server != self._server:
+            self._server = kubeconfig.server
+            self._discovery.clear()
+        return kubeconfig
+
+    def _ask(
+        self, method: str, gvk: GVK, name: str, call: Call, body: Manifest | None = None
+    ) -> Any:
+        """Ask about one object, in any version; a `Refusal` says that it is not there.
+
+        Raises:
+            MissingError: no version is served.
+        """
+        first = way = self._way(gvk)
         while True:
-            query = {**(request.query or {}), **({"continue": token} if token else {})}
-            answer = self._transport.ask(replace(request, query=query), call)
-            if isinstance(answer, Refusal):
-                if answer.code != HTTPStatus.GONE:
-                    raise self._refused(answer, gvk, call)
-                restarts, token = restarts + 1, ""
+            if way is None:
+                raise MissingError(f"{call}: the cluster does not serve {gvk} in any version")
+            answer = self._transport.ask(Request(method, _path(way, call, name), body=body), call)
+            if not isinstance(answer, Refusal) or answer.names(way.plural, gvk.kind, name):
+                return answer
+            error = self._refused(answer, way.gvk, call)
+            if not isinstance(error, MissingError) or way is not first:
+                raise error
+            # What was known of the kind is wrong: it may be served in another way by now.
+            way = self._way(gvk)
+            if way == first:
+                raise error
+
+    def _way(self, gvk: GVK) -> Resource | None:
+        return self._discovery.find(gvk) or self.served(gvk.group, gvk.kind)
+
+    def _bounded(self, request: Request, gvk: GVK, limit: int, call: Call) -> Any:
+        """Read a page, of fewer objects if so many are larger than what is taken."""
+        while True:
+            size = max(1, min(limit, self._fitting.get(gvk, limit)))
+            query = {"limit": str(size), **(request.query or {})}
+            try:
+                return self._transport.ask(replace(request, query=query), call)
+            except TooLargeError:
+                if size == 1:
+                    raise
+                self._fitting[gvk] = size // 2
+            except LateError:
+                # The next try asks for less; this one has taken its time.
+                self._fitting[gvk] = max(1, size // 2)
+                raise
+
+    def _items(self, gvk: GVK, namespace: str, labels: str, call: Call) -> Iterator[Manifest]:
+        restarts, count, barren, after = 0, 0, 0, ""
+        while True:
+            try:
+                page = self.page(gvk, limit=PAGE, after=after, namespace=namespace, labels=labels)
+            except StaleError as error:
+                restarts, after = restarts + 1, ""
                 if restarts > _RESTARTS:
-                    raise StaleError(f"{call}: it changes faster than it can be read")
+                    raise StaleError(f"{call}: it changes faster than it can be read") from error
                 continue
-            if not isinstance(answer, dict) or "items" not in answer:
-                raise UnreachableError(f"{call}: the answer is not a list")
-            yield from answer["items"] or ()
-            token = (answer.get("metadata") or {}).get("continue") or ""
-            if not token:
+            count, barren = count + len(page.items), 0 if page.items else barren + 1
+            if count > _MOST or barren > _BARREN:
+                raise UnreachableError(f"{call}: the list has no end")
+            yield from page.items
+            after = page.after
+            if not after:
                 return
 
     def _may(self, right: Right) -> bool:
@@ -184,8 +274,8 @@ class KubeClient:
             "spec": {"resourceAttributes": {k: v for k, v in right._asdict().items() if v}},
         }
         path = f"{group_path(group)}/selfsubjectaccessreviews"
-        answer = _object(self._transport.send(Request("POST", path, body=body), call), call)
-        return bool((answer.get("status") or {}).get("allowed"))
+        answer = self._transport.send(Request("POST", path, body=body), call)
+        return _status(answer, call).get("allowed") is True
 
     def _call(self, verb: str, gvk: GVK, namespace: str, name: str) -> Call:
         place = "/".join(filter(None, (namespace, name)))
@@ -245,10 +335,48 @@ def _segment(name: str, call: Call) -> str:
     # What API servers themselves refuse; here it would lead to another path.
     if name in {".", ".."} or "/" in name or "%" in name:
         raise InvalidError(f"{call}: a name may not be '.' or '..', nor contain '/' or '%'")
-    return quote(name, safe="")
+    try:
+        segment = quote(name, safe="")
+    except UnicodeEncodeError:
+        segment = ""
+    if not segment or len(segment) > _LONGEST_NAME:
+        raise InvalidError(f"{call}: a name is too long, or holds half of a character")
+    return segment
 
 
 def _object(answer: Any, call: Call) -> Manifest:
-    if not isinstance(answer, dict):
+    if not _is_object(answer):
         raise UnreachableError(f"{call}: the answer is not an object")
-    return answer
+    found: Manifest = answer
+    return found
+
+
+def _status(answer: Any, call: Call) -> Manifest:
+    status = _object(answer, call).get("status")
+    return status if isinstance(status, dict) else {}
+
+
+def _is_object(answer: Any) -> bool:
+    """Say if it has the shape on which everything that reads objects relies."""
+    if not isinstance(answer, dict):
+        return False
+    metadata = answer.get("metadata", {})
+    return isinstance(metadata, dict) and all(
+        isinstance(metadata.get(key, ""), str)
+        for key in ("name", "namespace", "uid", "resourceVersion")
+    )
+
+
+def _page(answer: Any, gvk: GVK, call: Call) -> Page:
+    answer = answer if isinstance(answer, dict) else {}
+    metadata = answer.get("metadata") or {}
+    after = (metadata.get("continue") or "") if isinstance(metadata, dict) else None
+    items = answer.get("items", "none") or []
+    if not isinstance(items, list) or not isinstance(after, str):
+        raise UnreachableError(f"{call}: the answer is not a list")
+    if len(after) > _LONGEST_TOKEN:
+        raise UnreachableError(f"{call}: the answer's token for the next page is too long")
+    if not all(_is_object(item) and item.get("metadata", {}).get("name") for item in items):
+        raise UnreachableError(f"{call}: the answer lists what is no object")
+    filled = [{**item, "apiVersion": gvk.api_version, "kind": gvk.kind} for item in items]
+    return Page(filled, after)

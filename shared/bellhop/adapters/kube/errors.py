@@ -36,6 +36,11 @@ _MISSING_RIGHT = re.compile(
     r"(?: in the namespace \"[^\"]*\"| at the cluster scope)?"
 )
 
+
+class LateError(UnreachableError):
+    """An answer took longer than one may as a whole."""
+
+
 # Most specific first. Values: temperament and what happened, in the words of the message.
 TRANSPORT: dict[type[Exception], tuple[type[BellhopError], str]] = {
     http.LocationValueError: (InvalidError, "its address is not one that can be called"),
@@ -96,7 +101,7 @@ class Refusal:
         return cls(
             code=code,
             reason=str(status.get("reason") or ""),
-            message=str(status.get("message") or ""),
+            message=_printable(str(status.get("message") or "")),
             details=details,
             retry_after=_delay(headers.get("Retry-After") or details.get("retryAfterSeconds")),
         )
@@ -175,6 +180,11 @@ def _status(body: bytes | str | None) -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return status if isinstance(status, dict) and status.get("kind") == "Status" else {}
+
+
+def _printable(words: str) -> str:
+    """Leave out what would act on the terminal, or the log, that shows a stranger's words."""
+    return "".join(letter if letter.isprintable() else " " for letter in words)
 
 
 def _delay(seconds: object) -> timedelta | None:

@@ -1,8 +1,9 @@
-"""One API server over HTTPS: the official client's REST client on a connection pool of our own.
+"""One API server over HTTPS: the official client's REST client on connections of our own.
 
-The pool is ours because the credentials stay in memory (the official configuration wants files),
-and because nothing of the machine may change where a call goes: no proxy and no certificate
-bundle of the environment is honoured, no redirect is followed, no retry outlives the timeouts.
+They are ours because the credentials stay in memory (the official configuration wants files),
+because nothing of the machine may change where a call goes (no proxy and no certificate bundle of
+the environment is honoured, no redirect is followed, no retry outlives the timeouts), and because
+the other side is not trusted: `wire` holds it to addresses, sizes and times.
 """
 
 from __future__ import annotations
@@ -28,8 +29,10 @@ from bellhop.adapters.kube.errors import (
     refusal_error,
     transport_error,
 )
+from bellhop.adapters.kube.wire import Breach, Wire
 from bellhop.errors import InvalidError, UnreachableError
 from bellhop.model.kubeconfig import Kubeconfig
+from bellhop.model.reach import HERE, Reach
 
 CONNECT_SECONDS = 3
 READ_SECONDS = 15
@@ -64,12 +67,14 @@ class Transport:
         *,
         as_user: str = "",
         renew: Renew = lambda: None,
+        reach: Reach = HERE,
     ) -> None:
         self._cluster = cluster
         self._as_user = as_user
         self._renew = renew
+        self._reach = reach
         self._renewing = threading.Lock()
-        self._session = _Session(cluster, kubeconfig, as_user)
+        self._session = _Session(cluster, kubeconfig, as_user, reach)
 
     def send(self, request: Request, call: Call) -> Any:
         """Return the JSON of a successful answer.
@@ -97,7 +102,7 @@ class Transport:
 
     def close(self) -> None:
         """Close the idle connections."""
-        self._session.pool.clear()
+        self._session.wire.close()
 
     def _renewed(self, refused: _Session) -> _Session | None:
         with self._renewing:
@@ -106,20 +111,20 @@ class Transport:
             kubeconfig = self._renew()
             if kubeconfig is None or kubeconfig == refused.kubeconfig:
                 return None
-            self._session = _Session(self._cluster, kubeconfig, self._as_user)
+            self._session = _Session(self._cluster, kubeconfig, self._as_user, self._reach)
             return self._session
 
 
 class _Session:
     """One set of credentials with its connections."""
 
-    def __init__(self, cluster: str, kubeconfig: Kubeconfig, as_user: str) -> None:
+    def __init__(self, cluster: str, kubeconfig: Kubeconfig, as_user: str, reach: Reach) -> None:
         self.kubeconfig = kubeconfig
-        self.pool = _pool(cluster, kubeconfig)
+        self.wire = _wire(cluster, kubeconfig, reach)
         rest = official.rest()
         # Its initialiser would only make a pool of another kind.
         self._rest = rest.RESTClientObject.__new__(rest.RESTClientObject)
-        self._rest.pool_manager = self.pool
+        self._rest.pool_manager = self.wire
         self._failures = (rest.ApiException, rest.ApiValueError)
         self._headers = {"Accept": "application/json", "User-Agent": "bellhop"}
         # API servers compress only from 128 KiB on.
@@ -146,25 +151,26 @@ class _Session:
         try:
             response = self._rest.request(
                 request.method,
-                self.kubeconfig.server + request.path,
+                request.path,
                 query_params=request.query,
                 headers={**self._headers, "Content-Type": request.content_type},
                 body=request.body,
                 _preload_content=False,  # With True it would log every body.
                 _request_timeout=(CONNECT_SECONDS, READ_SECONDS),
             )
-            text = response.data
+        except Breach as exc:
+            raise exc.error(f"{call}: {exc.words}") from exc
         except self._failures as exc:
             if getattr(exc, "status", None):
                 return self._refusal(exc)
             raise client_error(exc, call) from exc
         except urllib3.exceptions.ProtocolError:
             raise
-        except (TypeError, ValueError, RecursionError) as exc:
-            raise InvalidError(f"{call}: it holds what JSON cannot, such as a date") from exc
         except (urllib3.exceptions.HTTPError, OSError) as exc:
             raise transport_error(exc, call) from exc
-        return _json(text, call) if request.answers_json else text
+        except (TypeError, ValueError, RecursionError) as exc:
+            raise InvalidError(f"{call}: it holds what JSON cannot, such as a date") from exc
+        return _json(response.data, call) if request.answers_json else response.data
 
     def _refusal(self, exc: Any) -> Refusal:
         return Refusal.read(exc.status, exc.body, exc.headers or {})
@@ -181,14 +187,14 @@ def _json(text: bytes, call: Call) -> Any:
     )
 
 
-def _pool(cluster: str, kubeconfig: Kubeconfig) -> urllib3.PoolManager:
-    """Make a pool that fails at once rather than retry or wait for a free connection."""
+def _wire(cluster: str, kubeconfig: Kubeconfig, reach: Reach) -> Wire:
+    """Make connections that fail at once rather than retry or wait for a free one."""
     tls: dict[str, Any] = {}
     if kubeconfig.server.startswith("https:"):
         tls["ssl_context"] = _tls(cluster, kubeconfig)
         if kubeconfig.tls_server_name:
             tls["server_hostname"] = kubeconfig.tls_server_name
-    return urllib3.PoolManager(num_pools=1, maxsize=THREADS, retries=False, **tls)
+    return Wire(kubeconfig.server, reach=reach, threads=THREADS, **tls)
 
 
 def _tls(cluster: str, kubeconfig: Kubeconfig) -> ssl.SSLContext:

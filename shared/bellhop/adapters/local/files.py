@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import stat
 import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from bellhop.adapters.local.failures import translate
+from bellhop.errors import InvalidError, TooLargeError
 
 _UNFINISHED = ".unfinished-"
 _ABANDONED_SECONDS = 3600.0
@@ -51,6 +54,44 @@ def write_whole(path: Path, value: bytes) -> None:
             unfinished.unlink(missing_ok=True)
             raise
         _sync(path.parent)
+
+
+def read_at_most(path: Path, limit: int) -> bytes:
+    """Read a file whatever it is: a device has no end, and a pipe may have none.
+
+    Raises:
+        OSError: it cannot be read.
+        TooLargeError: it has more than `limit` bytes.
+    """
+    with path.open("rb") as file:
+        return bounded(file, limit, str(path))
+
+
+def read_regular(path: Path, limit: int) -> bytes:
+    """Read a file that somebody else's file names, and that must be one: no device, no pipe.
+
+    Raises:
+        OSError: it cannot be read.
+        InvalidError: it is no regular file.
+        TooLargeError: it has more than `limit` bytes.
+    """
+    # A pipe is opened without waiting for somebody to write into it.
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise InvalidError(f"cannot read '{path}': it is no regular file")
+        return bounded(file, limit, str(path))
+
+
+def bounded(file: BinaryIO, limit: int, name: str) -> bytes:
+    """Read all of a stream.
+
+    Raises:
+        TooLargeError: it has more than `limit` bytes.
+    """
+    content = file.read(limit + 1)
+    if len(content) > limit:
+        raise TooLargeError(f"cannot read '{name}': it has more than {limit} bytes")
+    return content
 
 
 def remove(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""One stage's inbox in a SQLite file: groups in order, delays, redelivery, dead letters.
+"""One stage's inbox in a SQLite file: groups in order, pauses, redelivery, dead letters.
 
     groups                       messages
     ┌─────────────────────┐      ┌────────────────────────────────────────┐
@@ -11,9 +11,9 @@ A group's `next_at` says when it may be looked at: when its first message is ava
 messages of it are in a worker's hands, when their time is up. So receiving looks at one index,
 however many messages wait, and a group that is held or waits for a retry costs nobody anything.
 
-    publish ──► available ──receive──► held ──done──► gone
-                    ▲                   │ ├──retry──► available after its delay
-                    └── time is up ─────┘ └──last attempt──► dead ──replay──► available
+    publish ──► available ──receive──► held ──Done──► gone
+                    ▲                   │ ├──Again──► available after its pause
+                    └── time is up ─────┘ └──GivenUp, last attempt──► dead ──replay──► available
 
 A receipt is the message's id and attempt: each delivery has a new one, and ids are never reused.
 """
@@ -31,10 +31,17 @@ from bellhop.adapters.local.clock import from_microseconds, to_microseconds
 from bellhop.adapters.local.database import Database, Schema
 from bellhop.errors import InvalidError, MissingError, TooLargeError
 from bellhop.ports.clock import Clock
-from bellhop.ports.queue import DeadLetter, Delivery, Message
-
-LIMIT = 262_144
-"""Bytes that one message's body may take, as JSON: what the narrowest of the clouds takes."""
+from bellhop.ports.queue import (
+    GROUP_LIMIT,
+    MESSAGE_LIMIT,
+    Again,
+    DeadLetter,
+    Delivery,
+    Done,
+    GivenUp,
+    Message,
+    Result,
+)
 
 _SCHEMA = Schema(
     noun="queue",
@@ -113,17 +120,17 @@ class SqliteQueue:
         self._groups = groups
 
     def publish(self, messages: Sequence[Message]) -> None:
-        """Add messages, all or none.
+        """Add messages, here all or none.
 
         Raises:
-            TooLargeError: a body exceeds LIMIT.
-            InvalidError: a body is not JSON.
+            TooLargeError: a body exceeds MESSAGE_LIMIT.
+            InvalidError: a body is not JSON, or a group's name cannot be used.
         """
-        rows = [(message.group, _text(message), message.delay) for message in messages]
+        rows = [(_group(message), _text(message)) for message in messages]
         now = self._now()
         with self._database.transaction() as execute:
-            for group, body, delay in rows:
-                self._append(execute, group, body, now + delay // timedelta(microseconds=1))
+            for group, body in rows:
+                self._append(execute, group, body, now)
         self._ring(len(rows))
 
     def receive(self, limit: int, *, wait: timedelta) -> Sequence[Delivery]:
@@ -143,39 +150,46 @@ class SqliteQueue:
                 return deliveries
         return []
 
-    def done(self, delivery: Delivery) -> None:
-        """Remove a message for good; a receipt that has expired is ignored."""
-        with self._database.transaction() as execute:
-            group = self._let_go(execute, delivery)
-            if group is None:
-                return
-            execute("DELETE FROM messages WHERE id = ?", (_parse(delivery.receipt)[0],))
-            self._settle(execute, group)
-        self._ring(1)
+    def settle(self, delivery: Delivery, result: Result) -> Result:
+        """Do with a message what came of it; a receipt that has expired is ignored.
 
-    def retry(self, delivery: Delivery, *, delay: timedelta, reason: str) -> bool:
-        """Give a message back to be delivered again after `delay`.
-
-        Return False where that was its last attempt and it is now a dead letter. An expired
-        receipt changes nothing: the message is delivered again anyway.
+        Return what became of it: `Again` turns to `GivenUp` where its attempts are used up.
         """
         number, attempt = _parse(delivery.receipt)
+        if isinstance(result, Again) and attempt >= self._attempts:
+            result = GivenUp(result.reason)
         with self._database.transaction() as execute:
             group = self._let_go(execute, delivery)
             if group is None:
-                return True
-            again = attempt < self._attempts
-            if again:
-                available_at = self._now() + delay // timedelta(microseconds=1)
+                return Done()
+            if isinstance(result, Again):
+                available_at = self._now() + result.after // timedelta(microseconds=1)
                 execute(
                     "UPDATE messages SET held = 0, available_at = ?, reason = ? WHERE id = ?",
-                    (available_at, reason, number),
+                    (available_at, result.reason, number),
                 )
+            elif isinstance(result, GivenUp):
+                self._bury(execute, number, result.reason)
             else:
-                self._bury(execute, number, reason)
+                execute("DELETE FROM messages WHERE id = ?", (number,))
             self._settle(execute, group)
         self._ring(1)
-        return again
+        return result
+
+    def extend(self, delivery: Delivery) -> bool:
+        """Hold a message, and its group, for another visibility timeout from now.
+
+        Return False if it was too late: its time had run out.
+        """
+        number, attempt = _parse(delivery.receipt)
+        now = self._now()
+        with self._database.transaction() as execute:
+            extended = execute(
+                """UPDATE groups SET next_at = ? WHERE next_at > ? AND held > 0 AND id =
+                       (SELECT group_id FROM messages WHERE id = ? AND attempt = ? AND held)""",
+                (now + self._visibility, now, number, attempt),
+            ).rowcount
+        return bool(extended)
 
     def list(self, *, limit: int = 100) -> Sequence[DeadLetter]:
         """Return the dead letters, oldest first."""
@@ -382,18 +396,27 @@ class SqliteQueue:
         return to_microseconds(self._clock.now())
 
 
+def _group(message: Message) -> str:
+    group = message.group
+    if not (0 < len(group) <= GROUP_LIMIT and group.isascii() and group.isprintable()):
+        raise InvalidError(
+            f"A message of the group {group[:GROUP_LIMIT]!r} could not be published: a group's "
+            f"name has 1 to {GROUP_LIMIT} printable ASCII characters."
+        )
+    return group
+
+
 def _text(message: Message) -> str:
     try:
-        message.group.encode()
         text = _encode(dict(message.body))
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidError(
             f"A message of the group {message.group!r} could not be published: it is not JSON."
         ) from error
-    if len(text) > LIMIT:
+    if len(text) > MESSAGE_LIMIT:
         raise TooLargeError(
             f"A message of the group {message.group!r} could not be published: "
-            f"its {len(text)} bytes exceed the queue's {LIMIT}."
+            f"its {len(text)} bytes exceed the queue's {MESSAGE_LIMIT}."
         )
     return text
 

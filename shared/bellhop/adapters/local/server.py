@@ -1,61 +1,43 @@
-"""The HTTPS server of the embedded mode: any WSGI app, in a thread.
+"""The HTTPS server of the embedded mode and of the forwarder: any WSGI app, in a thread.
 
-cheroot does HTTP; what is here keeps one client from harming the others:
-
-- a connection waits for its first byte, and between requests, in a selector and not in a worker;
-- a request's head must arrive within HEAD_SECONDS in all, the handshake included, each further
-  read and write within IO_SECONDS;
-- heads are limited to HEAD_BYTES; bodies are the app's to limit.
+One thread runs a loop that accepts, shakes hands and reads; a few others work on what has arrived
+whole. `connection` tells how one client is kept from harming the others, `crowd` how many are.
 """
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import ipaddress
-import logging
+import resource
 import socket
 import ssl
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any
+from functools import partial
 
-from cheroot.server import HTTPConnection, HTTPRequest
-from cheroot.wsgi import Server as WsgiServer
-
+from bellhop.adapters.local import connection as rules
 from bellhop.adapters.local import tls
+from bellhop.adapters.local.connection import Connection
+from bellhop.adapters.local.crowd import CONNECTIONS, Crowd, Turns
+from bellhop.adapters.local.wsgi import App
 from bellhop.errors import BellhopError, ConflictError, DeniedError, InvalidError
 from bellhop.logs import Log
 
-HEAD_BYTES = 65_536
-"""The longest head of a request: a token of a service account takes 2 KB."""
-
-HEAD_SECONDS = 15.0
-"""How long a client may take to send a request's head."""
-
-IO_SECONDS = 15.0
-"""How long one read or write may wait for the client."""
-
-IDLE_SECONDS = 120
-"""How long a connection is kept between requests; Kubernetes API servers let go after 90."""
-
-STOP_SECONDS = 10
+STOP_SECONDS = 10.0
 """How long requests may take to finish when the server stops."""
 
-CONNECTIONS = 2_000
-"""How many connections are kept between requests."""
-
 _BACKLOG = 512
-_WATCH_SECONDS = 1.0
+_SAY_SECONDS = 60.0
+_FULL_SECONDS = 0.1
+_SHARE_OF_FILES = 0.75
 _FAILURES: dict[int, tuple[type[BellhopError], str]] = {
     errno.EADDRINUSE: (ConflictError, "another process listens there. Choose another port"),
     errno.EACCES: (DeniedError, "ports below 1024 need rights. Choose another port"),
 }
-
-App = Callable[[dict[str, Any], Any], Iterable[bytes]]
-"""A WSGI application."""
 
 
 class Server:
@@ -83,22 +65,21 @@ class Server:
                 "on 127.0.0.1 only. Give it a certificate and its key."
             )
         self._host = host
-        self._server = _Server((host, port), app, threads, log or Log())
+        self._port = port
+        context = tls.make_context(certificate_pem, key_pem or b"") if certificate_pem else None
+        self._house = _House(app, context, threads, log or Log())
         self._thread = threading.Thread(target=self._serve, name="bellhop-server", daemon=True)
-        if certificate_pem:
-            context = tls.make_context(certificate_pem, key_pem or b"")
-            self._server.ssl_adapter = tls.TlsAdapter(context)
+        self._listener: socket.socket | None = None
 
     @property
     def port(self) -> int:
         """Return the port that is listened on; the one asked for until the server starts."""
-        port: int = self._server.bind_addr[1]
-        return port
+        return self._port
 
     @property
     def url(self) -> str:
         """Return where the server answers."""
-        scheme = "https" if self._server.ssl_adapter else "http"
+        scheme = "https" if self._house.context else "http"
         host = f"[{self._host}]" if ":" in self._host else self._host
         return f"{scheme}://{host}:{self.port}"
 
@@ -111,15 +92,17 @@ class Server:
             InvalidError: there is no such address here.
         """
         try:
-            self._server.prepare()
+            self._listener = _listen(self._host, self._port)
         except OSError as error:
             kind, why = _FAILURES.get(
-                self._server.refusal, (InvalidError, "this machine has no such address")
+                error.errno or 0, (InvalidError, "this machine has no such address")
             )
             raise kind(
-                f"The address '{self._host}:{self.port}' could not be listened on: {why}."
+                f"The address '{self._host}:{self._port}' could not be listened on: {why}."
             ) from error
+        self._port = self._house.port = self._listener.getsockname()[1]
         self._thread.start()
+        self._house.ready.wait()
 
     def renew(self, certificate_pem: bytes, key_pem: bytes) -> None:
         """Use another certificate for the connections to come.
@@ -127,135 +110,181 @@ class Server:
         Raises:
             InvalidError: the certificate and its key cannot be used, or the server has no TLS.
         """
-        if self._server.ssl_adapter is None:
+        if self._house.context is None:
             raise InvalidError("The certificate could not be renewed: the server has no TLS.")
-        tls.load(self._server.ssl_adapter.context, certificate_pem, key_pem)
+        tls.load(self._house.context, certificate_pem, key_pem)
 
     def stop(self) -> None:
         """Accept no more, let the requests under way finish, and close; a second time is fine."""
-        self._server.stop()
-        if self._thread.ident is not None:
-            self._thread.join()
+        if self._thread.ident is None:
+            return
+        self._house.stop()
+        self._thread.join()
 
     def _serve(self) -> None:
-        watch = threading.Thread(target=self._server.watch, name="bellhop-watch", daemon=True)
-        watch.start()
-        self._server.serve()
-        watch.join()
+        assert self._listener is not None
+        with self._listener:
+            asyncio.run(self._house.run(self._listener))
+        self._house.threads.shutdown(wait=True, cancel_futures=True)
 
 
-class _Request(HTTPRequest):
-    def parse_request(self) -> None:
-        self.conn.reading_since = time.monotonic()
-        try:
-            super().parse_request()
-        finally:
-            self.conn.reading_since = None
+class _House:
+    """What the connections of one server share: the loop, the threads, and who is here."""
 
+    def __init__(self, app: App, context: ssl.SSLContext | None, threads: int, log: Log) -> None:
+        self.app = app
+        self.context = context
+        self.log = log
+        self.port = 0
+        self.crowd = Crowd(_most_connections())
+        self.turns = Turns()
+        self.threads = ThreadPoolExecutor(threads, thread_name_prefix="bellhop-request")
+        self.ready = threading.Event()
+        self.stopping = False
+        self.loop: asyncio.AbstractEventLoop
+        self._end: asyncio.Event
+        self._changed: asyncio.Event
+        self._misbehaved = 0
+        self._said_at = float("-inf")
 
-class _Connection(HTTPConnection):
-    RequestHandlerClass = _Request
-    reading_since: float | None = None
-    shaken = False
-
-    def communicate(self) -> bool:
-        """Serve one request, or shake hands first; say whether the connection is to be kept."""
-        if isinstance(self.socket, ssl.SSLSocket) and not self.shaken:
-            # Then back to the selector: who connects and asks nothing yet takes no worker.
-            return self._shake_hands(self.socket)
-        return bool(super().communicate())  # type: ignore[no-untyped-call]
-
-    def _shake_hands(self, secure: ssl.SSLSocket) -> bool:
-        self.reading_since = time.monotonic()
-        try:
-            secure.do_handshake()
-        except ssl.SSLEOFError:
-            return False
-        except ssl.SSLError as error:
-            self.server.error_log(f"TLS handshake: {error.reason}", level=logging.WARNING)
-            return False
-        except OSError:
-            return False
-        finally:
-            self.reading_since = None
-        self.shaken = True
-        return True
-
-    def close(self) -> None:
-        self.server.forget(self)
-        super().close()
-
-
-class _Server(WsgiServer):
-    ConnectionClass = _Connection
-    expiration_interval = 0.25
-    keep_alive_conn_limit = CONNECTIONS
-    max_request_header_size = HEAD_BYTES
-
-    def __init__(self, address: tuple[str, int], app: App, threads: int, log: Log) -> None:
-        super().__init__(
-            address,
-            app,
-            numthreads=threads,
-            max=threads,
-            server_name="bellhop",
-            request_queue_size=_BACKLOG,
-            timeout=IDLE_SECONDS,
-            shutdown_timeout=STOP_SECONDS,
-        )
-        self._log = log
-        self._busy: set[_Connection] = set()
-        self.refusal = 0
-        self._stopping = threading.Event()
+    async def run(self, listener: socket.socket) -> None:
+        """Serve until stopped."""
+        self.loop = asyncio.get_running_loop()
+        self.loop.set_exception_handler(self._unforeseen)
+        self._end, self._changed = asyncio.Event(), asyncio.Event()
+        self._listen(listener)
+        self.ready.set()
+        await self._end.wait()
+        self.loop.remove_reader(listener)
+        # Whoever still waits to be accepted is told by the end of the listener.
+        listener.close()
+        for guest in self.crowd.everybody():
+            guest.stop()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._empty(), STOP_SECONDS)
+        for guest in self.crowd.everybody():
+            guest.drop()
+        await asyncio.sleep(0)
 
     def stop(self) -> None:
-        self._stopping.set()
-        super().stop()
+        """End, from another thread."""
+        if not self.stopping:
+            self.stopping = True
+            self.tell(self._end.set)
 
-    def bind_socket(  # type: ignore[override]  # static there, always called on an instance
-        self, socket_: socket.socket, bind_addr: tuple[str, int]
-    ) -> socket.socket:
+    def work(self, job: Callable[[], None]) -> None:
+        """Have a thread do something."""
+        self.threads.submit(job)
+
+    def tell(self, callback: Callable[..., object], *arguments: object) -> None:
+        """Have the loop do something; from any thread."""
+        with suppress(RuntimeError):
+            # The loop is closed: nobody waits for this any more.
+            self.loop.call_soon_threadsafe(callback, *arguments)
+
+    def left(self, guest: Connection) -> None:
+        """Note that a connection has ended."""
+        self.crowd.leave(guest)
+        self._changed.set()
+
+    def failed(self, why: str) -> None:
+        """Say that clients misbehave, once a minute: who fills our log must not fill our disk."""
+        self._misbehaved += 1
+        now = time.monotonic()
+        if now - self._said_at >= _SAY_SECONDS:
+            self.log.warning("A client's connection failed", why=why, times=self._misbehaved)
+            self._said_at = now
+            self._misbehaved = 0
+
+    def _listen(self, listener: socket.socket) -> None:
+        if not self.stopping:
+            self.loop.add_reader(listener, self._accept, listener)
+
+    def _accept(self, listener: socket.socket) -> None:
+        for _ in range(_BACKLOG):
+            try:
+                accepted, address = listener.accept()
+            except (BlockingIOError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                # Too many files are open: some will be closed.
+                self.failed(f"it could not be accepted: {error.strerror}")
+                self.loop.remove_reader(listener)
+                self.loop.call_later(_FULL_SECONDS, self._listen, listener)
+                return
+            accepted.setblocking(False)  # noqa: FBT003 - the socket's own word
+            guest = Connection(self, str(address[0]), secure=self.context is not None)
+            self.crowd.enter(guest)
+            guest.greeting = self.loop.create_task(self._greet(guest, accepted))
+            guest.greeting.add_done_callback(partial(self._greeted, guest, accepted))
+
+    async def _greet(self, guest: Connection, accepted: socket.socket) -> None:
+        """Shake hands: in the loop, so that one who does it slowly holds up nobody."""
+        times: dict[str, float] = {}
+        if self.context is not None:
+            times = {
+                "ssl_handshake_timeout": rules.STRANGER_SECONDS,
+                "ssl_shutdown_timeout": rules.LINGER_SECONDS,
+            }
         try:
-            socket_.bind(bind_addr)
+            await self.loop.connect_accepted_socket(
+                lambda: guest, accepted, ssl=self.context, **times
+            )
         except OSError as error:
-            # cheroot loses both the socket and the number.
-            socket_.close()
-            self.refusal = error.errno or 0
-            raise
-        return socket_
+            self.left(guest)
+            reason = getattr(error, "reason", "") or type(error).__name__
+            self.failed(f"TLS handshake: {reason}")
 
-    def process_conn(self, conn: _Connection) -> None:
-        if conn.last_used is None:
-            # Just accepted. `timeout` is how long it may idle; a single read may take less.
-            conn.socket.settimeout(IO_SECONDS)
-            self.put_conn(conn)
-            return
-        self._busy.add(conn)
-        super().process_conn(conn)
+    def _greeted(
+        self, guest: Connection, accepted: socket.socket, greeting: asyncio.Task[None]
+    ) -> None:
+        """Tidy up after a greeting that was called off, maybe before it began."""
+        if greeting.cancelled():
+            accepted.close()
+            self.left(guest)
 
-    def put_conn(self, conn: _Connection) -> None:
-        self.forget(conn)
-        super().put_conn(conn)
+    async def _empty(self) -> None:
+        while len(self.crowd):
+            self._changed.clear()
+            await self._changed.wait()
 
-    def forget(self, conn: _Connection) -> None:
-        """No longer count a connection as one that a worker has, or will have."""
-        self._busy.discard(conn)
+    def _unforeseen(self, _: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
+        error = context.get("exception")
+        if isinstance(error, OSError):
+            self.failed(type(error).__name__)
+        else:
+            self.log.error(
+                "The server failed",
+                error=error if isinstance(error, Exception) else None,
+                why=str(context.get("message", "")),
+            )
 
-    def watch(self) -> None:
-        """Cut those off that take too long over a request's head, until the server stops."""
-        while not self._stopping.wait(_WATCH_SECONDS):
-            latest = time.monotonic() - HEAD_SECONDS
-            for conn in tuple(self._busy):
-                since = conn.reading_since
-                if since is not None and since < latest:
-                    with suppress(OSError):
-                        conn.socket.shutdown(socket.SHUT_RDWR)
 
-    def error_log(self, msg: str = "", level: int = logging.INFO, traceback: bool = False) -> None:  # noqa: FBT001, FBT002 - cheroot's signature
-        if level >= logging.ERROR:
-            self._log.error("The server failed", sys.exc_info()[1] if traceback else None, why=msg)
-        elif level >= logging.WARNING:
-            self._log.warning("A client's connection failed", why=msg)
+def _listen(host: str, port: int) -> socket.socket:
+    [family, _, _, _, address] = socket.getaddrinfo(
+        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        if port:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6 and host == "::":
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        listener.bind(address)
+        listener.listen(_BACKLOG)
+        listener.settimeout(0)
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+def _most_connections() -> int:
+    """Return how many connections there may be: the stores need files, too."""
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if files == resource.RLIM_INFINITY:
+        return CONNECTIONS
+    return min(CONNECTIONS, int(files * _SHARE_OF_FILES))
 
 
 def _is_loopback(host: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,10 +14,7 @@ from bellhop.adapters.local.clock import SystemClock, from_microseconds, to_micr
 from bellhop.adapters.local.database import Database, Schema
 from bellhop.errors import InvalidError, StaleError, TooLargeError
 from bellhop.ports.clock import Clock
-from bellhop.ports.store import ABSENT, ANY, Item
-
-LIMIT = 1_048_576
-"""Bytes that one item may take, as JSON and with its keys: what the widest of the clouds takes."""
+from bellhop.ports.store import ABSENT, ANY, ITEM_LIMIT, KEY_LIMIT, Item
 
 _SCHEMA = Schema(
     noun="store",
@@ -34,6 +32,25 @@ _SCHEMA = Schema(
             """CREATE INDEX items_that_expire ON items (expires_at)
                WHERE expires_at IS NOT NULL""",
         ),
+        (
+            # Versions counted from one again whenever an item was made anew; tokens never recur.
+            """CREATE TABLE kept (
+                partition TEXT NOT NULL,
+                sort TEXT NOT NULL,
+                value TEXT NOT NULL,
+                token TEXT NOT NULL,
+                expires_at INTEGER,
+                PRIMARY KEY (partition, sort)
+            ) STRICT""",
+            # The one version that was used as a number, the catalog's revision, goes on as one.
+            """INSERT INTO kept SELECT partition, sort,
+                   CASE partition WHEN 'catalog' THEN json_object('number', version) ELSE value END,
+                   lower(hex(randomblob(8))), expires_at FROM items""",
+            "DROP TABLE items",
+            "ALTER TABLE kept RENAME TO items",
+            """CREATE INDEX items_that_expire ON items (expires_at)
+               WHERE expires_at IS NOT NULL""",
+        ),
     ),
 )
 
@@ -41,28 +58,21 @@ _ALIVE = "(expires_at IS NULL OR expires_at > :now)"
 _KEY = "partition = :partition AND sort = :sort"
 
 _PUT_ANY = """
-    INSERT INTO items VALUES (:partition, :sort, :value, 1, :expires_at)
+    INSERT INTO items VALUES (:partition, :sort, :value, :token, :expires_at)
     ON CONFLICT (partition, sort) DO UPDATE SET
-        value = excluded.value,
-        version = CASE WHEN items.expires_at <= :now THEN 1 ELSE items.version + 1 END,
-        expires_at = excluded.expires_at
-    RETURNING version"""
-_PUT_ABSENT = """
-    INSERT INTO items VALUES (:partition, :sort, :value, 1, :expires_at)
-    ON CONFLICT (partition, sort) DO UPDATE SET
-        value = excluded.value, version = 1, expires_at = excluded.expires_at
-        WHERE items.expires_at <= :now
-    RETURNING version"""
-_PUT_VERSION = f"""
-    UPDATE items SET value = :value, version = version + 1, expires_at = :expires_at
-    WHERE {_KEY} AND version = :expect AND {_ALIVE}
-    RETURNING version"""  # noqa: S608 - both are constants of this module
-_GET = f"SELECT value, version, expires_at FROM items WHERE {_KEY} AND {_ALIVE}"  # noqa: S608
+        value = excluded.value, token = excluded.token, expires_at = excluded.expires_at
+    RETURNING 1"""
+_PUT_ABSENT = _PUT_ANY.replace("RETURNING", "WHERE items.expires_at <= :now RETURNING")
+_PUT_TOKEN = f"""
+    UPDATE items SET value = :value, token = :token, expires_at = :expires_at
+    WHERE {_KEY} AND token = :expect AND {_ALIVE}
+    RETURNING 1"""  # noqa: S608 - both are constants of this module
+_GET = f"SELECT value, token, expires_at FROM items WHERE {_KEY} AND {_ALIVE}"  # noqa: S608
 _DELETE = f"""
-    DELETE FROM items WHERE {_KEY} AND {_ALIVE} AND :expect IN ({ANY}, version)
+    DELETE FROM items WHERE {_KEY} AND {_ALIVE} AND (:expect IS NULL OR token = :expect)
     RETURNING 1"""  # noqa: S608
 _PAGE = f"""
-    SELECT sort, value, version, expires_at FROM items
+    SELECT sort, value, token, expires_at FROM items
     WHERE partition = :partition AND sort > :start AND sort < :end AND {_ALIVE}
     ORDER BY sort LIMIT :count"""  # noqa: S608
 _PAGE_FROM = _PAGE.replace("sort > :start", "sort >= :start")
@@ -73,6 +83,7 @@ _SWEEP = """
 
 _FIRST_SURROGATE, _AFTER_SURROGATES = 0xD800, 0xE000
 _PAGE_SIZE = 64
+_TOKEN_BYTES = 8
 _UNLIMITED = 1 << 62
 _WRITES_BETWEEN_SWEEPS = 64
 _SWEEP_SIZE = 256
@@ -98,41 +109,42 @@ class SqliteStore:
         rows = self._database.rows(_GET, {**key, "now": self._now()})
         return _item(partition, sort, *rows[0]) if rows else None
 
-    def put(self, item: Item, *, expect: int = ANY) -> Item:
-        """Write one item and return it with its new version.
+    def put(self, item: Item, *, expect: str | None = ANY) -> Item:
+        """Write one item and return it with its new token.
 
         Raises:
             StaleError: something else than `expect` is there.
-            TooLargeError: the item exceeds LIMIT.
+            TooLargeError: the item exceeds ITEM_LIMIT, or one of its keys KEY_LIMIT.
             InvalidError: the value is not JSON, or `expires_at` has no time zone.
         """
-        statement = {ANY: _PUT_ANY, ABSENT: _PUT_ABSENT}.get(expect, _PUT_VERSION)
+        statement = {ANY: _PUT_ANY, ABSENT: _PUT_ABSENT}.get(expect, _PUT_TOKEN)
+        token = os.urandom(_TOKEN_BYTES).hex()
         row = {
             **_key(item.partition, item.sort),
             "value": _text(item),
+            "token": token,
             "expires_at": _expiry(item),
             "now": self._now(),
         }
-        if statement is _PUT_VERSION:
+        if statement is _PUT_TOKEN:
             row["expect"] = expect
-        rows = self._database.rows(statement, row)
-        if not rows:
+        if not self._database.rows(statement, row):
             raise _stale("written", item.partition, item.sort, expect)
         self._tidy()
-        return replace(item, version=rows[0][0])
+        return replace(item, token=token)
 
-    def delete(self, partition: str, sort: str, *, expect: int = ANY) -> bool:
+    def delete(self, partition: str, sort: str, *, expect: str | None = ANY) -> bool:
         """Delete one item; say whether it was there.
 
         Raises:
-            StaleError: `expect` is a version and another one is there.
+            StaleError: something else than `expect` is there, or nothing where it is a token.
         """
         key = {**_key(partition, sort), "now": self._now()}
         if self._database.rows(_DELETE, {**key, "expect": expect}):
             return True
-        if expect != ANY and self._database.rows(_GET, key):
-            raise _stale("deleted", partition, sort, expect)
-        return False
+        if expect == ANY or (expect == ABSENT and not self._database.rows(_GET, key)):
+            return False
+        raise _stale("deleted", partition, sort, expect)
 
     def query(
         self, partition: str, *, prefix: str = "", after: str = "", limit: int | None = None
@@ -142,7 +154,7 @@ class SqliteStore:
         Read page by page, with nothing held open between two items: writes go on meanwhile, and
         a page shows what is there when it is read.
         """
-        row = {**_key(partition, prefix + after), "end": _end(prefix)}
+        row = {**_key(partition, prefix), **_key(partition, after), "end": _end(prefix)}
         # A prefix is itself the first key that it allows; `after` is the last one not wanted.
         statement, row["start"] = (_PAGE_FROM, prefix) if prefix > after else (_PAGE, after)
         left = _UNLIMITED if limit is None else limit
@@ -181,9 +193,14 @@ class SqliteStore:
 
 def _key(partition: str, sort: str) -> dict[str, Any]:
     try:
-        (partition + sort).encode()
+        longest = max(len(partition.encode()), len(sort.encode()))
     except UnicodeEncodeError as error:
         raise InvalidError("A key could not be used: it is not valid Unicode.") from error
+    if longest > KEY_LIMIT:
+        raise TooLargeError(
+            f"The key {partition!r} {sort!r} could not be used: "
+            f"its {longest} bytes exceed the store's {KEY_LIMIT}."
+        )
     return {"partition": partition, "sort": sort}
 
 
@@ -208,10 +225,10 @@ def _text(item: Item) -> str:
             f"The item {item.partition!r} {item.sort!r} could not be written: it is not JSON."
         ) from error
     size = len(text) + len(item.partition.encode()) + len(item.sort.encode())
-    if size > LIMIT:
+    if size > ITEM_LIMIT:
         raise TooLargeError(
             f"The item {item.partition!r} {item.sort!r} could not be written: "
-            f"its {size} bytes exceed the store's {LIMIT}."
+            f"its {size} bytes exceed the store's {ITEM_LIMIT}."
         )
     return text
 
@@ -227,14 +244,14 @@ def _expiry(item: Item) -> int | None:
     return to_microseconds(item.expires_at)
 
 
-def _item(partition: str, sort: str, value: str, version: int, expires_at: int | None) -> Item:
+def _item(partition: str, sort: str, value: str, token: str, expires_at: int | None) -> Item:
     expiry = None if expires_at is None else from_microseconds(expires_at)
-    return Item(partition, sort, json.loads(value), version, expiry)
+    return Item(partition, sort, json.loads(value), token, expiry)
 
 
-def _stale(verb: str, partition: str, sort: str, expect: int) -> StaleError:
-    wanted = "nothing" if expect == ABSENT else f"version {expect}"
+def _stale(verb: str, partition: str, sort: str, expect: str | None) -> StaleError:
+    wanted = "nothing" if expect == ABSENT else f"the write {expect}"
     return StaleError(
         f"The item {partition!r} {sort!r} could not be {verb}: "
-        f"{wanted} was expected and something else is there. Read it again."
+        f"{wanted} was expected and is not what is there. Read it again."
     )

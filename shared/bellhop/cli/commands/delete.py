@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,6 +12,9 @@ from bellhop.cli.kinds import complete_kind, shown_name
 from bellhop.cli.options import state_option
 from bellhop.cli.session import installation
 from bellhop.errors import MissingError
+
+if TYPE_CHECKING:
+    from bellhop.fleet.installation import Installation
 
 
 @click.command(
@@ -52,13 +56,9 @@ def command(
     found: dict[tuple[str, str, str], str] = {}
     missing = []
     for stored, place, name in wanted:
-        there = [
-            (each, manifest)
-            for each in stored
-            if (manifest := here.records.manifest(each, place, name)) is not None
-        ]
-        for each, manifest in there:
-            found[each, place, name] = shown_name(each, str(manifest["apiVersion"]), name)
+        there = [each for each in stored if here.records.manifests.has(each, place, name)]
+        for each in there:
+            found[each, place, name] = shown_name(each, _version(here, each, place, name), name)
         if not there:
             missing.append(f"{stored[0]} '{place}/{name}'" if place else f"{stored[0]} '{name}'")
     if found:
@@ -67,3 +67,12 @@ def command(
         click.echo(f"{shown} deleted")
     if missing and not ignore_not_found:
         raise MissingError(f"cannot delete {', '.join(missing)}: there is none")
+
+
+def _version(here: Installation, kind: str, namespace: str, name: str) -> str:
+    try:
+        kept = here.records.manifests.get(kind, namespace, name)
+    except MissingError:
+        # What was declared is lost, and may be deleted all the same.
+        return ""
+    return str(kept.value["apiVersion"]) if kept else ""

@@ -35,7 +35,8 @@ def command() -> None:
     "--kubeconfig",
     required=True,
     type=click.Path(path_type=Path),
-    help="Address and credentials; programs, proxies and impersonation in it are refused.",
+    help="Address and credentials, `-` for standard input; programs, proxies and impersonation in"
+    " it are refused.",
 )
 @click.option("--context", "kube_context", help="Context of the kubeconfig; else its current one.")
 @click.option("--labels", help="Labels, as in env=prod,region=eu.")
@@ -113,7 +114,9 @@ def cluster(  # noqa: PLR0913, PLR0917 - one for each option
 
 
 def _inbound(here: Installation, url: str | None, ca: Path | None) -> Inbound:
+    from bellhop.adapters.local.files import read_at_most
     from bellhop.fleet.installation import Inbound
+    from bellhop.model.kubeconfig import LARGEST
 
     if ca is not None and url is None:
         raise click.UsageError("--ingest-ca belongs to --ingest-url")
@@ -124,7 +127,7 @@ def _inbound(here: Installation, url: str | None, ca: Path | None) -> Inbound:
             f"cannot use --ingest-url '{url}': a token is sent there, so it must be https"
         )
     try:
-        return Inbound(url, ca.read_text() if ca else "")
+        return Inbound(url, read_at_most(ca, LARGEST).decode() if ca else "")
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidError(f"cannot read the authority '{ca}'") from error
 

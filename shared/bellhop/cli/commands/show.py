@@ -105,9 +105,11 @@ def events(since: str | None, trace: str, cluster: str, form: str, *, follow: bo
     wanted = timeline.Filter(trace, cluster)
     begin = timeline.beginning(here.records, ago)
     if follow:
-        _follow(timeline.follow(here.records, begin), wanted, form)
+        _follow(timeline.follow(here.records, begin, cluster), wanted, form)
         return
-    entries = (entry for _, entry in timeline.read(here.records, begin))
+    # A block is told whole, though its event went from one cluster to another.
+    read = timeline.read(here.records, begin, "" if form == TABLE else cluster)
+    entries = (entry for _, entry in read)
     if form == TABLE:
         told = False
         for block in timeline.blocks(entries, wanted):

@@ -20,7 +20,7 @@ def command(key: str | None, *, full: bool) -> None:
 
     The sweep itself is done by `bellhop serve`; this asks for it.
     """
-    from bellhop.records import messages
+    from bellhop.messages import Sweep
 
     here = session.installation()
     known = here.catalogs.current().clusters
@@ -30,7 +30,7 @@ def command(key: str | None, *, full: bool) -> None:
             " `bellhop get clusters` lists those that are"
         )
     wanted = [key] if key else list(known)
-    here.sweep.publish([messages.sweep(each, full=full) for each in wanted])
+    here.publisher.publish(Sweep(each, full=full) for each in wanted)
     click.echo(f"Asked for a sweep of {key or count(len(wanted), 'cluster')}.")
     if wanted and not session.answers(here.inbound):
         click.echo("warning: `bellhop serve` does not answer; it is done once it runs", err=True)

@@ -27,7 +27,7 @@ COLUMNS = (
 
 
 def _clusters(here: Installation, query: Query) -> Iterator[Cluster]:
-    for cluster in here.records.clusters():
+    for cluster in here.records.clusters.all():
         if query.takes(cluster.namespace, cluster.name, cluster.labels):
             yield cluster
 
@@ -36,7 +36,7 @@ def manifests(here: Installation, query: Query) -> Iterator[Manifest]:
     """Yield clusters as SveltosClusters, with how they are; credentials are never shown."""
     for cluster in _clusters(here, query):
         manifest = cluster_object(cluster)
-        health = here.records.health(cluster.key)
+        health = here.records.health.get(cluster.key).value
         manifest["metadata"]["creationTimestamp"] = cluster.registered_at
         manifest["status"] = {
             "ready": health.state == "Healthy",
@@ -54,7 +54,7 @@ def rows(here: Installation, query: Query) -> Iterator[Row]:
     """Yield one row for each cluster."""
     now = here.records.clock.now()
     for cluster in _clusters(here, query):
-        health = here.records.health(cluster.key)
+        health = here.records.health.get(cluster.key).value
         yield {
             "namespace": cluster.namespace,
             "name": cluster.name,
@@ -79,7 +79,7 @@ def describe(here: Installation, query: Query, story: Story) -> int:
 
 def _tell(here: Installation, cluster: Cluster, story: Story) -> None:
     now = here.records.clock.now()
-    health = here.records.health(cluster.key)
+    health = here.records.health.get(cluster.key).value
     catalog = here.catalogs.current()
     story.begin("Cluster", cluster.key)
     story.fact("Labels", pairs(cluster.labels))
@@ -96,7 +96,7 @@ def _tell(here: Installation, cluster: Cluster, story: Story) -> None:
             (
                 source,
                 count(
-                    sum(match.matching for match in here.records.matches(cluster.key, source)),
+                    sum(match.matching for match in here.records.matches.of(cluster.key, source)),
                     "match",
                     "matches",
                 ),
@@ -109,14 +109,14 @@ def _tell(here: Installation, cluster: Cluster, story: Story) -> None:
         "Profiles",
         (
             (outcome.profile, outcome.phase, age(outcome.at, now), outcome.message)
-            for outcome in here.records.outcomes(cluster.key)
+            for outcome in here.records.outcomes.of(cluster.key)
         ),
     )
     story.grid(
         "Holds",
         (
             (survey.object_name(key), f"ClusterProfile/{inventory.profile}")
-            for inventory in here.records.inventories(cluster.key)
+            for inventory in here.records.inventories.of(cluster.key)
             for key in inventory.held
         ),
     )

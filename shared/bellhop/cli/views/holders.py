@@ -24,7 +24,9 @@ _MARKS = ("projectsveltos.io/instantiate", "projectsveltos.io/template")
 
 
 def _holders(here: Installation, kind: str, query: Query) -> Iterator[ConfigMap | Secret]:
-    for manifest in here.records.manifests(kind):
+    for _, manifest in here.records.manifests.listed(kind):
+        if manifest is None:
+            continue
         namespace = str((manifest.get("metadata") or {}).get("namespace") or "default")
         if query.takes(namespace, name_of(manifest), labels_of(manifest)):
             holder = of(manifest)

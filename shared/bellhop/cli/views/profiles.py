@@ -107,7 +107,8 @@ def _tell(here: Installation, standing: Standing, story: Story) -> None:
                 age(held.applied_at, now) if held.digest else "being applied",
             )
             for cluster in (*profile.destinations, *profile.leaving)
-            for key, held in here.records.inventory(cluster, profile.name).held.items()
+            if (kept := here.records.inventories.get(cluster, profile.name))
+            for key, held in kept.value.held.items()
         ),
     )
 
@@ -121,7 +122,7 @@ def _content(content: Content) -> tuple[str, str, str]:
 
 def _found(here: Installation, query: Query) -> Iterator[tuple[Standing | None, dict[str, Any]]]:
     """Yield every profile asked for, with its manifest; own ones nobody has resolved yet too."""
-    own = {name_of(each): each for each in here.records.manifests("ClusterProfile")}
+    own = {name_of(each): each for each in here.records.manifests.of("ClusterProfile")}
     pending = dict(own)
     for standing in survey.standings(here):
         profile = standing.profile

@@ -9,6 +9,7 @@ from bellhop.cli.output import Column, Row, age, count
 from bellhop.cli.redaction import hidden
 from bellhop.cli.story import Story
 from bellhop.cli.views.view import Query, View
+from bellhop.errors import StaleError
 from bellhop.fleet import survey
 from bellhop.fleet.installation import Installation
 from bellhop.model.gvk import ObjectKey
@@ -44,7 +45,7 @@ def rows(here: Installation, query: Query) -> Iterator[Row]:
     """Yield one row for each report."""
     now = here.records.clock.now()
     for report, cluster, source, matches in _reports(here, query):
-        failing = [match for match in here.records.matches(cluster, source) if match.error]
+        failing = [match for match in here.records.matches.of(cluster, source) if match.error]
         newest = max((match.since for match in matches), default=None)
         status = _status(here, cluster, source)
         yield {
@@ -69,7 +70,7 @@ def describe(here: Installation, query: Query, story: Story) -> int:
         story.fact("Cluster", cluster)
         story.fact("EventSource", source)
         story.fact("Triggers", ", ".join(here.catalogs.current().triggers_on(cluster, source)))
-        story.fact("Swept", age(here.records.health(cluster).swept_at, now))
+        story.fact("Swept", age(here.records.health.get(cluster).value.swept_at, now))
         story.grid(
             count(len(matches), "object matches", "objects match"),
             (
@@ -81,7 +82,7 @@ def describe(here: Installation, query: Query, story: Story) -> int:
             "Errors",
             (
                 f"{survey.object_name(match.key)}: {match.error}"
-                for match in here.records.matches(cluster, source)
+                for match in here.records.matches.of(cluster, source)
                 if match.error
             ),
         )
@@ -96,7 +97,9 @@ def _reports(
         namespace, _, name = cluster.partition("/")
         metadata = event_report(namespace, name, source, [], collect=False)["metadata"]
         if query.takes(namespace, metadata["name"], metadata["labels"]):
-            matching = [match for match in here.records.matches(cluster, source) if match.matching]
+            matching = [
+                match for match in here.records.matches.of(cluster, source) if match.matching
+            ]
             yield metadata, cluster, source, matching
 
 
@@ -105,11 +108,15 @@ def _resource(
 ) -> dict[str, Any] | None:
     if not collect:
         return _reference(match.key)
-    observation = here.records.observation(match.cluster, match.key)
-    if observation is None or observation.manifest is None:
+    try:
+        kept = here.records.observations.get(match.cluster, match.key)
+    except StaleError:
+        # It is lost until the next sweep writes it anew.
+        return _reference(match.key)
+    if kept is None or kept.value.manifest is None:
         # It went between the two reads; the next look will not have it at all.
         return None
-    manifest = dict(observation.manifest)
+    manifest = dict(kept.value.manifest)
     return manifest if query.show_secrets else hidden(manifest)
 
 
@@ -122,7 +129,7 @@ def _reference(key: ObjectKey) -> dict[str, Any]:
 
 def _status(here: Installation, cluster: str, source: str) -> dict[str, str]:
     status: dict[str, str] = {}
-    failing = [match for match in here.records.matches(cluster, source) if match.error]
+    failing = [match for match in here.records.matches.of(cluster, source) if match.error]
     if failing:
         first = failing[0]
         more = f" (and {count(len(failing) - 1, 'other')})" if len(failing) > 1 else ""
@@ -136,7 +143,7 @@ def _status(here: Installation, cluster: str, source: str) -> dict[str, str]:
 
 def _failed(here: Installation, cluster: str, source: str) -> Iterator[str]:
     for trigger in here.catalogs.current().triggers_on(cluster, source):
-        for profile in here.records.profiles(trigger, cluster):
+        for profile in here.records.profiles.of(trigger, cluster):
             if profile.error:
                 yield f"{profile.name}: {profile.error}"
 

@@ -25,7 +25,7 @@ COLUMNS = (
 
 def manifests(here: Installation, query: Query) -> Iterator[Manifest]:
     """Yield EventSources as they were written."""
-    for manifest in here.records.manifests("EventSource"):
+    for manifest in here.records.manifests.of("EventSource"):
         if query.takes("", name_of(manifest), labels_of(manifest)):
             yield manifest
 

@@ -30,7 +30,7 @@ _FAILING = ("Failed", "FailedNonRetriable")
 def manifests(here: Installation, query: Query) -> Iterator[Manifest]:
     """Yield EventTriggers and EventBasedAddOns as they were written."""
     for kind in ("EventTrigger", "EventBasedAddOn"):
-        for manifest in here.records.manifests(kind):
+        for manifest in here.records.manifests.of(kind):
             if query.takes("", name_of(manifest), labels_of(manifest)):
                 yield manifest
 
@@ -90,7 +90,9 @@ def _in_force(here: Installation, trigger: EventTrigger) -> list[tuple[str, str]
     for cluster in catalog.clusters:
         source = catalog.source_of(trigger, cluster)
         if source is not None:
-            matching = sum(match.matching for match in here.records.matches(cluster, source.name))
+            matching = sum(
+                match.matching for match in here.records.matches.of(cluster, source.name)
+            )
             found.append((cluster, count(matching, "match", "matches")))
     return found
 
@@ -100,7 +102,7 @@ def _refs(here: Installation, trigger: EventTrigger) -> Iterator[Sequence[str]]:
         place = f"{ref.namespace or '<namespace of the cluster>'}/{ref.name}"
         if "{{" in place or not ref.namespace:
             state = "named for each event"
-        elif here.records.manifest(ref.kind, ref.namespace, ref.name) is None:
+        elif not here.records.manifests.has(ref.kind, ref.namespace, ref.name):
             state = "optional, not there" if ref.optional else "not there: apply it"
         else:
             state = "found"

@@ -12,6 +12,8 @@ from bellhop.adapters.kube import access
 from bellhop.adapters.kube.access import FRESH_SECONDS, KubeAccess
 from bellhop.errors import DeniedError, InvalidError, MissingError
 from bellhop.model.gvk import GVK
+from bellhop.model.kubeconfig import sanitise
+from bellhop.model.reach import ABROAD, HERE
 from tests.unit.adapters.kube.conftest import Answer, ScriptedApi
 
 CONFIG_MAP = GVK("", "v1", "ConfigMap")
@@ -25,8 +27,8 @@ class CountedSecrets(dict[str, bytes]):
         super().__init__()
         self.reads: list[str] = []
 
-    def register(self, cluster: str, server: str, token: str = "first") -> None:
-        """Store a kubeconfig, as registration does."""
+    def register(self, cluster: str, server: str, token: str = "first") -> str:
+        """Store a kubeconfig, as registration does; return the version for the record."""
         document = {
             "current-context": "c",
             "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
@@ -34,6 +36,7 @@ class CountedSecrets(dict[str, bytes]):
             "users": [{"name": "u", "user": {"token": token}}],
         }
         self[f"kubeconfig/{cluster}"] = json.dumps(document).encode()
+        return sanitise(document).version
 
     def read(self, name: str) -> bytes:
         """Read one."""
@@ -80,7 +83,7 @@ def hand() -> Hand:
 @pytest.fixture
 def opener(secrets: CountedSecrets, hand: Hand) -> KubeAccess:
     """Open what is in `secrets`, by the time of `hand`."""
-    return KubeAccess(secrets, seconds=hand)
+    return KubeAccess(secrets, reach=HERE, seconds=hand)
 
 
 def test_opens_with_the_stored_kubeconfig(
@@ -202,6 +205,105 @@ def test_refused_credentials_are_read_again_only_now_and_then(
             client.get(CONFIG_MAP, "web", "a")
 
     assert len(secrets.reads) == 2
+
+
+def test_a_cluster_registered_anew_is_reached_at_its_new_place_at_once(
+    opener: KubeAccess, secrets: CountedSecrets
+) -> None:
+    """The first message that has read the new record goes there, with no minute in between."""
+    first = secrets.register("a/b", "https://127.0.0.1:1")
+    old = opener.open("a/b", version=first)
+    second = secrets.register("a/b", "https://127.0.0.1:2")
+
+    new = opener.open("a/b", version=second)
+
+    assert new is not old
+    assert opener.open("a/b", version=second) is new
+    assert opener.open("a/b") is new
+    assert len(secrets.reads) == 2
+
+
+def test_a_version_that_stays_costs_no_read(
+    opener: KubeAccess, secrets: CountedSecrets, hand: Hand
+) -> None:
+    """The record says that nothing changed, after whatever time."""
+    version = secrets.register("a/b", "https://127.0.0.1:1")
+    client = opener.open("a/b", version=version)
+    hand.at += 100_000
+
+    assert opener.open("a/b", version=version) is client
+    assert len(secrets.reads) == 1
+
+
+def test_who_has_read_an_old_record_gets_the_new_client(
+    opener: KubeAccess, secrets: CountedSecrets, hand: Hand
+) -> None:
+    """It does not go back and forth, nor read the secret each time."""
+    old = secrets.register("a/b", "https://127.0.0.1:1")
+    new = secrets.register("a/b", "https://127.0.0.1:2")
+    client = opener.open("a/b", version=new)
+
+    for _ in range(5):
+        assert opener.open("a/b", version=old) is client
+        assert opener.open("a/b", version=new) is client
+    assert len(secrets.reads) == 2
+
+    hand.at += 10
+    assert opener.open("a/b", version=old) is client
+    assert len(secrets.reads) == 3
+
+
+def test_registering_the_same_credentials_again_keeps_the_client(
+    opener: KubeAccess, secrets: CountedSecrets
+) -> None:
+    """Nothing changed: connections and discovery stay."""
+    first = secrets.register("a/b", "https://127.0.0.1:1")
+    client = opener.open("a/b", version=first)
+    second = secrets.register("a/b", "https://127.0.0.1:1")
+
+    assert second == first
+    assert opener.open("a/b", version=second) is client
+
+
+def test_versions_tell_credentials_apart_and_no_more() -> None:
+    """Another token or place is another version, from which neither can be read."""
+    secrets = CountedSecrets()
+    versions = {
+        secrets.register("a/b", server, token)
+        for server in ("https://127.0.0.1:1", "https://127.0.0.1:2")
+        for token in ("first", "second")
+    }
+
+    assert len(versions) == 4
+    assert {len(each) for each in versions} == {32}
+
+
+def test_a_rotation_that_moves_the_server_forgets_its_kinds(
+    opener: KubeAccess, secrets: CountedSecrets, hand: Hand, api: ScriptedApi
+) -> None:
+    """Another server serves other kinds: what was known of the old one is asked for again."""
+    secrets.register("a/b", f"{api.url}/old")
+    client = opener.open("a/b")
+    carts = {"resources": [{"name": "carts", "kind": "Cart", "namespaced": True}]}
+    api.script = [Answer(body=carts)]
+    cart = GVK("shop.example", "v1", "Cart")
+    assert client.resource(cart) is not None
+    secrets.register("a/b", f"{api.url}/new", token="second")
+    hand.at += 10
+
+    api.script = [Answer(401), Answer(body={"versions": [], "gitVersion": "v1"})]
+    assert client.version() == "v1"
+    api.script = [Answer(body={"resources": []}), Answer(body=b"ok")]
+    assert client.resource(cart) is None
+    assert api.seen[-2].path == "/new/apis/shop.example/v1"
+
+
+def test_what_was_stored_is_held_to_where_calls_may_go(secrets: CountedSecrets) -> None:
+    """In a cloud a stored loopback address is refused, whoever stored it."""
+    secrets.register("a/b", "http://127.0.0.1:9001/2018-06-01/runtime")
+
+    with pytest.raises(InvalidError, match=r"cluster 'a/b'.*is the machine that calls itself"):
+        KubeAccess(secrets, reach=ABROAD).open("a/b")
 
 
 def test_threads_share_one_client(opener: KubeAccess, secrets: CountedSecrets) -> None:

@@ -6,10 +6,19 @@ from typing import Any
 
 import pytest
 
+from bellhop.adapters.kube import client as kube_client
+from bellhop.adapters.kube import wire
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.errors import DeniedError, InvalidError, MissingError, StaleError, UnreachableError
+from bellhop.errors import (
+    DeniedError,
+    InvalidError,
+    MissingError,
+    StaleError,
+    TooLargeError,
+    UnreachableError,
+)
 from bellhop.model.gvk import GVK
-from tests.unit.adapters.kube.conftest import Answer, ScriptedApi
+from tests.unit.adapters.kube.conftest import Answer, ScriptedApi, Seen
 
 CONFIG_MAP = GVK("", "v1", "ConfigMap")
 NAMESPACE = GVK("", "v1", "Namespace")
@@ -195,7 +204,7 @@ def test_an_error_in_the_middle_of_a_list_is_an_error(api: ScriptedApi, kube: Ku
 
 def test_sends_an_apply_as_it_should_be(api: ScriptedApi, kube: KubeClient) -> None:
     """Manager, force and content type; without what only the API server writes."""
-    api.script = [lambda seen: Answer(body=seen.body)]
+    api.script = [lambda _: Answer(body={"metadata": {"uid": "u"}})]
     metadata = {
         "name": "a",
         "labels": {"l": "1"},
@@ -278,24 +287,357 @@ def test_a_map_that_somebody_changed_meanwhile_is_left(api: ScriptedApi, kube: K
     assert api.seen[2].body["metadata"]["resourceVersion"] == "7"
 
 
-@pytest.mark.parametrize("body", [[], "x", None])
+SHAPES = [
+    pytest.param([], id="list"),
+    pytest.param("x", id="text"),
+    pytest.param(None, id="null"),
+    pytest.param({"metadata": []}, id="metadata is a list"),
+    pytest.param({"metadata": {"name": 7}}, id="name is a number"),
+    pytest.param({"metadata": {"name": "a", "uid": {}}}, id="uid is a mapping"),
+    pytest.param({"metadata": {"name": "a", "resourceVersion": 7}}, id="version is a number"),
+]
+
+
+@pytest.mark.parametrize("body", SHAPES)
 def test_what_is_no_object_is_no_answer(api: ScriptedApi, kube: KubeClient, body: Any) -> None:
-    """JSON of another shape comes from no API server."""
-    api.script = [Answer(body=body)]
+    """JSON of another shape comes from no API server; it is neither an object nor its absence."""
+    api.script = [Answer(body=body)] * 2
 
     with pytest.raises(UnreachableError, match="the answer is not an object"):
         kube.get(CONFIG_MAP, "default", "a")
+    with pytest.raises(UnreachableError, match="the answer is not an object"):
+        kube.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}})
 
 
-@pytest.mark.parametrize("name", ["", "a/b", "..", "%2e%2e"])
+def test_an_apply_without_a_uid_is_no_answer(api: ScriptedApi, kube: KubeClient) -> None:
+    """Whoever applies relies on it to remove just this object later."""
+    api.script = [Answer(body={"metadata": {"name": "a"}})]
+
+    with pytest.raises(UnreachableError, match="an object without a uid"):
+        kube.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}})
+
+
+@pytest.mark.parametrize(
+    "item", [*SHAPES, pytest.param({}, id="nothing"), pytest.param({"metadata": {}}, id="nameless")]
+)
+def test_a_list_of_what_is_no_object_is_no_answer(
+    api: ScriptedApi, kube: KubeClient, item: Any
+) -> None:
+    """One item that nobody can name spoils the page, and is not taken for an object."""
+    items = [{"metadata": {"name": "a"}}, item]
+    api.script = [Answer(body={"metadata": {}, "items": items})]
+
+    with pytest.raises(UnreachableError, match="lists what is no object"):
+        kube.page(CONFIG_MAP, limit=9)
+
+
+# Pages ------------------------------------------------------------------------------------------
+
+
+def test_asks_for_one_page(api: ScriptedApi, kube: KubeClient) -> None:
+    """One request, one page; the token is passed on as it came."""
+    api.script = [_page("a", token="t&1")]
+
+    page = kube.page(CONFIG_MAP, limit=7, after="x/=", namespace="web", labels="a in (b)")
+
+    assert page.after == "t&1"
+    assert _paths(api) == [
+        "GET /api/v1/namespaces/web/configmaps?limit=7&labelSelector=a+in+%28b%29&continue=x%2F%3D"
+    ]
+
+
+def test_a_page_that_expired_is_stale(api: ScriptedApi, kube: KubeClient) -> None:
+    """The caller begins anew."""
+    api.script = [GONE]
+
+    with pytest.raises(StaleError, match="cannot list ConfigMap on cluster 'prod/eu-1'"):
+        kube.page(CONFIG_MAP, limit=7, after="t")
+
+
+def _sized(seen: Seen) -> Answer:
+    """Answer with as many objects of 100 kB as are asked for."""
+    limit = int(seen.path.partition("limit=")[2].partition("&")[0])
+    items = [{"metadata": {"name": f"of-{n}"}, "data": "x" * 100_000} for n in range(limit)]
+    return Answer(body={"metadata": {"continue": "t"}, "items": items})
+
+
+def test_a_page_that_is_too_large_is_asked_for_in_parts(
+    api: ScriptedApi, kube: KubeClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It halves until a page fits, and begins there the next time."""
+    monkeypatch.setattr(wire, "LARGEST", 300_000)
+    api.script = [_sized] * 6
+
+    first = kube.page(CONFIG_MAP, limit=10)
+    second = kube.page(CONFIG_MAP, limit=10, after=first.after)
+    of_another_kind = pytest.raises(TooLargeError)
+    with of_another_kind:
+        monkeypatch.setattr(wire, "LARGEST", 50_000)
+        kube.page(CONFIG_MAP, limit=10)
+
+    assert [len(first.items), len(second.items)] == [2, 2]
+    limits = [path.partition("limit=")[2].partition("&")[0] for path in _paths(api)]
+    assert limits == ["10", "5", "2", "2", "2", "1"]
+
+
+def test_a_token_for_the_next_page_has_an_end(api: ScriptedApi, kube: KubeClient) -> None:
+    """It is kept in messages, where no megabyte of a stranger belongs."""
+    api.script = [_page("a", token="t" * 5000)]
+
+    with pytest.raises(UnreachableError, match="token for the next page is too long"):
+        kube.page(CONFIG_MAP, limit=7)
+
+
+@pytest.mark.parametrize("token", [7, ["t"], {"t": 1}])
+def test_a_token_is_a_text(api: ScriptedApi, kube: KubeClient, token: Any) -> None:
+    """Anything else ends no list."""
+    api.script = [Answer(body={"metadata": {"continue": token}, "items": []})]
+
+    with pytest.raises(UnreachableError, match="the answer is not a list"):
+        kube.page(CONFIG_MAP, limit=7)
+
+
+@pytest.mark.parametrize("names", [(), ("a", "b")])
+def test_a_list_without_end_ends(
+    api: ScriptedApi, kube: KubeClient, names: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that always has one more page does not keep a sweep for ever."""
+    monkeypatch.setattr(kube_client, "_MOST", 9)
+    monkeypatch.setattr(kube_client, "_BARREN", 4)
+    api.script = [_page(*names, token="t")] * 5
+
+    with pytest.raises(UnreachableError, match="the list has no end"):
+        list(kube.list(CONFIG_MAP))
+
+
+# Versions ---------------------------------------------------------------------------------------
+
+SHOP = "shop.example"
+OLD, NEW = GVK(SHOP, "v1beta1", "Cart"), GVK(SHOP, "v1", "Cart")
+CARTS = Answer(body={"resources": [{"name": "carts", "kind": "Cart", "namespaced": True}]})
+NOTHING = Answer(404, b"404 page not found\n")
+VERSIONS = Answer(
+    body={
+        "kind": "APIGroup",
+        "versions": [{"version": "v1beta1"}, {"version": "v1"}, {"version": "../x"}, 7, {}],
+        "preferredVersion": {"version": "v1"},
+    }
+)
+CART = Answer(body={"apiVersion": NEW.api_version, "metadata": {"name": "a", "uid": "u"}})
+
+
+def test_names_versions_that_serve_the_kind(api: ScriptedApi, kube: KubeClient) -> None:
+    """The preferred one is first, one without the kind is left out, and so is what is no name."""
+    api.script = [VERSIONS, CARTS, Answer(body={"resources": []}), READY]
+
+    assert kube.versions(SHOP, "Cart") == ("v1",)
+    assert _paths(api) == [
+        f"GET /apis/{SHOP}",
+        f"GET /apis/{SHOP}/v1",
+        f"GET /apis/{SHOP}/v1beta1",
+        "GET /readyz",
+    ]
+
+
+def test_a_group_that_is_away_has_not_lost_its_versions(api: ScriptedApi, kube: KubeClient) -> None:
+    """An error is never an empty answer."""
+    api.script = [Answer(503), Answer(body={}), NOTHING, STARTING]
+
+    for _ in range(3):
+        with pytest.raises(UnreachableError):
+            kube.served(SHOP, "Cart")
+
+
+def test_removes_by_a_version_that_is_served(api: ScriptedApi, kube: KubeClient) -> None:
+    """That the old path leads nowhere does not mean that the object is gone."""
+    api.script = [CARTS, CART]
+    assert kube.get(OLD, "default", "a") is not None
+
+    # The version that was known is not served any more.
+    api.script = [NOTHING, READY, NOTHING, READY, VERSIONS, CARTS, Answer()]
+    assert kube.remove(OLD, "default", "a", uid="u") is True
+    assert _paths(api)[-1] == f"DELETE /apis/{SHOP}/v1/namespaces/default/carts/a"
+
+
+def test_a_kind_without_any_version_has_no_objects(api: ScriptedApi, kube: KubeClient) -> None:
+    """With its definition went every object, which a removal counts as done."""
+    gone = [NOTHING, READY, NOTHING, READY]
+    api.script = [*gone, *gone, *gone]
+
+    with pytest.raises(MissingError, match=r"does not serve shop\.example/v1beta1/Cart in any"):
+        kube.get(OLD, "default", "a")
+    assert kube.remove(OLD, "default", "a") is False
+
+
+def test_a_lost_race_over_a_uid_is_told_from_other_conflicts(
+    api: ScriptedApi, kube: KubeClient
+) -> None:
+    """The object is looked at: another uid is not ours, the same one is worth another try."""
+    conflict = Answer.status(409, "Conflict", "the UID in the precondition")
+    absent = Answer.status(404, "NotFound", "x", name="a", kind="configmaps")
+    api.script = [conflict, Answer(body={"metadata": {"name": "a", "uid": "another"}})]
+    assert kube.remove(CONFIG_MAP, "default", "a", uid="u") is False
+
+    api.script = [conflict, absent]
+    assert kube.remove(CONFIG_MAP, "default", "a", uid="u") is False
+
+    api.script = [conflict, Answer(body={"metadata": {"name": "a", "uid": "u"}})]
+    with pytest.raises(StaleError):
+        kube.remove(CONFIG_MAP, "default", "a", uid="u")
+
+    api.script = [conflict]
+    with pytest.raises(StaleError):
+        kube.remove(CONFIG_MAP, "default", "a")
+
+
+# Paths ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("entry", "known"),
+    [
+        pytest.param({"name": "carts", "kind": "Cart"}, True, id="good"),
+        pytest.param({"name": "../../api/v1/secrets", "kind": "Cart"}, False, id="path"),
+        pytest.param({"name": "carts?x=", "kind": "Cart"}, False, id="query"),
+        pytest.param({"name": "carts%2f", "kind": "Cart"}, False, id="escape"),
+        pytest.param({"name": "*", "kind": "Cart"}, False, id="everything"),
+        pytest.param({"name": "", "kind": "Cart"}, False, id="nothing"),
+        pytest.param({"name": "c" * 999, "kind": "Cart"}, False, id="long"),
+        pytest.param({"name": ["carts"], "kind": "Cart"}, False, id="list"),
+    ],
+)
+def test_a_plural_is_a_name(
+    api: ScriptedApi,
+    kube: KubeClient,
+    entry: dict[str, Any],
+    known: bool,  # noqa: FBT001
+) -> None:
+    """It becomes a path, a right of the forwarder and a rule of a webhook."""
+    api.script = [Answer(body={"resources": [{**entry, "namespaced": True}]})]
+    api.script += [] if known else [READY]
+
+    assert (kube.resource(NEW) is not None) is known
+
+
+@pytest.mark.parametrize(
+    "gvk",
+    [
+        GVK("..", "v1", "Secret"),
+        GVK("a/b", "v1", "Secret"),
+        GVK("a.example", "..", "Secret"),
+        GVK("a.example", "v1/../../v1", "Secret"),
+        GVK("a.example", "v1?x", "Secret"),
+        GVK("a.example", "v1%2f", "Secret"),
+        GVK("a.example", "", "Secret"),
+        GVK("a.example", "v1", ""),
+        GVK("a.example", "v1", "S/x"),
+        GVK("a\r\nX: b", "v1", "Secret"),
+        GVK("ä.example", "v1", "Secret"),
+    ],
+)
+def test_a_kind_leads_nowhere_else(api: ScriptedApi, kube: KubeClient, gvk: GVK) -> None:
+    """What cannot be a kind is served by nobody, and nothing is asked."""
+    assert kube.resource(gvk) is None
+    assert api.seen == []
+
+
+@pytest.mark.parametrize(
+    ("name", "segment"),
+    [
+        ("a?b", "a%3Fb"),
+        ("a#b", "a%23b"),
+        ("a b", "a%20b"),
+        ("a&b=c", "a%26b%3Dc"),
+        ("a\r\nX: b", "a%0D%0AX%3A%20b"),
+        ("a;b,c", "a%3Bb%2Cc"),
+        ("system:role", "system%3Arole"),
+        ("ä", "%C3%A4"),
+        ("...", "..."),
+        ("\x00", "%00"),
+    ],
+)
+def test_a_name_is_one_segment(api: ScriptedApi, kube: KubeClient, name: str, segment: str) -> None:
+    """Whatever is in it, the request goes to just this path."""
+    absent = Answer.status(404, "NotFound", "x", name=name, kind="configmaps")
+    api.script = [absent, absent]
+
+    assert kube.get(CONFIG_MAP, name, name) is None
+    assert kube.remove(CONFIG_MAP, name, name) is False
+    path = f"/api/v1/namespaces/{segment}/configmaps/{segment}"
+    assert _paths(api) == [f"GET {path}", f"DELETE {path}"]
+
+
+@pytest.mark.parametrize(
+    "name", ["", "a/b", ".", "..", "../..", "%2e%2e", "\ud800", "a" * 2000], ids=repr
+)
 def test_a_name_leads_nowhere_else(kube: KubeClient, name: str) -> None:
     """What is no name is not sent."""
     with pytest.raises(InvalidError):
         kube.get(CONFIG_MAP, "default", name)
 
 
-@pytest.mark.parametrize("namespace", ["..", "a/b", "%2e"])
+@pytest.mark.parametrize("namespace", ["..", ".", "../..", "a/b", "%2e", "\udfff"], ids=repr)
 def test_a_namespace_leads_nowhere_else(kube: KubeClient, namespace: str) -> None:
     """A list of one namespace does not become one of all."""
     with pytest.raises(InvalidError):
         list(kube.list(CONFIG_MAP, namespace=namespace))
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ("v1.31.2-gke.100+x_y", "v1.31.2-gke.100+x_y"),
+        ("v1\x1b[2J", "unknown"),
+        ("v" * 99, "unknown"),
+        ({"v": 1}, "unknown"),
+        (None, "unknown"),
+    ],
+)
+def test_a_version_is_a_word(api: ScriptedApi, kube: KubeClient, given: Any, shown: str) -> None:
+    """It is kept with the cluster, and shown."""
+    api.script = [Answer(body={"gitVersion": given})]
+
+    assert kube.version() == shown
+
+
+@pytest.mark.parametrize("status", [None, [], "x", {}, {"token": 7}, {"allowed": "yes"}])
+def test_half_a_status_grants_nothing(api: ScriptedApi, kube: KubeClient, status: Any) -> None:
+    """Neither a token nor a right is read out of what is none."""
+    api.script = [Answer(body={"status": status})] * 2
+
+    with pytest.raises(UnreachableError, match="the answer holds no token"):
+        kube.token_request("default", "bellhop")
+    assert len(kube.rights([("get", "", "pods", "", "")])) == 1
+
+
+@pytest.mark.parametrize(
+    "live",
+    [
+        [],
+        {},
+        {"metadata": []},
+        {"metadata": {"name": "a"}, "data": {"m": {"k": "v"}}},
+        {"metadata": {"resourceVersion": "1", "managedFields": ["x"]}, "data": {"m": {"k": "v"}}},
+        {"metadata": {"resourceVersion": "1", "managedFields": {"x": 1}}, "data": {"m": {}}},
+    ],
+)
+def test_an_odd_object_leaves_the_refusal_as_it_is(
+    api: ScriptedApi, kube: KubeClient, live: Any
+) -> None:
+    """What is read to get past a defect is a stranger's, too."""
+    causes = [{"field": "data.m", "message": LEFT_NULL}]
+    api.script = [Answer.status(422, "Invalid", "is null", causes=causes), Answer(body=live)]
+
+    with pytest.raises(InvalidError, match="is null"):
+        kube.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}})
+
+
+def test_a_refusals_words_do_nothing_to_a_terminal(api: ScriptedApi, kube: KubeClient) -> None:
+    """Escapes of a stranger are left out."""
+    api.script = [Answer.status(422, "Invalid", "a\x1b[2Jb\x07\u202ec\nd")]
+
+    with pytest.raises(InvalidError) as caught:
+        kube.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}})
+
+    assert str(caught.value).isprintable()
+    assert str(caught.value).endswith("it is refused: a [2Jb c d")

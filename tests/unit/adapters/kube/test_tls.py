@@ -91,7 +91,7 @@ class _Greeter(BaseHTTPRequestHandler):
         assert isinstance(self.connection, ssl.SSLSocket)
         certificate = self.connection.getpeercert() or {}
         ((_, name),) = certificate["subject"][0]
-        body = b'{"gitVersion": "hello ' + str(name).encode() + b'"}'
+        body = b'{"gitVersion": "hello-' + str(name).encode() + b'"}'
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -159,7 +159,7 @@ def test_logs_in_with_a_client_certificate(
 
     client = KubeClient("a/b", _kubeconfig(server, authority, _party("alice", authority)))
 
-    assert client.version() == "hello alice"
+    assert client.version() == "hello-alice"
     assert list(folder.iterdir()) == []
     client.close()
 

@@ -14,7 +14,7 @@ import pytest
 from bellhop.adapters.local.clock import SystemClock
 from bellhop.adapters.local.queue import SqliteQueue
 from bellhop.errors import InvalidError, MissingError
-from bellhop.ports.queue import Delivery, Message
+from bellhop.ports.queue import Again, Delivery, Done, Message
 from tests.fakes.clock import FakeClock
 
 NOW = timedelta(0)
@@ -51,12 +51,12 @@ def test_releases_what_dead_workers_held(queue: SqliteQueue, open_queue: Open) -
     taken = queue.receive(10, wait=NOW)
     again = open_queue()
     again.release()
-    queue.done(taken[0])
+    queue.settle(taken[0], Done())
     seen = []
     while deliveries := again.receive(10, wait=NOW):
         seen += [(*numbers([each]), each.attempt) for each in deliveries]
         for each in deliveries:
-            again.done(each)
+            again.settle(each, Done())
 
     assert sorted(seen) == [(1, 2), (2, 2), (3, 2)]
 
@@ -70,7 +70,7 @@ def test_release_leaves_delays_and_other_queues_alone(
     other.publish([Message({"n": 3}, "a")])
     first, _ = queue.receive(2, wait=NOW)
     other.receive(1, wait=NOW)
-    queue.retry(first, delay=10 * SECOND, reason="not yet")
+    queue.settle(first, Again(10 * SECOND, "not yet"))
     queue.release()
 
     assert queue.receive(10, wait=NOW) == []
@@ -83,7 +83,7 @@ def test_drops_a_dead_letter(open_queue: Open) -> None:
     """A dropped dead letter is gone for good and cannot be dropped twice."""
     queue = open_queue(attempts=1)
     queue.publish([Message({"n": 1}, "a")])
-    queue.retry(queue.receive(1, wait=NOW)[0], delay=NOW, reason="no")
+    queue.settle(queue.receive(1, wait=NOW)[0], Again(NOW, "no"))
     [letter] = queue.list()
     queue.drop(letter.id)
 
@@ -120,21 +120,21 @@ def test_refuses_a_receipt_that_is_not_its_own(queue: SqliteQueue, receipt: str)
     delivery = Delivery(Message({}, "g"), "1", receipt, 1)
 
     with pytest.raises(InvalidError, match="receipt"):
-        queue.done(delivery)
+        queue.settle(delivery, Done())
 
 
 def test_ids_are_never_used_again(queue: SqliteQueue) -> None:
     """A receipt of a finished message is of no use for a later one."""
     queue.publish([Message({"n": 1}, "g")])
     [old] = queue.receive(1, wait=NOW)
-    queue.done(old)
+    queue.settle(old, Done())
     queue.publish([Message({"n": 2}, "g")])
     [new] = queue.receive(1, wait=NOW)
-    queue.done(old)
+    queue.settle(old, Done())
 
     assert old.id != new.id
     assert queue.receive(1, wait=NOW) == []
-    queue.retry(new, delay=NOW, reason="")
+    queue.settle(new, Again(NOW, ""))
     assert numbers(queue.receive(1, wait=NOW)) == [2]
 
 
@@ -150,7 +150,7 @@ def latencies(receiver: SqliteQueue, publish: Callable[[], None], rounds: int) -
         for _ in range(rounds):
             [delivery] = receiver.receive(1, wait=10 * SECOND)
             arrived.append(time.monotonic())
-            receiver.done(delivery)
+            receiver.settle(delivery, Done())
 
     worker = threading.Thread(target=work)
     worker.start()
@@ -194,8 +194,8 @@ def test_receiving_does_not_slow_down_with_what_waits(queue: SqliteQueue) -> Non
     statements: list[str] = []
     connection.set_trace_callback(statements.append)
     deliveries = queue.receive(10, wait=NOW)
-    queue.done(deliveries[0])
-    queue.retry(deliveries[1], delay=NOW, reason="")
+    queue.settle(deliveries[0], Done())
+    queue.settle(deliveries[1], Again(NOW, ""))
     connection.set_trace_callback(None)
     for statement in statements:
         if statement.startswith(("SELECT", "UPDATE", "DELETE")):
@@ -229,7 +229,7 @@ def test_one_waiting_thread_looks_out_for_all(tmp_path: Path) -> None:
     def wait_for_one() -> None:
         [delivery] = inboxes[2].receive(1, wait=10 * SECOND)
         took.append(time.monotonic() - began)
-        inboxes[2].done(delivery)
+        inboxes[2].settle(delivery, Done())
 
     for _ in range(5):
         # The first two look out in turn, and leave: the third must take over from them.

@@ -16,9 +16,10 @@ from typing import Any
 
 import pytest
 
-from bellhop.adapters.local import server as module
+from bellhop.adapters.local import connection as rules
 from bellhop.adapters.local.certificates import Authority, issue, make_authority
-from bellhop.adapters.local.server import App, Server
+from bellhop.adapters.local.server import Server
+from bellhop.adapters.local.wsgi import App
 from bellhop.errors import ConflictError, InvalidError
 from bellhop.logs import Log
 
@@ -222,7 +223,7 @@ def test_a_hundred_clients_are_served_at_once(serve: Serve, trust: ssl.SSLContex
 
 
 def test_silent_clients_hold_nobody_up(serve: Serve, trust: ssl.SSLContext) -> None:
-    """Connections that send nothing, more than there are threads, take no worker."""
+    """Connections that send nothing, more than there are threads, take none."""
     server = serve(threads=2)
     silent = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(50)]
     connection = http.client.HTTPSConnection("localhost", server.port, context=trust, timeout=5)
@@ -233,28 +234,11 @@ def test_silent_clients_hold_nobody_up(serve: Serve, trust: ssl.SSLContext) -> N
         each.close()
 
 
-def test_clients_stuck_in_their_handshake_hold_up_their_worker_alone(
-    serve: Serve, trust: ssl.SSLContext
-) -> None:
-    """A client that stops in the middle of its hello does not stop others from connecting."""
-    server = serve(threads=3)
-    stuck = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(2)]
-    for each in stuck:
-        each.sendall(b"\x16\x03\x01\x02")
-    time.sleep(0.3)
-    connection = http.client.HTTPSConnection("localhost", server.port, context=trust, timeout=5)
-
-    assert ask(connection, "/quick")["path"] == "/quick"
-    connection.close()
-    for each in stuck:
-        each.close()
-
-
 def test_a_client_that_drips_its_head_is_cut_off(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A head that does not arrive in its time ends the connection, however often a byte comes."""
-    monkeypatch.setattr(module, "HEAD_SECONDS", 1.0)
+    monkeypatch.setattr(rules, "STRANGER_SECONDS", 1.0)
     server = serve(plain=True)
     with socket.create_connection(("127.0.0.1", server.port)) as client:
         client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n")
@@ -271,8 +255,8 @@ def test_a_client_that_drips_its_head_is_cut_off(
 def test_a_client_that_stops_in_its_head_is_told(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A read that waits too long is answered with 408 and the end of the connection."""
-    monkeypatch.setattr(module, "IO_SECONDS", 0.5)
+    """A head that does not come to its end is answered with 408 and the end of the connection."""
+    monkeypatch.setattr(rules, "STRANGER_SECONDS", 0.5)
     server = serve(plain=True)
     with socket.create_connection(("127.0.0.1", server.port)) as client:
         client.sendall(b"GET / HTTP/1.1\r\n")
@@ -292,7 +276,7 @@ def test_a_head_that_is_too_long_is_refused(serve: Serve) -> None:
 
     server = serve(app, plain=True)
     connection = http.client.HTTPConnection("127.0.0.1", server.port)
-    connection.request("GET", "/", headers={"X-Long": "x" * module.HEAD_BYTES})
+    connection.request("GET", "/", headers={"X-Long": "x" * rules.HEAD_BYTES})
 
     assert connection.getresponse().status in (413, 431)
     assert asked == []
@@ -332,6 +316,31 @@ def test_an_app_that_fails_answers_500_and_is_logged(serve: Serve, logged: io.St
     [line] = [json.loads(line) for line in logged.getvalue().splitlines()]
     assert line["severity"] == "ERROR"
     assert "RuntimeError: the app broke" in line["stack_trace"]
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        pytest.param(("X-Split", "a\r\nX-Other: b"), id="two lines in one"),
+        pytest.param(("X Blank", "a"), id="no name"),
+    ],
+)
+def test_an_app_that_answers_nonsense_harms_nobody(
+    serve: Serve, logged: io.StringIO, header: tuple[str, str]
+) -> None:
+    """A header that is none is never sent: the connection ends, and the log says why."""
+
+    def app(environ: dict[str, Any], start_response: Any) -> list[bytes]:
+        start_response("200 OK", [header])
+        return [environ["wsgi.input"].read()]
+
+    connection = http.client.HTTPConnection("127.0.0.1", serve(app, plain=True).port, timeout=30)
+    connection.request("GET", "/")
+    with pytest.raises((http.client.RemoteDisconnected, ConnectionError)):
+        connection.getresponse()
+
+    assert "LocalProtocolError" in logged.getvalue()
     connection.close()
 
 

@@ -9,12 +9,13 @@ from pathlib import Path
 
 from bellhop.adapters.local.clock import SystemClock
 from bellhop.adapters.local.queue import SqliteQueue
+from bellhop.ports.queue import Done
 
 _PUBLISH = """
 import sys
 from bellhop.adapters.local.clock import SystemClock
 from bellhop.adapters.local.queue import SqliteQueue
-from bellhop.ports.queue import Message
+from bellhop.ports.queue import Done, Message
 queue = SqliteQueue(sys.argv[1], "second", clock=SystemClock())
 queue.publish([Message({"number": int(sys.argv[2])}, "g")])
 queue.close()
@@ -35,6 +36,6 @@ def test_a_process_that_leaves_takes_nothing_along(tmp_path: Path) -> None:
         found = queues[1].receive(1, wait=timedelta(seconds=5))
 
         assert [dict(each.message.body) for each in found] == [{"number": number}]
-        queues[1].done(found[0])
+        queues[1].settle(found[0], Done())
     for queue in queues:
         queue.close()

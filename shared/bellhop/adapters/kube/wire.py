@@ -1,0 +1,323 @@
+"""What an API server may do to us: bounded in bytes, in time and in where it is.
+
+Nobody vouches for the server behind a stored kubeconfig. Its answer may be a few kilobytes that
+unpack to gigabytes, a byte every few seconds, or headers without end; its name may lead to another
+address tomorrow. So that a connection goes to an address that was checked, and an answer ends:
+after so many bytes on the wire, so many unpacked, and so many seconds as a whole.
+"""
+
+from __future__ import annotations
+
+import io
+import ipaddress
+import socket
+import time
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from http import HTTPStatus
+from http.client import HTTPResponse
+from typing import Any, NamedTuple
+from urllib.parse import urlencode, urlsplit
+
+import urllib3
+import urllib3.exceptions as http
+from urllib3 import connection, connectionpool
+from urllib3.util.connection import create_connection
+
+from bellhop.adapters.kube.errors import LateError
+from bellhop.errors import BellhopError, InvalidError, TooLargeError, UnreachableError
+from bellhop.model.reach import Reach
+
+WHOLE_SECONDS = 30.0
+"""How long one answer may take as a whole, however it comes."""
+
+LARGEST = 8 << 20
+"""Bytes of an unpacked answer; etcd keeps objects of 1.5 MiB, and API servers take 3 MiB."""
+
+_REFUSAL = 1 << 20
+_HEAD = 128 << 10
+# Chunks of a chunked answer have heads of their own; real ones are a small part of it.
+_WIRE = 2 * LARGEST
+_PIECE = 64 << 10
+_SEND = 16 << 10
+_GZIP = 31
+
+
+class Breach(Exception):  # noqa: N818 - it becomes an error where it is known what was being done
+    """The other side went beyond what is taken; `error` is ours for it, `words` what happened."""
+
+    def __init__(self, error: type[BellhopError], words: str) -> None:
+        super().__init__(words)
+        self.error = error
+        self.words = words
+
+
+class Answer(NamedTuple):
+    """A whole answer, as the official client reads one."""
+
+    status: int
+    reason: str | None
+    data: bytes
+    headers: Mapping[str, str]
+
+    def getheaders(self) -> Mapping[str, str]:
+        """Return the headers by the name that the official client has for it."""
+        return self.headers
+
+
+class Wire:
+    """The connections to one server, in place of the official client's pool manager."""
+
+    def __init__(self, server: str, *, reach: Reach, threads: int, **tls: Any) -> None:
+        self._prefix = urlsplit(server).path.rstrip("/")
+        self._server = server
+        self._pools = urllib3.PoolManager(num_pools=1, maxsize=threads, retries=False, **tls)
+        makers: dict[str, Any] = {
+            "http": partial(_pool, connectionpool.HTTPConnectionPool, _Plain, reach),
+            "https": partial(_pool, connectionpool.HTTPSConnectionPool, _Secure, reach),
+        }
+        self._pools.pool_classes_by_scheme = makers
+
+    def request(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str],
+        timeout: urllib3.Timeout,
+        body: str | None = None,
+        fields: Mapping[str, str] | None = None,
+        preload_content: bool = False,
+    ) -> Answer:
+        """Send a request and read its answer whole; `url` is a path below the server's.
+
+        Raises:
+            Breach: the server is where no call may go, or its answer goes on and on.
+            urllib3.exceptions.HTTPError: the exchange failed.
+        """
+        del preload_content  # It is read by our own rules.
+        target = f"{self._prefix}{url}" + (f"?{urlencode(fields)}" if fields else "")
+        response = self._pools.connection_from_url(self._server).urlopen(
+            method,
+            target,
+            body=body,
+            headers=headers,
+            retries=False,
+            redirect=False,
+            assert_same_host=False,
+            timeout=timeout,
+            preload_content=False,
+        )
+        return _whole(response)
+
+    def close(self) -> None:
+        """Close the idle connections; those in use finish first."""
+        self._pools.clear()
+
+
+def _pool(
+    kind: type[connectionpool.HTTPConnectionPool],
+    connecting: Callable[..., Any],
+    reach: Reach,
+    *args: Any,
+    **kwargs: Any,
+) -> connectionpool.HTTPConnectionPool:
+    pool = kind(*args, **kwargs)
+    pool.ConnectionCls = partial(connecting, reach=reach)  # type: ignore[assignment]
+    return pool
+
+
+# Where ------------------------------------------------------------------------------------------
+
+
+class _Bounded(connection.HTTPConnection):
+    """A connection to a checked address, with one deadline for each request and its answer."""
+
+    def __init__(self, *args: Any, reach: Reach, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._reach = reach
+        self._deadline = 0.0
+
+    def request(self, *args: Any, **kwargs: Any) -> None:
+        """Send a request; its time begins."""
+        self._deadline = time.monotonic() + WHOLE_SECONDS
+        super().request(*args, **kwargs)
+
+    def send(self, data: Any) -> None:
+        """Send in pieces, none of which begins after the deadline."""
+        if not isinstance(data, bytes):
+            super().send(data)
+            return
+        for start in range(0, len(data), _SEND):
+            _left(self._deadline)
+            super().send(data[start : start + _SEND])
+
+    def getresponse(self) -> Any:
+        """Read the head of the answer."""
+        answer: Any = partial(_Response, deadline=self._deadline)
+        self.response_class = answer
+        return super().getresponse()
+
+    def _new_conn(self) -> socket.socket:
+        deadline = time.monotonic() + WHOLE_SECONDS
+        failure: Exception = http.NewConnectionError(self, "it has no address")
+        for address in self._addresses():
+            try:
+                return create_connection(
+                    (address, self.port),
+                    min(float(self.timeout or WHOLE_SECONDS), _left(deadline)),
+                    socket_options=self.socket_options,
+                )
+            except TimeoutError:
+                failure = http.ConnectTimeoutError(self, "it takes no connection in time")
+            except OSError as error:
+                failure = http.NewConnectionError(self, str(error))
+        raise failure
+
+    def _addresses(self) -> list[str]:
+        """Look the host up and check what is found: what is called is what was checked."""
+        try:
+            found = socket.getaddrinfo(self._dns_host, self.port, type=socket.SOCK_STREAM)
+        except socket.gaierror as error:
+            raise http.NameResolutionError(self.host, self, error) from error
+        except UnicodeError as error:
+            raise http.LocationValueError(str(error)) from error
+        addresses = list(dict.fromkeys(str(each[4][0]) for each in found))
+        refusals = {each: self._reach.refusal_of(ipaddress.ip_address(each)) for each in addresses}
+        taken = [each for each, refusal in refusals.items() if not refusal]
+        if taken or not refusals:
+            return taken
+        address, refusal = next(iter(refusals.items()))
+        literal = _is_address(self._dns_host)
+        raise Breach(
+            # A name may lead elsewhere tomorrow.
+            InvalidError if literal else UnreachableError,
+            f"its address {address} {refusal}; nothing is called there",
+        )
+
+
+class _Plain(_Bounded):
+    """Without TLS."""
+
+
+class _Secure(_Bounded, connection.HTTPSConnection):
+    """With TLS."""
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _left(deadline: float) -> float:
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise _late()
+    return left
+
+
+def _late() -> Breach:
+    return Breach(LateError, f"it took longer than {WHOLE_SECONDS:g} s")
+
+
+# How much, and how long -------------------------------------------------------------------------
+
+
+class _Response(HTTPResponse):
+    """An answer whose every byte, of head, chunks and body, is read within budget and time."""
+
+    def __init__(
+        self, sock: socket.socket, *args: Any, deadline: float = 0.0, **kwargs: Any
+    ) -> None:
+        super().__init__(sock, *args, **kwargs)
+        self._metered = _Metered(self.fp.detach(), sock, deadline)
+        self.fp = io.BufferedReader(self._metered)
+
+    def begin(self) -> None:
+        """Read the head."""
+        self._metered.budget = _HEAD
+        super().begin()
+        self._metered.budget = _WIRE
+
+
+class _Metered(io.RawIOBase):
+    """A socket's bytes until a budget is spent or time is up."""
+
+    def __init__(self, raw: Any, sock: socket.socket, deadline: float) -> None:
+        super().__init__()
+        self._raw = raw
+        self._sock = sock
+        self._pause = sock.gettimeout()
+        self._deadline = deadline
+        self.budget = 0
+
+    def readable(self) -> bool:
+        """Say that it is read."""
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        """Read once."""
+        left = _left(self._deadline)
+        pause = left if self._pause is None else min(self._pause, left)
+        self._sock.settimeout(pause)
+        try:
+            count: int | None = self._raw.readinto(buffer)
+        except TimeoutError:
+            if pause < left:
+                raise
+            raise _late() from None
+        self.budget -= count or 0
+        if self.budget < 0:
+            raise Breach(TooLargeError, "the answer is larger than what is taken")
+        return count
+
+    def close(self) -> None:
+        """Let go of the socket."""
+        self._raw.close()
+        super().close()
+
+
+def _whole(response: urllib3.BaseHTTPResponse) -> Answer:
+    success = HTTPStatus.OK <= response.status < HTTPStatus.MULTIPLE_CHOICES
+    limit = LARGEST if success else _REFUSAL
+    pieces, size = [], 0
+    try:
+        for piece in _unpacked(response):
+            pieces.append(piece)
+            size += len(piece)
+            if size > limit:
+                raise Breach(TooLargeError, f"the answer has more than {limit} bytes")  # noqa: TRY301
+    except Breach:
+        response.close()
+        if success:
+            raise
+        # Its code says enough: no refusal of an API server is so long.
+        pieces = []
+    return Answer(response.status, response.reason, b"".join(pieces), response.headers)
+
+
+def _unpacked(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
+    """Yield the content in pieces no larger than what is asked for, however tight it is packed."""
+    encoding = response.headers.get("Content-Encoding", "").strip().lower()
+    pieces = response.stream(_PIECE, decode_content=False)
+    if encoding in {"", "identity"}:
+        yield from pieces
+        return
+    if encoding != "gzip":
+        raise Breach(UnreachableError, "the answer is packed in a way that was not asked for")
+    unpack = zlib.decompressobj(_GZIP)
+    try:
+        for packed in pieces:
+            rest = packed
+            while rest and not unpack.eof:
+                yield unpack.decompress(rest, _PIECE)
+                rest = unpack.unconsumed_tail
+        yield unpack.flush()
+    except zlib.error as error:
+        raise http.DecodeError(str(error)) from error
+    if not unpack.eof:
+        raise http.ProtocolError("the packed answer ends early")

@@ -1,0 +1,25 @@
+"""When things happen again: pauses that spread, and the names of what is timed."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import timedelta
+
+
+def spread(name: str, pause: timedelta) -> timedelta:
+    """Return a pause up to a tenth shorter or longer, always the same for a name.
+
+    It keeps a fleet that was registered at once from being listed at once for ever.
+    """
+    share = int.from_bytes(hashlib.sha256(name.encode()).digest()[:2]) / 0xFFFF
+    return pause * (0.9 + 0.2 * share)
+
+
+def sweep_timer(cluster: str) -> str:
+    """Name the timer of a cluster's sweeps."""
+    return f"sweep/{cluster}"
+
+
+def retry_timer(cluster: str, profile: str) -> str:
+    """Name the timer of the next try to apply a profile to a cluster."""
+    return f"apply/{cluster}/{profile}"

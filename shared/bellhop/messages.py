@@ -1,0 +1,264 @@
+"""What the stages tell each other: small typed values that carry identity, never content.
+
+Whoever handles one reads the current state, so that a message which comes twice, late, out of
+order or from the dead letters does no harm. A group says what had better wait for what: one
+object's evaluations, one profile's placing, one profile's applications in one cluster, one
+cluster's sweeps. It saves work and guarantees nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, asdict, dataclass, fields
+from typing import Any, ClassVar, Self
+
+from bellhop.errors import InvalidError
+from bellhop.ports.queue import GROUP_LIMIT, Message, Queue
+
+_READABLE = 80
+"""Characters of a long group's name that stay readable before its digest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """What all messages have: a stage that they are for, a group, and a body that reads back."""
+
+    stage: ClassVar[str]
+    do: ClassVar[str]
+    unlike: ClassVar[tuple[str, ...]] = ("trace", "rang")
+    """Fields in which two messages may differ and still ask for the same work."""
+
+    @property
+    def group(self) -> str:
+        """Say which messages had better come one after the other."""
+        raise NotImplementedError
+
+    def message(self) -> Message:
+        """Return what goes into the queue; fields with their default are left out."""
+        body: dict[str, Any] = {"do": self.do}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.default is MISSING or value != field.default:
+                body[field.name] = value
+        return Message(body, group_name(self.group))
+
+    @property
+    def work(self) -> tuple[Any, ...]:
+        """Return what is asked for: equal for two messages of which one is enough."""
+        kept = {name: value for name, value in asdict(self).items() if name not in self.unlike}
+        return (self.do, *sorted(kept.items()))
+
+    @classmethod
+    def of(cls, body: Mapping[str, Any]) -> Self:
+        """Read a body; a field of a later version is passed over.
+
+        Raises:
+            InvalidError: a field is missing, or is not of its type.
+        """
+        given: dict[str, Any] = {}
+        for field in fields(cls):
+            if field.name not in body:
+                if field.default is MISSING:
+                    raise InvalidError(f"cannot read a message to {cls.do}: it has no {field.name}")
+                continue
+            value = body[field.name]
+            if type(value).__name__ != field.type:
+                raise InvalidError(
+                    f"cannot read a message to {cls.do}: its {field.name} is no {field.type}"
+                )
+            given[field.name] = value
+        return cls(**given)
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluate(Envelope):
+    """Run the sources over an object's newest observation.
+
+    `rang` is when the cluster noticed, in ISO 8601, for the ledger's total.
+    """
+
+    stage: ClassVar[str] = "evaluate"
+    do: ClassVar[str] = "evaluate"
+    cluster: str
+    object: str
+    trace: str = ""
+    rang: str = ""
+
+    @property
+    def group(self) -> str:
+        """One object after the other's own changes."""
+        return f"{self.cluster}/{self.object}"
+
+
+@dataclass(frozen=True, slots=True)
+class Instantiate(Envelope):
+    """Make a trigger's profile in a source cluster, for one object or, with none, for all."""
+
+    stage: ClassVar[str] = "deploy"
+    do: ClassVar[str] = "instantiate"
+    trigger: str
+    cluster: str
+    object: str = ""
+    trace: str = ""
+    rang: str = ""
+
+    @property
+    def group(self) -> str:
+        """One profile."""
+        return f"{self.trigger}/{self.cluster}/{self.object}"
+
+
+@dataclass(frozen=True, slots=True)
+class Resolve(Envelope):
+    """Take a user's own profile to the clusters that it selects."""
+
+    stage: ClassVar[str] = "deploy"
+    do: ClassVar[str] = "resolve"
+    profile: str
+    trace: str = ""
+    rang: str = ""
+
+    @property
+    def group(self) -> str:
+        """One profile."""
+        return f"profile/{self.profile}"
+
+
+@dataclass(frozen=True, slots=True)
+class Apply(Envelope):
+    """Bring one cluster to what a profile wants there, or withdraw the profile from it.
+
+    `contested` is an object that changed hands, or may, and makes this another piece of work.
+    """
+
+    stage: ClassVar[str] = "deploy"
+    do: ClassVar[str] = "apply"
+    trigger: str
+    cluster: str
+    profile: str
+    destination: str
+    contested: str = ""
+    trace: str = ""
+    rang: str = ""
+
+    @property
+    def group(self) -> str:
+        """One profile in one cluster."""
+        return f"{self.destination}/{self.profile}"
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep(Envelope):
+    """List a cluster; `full` evaluates all objects, not only those that changed."""
+
+    stage: ClassVar[str] = "sweep"
+    do: ClassVar[str] = "sweep"
+    cluster: str
+    full: bool = False
+
+    @property
+    def group(self) -> str:
+        """One cluster."""
+        return self.cluster
+
+
+@dataclass(frozen=True, slots=True)
+class Confirm(Envelope):
+    """Read one object back, after a hint that it is about to change.
+
+    `before` is its resource version as the hint had it: seeing it again says that the change
+    is not stored yet, or never will be.
+    """
+
+    stage: ClassVar[str] = "sweep"
+    do: ClassVar[str] = "confirm"
+    cluster: str
+    object: str
+    uid: str
+    before: int
+    trace: str = ""
+    rang: str = ""
+
+    @property
+    def group(self) -> str:
+        """One object."""
+        return f"{self.cluster}/{self.object}"
+
+
+@dataclass(frozen=True, slots=True)
+class Tidy(Envelope):
+    """Delete the traces of a forgotten cluster, once nobody is at work on it any more."""
+
+    stage: ClassVar[str] = "sweep"
+    do: ClassVar[str] = "tidy"
+    cluster: str
+
+    @property
+    def group(self) -> str:
+        """One cluster's end."""
+        return f"{self.cluster}/tidy"
+
+
+@dataclass(frozen=True, slots=True)
+class Keep(Envelope):
+    """Keep the house: collect blobs nobody names, and set the timers that are missing."""
+
+    stage: ClassVar[str] = "sweep"
+    do: ClassVar[str] = "keep"
+
+    @property
+    def group(self) -> str:
+        """The house."""
+        return "keep"
+
+
+_KINDS: tuple[type[Envelope], ...] = (
+    Evaluate,
+    Instantiate,
+    Resolve,
+    Apply,
+    Sweep,
+    Confirm,
+    Tidy,
+    Keep,
+)
+_BY_NAME = {kind.do: kind for kind in _KINDS}
+
+
+def read(body: Mapping[str, Any]) -> Envelope:
+    """Read back what a queue delivers.
+
+    Raises:
+        InvalidError: it is of a kind nobody sends, or is not whole.
+    """
+    kind = _BY_NAME.get(str(body.get("do")))
+    if kind is None:
+        raise InvalidError(f"cannot do '{str(body.get('do'))[:64]}': there is no such message")
+    return kind.of(body)
+
+
+class Publisher:
+    """Puts messages into the queues of the stages that they are for."""
+
+    def __init__(self, queues: Mapping[str, Queue]) -> None:
+        self._queues = queues
+
+    def publish(self, messages: Iterable[Envelope]) -> None:
+        """Publish messages, in order for each stage; after an error some may be out.
+
+        Of messages that ask for the same work, one is enough.
+        """
+        batches: dict[str, dict[tuple[Any, ...], Message]] = {}
+        for each in messages:
+            batches.setdefault(each.stage, {}).setdefault(each.work, each.message())
+        for stage, batch in batches.items():
+            self._queues[stage].publish(list(batch.values()))
+
+
+def group_name(text: str) -> str:
+    """Return a group's name as every provider takes it: short, printable ASCII, still distinct."""
+    if 0 < len(text) <= GROUP_LIMIT and text.isascii() and text.isprintable() and " " not in text:
+        return text
+    readable = "".join(each if "!" <= each <= "~" else "?" for each in text[:_READABLE])
+    return f"{readable}#{hashlib.sha256(text.encode()).hexdigest()[:32]}"

@@ -1,0 +1,137 @@
+"""Clusters, how they are, who may send for them, and what sweeps suspect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bellhop.errors import InvalidError, StaleError
+from bellhop.model.gvk import GVK
+from bellhop.model.record import Cluster, Gate, Health
+from bellhop.ports.store import ABSENT, ANY, Item, Store
+from bellhop.records.table import RETRIES, Kept, Table
+
+
+class Clusters:
+    """The registered clusters, by namespace/name."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        was = {"token_digest": "token", "registered_at": "at"}
+        self._table = Table(store, Cluster, was=was)
+
+    def get(self, key: str) -> Kept[Cluster] | None:
+        """Read a cluster."""
+        return self._table.get("cluster", key)
+
+    def all(self) -> Iterator[Cluster]:
+        """Yield all clusters, by name."""
+        return (self._table.read(item.value) for item in self._table.items("cluster"))
+
+    def put(self, cluster: Cluster, *, expect: str | None = ANY) -> str:
+        """Write a cluster and return its token.
+
+        Raises:
+            StaleError: something else than `expect` is there.
+        """
+        return self._table.put("cluster", cluster.key, cluster, expect=expect)
+
+    def delete(self, key: str, *, expect: str | None = ANY) -> bool:
+        """Delete a cluster; say whether it was there.
+
+        Raises:
+            StaleError: something else than `expect` is there.
+        """
+        return self._store.delete("cluster", key, expect=expect)
+
+
+class Healths:
+    """How each cluster was when last met; one that was never met has a Health too."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._table = Table(store, Health)
+
+    def get(self, cluster: str) -> Kept[Health]:
+        """Read how a cluster was when last met."""
+        return self._table.get("health", cluster) or Kept(Health(), ABSENT)
+
+    def put(self, cluster: str, health: Health, *, expect: str | None = ANY) -> str:
+        """Write how a cluster is, and return the token.
+
+        Raises:
+            StaleError: something else than `expect` is there.
+        """
+        return self._table.put("health", cluster, health, expect=expect)
+
+    def delete(self, cluster: str) -> bool:
+        """Forget how a cluster was; say whether it was known."""
+        return self._store.delete("health", cluster)
+
+
+class Strikes:
+    """How many sweeps in a row found suspiciously much of a kind gone."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def get(self, cluster: str, gvk: GVK) -> Kept[int]:
+        """Read how many; none where there is no record."""
+        item = self._store.get(f"strikes/{cluster}", str(gvk))
+        return Kept(int(item.value["count"]), item.token) if item else Kept(0, ABSENT)
+
+    def put(self, cluster: str, gvk: GVK, count: int, *, expect: str | None = ANY) -> str:
+        """Write how many sweeps in a row agree, and return the token; none is forgotten.
+
+        Raises:
+            StaleError: something else than `expect` is there.
+        """
+        partition, sort = f"strikes/{cluster}", str(gvk)
+        if not count:
+            self._store.delete(partition, sort, expect=expect)
+            return ABSENT
+        return self._store.put(Item(partition, sort, {"count": count}), expect=expect).token
+
+    def forget(self, cluster: str) -> None:
+        """Delete all of a cluster."""
+        for item in self._store.query(f"strikes/{cluster}"):
+            self._store.delete(item.partition, item.sort)
+
+
+class Gates:
+    """All that ingest must know of each cluster, in one read."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._table = Table(store, Gate)
+
+    def get(self, cluster: str) -> Kept[Gate] | None:
+        """Read a cluster's gate."""
+        item = self._store.get("gate", cluster)
+        return self._read(item) if item else None
+
+    def put(self, cluster: str, gate: Gate) -> None:
+        """Write a gate unless one of a later catalog is there, or the cluster is forgotten."""
+        for _ in range(RETRIES):
+            item = self._store.get("gate", cluster)
+            old = self._read(item) if item else None
+            if old and old.value.revision > gate.revision:
+                return
+            try:
+                self._table.put("gate", cluster, gate, expect=item.token if item else ABSENT)
+            except StaleError:
+                continue
+            if self._store.get("cluster", cluster) is None:
+                # Whoever forgets a cluster deletes its name first: one of us sees the other.
+                self.delete(cluster)
+            return
+
+    def delete(self, cluster: str) -> bool:
+        """Close a gate; say whether there was one."""
+        return self._store.delete("gate", cluster)
+
+    def _read(self, item: Item) -> Kept[Gate] | None:
+        try:
+            return Kept(self._table.read(item.value), item.token)
+        except InvalidError:
+            # Of an earlier version: it says nothing, and the next sweep writes it anew.
+            return None

@@ -1,0 +1,104 @@
+"""What profiles hold in clusters: each one's inventory, and each object's owner."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bellhop.errors import MissingError
+from bellhop.model.gvk import Identity
+from bellhop.model.record import Held, Inventory, Owner
+from bellhop.ports.store import ABSENT, ANY, Store
+from bellhop.records.codec import decode, encode
+from bellhop.records.payloads import Payloads, Sealed
+from bellhop.records.table import Kept, Table
+
+
+class Owners:
+    """Which profile has an object, by cluster and object."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._table = Table(store, Owner)
+
+    def get(self, cluster: str, key: Identity) -> Kept[Owner] | None:
+        """Read who owns an object."""
+        return self._table.get(f"owner/{cluster}", str(key))
+
+    def of(self, cluster: str) -> Iterator[tuple[Identity, Owner]]:
+        """Yield the objects of a cluster that are owned, each with who owns it."""
+        for item in self._table.items(f"owner/{cluster}"):
+            yield Identity.parse(item.sort), self._table.read(item.value)
+
+    def put(self, cluster: str, key: Identity, owner: Owner, *, expect: str | None = ANY) -> str:
+        """Write who owns an object, and return the token.
+
+        Raises:
+            StaleError: somebody else was quicker.
+        """
+        return self._table.put(f"owner/{cluster}", str(key), owner, expect=expect)
+
+    def delete(self, cluster: str, key: Identity, *, expect: str | None = ANY) -> bool:
+        """Give an object up; say whether anybody had it.
+
+        Raises:
+            StaleError: somebody else was quicker.
+        """
+        return self._store.delete(f"owner/{cluster}", str(key), expect=expect)
+
+    def forget(self, cluster: str) -> None:
+        """Delete all of a cluster."""
+        for item in self._store.query(f"owner/{cluster}"):
+            self._store.delete(item.partition, item.sort)
+
+
+class Inventories:
+    """What each profile owns, by cluster and profile."""
+
+    def __init__(self, payloads: Payloads, owners: Owners) -> None:
+        self._payloads = payloads
+        self._owners = owners
+
+    def get(self, cluster: str, profile: str) -> Kept[Inventory] | None:
+        """Read what a profile owns in a cluster.
+
+        An inventory whose payload is lost is made up from the owners: of each object it is known
+        that it may have been applied, and no more, so that it is applied again or removed.
+        """
+        item = self._payloads.store.get(f"inventory/{cluster}", profile)
+        if item is None:
+            return None
+        try:
+            found = self._payloads.open(item)
+        except MissingError:
+            return Kept(self._made_up(cluster, profile), item.token)
+        return Kept(_inventory(cluster, found), found.item.token) if found else None
+
+    def of(self, cluster: str) -> Iterator[Inventory]:
+        """Yield all inventories of a cluster, as `get` would read them."""
+        for item in self._payloads.store.query(f"inventory/{cluster}"):
+            kept = self.get(cluster, item.sort)
+            if kept:
+                yield kept.value
+
+    def put(self, inventory: Inventory, *, expect: str | None = ANY) -> str:
+        """Write an inventory and return its token; an empty one is deleted, and has ABSENT.
+
+        Raises:
+            StaleError: something else than `expect` is there.
+        """
+        partition, sort = f"inventory/{inventory.cluster}", inventory.profile
+        if not inventory.held and not inventory.holder:
+            self._payloads.delete(partition, sort, expect=expect)
+            return ABSENT
+        head = encode(inventory, omit=("cluster", "profile", "held"))
+        payload = encode(inventory, omit=("cluster", "profile", "holder", "until"))["held"]
+        return self._payloads.put(partition, sort, head, payload, expect=expect)
+
+    def _made_up(self, cluster: str, profile: str) -> Inventory:
+        owned = (key for key, owner in self._owners.of(cluster) if owner.profile == profile)
+        return Inventory(cluster, profile, {key: Held("", "") for key in owned})
+
+
+def _inventory(cluster: str, found: Sealed) -> Inventory:
+    value = {**found.head, "held": found.payload}
+    return decode(Inventory, value, cluster=cluster, profile=found.item.sort)

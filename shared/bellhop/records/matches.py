@@ -1,0 +1,57 @@
+"""Which objects match which sources: an EventReport is a view over them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bellhop.model.gvk import ObjectKey
+from bellhop.model.record import Match
+from bellhop.ports.store import ANY, Item, Store
+from bellhop.records.table import Kept, Table
+
+
+class Matches:
+    """Matches by cluster, source and object."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._table = Table(store, Match, in_key=("cluster", "source", "key"))
+
+    def get(self, cluster: str, source: str, key: ObjectKey) -> Kept[Match] | None:
+        """Read one match."""
+        item = self._store.get(f"match/{cluster}", f"{source}/{key}")
+        return Kept(self._read(cluster, item), item.token) if item else None
+
+    def of(self, cluster: str, source: str = "") -> Iterator[Match]:
+        """Yield the matches of a cluster, or of one source in it, by object."""
+        prefix = f"{source}/" if source else ""
+        return (self._read(cluster, item) for item in self._table.items(f"match/{cluster}", prefix))
+
+    def put(self, match: Match, *, expect: str | None = ANY) -> str:
+        """Write one match and return its token.
+
+        Raises:
+            StaleError: something else than `expect` is there.
+        """
+        sort = f"{match.source}/{match.key}"
+        return self._table.put(f"match/{match.cluster}", sort, match, expect=expect)
+
+    def delete(
+        self, cluster: str, source: str, key: ObjectKey, *, expect: str | None = ANY
+    ) -> bool:
+        """Delete one match; say whether it was there.
+
+        Raises:
+            StaleError: something else than `expect` is there.
+        """
+        return self._store.delete(f"match/{cluster}", f"{source}/{key}", expect=expect)
+
+    def forget(self, cluster: str) -> None:
+        """Delete all of a cluster."""
+        for item in self._store.query(f"match/{cluster}"):
+            self._store.delete(item.partition, item.sort)
+
+    def _read(self, cluster: str, item: Item) -> Match:
+        source, _, key = item.sort.partition("/")
+        known = {"cluster": cluster, "source": source, "key": ObjectKey.parse(key)}
+        return self._table.read(item.value, **known)

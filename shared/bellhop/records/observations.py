@@ -1,0 +1,151 @@
+"""The newest we know of each object in each cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+from bellhop.errors import MissingError, StaleError
+from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.model.record import Observation
+from bellhop.ports.clock import Clock
+from bellhop.ports.store import ABSENT, Item
+from bellhop.records.payloads import Payloads, Sealed
+from bellhop.records.table import RETRIES, Kept
+
+TOMBSTONE = timedelta(days=7)
+"""How long a deletion is remembered: longer than any queue of ours keeps a message."""
+
+
+_NEVER = datetime.min.replace(tzinfo=UTC)
+
+
+class Seen(NamedTuple):
+    """The head of an observation."""
+
+    key: ObjectKey
+    uid: str
+    resource_version: int
+    gone: bool
+
+
+class Observations:
+    """Objects by cluster and key, tombstones too."""
+
+    def __init__(self, payloads: Payloads, clock: Clock) -> None:
+        self._payloads = payloads
+        self._clock = clock
+
+    def get(self, cluster: str, key: ObjectKey) -> Kept[Observation] | None:
+        """Read the newest we know of an object.
+
+        Raises:
+            StaleError: it is known that there is one, but its manifest is lost: the next sweep
+                writes it anew.
+        """
+        item = self._payloads.store.get(f"observation/{cluster}", str(key))
+        found = self._open(item) if item else None
+        return Kept(_observation(cluster, found), found.item.token) if found else None
+
+    def token(self, cluster: str, key: ObjectKey) -> str:
+        """Read the token of what we know of an object, without the object; ABSENT if nothing."""
+        item = self._payloads.store.get(f"observation/{cluster}", str(key))
+        return item.token if item else ABSENT
+
+    def heads(self, cluster: str, gvk: GVK | None = None) -> Iterator[Seen]:
+        """Yield the heads of all or one kind's objects, without reading the objects."""
+        prefix = "/".join(gvk) + "/" if gvk else ""
+        for item in self._payloads.store.query(f"observation/{cluster}", prefix=prefix):
+            value = item.value
+            yield Seen(ObjectKey.parse(item.sort), value["uid"], value["rv"], value["gone"])
+
+    def of(self, cluster: str, gvk: GVK) -> Iterator[Observation]:
+        """Yield the observations of a kind.
+
+        Raises:
+            StaleError: the manifest of one is lost: the next sweep writes it anew.
+        """
+        prefix = "/".join(gvk) + "/"
+        for item in self._payloads.store.query(f"observation/{cluster}", prefix=prefix):
+            found = self._open(item)
+            if found:
+                yield _observation(cluster, found)
+
+    def put(self, observation: Observation, *, asked_at: datetime | None = None) -> bool:
+        """Write an observation if it is not older than what is there; say whether it is news.
+
+        Equal ones are written too: a sender that repeats itself may not have been heard to the
+        end. A tombstone hides its object's uid and every older version.
+
+        Versions are compared within one life of a cluster. Who asked the cluster itself says
+        when (`asked_at`): the answer is newer than all that was kept before, whatever versions
+        say, so that a cluster restored from a backup, or made anew, is seen as it is.
+
+        Raises:
+            StaleError: other writers keep winning.
+        """
+        partition, sort = f"observation/{observation.cluster}", str(observation.key)
+        for _ in range(RETRIES):
+            old = self._payloads.store.get(partition, sort)
+            known = old and not (asked_at and datetime.fromisoformat(old.value["at"]) < asked_at)
+            if old and known and _supersedes(old.value, observation):
+                return False
+            version = observation.resource_version
+            if old and observation.gone:
+                # What was older than the object is older than its tombstone.
+                version = max(version, old.value["rv"])
+            head = {
+                "uid": observation.uid,
+                "rv": version,
+                "gone": observation.gone,
+                "at": observation.seen_at.isoformat(),
+            }
+            expires = self._clock.now() + TOMBSTONE if observation.gone else None
+            try:
+                new = Item(partition, sort, head, expires_at=expires)
+                self._payloads.follow(old, new, observation.manifest)
+            except StaleError:
+                continue
+            return True
+        raise StaleError(f"cannot write the observation of '{sort}': other writers keep winning")
+
+    def delete(self, cluster: str, key: ObjectKey) -> bool:
+        """Forget an object, for kinds that no longer count; say whether it was known."""
+        return self._payloads.delete(f"observation/{cluster}", str(key))
+
+    def _open(self, item: Item) -> Sealed | None:
+        try:
+            return self._payloads.open(item)
+        except MissingError as error:
+            # Older than anything, of no uid: whatever is seen next is news.
+            unknown = {**item.value, "uid": "", "rv": 0, "at": _NEVER.isoformat()}
+            with suppress(StaleError):
+                if unknown != item.value:
+                    new = Item(item.partition, item.sort, unknown)
+                    self._payloads.store.put(new, expect=item.token)
+            raise StaleError(
+                f"cannot read the observation of '{item.sort}': its payload is lost;"
+                " the next sweep of the cluster writes it anew"
+            ) from error
+
+
+def _observation(cluster: str, found: Sealed) -> Observation:
+    return Observation(
+        cluster=cluster,
+        key=ObjectKey.parse(found.item.sort),
+        uid=found.head["uid"],
+        resource_version=found.head["rv"],
+        manifest=found.payload,
+        seen_at=datetime.fromisoformat(found.head["at"]),
+    )
+
+
+def _supersedes(old: Mapping[str, Any], new: Observation) -> bool:
+    if new.gone:
+        # A deletion concerns one uid; a later object of the same name is another one.
+        return bool(old["uid"] != new.uid and old["rv"] > new.resource_version)
+    if old["gone"] and old["uid"] == new.uid:
+        return True
+    return bool(old["rv"] > new.resource_version)

@@ -1,0 +1,311 @@
+"""Records whose payload is sealed: a small head that is listed, and apart from it the payload.
+
+  payload, under a fresh name ─► head that points to it ─► the payload before it is deleted
+
+A payload is written once. It lies in a partition of its own, or in the blob store when it is
+large. Its name holds the token of the head that it was to follow: since tokens never come back,
+whoever replaces that head knows that the payloads of those who lost, or died, can never be
+pointed to, and deletes them. What a first head was to follow has no token, so the leavings of a
+death there go when they are old.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from bellhop.errors import InvalidError, MissingError, StaleError
+from bellhop.ports.blobs import Blobs
+from bellhop.ports.clock import Clock
+from bellhop.ports.store import ABSENT, ANY, Item, Store
+from bellhop.records.sealing import Sealer, as_bytes, as_text
+from bellhop.records.table import RETRIES
+from bellhop.records.trash import Trash
+
+INLINE = 128 * 1024
+"""Sealed bytes above this go to the blob store, and heads above it are sealed with their payload:
+in text both are well below ITEM_LIMIT."""
+
+SHARDS = "0123456789abcdef"
+"""The payloads of one partition lie in as many: they weigh more than their heads."""
+
+_OLD = timedelta(days=1)
+"""Longer than anybody takes between a payload and its head."""
+
+_NAMES = ("payload", "blob", "sealed", "wide")
+
+
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """A record as it was read: its clear fields and its payload."""
+
+    item: Item
+    head: Mapping[str, Any]
+    payload: Any
+
+
+class Payloads:
+    """Heads and payloads over a store and a blob store."""
+
+    def __init__(self, store: Store, blobs: Blobs, sealer: Sealer, clock: Clock) -> None:
+        self.store = store
+        self._blobs = blobs
+        self._sealer = sealer
+        self._clock = clock
+        self.trash = Trash(store, blobs)
+
+    # Reading ----------------------------------------------------------------------------------
+
+    def get(self, partition: str, sort: str) -> Sealed | None:
+        """Read one record.
+
+        Raises:
+            MissingError: its payload is lost.
+        """
+        item = self.store.get(partition, sort)
+        return self.open(item) if item else None
+
+    def open(self, item: Item) -> Sealed | None:
+        """Read what a head points to; the newer head, or None, where it was just replaced.
+
+        Raises:
+            MissingError: the payload is lost, and the head still points to it.
+        """
+        for _ in range(RETRIES):
+            try:
+                return self._opened(item)
+            except MissingError as error:
+                now = self.store.get(item.partition, item.sort)
+                if now is None:
+                    return None
+                if now.token == item.token:
+                    raise MissingError(
+                        f"cannot read the record '{item.partition} {item.sort}': its payload is"
+                        " lost; write it anew, or delete it"
+                    ) from error
+                item = now
+        raise StaleError(f"cannot read '{item.partition} {item.sort}': writers are quicker")
+
+    def head(self, item: Item) -> Mapping[str, Any]:
+        """Read the clear fields of a record, without its payload unless they are very many.
+
+        Raises:
+            MissingError: they are very many, and lost.
+        """
+        if not item.value.get("wide"):
+            return _clear(item)
+        opened = self.open(item)
+        return opened.head if opened else {}
+
+    def all(self, partition: str, prefix: str = "") -> Iterator[Sealed]:
+        """Yield the records of a partition with their payloads.
+
+        Raises:
+            MissingError: the payload of one is lost.
+        """
+        for item in self.store.query(partition, prefix=prefix):
+            opened = self.open(item)
+            if opened:
+                yield opened
+
+    def _opened(self, item: Item) -> Sealed:
+        value = item.value
+        if value.get("blob"):
+            sealed = self._blobs.get(value["blob"])
+        elif value.get("payload"):
+            kept = self.store.get(_shard(item.partition, value["payload"]), value["payload"])
+            if kept is None:
+                raise MissingError(f"There is no payload {value['payload']!r}.")
+            sealed = as_bytes(kept.value["sealed"])
+        elif "sealed" in value:
+            sealed = as_bytes(value["sealed"])
+        else:
+            return Sealed(item, _clear(item), None)
+        payload = self._sealer.open(sealed, f"{item.partition} {item.sort}")
+        if value.get("wide"):
+            return Sealed(item, payload["head"], payload["payload"])
+        return Sealed(item, _clear(item), payload)
+
+    # Writing ----------------------------------------------------------------------------------
+
+    def put(
+        self,
+        partition: str,
+        sort: str,
+        head: Mapping[str, Any],
+        payload: Any,
+        *,
+        expect: str | None = ANY,
+    ) -> str:
+        """Write a record and return its head's token; a payload that is None takes no item.
+
+        Raises:
+            StaleError: something else than `expect` is there.
+        """
+        for _ in range(RETRIES):
+            old = self.store.get(partition, sort)
+            if expect not in (ANY, old.token if old else ABSENT):
+                break
+            try:
+                return self.follow(old, Item(partition, sort, head), payload)
+            except StaleError:
+                if expect != ANY:
+                    raise
+        raise StaleError(f"cannot write '{partition} {sort}': somebody else was quicker")
+
+    def follow(self, old: Item | None, new: Item, payload: Any) -> str:
+        """Write a record after the one that was read, or after none, and return its token.
+
+        Raises:
+            StaleError: something else is there by now.
+        """
+        before = old.token if old else ABSENT
+        leavings = self._leavings(old, new.partition, new.sort)
+        value = self._lay_down(new, payload, before)
+        if old:
+            self._discard(old)
+        try:
+            token = self.store.put(_item(new, value), expect=before).token
+        except StaleError:
+            # A store's client that was not answered may have repeated a write that was done.
+            now = self.store.get(new.partition, new.sort)
+            if now is None or not _place(value) or _place(now.value) != _place(value):
+                self._take_back(new.partition, value)
+                raise
+            token = now.token
+        except InvalidError:
+            self._take_back(new.partition, value)
+            raise
+        self._delete(new.partition, leavings)
+        return token
+
+    def put_head(
+        self, partition: str, sort: str, head: Mapping[str, Any], *, expect: str | None = ANY
+    ) -> str:
+        """Write the clear fields of a record that is there; its payload stays what it is.
+
+        Raises:
+            StaleError: something else than `expect` is there, or nothing.
+        """
+        old = self.store.get(partition, sort)
+        if old is None or expect not in (ANY, old.token):
+            raise StaleError(f"cannot write '{partition} {sort}': somebody else was quicker")
+        if old.value.get("wide") or _is_wide(head):
+            opened = self._opened(old)
+            return self.follow(old, Item(partition, sort, head), opened.payload)
+        kept = {name: old.value[name] for name in _NAMES if name in old.value}
+        return self.store.put(Item(partition, sort, {**head, **kept}), expect=old.token).token
+
+    def delete(self, partition: str, sort: str, *, expect: str | None = ANY) -> bool:
+        """Delete a record; say whether it was there.
+
+        Raises:
+            StaleError: something else than `expect` is there, or nothing where it is a token.
+        """
+        for _ in range(RETRIES):
+            old = self.store.get(partition, sort)
+            if old is None:
+                return self.store.delete(partition, sort, expect=expect)
+            leavings = self._leavings(old, partition, sort)
+            self._discard(old)
+            try:
+                self.store.delete(partition, sort, expect=old.token if expect == ANY else expect)
+            except StaleError:
+                if expect != ANY:
+                    raise
+                continue
+            self._delete(partition, leavings)
+            return True
+        raise StaleError(f"cannot delete '{partition} {sort}': other writers keep winning")
+
+    def forget(self, partition: str) -> None:
+        """Delete all records of a partition, whatever became of their payloads."""
+        for item in self.store.query(partition):
+            self._discard(item)
+            self.store.delete(partition, item.sort)
+        for shard in SHARDS:
+            place = f"payload/{partition}/{shard}"
+            for item in self.store.query(place):
+                self.store.delete(place, item.sort)
+
+    # Payloads -----------------------------------------------------------------------------------
+
+    def _lay_down(self, new: Item, payload: Any, before: str) -> dict[str, Any]:
+        """Write a payload, and return the head that points to it."""
+        value = dict(new.value)
+        if _is_wide(value):
+            payload, value = {"head": value, "payload": payload}, {"wide": True}
+        if payload is None:
+            return value
+        sealed = self._sealer.seal(payload, f"{new.partition} {new.sort}")
+        fresh = os.urandom(8).hex()
+        if len(sealed) > INLINE:
+            # The name is the blob's for ever: a backup of the store still finds what it names.
+            name = f"{new.partition}/{_digest(new.sort)}/{fresh}"
+            self.trash.put(name, new.partition, new.sort, self._clock.now())
+            self._blobs.put(name, sealed)
+            return {**value, "blob": name}
+        name = f"{_digest(new.sort)}/{before or '-'}/{fresh}"
+        at = self._clock.now().isoformat()
+        kept = {"sealed": as_text(sealed), "at": at}
+        self.store.put(Item(_shard(new.partition, name), name, kept))
+        return {**value, "payload": name}
+
+    def _leavings(self, old: Item | None, partition: str, sort: str) -> list[str]:
+        """Name the payloads that nobody can point to any more once `old` is replaced.
+
+        Asked for before the write: while `old` is the head no payload follows a later one, and
+        those that follow an earlier one, or this one, come too late.
+        """
+        prefix = f"{_digest(sort)}/"
+        place = old.value.get("payload") if old else None
+        oldest = self._clock.now() - _OLD
+        return [
+            item.sort
+            for item in self.store.query(_shard(partition, prefix), prefix=prefix)
+            if item.sort == place
+            or not item.sort.startswith(f"{prefix}-/")
+            or datetime.fromisoformat(item.value["at"]) < oldest
+        ]
+
+    def _take_back(self, partition: str, value: Mapping[str, Any]) -> None:
+        if value.get("payload"):
+            self._delete(partition, [value["payload"]])
+
+    def _delete(self, partition: str, names: list[str]) -> None:
+        for name in names:
+            self.store.delete(_shard(partition, name), name)
+
+    def _discard(self, old: Item) -> None:
+        if old.value.get("blob"):
+            self.trash.put(old.value["blob"], old.partition, old.sort, self._clock.now())
+
+
+def _item(new: Item, value: Mapping[str, Any]) -> Item:
+    return Item(new.partition, new.sort, value, expires_at=new.expires_at)
+
+
+def _clear(item: Item) -> Mapping[str, Any]:
+    return {name: each for name, each in item.value.items() if name not in _NAMES}
+
+
+def _place(value: Mapping[str, Any]) -> str | None:
+    place: str | None = value.get("payload") or value.get("blob")
+    return place
+
+
+def _is_wide(head: Mapping[str, Any]) -> bool:
+    return len(json.dumps(head)) > INLINE
+
+
+def _digest(sort: str) -> str:
+    return hashlib.sha256(sort.encode()).hexdigest()[:32]
+
+
+def _shard(partition: str, name: str) -> str:
+    return f"payload/{partition}/{name[0]}"

@@ -1,0 +1,79 @@
+"""Schedule: publishes what is due, and remembers nothing.
+
+What has to happen later is a timer in the store, whoever set it: the retry of an outcome, a
+cluster's next sweep, the tidying after one that left. This stage looks for those whose time has
+come, each minute in a cloud and several times a second on one machine; two that look at once
+publish a message twice at worst.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from bellhop import messages
+from bellhop.engine.pacing import spread, sweep_timer
+from bellhop.errors import InvalidError
+from bellhop.logs import Log
+from bellhop.messages import Envelope, Keep, Publisher, Sweep
+from bellhop.records import Records
+from bellhop.records.timers import Due
+from bellhop.settings import Settings
+
+_MOST = 500
+"""Entries of a shard that one look publishes: what is left is due at the next."""
+
+HOUSE = "keep"
+"""The timer of the house's own work: collecting, and setting what timers are missing."""
+
+_KEEPING = timedelta(hours=1)
+
+
+class Schedule:
+    """Fires timers whose time has come."""
+
+    def __init__(
+        self, records: Records, publisher: Publisher, settings: Settings, log: Log
+    ) -> None:
+        self._records = records
+        self._publisher = publisher
+        self._settings = settings
+        self._log = log
+
+    def tick(self) -> int:
+        """Publish what is due; return how many messages that were."""
+        now = self._records.clock.now()
+        if self._records.timers.get(HOUSE) is None:
+            # The first time, or after the state was lost: begin with what must be set.
+            self._records.timers.set(HOUSE, now, Keep().message().body)
+        return sum(self._fire(due, now) for due in self._records.timers.due(now, limit=_MOST))
+
+    def _fire(self, due: Due, now: datetime) -> bool:
+        if not due.counts or due.timer is None:
+            self._records.timers.strike(due)
+            return False
+        try:
+            message = messages.read(due.timer.value.body)
+        except InvalidError as error:
+            self._log.error("Cannot read a timer", error, name=due.timer.value.name)
+            self._records.timers.end(due)
+            self._records.timers.strike(due)
+            return False
+        self._publisher.publish([message])
+        again = self._next(due.timer.value.name, message, now)
+        if again is None:
+            self._records.timers.end(due)
+        else:
+            self._records.timers.move(due, again)
+        self._records.timers.strike(due)
+        return True
+
+    def _next(self, name: str, message: Envelope, now: datetime) -> datetime | None:
+        """Say when a timer fires again; None for those that fire once."""
+        match message:
+            case Sweep() if name == sweep_timer(message.cluster):
+                if self._records.clusters.get(message.cluster) is None:
+                    return None
+                return now + spread(name, self._settings.sweep_interval)
+            case Keep():
+                return now + _KEEPING
+        return None

@@ -1,0 +1,14 @@
+"""What was kept, for tests that do not ask for its token."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from bellhop.records import Kept
+
+T = TypeVar("T")
+
+
+def value_of(kept: Kept[T] | None) -> T | None:
+    """Return a record as it was read, or None where there is none."""
+    return kept.value if kept else None

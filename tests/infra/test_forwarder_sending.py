@@ -1,0 +1,228 @@
+"""What the sender does with ingest's answers: over HTTP, to an ingest that does as it is told."""
+
+from __future__ import annotations
+
+import io
+import json
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bellhop.adapters.local.server import Server
+from bellhop.engine.hints import Hint
+from bellhop.errors import TemporaryError
+from bellhop.forwarder.counts import Counts
+from bellhop.forwarder.desk import Desk
+from bellhop.forwarder.instructions import Instructions
+from bellhop.forwarder.outbox import Item, Outbox
+from bellhop.forwarder.pending import Pending
+from bellhop.forwarder.sending import Sender
+from bellhop.forwarder.spool import Spool
+from bellhop.logs import Log
+from bellhop.model.gvk import GVK, ObjectKey
+
+CONFIG = GVK("", "v1", "ConfigMap")
+
+
+class Ingest:
+    """Answers by a rule, and keeps what it took."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[dict[str, Any]]] = []
+        self.asked: list[float] = []
+        self.taken: list[dict[str, Any]] = []
+        self.ahead = timedelta(0)
+        self.rule: Callable[[dict[str, Any]], int] = lambda _: 200
+        self.wait = ""
+        self.server = Server(self, host="127.0.0.1", port=0)
+        self.server.start()
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> list[bytes]:
+        body = json.loads(environ["wsgi.input"].read())
+        status = self.rule(body)
+        if body["kind"] == "Missed":
+            self.asked.append(time.monotonic())
+        else:
+            self.batches.append(body["items"])
+            self.taken += body["items"] if status == 200 else []
+        date = format_datetime(datetime.now(UTC) + self.ahead, usegmt=True)
+        headers = [("Date", date), ("Content-Length", "2")]
+        headers += [("Retry-After", self.wait)] if self.wait else []
+        start_response(f"{status} x", headers)
+        return [b"{}"]
+
+
+class Office:
+    """A sender with its outbox and desk."""
+
+    def __init__(self, folder: Path) -> None:
+        self.ingest = Ingest()
+        self.written = io.StringIO()
+        log = Log(self.written)
+        self.counts = Counts()
+        self.outbox = Outbox()
+        self.spool = Spool(folder)
+        self.desk = Desk(self.spool, log)
+        instructions = Instructions(
+            f"{self.ingest.server.url}/clusters/fleet/east", "", "fleet/east", "t", "/p", b"", b""
+        )
+        self.sender = Sender(
+            lambda: instructions, lambda: None, self.outbox, self.desk, self.counts, log
+        )
+
+    def put(self, name: str, rang: datetime | None = None) -> None:
+        """Have an object owed, and read already."""
+        key = ObjectKey(CONFIG, "default", name)
+        when = (rang or datetime.now(UTC)).isoformat()
+        self.desk.ring(Hint(key, "", 0), when)
+        manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
+        body = json.dumps({"object": manifest}).encode()
+        self.outbox.put(Item(key, self.desk._serial, when, body))
+
+    def names(self) -> set[str]:
+        return {item["object"]["metadata"]["name"] for item in self.ingest.taken}
+
+    def count(self, name: str) -> int:
+        [line] = [
+            each
+            for each in self.counts.text({}).splitlines()
+            if each.startswith(f"bellhop_forwarder_{name}_total ")
+        ]
+        return int(line.rsplit(" ", 1)[1])
+
+    def close(self) -> None:
+        self.sender.close(10)
+        self.ingest.server.stop()
+        self.spool.close()
+
+
+@pytest.fixture
+def office(tmp_path: Path) -> Iterator[Office]:
+    office = Office(tmp_path)
+    yield office
+    office.close()
+
+
+def until(done: Callable[[], bool]) -> None:
+    ends = time.monotonic() + 30
+    while not done():
+        assert time.monotonic() < ends
+        time.sleep(0.005)
+
+
+def test_sets_aside_the_one_item_that_is_refused(office: Office) -> None:
+    """Others of its batch, and those behind it, arrive; the log names it and a metric counts it."""
+
+    def rule(body: dict[str, Any]) -> int:
+        names = {item["object"]["metadata"]["name"] for item in body["items"]}
+        return 400 if "evil" in names else 200
+
+    office.ingest.rule = rule
+    for number in range(20):
+        office.put(f"good-{number}")
+    office.put("evil")
+    office.put("last")
+    office.sender.start()
+
+    until(lambda: office.desk.owed()[0] == 0)
+    assert office.names() == {f"good-{number}" for number in range(20)} | {"last"}
+    assert office.count("dropped") == 1
+    assert "/v1/ConfigMap/default/evil" in office.written.getvalue()
+
+
+def test_tells_when_it_rang_by_the_clock_of_ingest(office: Office) -> None:
+    """Where our clock is far ahead, nothing is lost for it: the time is told as ingest has it."""
+    office.ingest.ahead = timedelta(hours=-1)
+
+    def rule(body: dict[str, Any]) -> int:
+        latest = datetime.now(UTC) - timedelta(minutes=45)
+        return (
+            400 if any(datetime.fromisoformat(i["rang"]) > latest for i in body["items"]) else 200
+        )
+
+    office.ingest.rule = rule
+    for number in range(10):
+        office.put(f"object-{number}")
+    office.sender.start()
+
+    until(lambda: office.desk.owed()[0] == 0)
+    assert len(office.names()) == 10
+    assert len(office.ingest.batches) == 2
+    assert office.count("dropped") == 0
+    assert office.written.getvalue().count("Our clock differs from ingest's") == 1
+
+
+def test_believes_its_own_clock_where_little_differs(office: Office) -> None:
+    """Seconds are the network's."""
+    office.ingest.ahead = timedelta(seconds=-30)
+    rang = datetime.now(UTC)
+    office.put("first", rang)
+    office.sender.start()
+    until(lambda: office.desk.owed()[0] == 0)
+    office.put("second", rang)
+    until(lambda: office.desk.owed()[0] == 0)
+
+    assert [item["rang"] for item in office.ingest.taken] == [rang.isoformat()] * 2
+
+
+def test_asks_for_a_look_until_ingest_agrees(office: Office) -> None:
+    """Who is told to wait asks again, and items do not wait for that."""
+    answers = iter([503, 429, 200])
+    office.ingest.rule = lambda body: next(answers) if body["kind"] == "Missed" else 200
+    office.sender.ask_for_a_look()
+    office.sender.start()
+    office.put("meanwhile")
+
+    until(lambda: office.count("looks_asked") == 1)
+    until(lambda: office.names() == {"meanwhile"})
+    assert len(office.ingest.asked) == 3
+
+
+def test_waits_as_long_as_it_is_told_to_ask(office: Office) -> None:
+    """`Retry-After` is honoured."""
+    answers = iter([429, 200])
+    office.ingest.rule = lambda _: next(answers)
+    office.ingest.wait = "1"
+    office.sender.ask_for_a_look()
+    office.sender.start()
+
+    until(lambda: office.count("looks_asked") == 1)
+    first, second = office.ingest.asked
+    assert second - first >= 1.0
+
+
+def test_does_not_insist_where_ingest_knows_no_looks(office: Office) -> None:
+    """An older ingest refuses the question; it is not put again, and items go on."""
+    office.ingest.rule = lambda body: 400 if body["kind"] == "Missed" else 200
+    office.sender.ask_for_a_look()
+    office.sender.start()
+    until(lambda: len(office.ingest.asked) == 1)
+    for number in range(3):
+        office.put(f"object-{number}")
+
+    until(lambda: office.desk.owed()[0] == 0)
+    assert len(office.ingest.asked) == 1
+
+
+def test_asks_for_a_look_when_it_cannot_spool(tmp_path: Path) -> None:
+    """What is in memory alone may be lost by a kill: somebody should look."""
+    called: list[bool] = []
+    spool = Spool(tmp_path)
+    desk = Desk(spool, Log(io.StringIO()), lambda: called.append(True))
+    key = ObjectKey(CONFIG, "default", "a")
+    desk.ring(Hint(key, "", 0), datetime.now(UTC).isoformat())
+    assert called == []
+
+    def full(pending: Pending) -> None:
+        raise TemporaryError(f"the disk is full of {pending.key}")
+
+    spool.put = full  # type: ignore[method-assign]
+    desk.ring(Hint(key, "", 0), datetime.now(UTC).isoformat())
+
+    assert called == [True]
+    spool.close()

@@ -1,0 +1,442 @@
+"""Clients that mean harm, many at once: nobody else waits for them, and nothing of theirs is read.
+
+Real sockets in real time; what is promised is seconds, what is allowed is many more of them.
+"""
+
+from __future__ import annotations
+
+import http.client
+import io
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from bellhop.adapters.local import connection as rules
+from bellhop.adapters.local import crowd
+from bellhop.adapters.local.certificates import issue, make_authority
+from bellhop.adapters.local.server import Server
+from bellhop.adapters.local.wsgi import Admission, Answer, Environ, refusal
+from bellhop.logs import Log
+
+SOON = 5.0
+"""What is answered in milliseconds; the machine may be busy with other things."""
+
+LIMIT = 1_000_000
+THREADS = 4
+
+
+class Front:
+    """Lets in who says `/in`, tells what it was brought, and can be made to wait."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.served: list[int] = []
+        self.open = threading.Event()
+        self.open.set()
+
+    def admit(self, environ: Environ) -> Admission | Answer:
+        self.asked += 1
+        assert environ["wsgi.input"].read() == b""
+        if not environ["PATH_INFO"].startswith("/in"):
+            return refusal(http.HTTPStatus.NOT_FOUND, "there is nothing here")
+        return Admission(environ["PATH_INFO"], LIMIT)
+
+    def __call__(self, environ: Environ, start_response: Any) -> list[bytes]:
+        body = environ["wsgi.input"].read()
+        if environ["PATH_INFO"] == "/in/slow":
+            self.open.wait(60)
+        self.served.append(len(body))
+        start_response("200 OK", [("Content-Length", "2")])
+        return [b"ok"]
+
+
+class House:
+    """A server with its front, and ways to knock at it."""
+
+    def __init__(self, *, secure: bool = False) -> None:
+        self.front = Front()
+        self.written = io.StringIO()
+        now = datetime.now(UTC)
+        authority = make_authority("strangers", now=now, validity=timedelta(hours=1))
+        certificate, key = issue(authority, ["127.0.0.1"], now=now, validity=timedelta(hours=1))
+        self.trust = ssl.create_default_context(cadata=authority.certificate_pem.decode())
+        self.secure = secure
+        self.server = Server(
+            self.front,
+            host="127.0.0.1",
+            port=0,
+            certificate_pem=certificate if secure else None,
+            key_pem=key if secure else None,
+            threads=THREADS,
+            log=Log(self.written),
+        )
+        self.server.start()
+        self.sockets = ExitStack()
+
+    def knock(self, sent: bytes = b"") -> socket.socket:
+        """Connect, and send bytes as they are."""
+        client = socket.create_connection(("127.0.0.1", self.server.port), timeout=30)
+        self.sockets.enter_context(client)
+        client.sendall(sent)
+        return client
+
+    def ask(self, path: str = "/in/friend", body: bytes = b"{}") -> float:
+        """Send a request as it should be; return how long the answer took."""
+        begun = time.monotonic()
+        connection = (
+            http.client.HTTPSConnection(
+                "127.0.0.1", self.server.port, context=self.trust, timeout=30
+            )
+            if self.secure
+            else http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=30)
+        )
+        connection.request("POST", path, body)
+        response = connection.getresponse()
+        response.read()
+        connection.close()
+        assert response.status == 200
+        return time.monotonic() - begun
+
+    def answer_to(self, sent: bytes) -> bytes:
+        """Return all that is answered, until the connection is closed."""
+        return everything(self.knock(sent))
+
+    def until(self, done: Callable[[], bool]) -> None:
+        """Wait until something is so."""
+        ends = time.monotonic() + 30
+        while not done():
+            assert time.monotonic() < ends
+            time.sleep(0.01)
+
+    @property
+    def inside(self) -> Any:
+        return self.server._house
+
+    def close(self) -> None:
+        self.front.open.set()
+        self.sockets.close()
+        self.server.stop()
+
+
+@pytest.fixture
+def house() -> Iterator[House]:
+    """Serve plain HTTP."""
+    house = House()
+    yield house
+    house.close()
+
+
+@pytest.fixture
+def secure() -> Iterator[House]:
+    """Serve HTTPS."""
+    house = House(secure=True)
+    yield house
+    house.close()
+
+
+def everything(client: socket.socket) -> bytes:
+    """Read until the end, which may come as a reset."""
+    found = b""
+    with suppress(ConnectionError):
+        while piece := client.recv(65_536):
+            found += piece
+    return found
+
+
+def post(path: str, *headers: str, body: bytes = b"") -> bytes:
+    return "\r\n".join([f"POST {path} HTTP/1.1", "Host: x", *headers, "", ""]).encode() + body
+
+
+def chunked(path: str, body: bytes = b"") -> bytes:
+    return post(path, "Transfer-Encoding: chunked", body=body)
+
+
+STRANGE = [
+    pytest.param(b"", id="silence"),
+    pytest.param(b"POST /nobody HTTP/1.1\r\nHost: x\r\nX-Drip: ", id="half a head"),
+    pytest.param(post("/nobody", "Content-Length: 60000000"), id="a body for nobody"),
+    pytest.param(chunked("/nobody", b"5\r\nab"), id="half a chunk for nobody"),
+    pytest.param(post("/in/evil", "Content-Length: 900000"), id="the body of a known sender"),
+    pytest.param(chunked("/in/evil", b"5\r\nab"), id="half a chunk of a known sender"),
+]
+
+
+@pytest.mark.parametrize("count", [40, 200])
+@pytest.mark.parametrize("sent", STRANGE)
+def test_who_drips_holds_up_nobody(house: House, sent: bytes, count: int) -> None:
+    """However many send a byte now and then, another's request is answered at once."""
+    clients = [house.knock(sent) for _ in range(count)]
+    ended = threading.Event()
+
+    def drip() -> None:
+        while not ended.wait(0.1):
+            for client in clients:
+                with suppress(OSError):
+                    client.send(b"x")
+
+    dripping = threading.Thread(target=drip)
+    dripping.start()
+    try:
+        took = [house.ask() for _ in range(5)]
+    finally:
+        ended.set()
+        dripping.join()
+
+    assert max(took) < SOON
+
+
+@pytest.mark.parametrize("count", [40, 200])
+def test_half_handshakes_hold_up_nobody(secure: House, count: int) -> None:
+    """Clients that stop in the middle of their hello take no thread, and no accepting either."""
+    for _ in range(count):
+        secure.knock(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03")
+
+    assert max(secure.ask() for _ in range(5)) < SOON
+
+
+def test_a_known_sender_that_drips_holds_up_itself_alone(house: House) -> None:
+    """Of one sender's requests only so many are read at once, and the others get their turn."""
+    slow = [house.knock(post("/in/evil", "Content-Length: 9")) for _ in range(crowd.AT_ONCE)]
+    house.until(lambda: house.inside.turns._busy == {"/in/evil": crowd.AT_ONCE})
+    waiting = house.knock(post("/in/evil", "Content-Length: 2", body=b"{}"))
+
+    assert house.ask() < SOON
+    waiting.settimeout(0.5)
+    with pytest.raises(TimeoutError):
+        waiting.recv(1000)
+    slow[0].close()
+    waiting.settimeout(30)
+    assert waiting.recv(1000).startswith(b"HTTP/1.1 200")
+
+
+def test_many_requests_of_one_sender_leave_threads_for_others(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Work that takes long takes its sender's turns, not everybody's threads."""
+    monkeypatch.setattr(crowd, "AT_ONCE", THREADS - 1)
+    house.front.open.clear()
+    slow = [
+        house.knock(post("/in/slow", "Content-Length: 2", body=b"{}")) for _ in range(3 * THREADS)
+    ]
+
+    assert house.ask() < SOON
+    house.front.open.set()
+    assert all(client.recv(1000).startswith(b"HTTP/1.1 200") for client in slow)
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "status"),
+    [
+        pytest.param(["Content-Length: -1"], b"", 400, id="a negative length"),
+        pytest.param(["Content-Length: +5"], b"hello", 400, id="a length with a sign"),
+        pytest.param(["Content-Length: 0x5"], b"hello", 400, id="a length in another base"),
+        pytest.param(["Content-Length: 5 "], b"hello", 200, id="a blank after the length"),
+        pytest.param(["Content-Length: five"], b"", 400, id="a length in words"),
+        pytest.param(["Content-Length: \u0665"], b"", 400, id="a digit that is none"),
+        pytest.param(["Content-Length: " + "9" * 5000], b"", 400, id="a length without end"),
+        pytest.param(["Content-Length: " + "9" * 18], b"", 413, id="an absurd length"),
+        pytest.param(["Content-Length: 5", "Content-Length: 6"], b"", 400, id="two lengths"),
+        pytest.param([], b"", 411, id="no length"),
+        pytest.param(
+            ["Content-Length: 5", "Transfer-Encoding: chunked"],
+            b"0\r\n\r\n",
+            400,
+            id="two ways to end",
+        ),
+        pytest.param(["Transfer-Encoding: gzip, chunked"], b"", 501, id="another encoding"),
+        pytest.param(["Transfer-Encoding: identity"], b"", 501, id="no encoding"),
+        pytest.param(
+            ["Transfer-Encoding: chunked", "Transfer-Encoding: chunked"], b"", 501, id="twice"
+        ),
+        pytest.param(["Transfer-Encoding: chunked"], b"zz\r\n", 400, id="no size of a chunk"),
+        pytest.param(["Transfer-Encoding: chunked"], b"-5\r\n", 400, id="a negative chunk"),
+        pytest.param(["Transfer-Encoding: chunked"], b"5\r\nhelloXX", 400, id="no end of a chunk"),
+        pytest.param(
+            ["Transfer-Encoding: chunked"], b"1\r\nx\r\n" * 6000, 400, id="too many chunks"
+        ),
+        pytest.param(["Transfer-Encoding: chunked"], b"5\r\nhello\r\n0\r\n\r\n", 200, id="fine"),
+        pytest.param(["Authorization: a", "Authorization: b"], b"", 400, id="two tokens"),
+    ],
+)
+def test_reads_a_length_one_way_alone(
+    house: House, headers: list[str], body: bytes, status: int
+) -> None:
+    """What two servers could understand in two ways is refused, and ends the connection."""
+    sent = "\r\n".join(["POST /in/friend HTTP/1.1", "Host: x", *headers, "", ""])
+    client = house.knock(sent.encode("utf-8") + body)
+    if status == 200:
+        client.shutdown(socket.SHUT_WR)
+
+    assert everything(client).startswith(b"HTTP/1.1 %d" % status)
+    assert house.front.served == ([5] if status == 200 else [])
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        pytest.param(b"\x00\x01\x02\r\n\r\n", id="no HTTP"),
+        pytest.param(b"GET http://elsewhere/ HTTP/1.1\r\nHost: x\r\n\r\n", id="another's address"),
+        pytest.param(b"GET /in%2Ffriend HTTP/1.1\r\nHost: x\r\n\r\n", id="a hidden slash"),
+        pytest.param(b"GET / HTTP/1.1\r\n\r\n", id="no host"),
+        pytest.param(b"GET / HTTP/9.9\r\nHost: x\r\n\r\n", id="another HTTP"),
+        pytest.param(b"GET / HTTP/1.1\r\nHost: x\r\nNo colon\r\n\r\n", id="half a header"),
+    ],
+)
+def test_refuses_what_is_no_request_to_us(house: House, sent: bytes) -> None:
+    """Nothing of it reaches the app."""
+    assert house.answer_to(sent)[9:12] in {b"400", b"505"}
+    assert house.front.asked == 0
+
+
+def test_reads_nothing_of_a_refused_body(house: House) -> None:
+    """A stranger that goes on sending is cut off, after a little that saves the answer."""
+    client = house.knock(post("/nobody", "Content-Length: 300000000"))
+    answer = client.recv(1000)
+    sent = 0
+    with suppress(OSError):
+        while sent < 300_000_000:
+            sent += client.send(b"x" * 65_536)
+
+    assert answer.startswith(b"HTTP/1.1 404")
+    assert sent < 4 * rules.LINGER_BYTES
+    assert house.front.served == []
+
+
+def test_a_refused_sender_gets_its_answer_after_all_it_sent(secure: House) -> None:
+    """Who sends a megabyte without a right to still reads why not."""
+    connection = http.client.HTTPSConnection(
+        "127.0.0.1", secure.server.port, context=secure.trust, timeout=30
+    )
+    connection.request("POST", "/nobody", b"x" * LIMIT)
+
+    assert connection.getresponse().status == 404
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        pytest.param(b"POST /nobody HTTP/1.1\r\nHost: x\r\nX-Drip: ", id="a head"),
+        pytest.param(post("/in/friend", "Content-Length: 900000"), id="a body"),
+        pytest.param(chunked("/in/friend"), id="chunks"),
+    ],
+)
+def test_every_request_has_an_end(
+    house: House, monkeypatch: pytest.MonkeyPatch, sent: bytes
+) -> None:
+    """A client that sends a byte now and then is told 408 when its time is over."""
+    monkeypatch.setattr(rules, "STRANGER_SECONDS", 1.0)
+    monkeypatch.setattr(rules, "BODY_SECONDS", 1.0)
+    client = house.knock(sent)
+    client.settimeout(0.1)
+    answer = b""
+    ends = time.monotonic() + 60
+    while not answer and time.monotonic() < ends:
+        client.sendall(b"1")
+        with suppress(TimeoutError):
+            answer = client.recv(1000)
+
+    assert answer.startswith(b"HTTP/1.1 408")
+
+
+def test_a_half_handshake_has_an_end(secure: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The connection is closed when its time is over."""
+    monkeypatch.setattr(rules, "STRANGER_SECONDS", 0.5)
+
+    assert secure.answer_to(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03") == b""
+
+
+def test_who_does_not_read_its_answers_is_cut_off(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Requests without end, one after the other, whose answers nobody takes, come to an end."""
+    monkeypatch.setattr(rules, "ANSWER_SECONDS", 1.0)
+    client = house.knock()
+    client.settimeout(2.0)
+    one = post("/in/friend", "Content-Length: 2", body=b"{}") * 1000
+    sent = 0
+    with suppress(OSError):
+        while sent < 200_000_000:
+            sent += client.send(one)
+
+    assert sent < 200_000_000
+    assert house.ask() < SOON
+
+
+def test_makes_room_by_letting_strangers_go(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where too many of one address wait, the oldest of them go; known senders stay."""
+    monkeypatch.setattr(crowd, "UNPROVEN", 10)
+    known = http.client.HTTPConnection("127.0.0.1", house.server.port, timeout=30)
+    known.request("POST", "/in/friend", b"{}")
+    known.getresponse().read()
+    kept = known.sock
+    strangers = [house.knock() for _ in range(30)]
+
+    assert house.ask() < SOON
+    assert [everything(client) for client in strangers[:20]] == [b""] * 20
+    known.request("POST", "/in/friend", b"{}")
+    assert known.getresponse().read() == b"ok"
+    assert known.sock is kept
+    known.close()
+
+
+def test_waits_for_a_body_only_where_it_is_wanted(house: House) -> None:
+    """`Expect: 100-continue` is answered after the head was let in, or with the refusal."""
+    wanted = house.knock(post("/in/friend", "Content-Length: 2", "Expect: 100-continue"))
+    assert wanted.recv(1000).startswith(b"HTTP/1.1 100")
+    wanted.sendall(b"{}")
+    assert wanted.recv(1000).startswith(b"HTTP/1.1 200")
+
+    unwanted = post("/nobody", "Content-Length: 2", "Expect: 100-continue")
+    assert house.answer_to(unwanted).startswith(b"HTTP/1.1 404")
+
+
+def test_answers_requests_that_come_together(house: House) -> None:
+    """Several requests in one packet are answered one after the other."""
+    one = post("/in/friend", "Content-Length: 2", body=b"{}")
+    client = house.knock(one * 3)
+    client.shutdown(socket.SHUT_WR)
+
+    assert everything(client).count(b"HTTP/1.1 200") == 3
+
+
+def test_says_misbehaviour_seldom(house: House) -> None:
+    """Hundreds of bad requests are one line, so that nobody can fill our disk."""
+    for _ in range(100):
+        house.answer_to(b"\x00\r\n\r\n")
+
+    assert len(house.written.getvalue().splitlines()) == 1
+
+
+def test_stops_while_strangers_are_there(house: House) -> None:
+    """Whoever waits in the middle of something does not keep the server from its end."""
+    for sent in (b"", b"POST /", post("/nobody", "Content-Length: 9")):
+        house.knock(sent)
+    begun = time.monotonic()
+    house.server.stop()
+
+    assert time.monotonic() - begun < SOON
+
+
+def test_counts_nothing_that_has_ended(house: House) -> None:
+    """After all clients have gone, no connection and no turn is left over."""
+    kinds: list[Callable[[], bytes]] = [
+        lambda: b"",
+        lambda: post("/in/evil", "Content-Length: 9", body=b"abc"),
+        lambda: chunked("/in/evil", b"5\r\nab"),
+        lambda: post("/nobody", "Content-Length: 9"),
+        lambda: post("/in/evil", "Content-Length: 2", body=b"{}"),
+    ]
+    for number in range(100):
+        house.knock(kinds[number % len(kinds)]())
+    house.sockets.close()
+
+    house.until(lambda: not (len(house.inside.crowd) or house.inside.turns._busy))
+    assert house.inside.turns._waiting == {}

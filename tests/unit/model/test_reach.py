@@ -1,0 +1,145 @@
+"""An address is what it leads to, however it is written."""
+
+from __future__ import annotations
+
+import ipaddress
+
+import pytest
+
+from bellhop.model.reach import ABROAD, HERE
+
+LOOPBACK = [
+    "127.0.0.1",
+    "127.255.1.2",
+    "127.0.0.1.",
+    "::1",
+    "0:0:0:0:0:0:0:1",
+    "::ffff:127.0.0.1",
+    "::ffff:7f00:1",
+    "::ffff:0:127.0.0.1",
+    "::127.0.0.1",
+    "64:ff9b::7f00:1",
+    "64:ff9b:1::127.0.0.1",
+    "2002:7f00:1::",
+    "fd12::5efe:127.0.0.1",
+    "localhost",
+    "LocalHost.",
+    "api.localhost",
+    "ip6-localhost",
+]
+LINK_LOCAL = [
+    "169.254.169.254",
+    "169.254.0.0",
+    "169.254.255.255",
+    "169.254.169.254.",
+    "fe80::1",
+    "febf:ffff::1",
+    "FE80::1",
+    "fe80::1%eth0",
+    "fd12::1%eth0",
+    "::ffff:169.254.169.254",
+    "::ffff:a9fe:a9fe",
+    "64:ff9b::a9fe:a9fe",
+    "2002:a9fe:a9fe::",
+    "fd12::200:5efe:169.254.169.254",
+]
+METADATA = [
+    "100.100.100.200",
+    "168.63.129.16",
+    "192.0.0.192",
+    "fd00:ec2::254",
+    "fd00:ec2:0:0:0:0:0:23",
+    "fd20:ce::254",
+    "::ffff:100.100.100.200",
+    "metadata.google.internal",
+    "METADATA.google.internal.",
+    "metadata",
+    "instance-data",
+]
+NOBODY = ["0.0.0.0", "0.1.2.3", "::", "::ffff:0.0.0.0", "224.0.0.1", "ff02::1", "255.255.255.255"]
+MISSPELLED = [
+    "2130706433",
+    "0x7f000001",
+    "0x7f.1",
+    "0177.0.0.1",
+    "127.1",
+    "10.1",
+    "0xA9FEA9FE",
+    "１２７.0.0.1",  # noqa: RUF001 - digits of another width
+    "127。0。0。1",
+    "①②⑦.0.0.1",
+    "metadata。google.internal",
+    "127.0.0.1 ",
+    "127.0.0.1%00",
+    "a..b",
+    "a..",
+    "",
+    ".",
+]
+FREE = [
+    "10.0.0.1",
+    "192.168.1.1",
+    "172.31.0.1",
+    "100.64.0.1",
+    "203.0.113.7",
+    "fd12:3456::1",
+    "2001:db8::1",
+    "64:ff9b::a00:1",
+    "api.example.com",
+    "api.example.com.",
+    "eu_1.internal",
+    "xn--bcher-kva.example",
+    "localhost.example.com",
+    "face",
+]
+
+
+@pytest.mark.parametrize("host", LOOPBACK)
+def test_loopback_is_for_one_machine(host: str) -> None:
+    """A laboratory's clusters listen there, and in a cloud the function's own runtime does."""
+    assert HERE.refusal(host) == ""
+    assert ABROAD.refusal(host) == "is the machine that calls itself"
+
+
+@pytest.mark.parametrize("host", LINK_LOCAL)
+def test_link_local_is_for_nobody(host: str) -> None:
+    """Credentials are handed out there to whoever asks."""
+    for reach in (HERE, ABROAD):
+        assert reach.refusal(host) == "is link-local, where clouds hand out credentials"
+
+
+@pytest.mark.parametrize("host", METADATA)
+def test_metadata_services_are_for_nobody(host: str) -> None:
+    """Some clouds have them at other addresses, all by a name."""
+    for reach in (HERE, ABROAD):
+        assert reach.refusal(host) == "is a cloud's metadata service"
+
+
+@pytest.mark.parametrize("host", NOBODY)
+def test_what_is_no_host_is_not_called(host: str) -> None:
+    """The unspecified address is this machine by another name."""
+    for reach in (HERE, ABROAD):
+        assert reach.refusal(host) == "is no address of one host"
+
+
+@pytest.mark.parametrize("host", MISSPELLED)
+def test_an_address_has_one_spelling(host: str) -> None:
+    """What libraries read in different ways is not taken at all."""
+    for reach in (HERE, ABROAD):
+        assert reach.refusal(host).startswith(("is a number", "is no host name"))
+
+
+@pytest.mark.parametrize("host", FREE)
+def test_the_rest_is_free(host: str) -> None:
+    """Private networks are where clusters are."""
+    for reach in (HERE, ABROAD):
+        assert reach.refusal(host) == ""
+
+
+def test_every_address_of_loopback_and_link_local_is_refused_in_every_carrier() -> None:
+    """Whatever carries an IPv4 address is judged by it."""
+    carriers = ("::{}", "::ffff:{}", "::ffff:0:{}", "64:ff9b::{}", "64:ff9b:1:2:3:4:{}")
+    for text in ("127.0.0.1", "127.200.3.4", "169.254.169.254", "169.254.170.2"):
+        for carrier in carriers:
+            address = ipaddress.ip_address(carrier.format(text))
+            assert ABROAD.refusal_of(address), address

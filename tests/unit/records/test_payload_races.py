@@ -1,0 +1,82 @@
+"""Writers, deleters and readers of one sealed record at once."""
+
+from __future__ import annotations
+
+import random
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from bellhop.adapters.local.blobs import FileBlobs
+from bellhop.adapters.local.store import SqliteStore
+from bellhop.errors import StaleError
+from bellhop.records import Records, Sealer
+from bellhop.records.payloads import SHARDS
+from tests.fakes.clock import FakeClock
+from tests.unit.records.rig import EAST, LARGE, Rig, profile
+
+WORKERS = 4
+TURNS = 60
+
+
+class Worker(threading.Thread):
+    """One that writes, rewrites, deletes and reads a profile, with a client of its own."""
+
+    def __init__(self, folder: Path, number: int) -> None:
+        super().__init__()
+        self.store = SqliteStore(folder / "store.db", clock=FakeClock())
+        blobs = FileBlobs(folder / "blobs")
+        self.records = Records(self.store, blobs, Sealer(bytes(32)), FakeClock())
+        self.choices = random.Random(number)
+        self.number = number
+        self.failure: BaseException | None = None
+        self.seen = 0
+
+    def run(self) -> None:
+        try:
+            for turn in range(TURNS):
+                self._act(turn)
+        except BaseException as error:  # noqa: BLE001 - told by the test, in its own thread
+            self.failure = error
+        finally:
+            self.store.close()
+
+    def _act(self, turn: int) -> None:
+        profiles = self.records.profiles
+        with suppress(StaleError):
+            kept = profiles.get("t", EAST, "p")
+            text = f"{self.number} {turn}" + (LARGE if turn % 20 == 0 else "")
+            what = self.choices.choice(("put", "put", "put", "head", "delete"))
+            if kept is None:
+                profiles.put(profile(text), expect="")
+                return
+            # Whole, whoever wrote it.
+            self.seen += 1
+            assert (
+                kept.value.contents == profile(kept.value.contents[0].manifests[0]["text"]).contents
+            )
+            if what == "put":
+                profiles.put(profile(text), expect=kept.token)
+            elif what == "head":
+                profiles.put_head(profile(leaving=(), contents=()), expect=kept.token)
+            else:
+                profiles.delete("t", EAST, "p", expect=kept.token)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_record_is_whole_whoever_wins(rig: Rig, seed: int) -> None:
+    """No reader misses a payload, and what the losers and the past had laid down is gone."""
+    folder = rig.folder.parent
+    workers = [Worker(folder, WORKERS * seed + number) for number in range(WORKERS)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+
+    assert [worker.failure for worker in workers] == [None] * WORKERS
+    assert sum(worker.seen for worker in workers) > WORKERS
+    rig.records.profiles.put(profile("last"))
+    left = [item for shard in SHARDS for item in rig.store.query(f"payload/profile/t/{shard}")]
+    assert len(left) == 1

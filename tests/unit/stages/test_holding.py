@@ -1,0 +1,257 @@
+"""What a profile holds in a cluster: whose it is, which life of an object, and who is at work."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bellhop.errors import BusyError
+from bellhop.messages import Apply
+from bellhop.model.gvk import GVK, ObjectKey, Resource
+from bellhop.model.record import Held, Inventory
+from bellhop.settings import Settings
+from tests.fakes.fleet import Fleet
+from tests.fakes.kube import FakeKube
+
+CONFIG = GVK("", "v1", "ConfigMap")
+EAST = "fleet/east"
+APPLY = Apply("", "", "own", EAST)
+PROFILE = """
+apiVersion: config.projectsveltos.io/v1beta1
+kind: ClusterProfile
+metadata: {name: own}
+spec:
+  clusterSelector: {matchLabels: {env: production}}
+  policyRefs: [{kind: ConfigMap, name: own, namespace: default}]
+"""
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Fleet:
+    return Fleet(tmp_path, Settings(turn=timedelta(seconds=20)))
+
+
+@pytest.fixture
+def east(fleet: Fleet) -> FakeKube:
+    return fleet.register("east", env="production")
+
+
+def holder(*names: str, v: str = "1") -> str:
+    objects = "".join(
+        "    ---\n    apiVersion: v1\n    kind: ConfigMap\n"
+        f"    metadata: {{name: {name}, namespace: default}}\n    data: {{v: '{v}'}}\n"
+        for name in names
+    )
+    return (
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: own, namespace: default}\n"
+        f"data:\n  main.yaml: |\n{objects or '    # nothing'}"
+    )
+
+
+def values(east: FakeKube) -> dict[str, str]:
+    return {each["metadata"]["name"]: each["data"]["v"] for each in east.objects(CONFIG)}
+
+
+def held(fleet: Fleet) -> Inventory:
+    kept = fleet.records.inventories.get(EAST, "own")
+    assert kept
+    return kept.value
+
+
+def replaced(east: FakeKube, name: str) -> None:
+    """Let somebody delete an object of ours and make his own of that name."""
+    east.drop(CONFIG, "default", name)
+    metadata = {"name": name, "namespace": "default"}
+    east.put({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"v": "his"}})
+
+
+def test_leaves_what_somebody_made_in_place_of_ours(fleet: Fleet, east: FakeKube) -> None:
+    """A removal is of the object that was applied, not of its name."""
+    fleet.apply(PROFILE, holder("a", "b"))
+    fleet.pump()
+    replaced(east, "a")
+
+    fleet.declare.delete([("ClusterProfile", "", "own")])
+    fleet.pump()
+
+    assert values(east) == {"a": "his"}
+    assert list(fleet.records.inventories.of(EAST)) == []
+    assert fleet.records.owners.get(EAST, ObjectKey(CONFIG, "default", "a").identity) is None
+
+
+@pytest.mark.parametrize("his", [True, False], ids=["somebody's", "ours"])
+def test_removes_of_what_had_only_begun_what_bears_our_marks(
+    fleet: Fleet, east: FakeKube, *, his: bool
+) -> None:
+    """After a death in the midst of applying, marks say whether the object is ours."""
+    fleet.apply(PROFILE, holder("a"))
+    fleet.pump()
+    if his:
+        replaced(east, "a")
+    begun = {
+        key: Held("", each.ref, version=each.version) for key, each in held(fleet).held.items()
+    }
+    fleet.records.inventories.put(Inventory(EAST, "own", begun))
+
+    fleet.declare.delete([("ClusterProfile", "", "own")])
+    fleet.pump()
+
+    assert values(east) == ({"a": "his"} if his else {})
+
+
+def test_two_workers_do_not_work_on_one_profile_in_one_cluster(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """While one is at it the other is sent away until the lease is over."""
+    fleet.apply(PROFILE, holder("a"))
+    apply, busy = east.apply, []
+
+    def slow(manifest: dict[str, Any], *, dry_run: bool = False) -> Any:
+        with pytest.raises(BusyError) as caught:
+            fleet.stages["deploy"].handle(APPLY)
+        busy.append(caught.value.delay)
+        return apply(manifest, dry_run=dry_run)
+
+    east.apply = slow  # type: ignore[method-assign]
+    fleet.pump()
+
+    assert busy == [fleet.settings.visibility]
+    assert values(east) == {"a": "1"}
+    assert held(fleet).holder == ""
+
+
+def test_a_lease_ends_with_its_time(fleet: Fleet, east: FakeKube) -> None:
+    """What a dead worker held is taken over when its time is up."""
+    until = fleet.clock.now() + fleet.settings.visibility
+    fleet.records.inventories.put(Inventory(EAST, "own", {}, "a dead worker", until))
+    fleet.apply(PROFILE, holder("a"))
+    fleet.pump()
+    assert values(east) == {}
+
+    fleet.clock.advance(fleet.settings.visibility + timedelta(seconds=1))
+    fleet.pump()
+
+    assert values(east) == {"a": "1"}
+
+
+def test_two_who_believe_to_hold_it_end_right(fleet: Fleet, east: FakeKube) -> None:
+    """A worker that comes back after its lease finds its write refused, and all is put right."""
+    fleet.apply(PROFILE, holder("a", "b"))
+    apply = east.apply
+
+    def slow(manifest: dict[str, Any], *, dry_run: bool = False) -> Any:
+        east.apply = apply  # type: ignore[method-assign]
+        fleet.clock.advance(fleet.settings.visibility + timedelta(seconds=1))
+        fleet.apply(holder("b", "c", v="2"))
+        fleet.pump()
+        assert values(east) == {"b": "2", "c": "2"}
+        return apply(manifest, dry_run=dry_run)
+
+    east.apply = slow  # type: ignore[method-assign]
+    fleet.pump()
+    fleet.clock.advance(timedelta(minutes=10))
+    fleet.pump()
+
+    assert values(east) == {"b": "2", "c": "2"}
+    there = held(fleet).held
+    assert {key.name: bool(each.digest) for key, each in there.items()} == {"b": True, "c": True}
+
+
+def test_a_profile_of_many_objects_gives_others_their_turn(fleet: Fleet, east: FakeKube) -> None:
+    """After its turn a profile keeps what it has done and goes on with a message of its own."""
+    names = [f"n{number}" for number in range(9)]
+    fleet.apply(PROFILE, holder(*names))
+    apply = east.apply
+
+    def slow(manifest: dict[str, Any], *, dry_run: bool = False) -> Any:
+        fleet.clock.advance(timedelta(seconds=7))
+        return apply(manifest, dry_run=dry_run)
+
+    east.apply = slow  # type: ignore[method-assign]
+    turns = []
+    while deliveries := [
+        *fleet.queues["sweep"].receive(1, wait=timedelta(0)),
+        *fleet.queues["deploy"].receive(1, wait=timedelta(0)),
+    ]:
+        before = len(east.objects(CONFIG))
+        for delivery in deliveries:
+            stage = "sweep" if delivery.message.body["do"] == "sweep" else "deploy"
+            fleet.work(stage, [delivery])
+        turns.append(len(east.objects(CONFIG)) - before)
+
+    assert [each for each in turns if each] == [3, 3, 3]
+    applied = [call for call in east.calls if call.verb == "apply" and call.gvk == CONFIG]
+    assert len(applied) == 9
+    assert [each.phase for each in fleet.records.outcomes.of(EAST)] == ["Provisioned"]
+
+
+def test_carries_out_no_older_contents_after_newer_ones(fleet: Fleet, east: FakeKube) -> None:
+    """A worker that read older contents, and stalled, puts right what it applied of them."""
+    fleet.apply(PROFILE, holder("a", v="1"))
+    fleet.pump()
+    fleet.apply(holder("a", v="2"))
+    execute = fleet.stages["deploy"]._execute  # type: ignore[attr-defined]
+    real = execute._objects
+
+    def back(work: Any) -> Any:
+        execute._objects = real
+        found = real(work)
+        fleet.apply(holder("a", v="1"))
+        fleet.pump()
+        return found
+
+    execute._objects = back
+    fleet.pump()
+
+    assert values(east) == {"a": "1"}
+
+
+BUDGET = """
+apiVersion: v1
+kind: ConfigMap
+metadata: {{name: own, namespace: default}}
+data:
+  main.yaml: |
+    apiVersion: policy/{version}
+    kind: PodDisruptionBudget
+    metadata: {{name: web, namespace: default}}
+    spec: {{minAvailable: {least}}}
+"""
+
+
+def test_a_raised_version_of_a_kind_updates_the_object(fleet: Fleet, east: FakeKube) -> None:
+    """An API server has one object for all versions: raising the version removes nothing."""
+    kinds = [GVK("policy", version, "PodDisruptionBudget") for version in ("v1beta1", "v1")]
+    for kind in kinds:
+        east.serve(Resource(kind, "poddisruptionbudgets", namespaced=True))
+    fleet.apply(PROFILE, BUDGET.format(version="v1beta1", least=1))
+    fleet.pump()
+    [before] = east.objects(kinds[1])
+
+    fleet.apply(BUDGET.format(version="v1", least=2))
+    fleet.pump()
+
+    [after] = east.objects(kinds[1])
+    assert after["metadata"]["uid"] == before["metadata"]["uid"]
+    assert after["spec"] == {"minAvailable": 2}
+    assert [key.kind for key in held(fleet).held] == ["PodDisruptionBudget"]
+
+
+def test_removes_an_object_whose_version_is_served_no_more(fleet: Fleet, east: FakeKube) -> None:
+    """The version in which it was applied went with an upgrade; the object is the same."""
+    old, new = (GVK("policy", version, "PodDisruptionBudget") for version in ("v1beta1", "v1"))
+    for kind in (old, new):
+        east.serve(Resource(kind, "poddisruptionbudgets", namespaced=True))
+    fleet.apply(PROFILE, BUDGET.format(version="v1beta1", least=1))
+    fleet.pump()
+    east.unserve(old)
+    assert east.objects(new)
+
+    fleet.declare.delete([("ClusterProfile", "", "own")])
+    fleet.pump()
+
+    assert not east.objects(new)
+    assert list(fleet.records.inventories.of(EAST)) == []

@@ -1,0 +1,346 @@
+"""A known sender that sends whatever JSON holds: 400 and nothing kept, or taken as a whole."""
+
+from __future__ import annotations
+
+import copy
+import json
+from datetime import timedelta
+from email.utils import format_datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from bellhop.messages import Sweep
+from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.stages.ingest import Request
+from tests.fakes.fleet import SERVICE, Fleet, service
+from tests.fakes.kept import value_of
+
+WEB = ObjectKey(SERVICE, "default", "web")
+POLICY = GVK("networking.k8s.io", "v1", "NetworkPolicy")
+PAYLOADS = Path(__file__).parents[2] / "payloads" / "kube"
+
+
+def stored(name: str = "web", **metadata: Any) -> dict[str, Any]:
+    manifest = service(name)
+    manifest["metadata"] |= {"uid": f"u-{name}", "resourceVersion": "7", **metadata}
+    return manifest
+
+
+def put(data: Any, path: tuple[Any, ...], value: Any) -> Any:
+    """Return a copy of JSON with a value put in its place."""
+    changed = copy.deepcopy(data)
+    place = changed
+    for step in path[:-1]:
+        place = place[step]
+    place[path[-1]] = value
+    return changed
+
+
+def paths(data: Any, before: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Return the paths of all values in JSON."""
+    if not isinstance(data, (dict, list)):
+        return []
+    found = []
+    for step, value in data.items() if isinstance(data, dict) else enumerate(data):
+        found += [(*before, step), *paths(value, (*before, step))]
+    return found
+
+
+def kept(fleet: Fleet) -> list[Any]:
+    return sorted(map(tuple, fleet.records.observations.heads("fleet/east")))
+
+
+BATCH = {
+    "apiVersion": "bellhop.dev/v1",
+    "kind": "Observations",
+    "items": [
+        {"object": stored(), "rang": "2026-01-01T00:00:00+00:00"},
+        {"gone": {"key": "/v1/Service/default/old", "uid": "u-old", "version": 3}},
+    ],
+}
+REVIEW = json.loads((PAYLOADS / "admission-create-service.json").read_text())
+AUDIT = json.loads((PAYLOADS / "audit-create-service.json").read_text())
+DELETED = json.loads((PAYLOADS / "audit-deletecollection.json").read_text())
+BODIES = [BATCH, REVIEW, AUDIT, DELETED]
+
+numbers = st.integers() | st.floats() | st.sampled_from([2**63, -(2**63), 10**400, 1e308])
+texts = st.text(max_size=8) | st.sampled_from(
+    ["../..", "\ud800", "\x1b[31m", "9" * 30, "\u00b2", "v1", "Service", "a" * 300, "%2e", "true"]
+)
+leaves = st.none() | st.booleans() | numbers | texts
+anything = st.recursive(
+    leaves,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=6,
+)
+deep = st.integers(1, 250).map(lambda depth: json.loads("[" * depth + "]" * depth))
+
+
+@st.composite
+def bent(draw: st.DrawFn) -> Any:
+    """Return a body as it should be, with a few of its values changed into anything."""
+    body = draw(st.sampled_from(BODIES))
+    for _ in range(draw(st.integers(1, 3))):
+        places = paths(body)
+        body = put(body, draw(st.sampled_from(places)), draw(anything | deep))
+    return body
+
+
+@settings(
+    max_examples=120, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+)
+@given(body=bent() | anything)
+def test_answers_whatever_json_holds(body: Any) -> None:
+    """It is taken or refused, never a failure of ours; and what is refused leaves no trace."""
+    with TemporaryDirectory() as folder:
+        fleet = Fleet(Path(folder))
+        try:
+            fleet.register("east", env="production")
+            fleet.apply_example("network-policy")
+            fleet.pump()
+            reply = fleet.ingest.respond(
+                Request("fleet/east", "east", json.dumps(body).encode("utf-8"))
+            )
+
+            assert reply.status in {200, 400}, (reply, fleet.output.getvalue())
+            if reply.status != 200:
+                assert kept(fleet) == []
+            for key, _, version, _ in kept(fleet):
+                assert ObjectKey.parse(str(key)) == key
+                assert 0 <= version < 2**63
+            fleet.pump()
+            assert '"severity": "ERROR"' not in fleet.output.getvalue()
+        finally:
+            fleet.close()
+
+
+@pytest.fixture
+def watching(fleet: Fleet) -> Fleet:
+    """A cluster in which Services count."""
+    fleet.register("east", env="production")
+    fleet.apply_example("network-policy")
+    fleet.pump()
+    return fleet
+
+
+@pytest.mark.parametrize("depth", [250, 500, 850, 900, 950, 985, 1000, 5000])
+@pytest.mark.parametrize("pair", ["[]", "{}"])
+def test_refuses_what_is_nested_too_deep(watching: Fleet, depth: int, pair: str) -> None:
+    """No depth is a failure of ours: the sender would send it for ever, and nothing behind it."""
+    begin = '{"a":' if pair == "{}" else "["
+    nested = begin * depth + "1" + pair[1] * depth
+    body = json.dumps(put(BATCH, ("items", 0, "object", "spec"), "HERE")).replace('"HERE"', nested)
+
+    reply = watching.ingest.respond(Request("fleet/east", "east", body.encode()))
+
+    assert reply.status == 400
+    assert kept(watching) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("object", "metadata"), "text"),
+        (("object", "metadata"), [["name", "web"]]),
+        (("object", "metadata", "labels"), ["sveltos"]),
+        (("object", "metadata", "labels"), {"a": 1}),
+        (("object", "metadata", "annotations"), {"a": {}}),
+        (("object", "metadata", "namespace"), "../.."),
+        (("object", "metadata", "namespace"), 5),
+        (("object", "metadata", "name"), "a/b"),
+        (("object", "metadata", "name"), ".."),
+        (("object", "metadata", "uid"), 7),
+        (("object", "metadata", "resourceVersion"), {}),
+        (("object", "metadata", "resourceVersion"), 7),
+        (("object", "metadata", "resourceVersion"), "9" * 19 + "9"),
+        (("object", "kind"), "../Secret"),
+        (("object", "apiVersion"), "a/b/c"),
+        (("object",), []),
+        (("rang",), "2026-01-01T00:00:00"),
+        (("rang",), 7),
+        (("rang",), "9999-01-01T00:00:00+00:00"),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_refuses_a_batch_for_one_item(watching: Fleet, path: tuple[Any, ...], value: Any) -> None:
+    """A batch with one item that nobody could store is refused as a whole."""
+    odd = put({"object": stored("odd"), "rang": "2026-01-01T00:00:00+00:00"}, path, value)
+
+    reply = watching.send("east", {"object": stored()}, odd)
+
+    assert reply.status == 400
+    assert kept(watching) == []
+
+
+@pytest.mark.parametrize(
+    "gone",
+    [
+        {},
+        None,
+        [],
+        {"key": "/v1/Service/../..", "uid": "u", "version": 1},
+        {"key": "/v1/Service/../../web", "uid": "u", "version": 1},
+        {"key": "web", "uid": "u", "version": 1},
+        {"key": str(WEB), "uid": 7, "version": 1},
+        {"key": str(WEB), "uid": "u", "version": 2**63},
+        {"key": str(WEB), "uid": "u", "version": -1},
+        {"key": str(WEB), "uid": "u", "version": 1.5},
+        {"key": str(WEB), "uid": "u"},
+    ],
+    ids=str,
+)
+def test_refuses_the_end_of_what_cannot_have_been(watching: Fleet, gone: Any) -> None:
+    """A tombstone has a name, a uid and a version as objects have them."""
+    reply = watching.send("east", {"object": stored()}, {"gone": gone})
+
+    assert reply.status == 400
+    assert kept(watching) == []
+
+
+def test_sweeps_go_on_after_a_sender_lied_about_namespaces(watching: Fleet) -> None:
+    """A namespace that is a path is refused, so that no later look asks for it."""
+    liar = stored(namespace="../..")
+
+    assert watching.send("east", {"object": liar}).status == 400
+    watching.publisher.publish([Sweep("fleet/east")])
+    watching.pump()
+    assert watching.records.health.get("fleet/east").value.state == "Healthy"
+
+
+def test_a_forged_version_is_healed_by_one_sweep(watching: Fleet) -> None:
+    """Whoever claims the newest version hides real changes until the cluster is looked at."""
+    kube = watching.access.clusters["fleet/east"]
+    real = kube.put(service("web"))
+    forged = copy.deepcopy(real)
+    forged["metadata"]["resourceVersion"] = str(2**63 - 1)
+    forged["spec"] = {"ports": []}
+    assert watching.send("east", {"object": forged}).status == 200
+    watching.clock.advance(timedelta(minutes=5))
+    watching.publisher.publish([Sweep("fleet/east")])
+    watching.pump()
+
+    seen = value_of(watching.records.observations.get("fleet/east", WEB))
+    assert seen
+    assert seen.manifest
+    assert seen.manifest["spec"] == real["spec"]
+    later = kube.put(service("web", spec={"ports": [{"port": 81}]}))
+    assert watching.send("east", {"object": later}).status == 200
+    seen = value_of(watching.records.observations.get("fleet/east", WEB))
+    assert seen
+    assert seen.manifest
+    assert seen.manifest["spec"] == later["spec"]
+
+
+def test_a_forged_tombstone_is_healed_by_one_sweep(watching: Fleet) -> None:
+    """A lie that an object is gone, newer than all, ends with the next look as well."""
+    real = watching.write("east", service("web"))
+    gone = {"key": str(WEB), "uid": real["metadata"]["uid"], "version": 2**63 - 1}
+    assert watching.send("east", {"gone": gone}).status == 200
+    watching.clock.advance(timedelta(minutes=5))
+    watching.publisher.publish([Sweep("fleet/east")])
+    watching.pump()
+
+    seen = value_of(watching.records.observations.get("fleet/east", WEB))
+    assert seen
+    assert not seen.gone
+
+
+def test_an_odd_audit_event_costs_no_other(watching: Fleet) -> None:
+    """API servers send a list of events once: one that cannot be read is dropped alone."""
+    [event] = AUDIT["items"]
+    odd = put(event, ("responseObject", "metadata", "namespace"), "../..")
+    worse = put(event, ("objectRef",), "text")
+
+    reply = watching.post("east", {**AUDIT, "items": [odd, worse, 7, event]})
+
+    assert reply.status == 200
+    assert reply.body == {"taken": 1, "dropped": 3}
+
+
+@pytest.mark.parametrize(
+    ("ahead", "status", "lag"),
+    [
+        pytest.param(timedelta(minutes=-60), 200, timedelta(hours=1), id="an hour ago"),
+        pytest.param(timedelta(minutes=14), 200, timedelta(0), id="a clock that is ahead"),
+        pytest.param(timedelta(minutes=16), 400, None, id="a clock that is far ahead"),
+    ],
+)
+def test_takes_a_little_future_for_now(
+    watching: Fleet, ahead: timedelta, status: int, lag: timedelta | None
+) -> None:
+    """A clock that is ahead loses no events; a time that nobody can mean is refused."""
+    now = watching.clock.now()
+
+    reply = watching.send("east", {"object": stored(), "rang": (now + ahead).isoformat()})
+
+    assert reply.status == status
+    if lag is not None:
+        [delivery] = watching.queues["evaluate"].receive(1, wait=timedelta(0))
+        assert delivery.message.body["rang"] == (now - lag).isoformat()
+
+
+def test_speaks_of_a_clock_that_differs(watching: Fleet) -> None:
+    """The sender is told by how much, and the log says it once an hour for each cluster."""
+    sent = format_datetime(watching.clock.now() + timedelta(minutes=20))
+    body = json.dumps(BATCH).encode()
+    replies = [
+        watching.ingest.respond(Request("fleet/east", "east", body, "application/json", sent))
+        for _ in range(3)
+    ]
+
+    assert {reply.body["ahead"] for reply in replies} == {1200.0}
+    assert watching.output.getvalue().count("A sender's clock differs from ours") == 1
+
+
+@pytest.mark.parametrize(
+    ("media", "status"),
+    [
+        ("", 200),
+        ("application/json", 200),
+        ("application/json; charset=utf-8", 200),
+        ("application/cloudevents+json", 200),
+        ("text/plain", 415),
+        ("application/x-www-form-urlencoded", 415),
+        ("application/jsonx", 415),
+    ],
+)
+def test_takes_json_alone(watching: Fleet, media: str, status: int) -> None:
+    """What is declared to be something else is not read."""
+    request = Request("fleet/east", "east", json.dumps(BATCH).encode(), media)
+
+    assert watching.ingest.respond(request).status == status
+
+
+def test_looks_at_a_cluster_that_may_have_missed_something(watching: Fleet) -> None:
+    """A forwarder that begins anew asks for a sweep: what did not ring meanwhile is found."""
+    kube = watching.access.clusters["fleet/east"]
+    kube.put(service("web"))
+    watching.clock.advance(timedelta(minutes=5))
+
+    reply = watching.post("east", {"apiVersion": "bellhop.dev/v1", "kind": "Missed"})
+    watching.pump()
+
+    assert (reply.status, reply.body) == (200, {"sweep": True})
+    assert [each["metadata"]["name"] for each in kube.objects(POLICY)] == ["front-web"]
+
+
+def test_looks_once_a_minute_whoever_asks(watching: Fleet) -> None:
+    """A sender can have its cluster looked at so often and no more, and is told when to ask."""
+    missed = {"apiVersion": "bellhop.dev/v1", "kind": "Missed"}
+    watching.register("west", env="production")
+    watching.pump()
+    first = watching.post("east", missed)
+    watching.clock.advance(timedelta(seconds=20))
+    again = [watching.post("east", missed) for _ in range(50)]
+
+    assert first.status == 200
+    assert {(reply.status, reply.headers["Retry-After"]) for reply in again} == {(429, "40")}
+    assert watching.post("west", missed).status == 200
+    assert len(watching.queues["sweep"].receive(10, wait=timedelta(0))) == 2
+    watching.clock.advance(timedelta(seconds=40))
+    assert watching.post("east", missed).status == 200

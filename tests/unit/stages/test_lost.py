@@ -1,0 +1,191 @@
+"""Payloads that are lost: each harms its own record alone, and everything heals."""
+
+from __future__ import annotations
+
+import random
+import string
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bellhop.errors import MissingError
+from bellhop.messages import Instantiate, Resolve, Sweep
+from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.records.payloads import SHARDS
+from tests.fakes.fleet import Fleet
+from tests.fakes.kube import FakeKube
+
+CONFIG = GVK("", "v1", "ConfigMap")
+SERVICE = GVK("", "v1", "Service")
+EAST = "fleet/east"
+
+PROFILE = """
+apiVersion: config.projectsveltos.io/v1beta1
+kind: ClusterProfile
+metadata: {name: own}
+spec:
+  clusterSelector: {matchLabels: {env: production}}
+  policyRefs: [{kind: ConfigMap, name: own, namespace: default}]
+"""
+TRIGGER = """
+apiVersion: lib.projectsveltos.io/v1beta1
+kind: EventSource
+metadata: {name: services}
+spec:
+  collectResources: true
+  resourceSelectors: [{group: "", version: v1, kind: Service}]
+---
+apiVersion: lib.projectsveltos.io/v1beta1
+kind: EventTrigger
+metadata: {name: made}
+spec:
+  sourceClusterSelector: {matchLabels: {env: production}}
+  eventSourceName: services
+  oneForEvent: true
+  policyRefs: [{kind: ConfigMap, name: made, namespace: default}]
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: made, namespace: default, annotations: {projectsveltos.io/instantiate: ok}}
+data:
+  main.yaml: |
+    apiVersion: v1
+    kind: ConfigMap
+    metadata: {name: 'for-{{ .Resource.metadata.name }}', namespace: default}
+"""
+
+
+def holder(seed: int) -> str:
+    """Return a ConfigMap that brings one larger than a record may be."""
+    text = "".join(random.Random(seed).choices(string.ascii_letters, k=400_000))
+    return f"""
+apiVersion: v1
+kind: ConfigMap
+metadata: {{name: own, namespace: default}}
+data:
+  main.yaml: |
+    apiVersion: v1
+    kind: ConfigMap
+    metadata: {{name: made, namespace: default}}
+    data: {{seed: '{seed}', text: {text}}}
+"""
+
+
+@pytest.fixture
+def east(fleet: Fleet) -> FakeKube:
+    return fleet.register("east", env="production")
+
+
+@pytest.fixture
+def lose(fleet: Fleet, tmp_path: Path) -> Callable[..., int]:
+    """Lose all blobs, and the payloads of the partitions that are named."""
+
+    def lose(*partitions: str) -> int:
+        lost = 0
+        for path in (tmp_path / "blobs").rglob("*"):
+            if path.is_file():
+                path.unlink()
+                lost += 1
+        for partition in partitions:
+            for shard in SHARDS:
+                for item in fleet.store.query(f"payload/{partition}/{shard}"):
+                    lost += fleet.store.delete(item.partition, item.sort)
+        fleet.reread()
+        return lost
+
+    return lose
+
+
+def seeds(kube: FakeKube) -> list[Any]:
+    return [each["data"]["seed"] for each in kube.objects(CONFIG)]
+
+
+@pytest.fixture
+def lost(fleet: Fleet, east: FakeKube, lose: Callable[..., int]) -> FakeKube:
+    """Apply a large profile, and lose all that was to be remembered of it."""
+    fleet.apply(PROFILE, holder(1))
+    fleet.pump()
+    assert seeds(east) == ["1"]
+    assert lose(f"inventory/{EAST}") == 3
+    return east
+
+
+@pytest.mark.parametrize("seed", [pytest.param(1, id="same"), pytest.param(2, id="another")])
+def test_what_is_lost_is_declared_again(fleet: Fleet, lost: FakeKube, seed: int) -> None:
+    """Applying the ConfigMap writes it, its profile and the inventory anew."""
+    fleet.apply(holder(seed))
+    fleet.pump()
+
+    assert seeds(lost) == [str(seed)]
+    assert [each.phase for each in fleet.records.outcomes.of(EAST)] == ["Provisioned"]
+    assert all(not queue.list() for queue in fleet.queues.values())
+
+
+def test_what_is_lost_is_taken_for_no_change(fleet: Fleet, lost: FakeKube) -> None:
+    """Until then what is applied stays, and the profile says what is missing."""
+    fleet.publisher.publish([Resolve("own")])
+    fleet.pump()
+
+    assert seeds(lost) == ["1"]
+    (told,) = fleet.records.profiles.of("")
+    assert "is lost" in told.error
+
+
+def test_what_is_lost_can_be_deleted(fleet: Fleet, lost: FakeKube) -> None:
+    """The ConfigMap, and the profile: what it had applied is found by its owners and removed."""
+    fleet.declare.delete([("ConfigMap", "default", "own"), ("ClusterProfile", "", "own")])
+    fleet.pump()
+
+    assert seeds(lost) == []
+    assert list(fleet.records.profiles.heads("")) == []
+    assert list(fleet.records.inventories.of(EAST)) == []
+    assert list(fleet.records.owners.of(EAST)) == []
+
+
+def test_a_lost_source_withdraws_nothing(
+    fleet: Fleet, east: FakeKube, lose: Callable[..., int]
+) -> None:
+    """What is not known is not taken for deleted; declared again it is in force again."""
+    east.put(
+        {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a", "namespace": "default"}}
+    )
+    fleet.apply(TRIGGER)
+    fleet.pump()
+    there = [each["metadata"]["name"] for each in east.objects(CONFIG)]
+    assert there == ["for-a"]
+    lose("manifest/EventSource")
+
+    with pytest.raises(MissingError, match="'manifest/EventSource /services'"):
+        fleet.stages["sweep"].handle(Sweep(EAST, full=True))
+    fleet.apply(TRIGGER)
+    fleet.pump()
+
+    assert [each["metadata"]["name"] for each in east.objects(CONFIG)] == there
+    assert len(list(fleet.records.matches.of(EAST, "services"))) == 1
+
+
+def test_a_sweep_finds_what_was_lost_of_an_object(
+    fleet: Fleet, east: FakeKube, lose: Callable[..., int]
+) -> None:
+    """It counts as missed, is written anew, and nothing is withdrawn meanwhile."""
+    metadata = {"name": "a", "namespace": "default"}
+    stored = east.put({"apiVersion": "v1", "kind": "Service", "metadata": metadata})
+    fleet.apply(TRIGGER)
+    fleet.pump()
+    lose(f"observation/{EAST}")
+    key = ObjectKey(SERVICE, "default", "a")
+    fleet.publisher.publish([Instantiate("made", EAST, str(key))])
+    fleet.pump()
+    assert [each["metadata"]["name"] for each in east.objects(CONFIG)] == ["for-a"]
+
+    before = fleet.records.health.get(EAST).value.missed
+    fleet.publisher.publish([Sweep(EAST)])
+    fleet.pump()
+
+    kept = fleet.records.observations.get(EAST, key)
+    assert kept
+    assert kept.value.uid == stored["metadata"]["uid"]
+    assert fleet.records.health.get(EAST).value.missed == before + 1
+    assert [each["metadata"]["name"] for each in east.objects(CONFIG)] == ["for-a"]

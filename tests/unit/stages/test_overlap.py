@@ -1,0 +1,229 @@
+"""Two at work at once, and messages that come back late: the end is that of what is declared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bellhop.errors import TemporaryError
+from bellhop.messages import Instantiate
+from bellhop.model.gvk import GVK, ObjectKey
+from tests.fakes.fleet import SERVICE, Fleet
+from tests.fakes.kube import FakeKube
+
+CONFIG = GVK("", "v1", "ConfigMap")
+WEB = ObjectKey(SERVICE, "default", "web")
+DECLARED = """
+apiVersion: lib.projectsveltos.io/v1beta1
+kind: EventSource
+metadata: {name: watched}
+spec:
+  collectResources: true
+  resourceSelectors:
+  - {group: "", version: v1, kind: Service, selector: {matchLabels: {ring: 'yes'}}}
+---
+apiVersion: lib.projectsveltos.io/v1beta1
+kind: EventTrigger
+metadata: {name: made}
+spec:
+  sourceClusterSelector: {matchLabels: {env: production}}
+  eventSourceName: watched
+  oneForEvent: true
+  policyRefs: [{kind: ConfigMap, name: made, namespace: default}]
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: made, namespace: default, annotations: {projectsveltos.io/instantiate: ok}}
+data:
+  main.yaml: |
+    apiVersion: v1
+    kind: ConfigMap
+    metadata: {name: 'for-{{ .Resource.metadata.name }}', namespace: default}
+    data: {v: '{{ .Resource.metadata.labels.v }}'}
+"""
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Fleet:
+    fleet = Fleet(tmp_path)
+    fleet.register("east", env="production")
+    fleet.apply(DECLARED)
+    fleet.pump()
+    return fleet
+
+
+@pytest.fixture
+def east(fleet: Fleet) -> FakeKube:
+    return fleet.access.clusters["fleet/east"]
+
+
+def service(v: str = "1", ring: str = "yes", name: str = "web") -> dict[str, Any]:
+    metadata = {"name": name, "namespace": "default", "labels": {"v": v, "ring": ring}}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": metadata}
+
+
+def made(east: FakeKube) -> dict[str, str]:
+    return {each["metadata"]["name"]: each["data"]["v"] for each in east.objects(CONFIG)}
+
+
+def meanwhile(target: Any, method: str, happens: Callable[[], None]) -> None:
+    """Let something happen once, between what a worker read and what it is about to write."""
+    real, left = getattr(target, method), [happens]
+
+    def slow(*args: Any, **kwargs: Any) -> Any:
+        result = real(*args, **kwargs)
+        while left:
+            left.pop()()
+        return result
+
+    setattr(target, method, slow)
+
+
+@pytest.mark.parametrize("stage", ["evaluate", "deploy"])
+def test_a_replayed_dead_letter_does_what_it_was_to_do(
+    fleet: Fleet, east: FakeKube, stage: str
+) -> None:
+    """What was written before the messages that follow could be published is told a week later."""
+    deploy = fleet.queues["deploy"]
+    publish = deploy.publish
+
+    def refuse(messages: Any) -> None:
+        first = next(iter(messages), None)
+        if stage == "evaluate" or (first and first.body["do"] == "apply"):
+            raise TemporaryError("the disk is full")
+        publish(messages)
+
+    deploy.publish = refuse  # type: ignore[method-assign]
+    fleet.write("east", service())
+    for _ in range(20):
+        fleet.pump()
+        fleet.clock.advance(timedelta(seconds=61))
+    [letter] = fleet.queues[stage].list()
+    deploy.publish = publish  # type: ignore[method-assign]
+    assert made(east) == {}
+    fleet.clock.advance(timedelta(days=7))
+
+    fleet.queues[stage].replay(letter.id)
+    fleet.pump()
+
+    assert made(east) == {"for-web": "1"}
+
+
+def test_contents_rendered_from_an_older_object_do_not_stay(fleet: Fleet, east: FakeKube) -> None:
+    """A worker that stalls after it has rendered writes nothing over what is newer."""
+    fleet.write("east", service("1"))
+    fleet.pump()
+
+    def newer() -> None:
+        fleet.write("east", service("2"))
+        fleet.pump()
+        assert made(east) == {"for-web": "2"}
+
+    meanwhile(fleet.stages["deploy"], "_fill", newer)
+    fleet.stages["deploy"].handle(Instantiate("made", "fleet/east", str(WEB)))
+    fleet.pump()
+
+    assert made(east) == {"for-web": "2"}
+
+
+def test_contents_that_came_back_do_not_give_way_to_older_ones(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """A newer worker that finds all as it should be, and writes nothing, still wins."""
+    fleet.write("east", service("1"))
+    fleet.pump()
+    fleet.write("east", service("2"))
+    for delivery in fleet.queues["evaluate"].receive(10, wait=timedelta(0)):
+        fleet.work("evaluate", [delivery])
+
+    def back() -> None:
+        fleet.write("east", service("1"))
+        for delivery in fleet.queues["evaluate"].receive(10, wait=timedelta(0)):
+            fleet.work("evaluate", [delivery])
+        fleet.stages["deploy"].handle(Instantiate("made", "fleet/east", str(WEB)))
+
+    meanwhile(fleet.stages["deploy"], "_fill", back)
+    fleet.pump()
+
+    assert made(east) == {"for-web": "1"}
+
+
+@pytest.mark.parametrize("before", ["no", "yes"], ids=["nothing matched", "it matched"])
+def test_an_older_judgement_does_not_stay(fleet: Fleet, east: FakeKube, before: str) -> None:
+    """A worker that stalls after it has judged does not revive what matches no more."""
+    fleet.write("east", service("1", before))
+    fleet.pump()
+    fleet.write("east", service("2", "yes"))
+
+    def newer() -> None:
+        fleet.write("east", service("3", "no"))
+        fleet.clock.advance(timedelta(seconds=121))
+        fleet.pump()
+
+    meanwhile(fleet.stages["evaluate"], "_evaluate", newer)
+    fleet.pump()
+
+    assert list(fleet.records.matches.of("fleet/east")) == []
+    assert made(east) == {}
+
+
+def test_all_for_one_event_reads_what_matches_alone(fleet: Fleet) -> None:
+    """With oneForEvent off an event opens the objects that match, not all of their kind."""
+    fleet.apply(
+        DECLARED.replace("oneForEvent: true", "oneForEvent: false")
+        .replace("name: made}\nspec", "name: all}\nspec")
+        .replace("'for-{{ .Resource.metadata.name }}'", "all")
+        .replace("'{{ .Resource.metadata.labels.v }}'", "'{{ len .Resources }}'")
+    )
+    fleet.pump()
+    for number in range(50):
+        fleet.write("east", service(ring="no", name=f"other-{number}"))
+    fleet.write("east", service())
+    fleet.pump()
+    opened = []
+    real = fleet.records.observations.get
+
+    def noting(cluster: str, key: ObjectKey) -> Any:
+        opened.append(key.name)
+        return real(cluster, key)
+
+    fleet.records.observations.get = noting  # type: ignore[method-assign]
+    fleet.write("east", service("2"))
+    fleet.pump()
+
+    assert set(opened) == {"web"}
+
+
+@pytest.mark.parametrize("worked", [True, False], ids=["after", "before deploy knew"])
+def test_a_trigger_made_anew_in_another_form_leaves_nothing_behind(
+    fleet: Fleet, east: FakeKube, *, worked: bool
+) -> None:
+    """Deleted and made anew with the other oneForEvent, as the error for changing it advises."""
+    forms = {
+        "true": ("'for-{{ .Resource.metadata.name }}'", "oneForEvent: true"),
+        "false": ("all", "oneForEvent: false"),
+    }
+
+    def declared(one: str) -> str:
+        name, form = forms[one]
+        text = DECLARED.replace("oneForEvent: true", form).replace(forms["true"][0], name)
+        return text.replace("'{{ .Resource.metadata.labels.v }}'", "x")
+
+    for first, then, there in (("true", "false", ["all"]), ("false", "true", ["for-web"])):
+        fleet.declare.delete([("EventTrigger", "", "made")])
+        fleet.pump()
+        fleet.apply(declared(first))
+        fleet.write("east", service())
+        fleet.pump()
+        fleet.declare.delete([("EventTrigger", "", "made")])
+        if worked:
+            fleet.pump()
+        fleet.apply(declared(then))
+        fleet.pump()
+
+        assert [each["metadata"]["name"] for each in east.objects(CONFIG)] == there
+        assert len(list(fleet.records.profiles.heads("made"))) == 1

@@ -1,0 +1,268 @@
+"""What is to happen later happens, once, whoever died meanwhile; failures have one next try."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from bellhop.errors import DeniedError, UnreachableError
+from bellhop.messages import Resolve, Sweep
+from bellhop.model.gvk import GVK, Resource
+from bellhop.model.record import Outcome
+from bellhop.ports.queue import Done
+from tests.fakes.fleet import Fleet
+from tests.fakes.kube import FakeKube
+from tests.fakes.mortal import Fate, Killed, Mortal
+from tests.unit.records.rig import LARGE
+from tests.unit.records.rig import profile as large
+
+EAST = "fleet/east"
+MINUTE = timedelta(minutes=1)
+PROFILE = """
+apiVersion: config.projectsveltos.io/v1beta1
+kind: ClusterProfile
+metadata: {name: own}
+spec:
+  clusterSelector: {matchLabels: {env: production}}
+  policyRefs: [{kind: ConfigMap, name: own, namespace: default}]
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: own, namespace: default}
+data:
+  main.yaml: |
+    apiVersion: shop.io/v1
+    kind: Widget
+    metadata: {name: w, namespace: default}
+"""
+WIDGET = GVK("shop.io", "v1", "Widget")
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Fleet:
+    return Fleet(tmp_path)
+
+
+@pytest.fixture
+def east(fleet: Fleet) -> FakeKube:
+    return fleet.register("east", env="production")
+
+
+def outcome(fleet: Fleet) -> Outcome:
+    kept = fleet.records.outcomes.get(EAST, "own")
+    assert kept
+    return kept.value
+
+
+def bodies(fleet: Fleet, stage: str) -> list[str]:
+    """Take all that waits in a queue."""
+    queue = fleet.queues[stage]
+    taken = queue.receive(1000, wait=timedelta(0))
+    return [str(each.message.body["do"]) for each in taken if queue.settle(each, Done())]
+
+
+def test_a_failure_has_one_next_try_and_no_end_to_patience(fleet: Fleet, east: FakeKube) -> None:
+    """In a day a kind that never appears is tried with growing pauses, and nothing piles up."""
+    fleet.apply(PROFILE)
+    fleet.pump()
+    tries = Counter[int]()
+    for minute in range(24 * 60):
+        before = len(east.calls)
+        fleet.clock.advance(MINUTE)
+        fleet.pump()
+        tries[minute // 60] += any(call.gvk == WIDGET for call in east.calls[before:])
+
+    assert 4 <= tries[0] <= 12
+    assert all(3 <= tries[hour] <= 5 for hour in range(1, 24))
+    assert all(not queue.list() for queue in fleet.queues.values())
+    assert len(list(fleet.records.outcomes.of(EAST))) == 1
+    failed = outcome(fleet)
+    assert failed.phase == "Failed"
+    assert failed.failures > 90
+    assert failed.retry_at
+    pause = failed.retry_at - fleet.clock.now()
+    assert timedelta(0) < pause <= fleet.settings.retry_ceiling * 1.1
+
+    east.serve(Resource(WIDGET, "widgets", namespaced=True))
+    fleet.clock.advance(pause)
+    fleet.pump()
+
+    assert (outcome(fleet).phase, outcome(fleet).retry_at) == ("Provisioned", None)
+    assert fleet.records.timers.get("apply/fleet/east/own") is None
+
+
+@pytest.mark.parametrize(
+    "error",
+    [DeniedError("may not"), UnreachableError("does not answer")],
+    ids=["denied", "unreachable"],
+)
+def test_what_may_pass_is_tried_again_without_anybody_asking(
+    fleet: Fleet, east: FakeKube, error: Exception
+) -> None:
+    """Rights are given and clusters come back without a word to us."""
+    east.serve(Resource(WIDGET, "widgets", namespaced=True))
+    fleet.pump()
+    east.fail_with(error, "apply")  # type: ignore[arg-type]
+    fleet.apply(PROFILE)
+    for _ in range(30):
+        fleet.clock.advance(MINUTE)
+        fleet.pump()
+    east.fail_with(None)
+    for _ in range(17):
+        fleet.clock.advance(MINUTE)
+        fleet.pump()
+
+    assert [each["metadata"]["name"] for each in east.objects(WIDGET)] == ["w"]
+
+
+def test_a_cluster_that_is_back_is_served_at_once(fleet: Fleet, east: FakeKube) -> None:
+    """The sweep that finds it well does not wait for the pauses of what failed there."""
+    east.serve(Resource(WIDGET, "widgets", namespaced=True))
+    fleet.pump()
+    east.fail_with(UnreachableError("does not answer"))
+    fleet.apply(PROFILE)
+    for _ in range(30):
+        fleet.clock.advance(MINUTE)
+        fleet.pump()
+    east.fail_with(None)
+    fleet.publisher.publish([Sweep(EAST)])
+    fleet.pump()
+
+    assert [each["metadata"]["name"] for each in east.objects(WIDGET)] == ["w"]
+
+
+def test_each_cluster_is_swept_at_its_interval(fleet: Fleet, east: FakeKube) -> None:
+    """From registration until it is deregistered, each at its own moment."""
+    del east
+    fleet.register("west")
+    fleet.pump()
+    swept = Counter[str]()
+    for _ in range(100):
+        fleet.clock.advance(MINUTE)
+        fleet.schedule.tick()
+        for delivery in fleet.queues["sweep"].receive(1000, wait=timedelta(0)):
+            swept[str(delivery.message.body.get("cluster"))] += 1
+            fleet.work("sweep", [delivery])
+    assert all(16 <= swept[key] <= 23 for key in (EAST, "fleet/west"))
+
+    fleet.declare.deregister(EAST)
+    fleet.pump()
+    fleet.clock.advance(timedelta(hours=2))
+    fleet.pump()
+
+    assert fleet.records.timers.get(f"sweep/{EAST}") is None
+    assert fleet.records.timers.get("sweep/fleet/west") is not None
+
+
+def test_a_timer_that_is_missing_is_set_by_the_house(fleet: Fleet, east: FakeKube) -> None:
+    """What an earlier version, or a lost record, has not set is set within the hour."""
+    del east
+    fleet.records.timers.cancel(f"sweep/{EAST}")
+    fleet.clock.advance(timedelta(hours=2))
+    fleet.pump()
+
+    assert fleet.records.timers.get(f"sweep/{EAST}") is not None
+
+
+def test_a_timer_that_is_set_anew_fires_at_its_new_time_alone(fleet: Fleet) -> None:
+    """Later or earlier: what it was set for before is passed over."""
+    fleet.pump()
+    start = fleet.clock.now()
+    body = Resolve("own").message().body
+    for at in (start + MINUTE, start + 3 * MINUTE, start + 2 * MINUTE):
+        fleet.records.timers.set("it", at, body)
+    fired: list[datetime] = []
+    for _ in range(5):
+        fleet.clock.advance(MINUTE)
+        fleet.schedule.tick()
+        fired += [fleet.clock.now() for each in bodies(fleet, "deploy") if each == "resolve"]
+
+    assert fired == [start + 2 * MINUTE]
+
+
+def test_a_timer_that_is_cancelled_does_not_fire(fleet: Fleet) -> None:
+    """And leaves nothing behind."""
+    fleet.pump()
+    fleet.records.timers.set("it", fleet.clock.now() + MINUTE, Resolve("own").message().body)
+    fleet.records.timers.cancel("it")
+    fleet.clock.advance(2 * MINUTE)
+    fleet.schedule.tick()
+
+    assert bodies(fleet, "deploy") == []
+    assert not [
+        item
+        for shard in "0123456789abcdef"
+        for item in fleet.store.query(f"due/{shard}")
+        if item.value["name"] == "it"
+    ]
+
+
+def test_a_timer_nobody_can_read_is_dropped_and_told(fleet: Fleet) -> None:
+    """It does not keep the others from firing."""
+    fleet.pump()
+    for name, body in (("bad", {"do": "dance"}), ("good", Resolve("own").message().body)):
+        fleet.records.timers.set(name, fleet.clock.now(), body)
+    fleet.schedule.tick()
+
+    assert bodies(fleet, "deploy") == ["resolve"]
+    assert fleet.records.timers.get("bad") is None
+    assert "Cannot read a timer" in fleet.output.getvalue()
+
+
+@pytest.mark.parametrize("what", ["set", "fire"])
+def test_no_death_loses_a_timer(tmp_path: Path, what: str) -> None:
+    """Whoever sets or fires it dies at any step: it has fired in the end, or is not set."""
+    for steps in range(1, 400, 3):
+        fleet, fate = Fleet(tmp_path / str(steps)), Fate()
+        fleet.pump()
+        body = Resolve("own").message().body
+        at = fleet.clock.now() + MINUTE
+        if what == "fire":
+            fleet.records.timers.set("it", at, body)
+            fleet.clock.advance(2 * MINUTE)
+        fleet.store._store = Mortal(fleet.store._store, fate)  # type: ignore[assignment]
+        fate.doom(steps)
+        died = False
+        try:
+            if what == "set":
+                fleet.records.timers.set("it", at, body)
+            else:
+                fleet.schedule.tick()
+        except Killed:
+            died = True
+        fate.revive()
+        if what == "set" and died:
+            fleet.records.timers.set("it", at, body)
+        fleet.clock.advance(2 * MINUTE)
+        fleet.schedule.tick()
+        fleet.schedule.tick()
+
+        assert bodies(fleet, "deploy").count("resolve") in ((1,) if not died else (1, 2))
+        assert fleet.records.timers.get("it") is None
+        fleet.close()
+        if not died:
+            break
+    else:
+        pytest.fail("it never ended")
+
+
+def test_the_house_collects_what_no_record_names(fleet: Fleet, tmp_path: Path) -> None:
+    """A day after its record went a blob goes, within an hour."""
+    fleet.records.profiles.put(large(LARGE))
+    fleet.records.profiles.put(large("small"))
+
+    def blobs() -> int:
+        fleet.pump()
+        return sum(path.is_file() for path in (tmp_path / "blobs").rglob("*"))
+
+    assert blobs() == 1
+    for _ in range(23):
+        fleet.clock.advance(timedelta(hours=1))
+        assert blobs() == 1
+    for _ in range(2):
+        fleet.clock.advance(timedelta(hours=1))
+        fleet.pump()
+    assert blobs() == 0

@@ -1,0 +1,187 @@
+"""A declaration, or a label, asks again for what it touches and for nothing else."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bellhop.errors import DeniedError
+from bellhop.messages import Sweep
+from bellhop.model.gvk import GVK
+from tests.fakes.fleet import Fleet, service
+from tests.fakes.kube import FakeKube
+
+CONFIG = GVK("", "v1", "ConfigMap")
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Fleet:
+    return Fleet(tmp_path)
+
+
+def source(name: str, kind: str = "Service", more: str = "") -> str:
+    return f"""
+apiVersion: lib.projectsveltos.io/v1beta1
+kind: EventSource
+metadata: {{name: {name}}}
+spec:
+  collectResources: true
+  resourceSelectors: [{{group: "", version: v1, kind: {kind}{more}}}]
+"""
+
+
+def trigger(name: str, origin: str, more: str = "") -> str:
+    return f"""
+apiVersion: lib.projectsveltos.io/v1beta1
+kind: EventTrigger
+metadata: {{name: {name}}}
+spec:
+  sourceClusterSelector: {{matchLabels: {{env: production}}}}
+  {more}
+  eventSourceName: {origin}
+  oneForEvent: true
+  policyRefs: [{{kind: ConfigMap, name: made, namespace: default}}]
+"""
+
+
+MADE = """
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: made, namespace: default, annotations: {projectsveltos.io/instantiate: ok}}
+data:
+  main.yaml: |
+    apiVersion: v1
+    kind: ConfigMap
+    metadata: {name: 'for-{{ .Resource.metadata.name }}', namespace: default}
+"""
+
+
+def asked(fleet: Fleet, act: Callable[[], Any]) -> Counter[str]:
+    """Count the messages that are worked on because of something, by what they ask."""
+    fleet.pump(limit=10**6)
+    done: Counter[str] = Counter()
+    for name, stage in fleet.stages.items():
+        real = stage.handle
+
+        def counting(message: Any, real: Any = real) -> None:
+            done[message.do] += 1
+            real(message)
+
+        stage.handle = counting  # type: ignore[method-assign]
+        assert name
+    act()
+    fleet.pump(limit=10**6)
+    for stage in fleet.stages.values():
+        del stage.handle
+    return done
+
+
+@pytest.mark.parametrize("clusters", [3, 12])
+def test_a_label_nobody_selects_concerns_its_cluster_alone(fleet: Fleet, clusters: int) -> None:
+    """Whatever the size of the fleet, only what is rendered with that cluster is asked for."""
+    fleet.apply(source("watched"), trigger("one", "watched"), trigger("two", "watched"), MADE)
+    for number in range(clusters):
+        kube = fleet.register(f"c{number}", env="production")
+        kube.put(service("web"))
+        fleet.publisher.publish([Sweep(f"fleet/c{number}")])
+    found = asked(fleet, lambda: fleet.declare.label("fleet/c0", {"colour": "red"}))
+
+    # Both triggers, for all and for the one object; what is applied to it, and no sweep.
+    assert found == {"instantiate": 4, "apply": 2}
+
+
+def test_a_label_that_selects_a_destination_places_what_goes_there(fleet: Fleet) -> None:
+    """Profiles whose destinations the label changes are placed, others are left alone."""
+    east = fleet.register("east", env="production")
+    west = fleet.register("west")
+    fleet.apply(
+        source("watched"),
+        source("other", "Pod"),
+        trigger("one", "watched", "destinationClusterSelector: {matchLabels: {dep: eng}}"),
+        trigger("two", "other"),
+        MADE,
+    )
+    east.put(service("web"))
+    east.put({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "default"}})
+    fleet.publisher.publish([Sweep("fleet/east")])
+
+    found = asked(fleet, lambda: fleet.declare.label("fleet/west", {"dep": "eng"}))
+    assert [each["metadata"]["name"] for each in west.objects(CONFIG)] == ["for-web"]
+    assert found == {"instantiate": 1, "apply": 1}
+
+    found = asked(fleet, lambda: fleet.declare.label("fleet/west", {"dep": None}))
+    assert west.objects(CONFIG) == []
+    assert found["instantiate"] == 1
+    assert [each["metadata"]["name"] for each in east.objects(CONFIG)] == ["for-p"]
+
+
+def test_a_label_that_selects_a_source_cluster_has_it_swept(fleet: Fleet) -> None:
+    """A cluster that a trigger selects now is looked at, and its matches are taken up."""
+    kube = fleet.register("east", env="test")
+    kube.put(service("web"))
+    fleet.apply(source("watched"), trigger("one", "watched"), MADE)
+
+    found = asked(fleet, lambda: fleet.declare.label("fleet/east", {"env": "production"}))
+
+    assert [each["metadata"]["name"] for each in kube.objects(CONFIG)] == ["for-web"]
+    assert found["sweep"] == 1
+
+
+def test_an_unrelated_source_evaluates_nothing_of_the_others(fleet: Fleet) -> None:
+    """Beside many matches of one source, another kind's source costs what it itself matches."""
+    kube = fleet.register("east", env="production")
+    fleet.apply(source("watched"), trigger("one", "watched"), MADE)
+    for number in range(50):
+        kube.put(service(f"s{number}"))
+    fleet.publisher.publish([Sweep("fleet/east")])
+
+    found = asked(fleet, lambda: fleet.apply(source("other", "Pod"), trigger("two", "other")))
+
+    assert found["evaluate"] == 0
+    assert found["instantiate"] <= 3
+
+
+def test_another_trigger_on_a_source_evaluates_nothing(fleet: Fleet) -> None:
+    """Who is told does not change what matches."""
+    kube = fleet.register("east", env="production")
+    fleet.apply(source("watched"), trigger("one", "watched"), MADE)
+    for number in range(5):
+        kube.put(service(f"s{number}"))
+    fleet.publisher.publish([Sweep("fleet/east")])
+
+    found = asked(fleet, lambda: fleet.apply(trigger("two", "watched")))
+
+    assert found == {"instantiate": 6, "apply": 5}
+
+
+def test_a_kind_that_may_not_be_listed_keeps_no_other_from_being_judged(fleet: Fleet) -> None:
+    """Sweeps go on evaluating only what changed of the kinds that can be looked at."""
+
+    class Partly(FakeKube):
+        def list(self, gvk: GVK, **more: Any) -> Any:
+            if gvk.kind == "Secret":
+                raise DeniedError("secrets is forbidden")
+            return super().list(gvk, **more)
+
+    kube = fleet.access.clusters["fleet/east"] = Partly("fleet/east")
+    fleet.register("east", env="production")
+    fleet.apply(
+        source("watched"),
+        source("secrets", "Secret"),
+        trigger("one", "watched"),
+        trigger("two", "secrets"),
+        MADE,
+    )
+    for number in range(20):
+        kube.put(service(f"s{number}"))
+    for _ in range(2):
+        asked(fleet, lambda: fleet.publisher.publish([Sweep("fleet/east")]))
+
+    found = asked(fleet, lambda: fleet.publisher.publish([Sweep("fleet/east")]))
+
+    assert found["evaluate"] == 0
+    assert "secrets is forbidden" in fleet.records.health.get("fleet/east").value.message

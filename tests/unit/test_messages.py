@@ -1,0 +1,95 @@
+"""What stages tell each other, as it crosses a queue."""
+
+from __future__ import annotations
+
+import pytest
+
+from bellhop import messages
+from bellhop.errors import InvalidError
+from bellhop.messages import Apply, Confirm, Evaluate, Instantiate, Publisher, Resolve, Sweep, Tidy
+from bellhop.ports.queue import GROUP_LIMIT, Message
+
+EVERY = [
+    Evaluate("fleet/east", "/v1/Service/default/web", "trace", "2026-01-01T00:00:00+00:00"),
+    Instantiate("made", "fleet/east"),
+    Instantiate("made", "fleet/east", "/v1/Service/default/web", "trace"),
+    Resolve("own"),
+    Apply("made", "fleet/east", "made-1", "fleet/west", contested="/v1/ConfigMap/default/x"),
+    Sweep("fleet/east", full=True),
+    Confirm("fleet/east", "/v1/Service/default/web", "uid", 7),
+    Tidy("fleet/east"),
+]
+
+
+class Kept:
+    """A queue that shows what it was given."""
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+
+    def publish(self, messages: list[Message]) -> None:
+        self.messages += messages
+
+
+@pytest.mark.parametrize("message", EVERY, ids=lambda each: each.do)
+def test_comes_back_as_it_was_sent(message: messages.Envelope) -> None:
+    """What is read from a body is the message that made it."""
+    assert messages.read(message.message().body) == message
+
+
+def test_passes_over_what_a_later_version_adds() -> None:
+    """A field nobody here knows does no harm while versions change."""
+    assert messages.read({"do": "tidy", "cluster": "a/b", "colour": "red"}) == Tidy("a/b")
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        pytest.param({}, "cannot do 'None': there is no such message", id="empty"),
+        pytest.param({"do": "dance"}, "cannot do 'dance'", id="unknown"),
+        pytest.param({"do": "tidy"}, "it has no cluster", id="not whole"),
+        pytest.param({"do": "tidy", "cluster": 7}, "its cluster is no str", id="of another type"),
+        pytest.param(
+            {"do": "sweep", "cluster": "a/b", "full": "yes"}, "its full is no bool", id="no flag"
+        ),
+    ],
+)
+def test_refuses_what_nobody_sends(body: dict[str, object], sentence: str) -> None:
+    """A body that is no message is refused in a sentence."""
+    with pytest.raises(InvalidError, match=sentence):
+        messages.read(body)
+
+
+def test_asks_for_the_same_work_whatever_event_it_comes_from() -> None:
+    """Trace and ring do not tell two messages apart; everything else does."""
+    first, second = (Evaluate("a/b", "x", trace, "now") for trace in ("1", "2"))
+
+    assert first.work == second.work
+    assert first.work != Evaluate("a/b", "y", "1").work
+    assert Apply("t", "a/b", "p", "a/c").work != Apply("t", "a/b", "p", "a/c", contested="k").work
+
+
+def test_group_names_are_short_plain_and_distinct() -> None:
+    """Whatever the objects are called, a group's name is what every provider takes."""
+    long = "infrastructure.cluster.x-k8s.io/v1beta1/AWSManagedControlPlane/" + "n" * 63 + "/"
+    texts = [long + "a" * 253, long + "a" * 252 + "b", "fleet/ä", "fleet/ö", "with space", "", "x"]
+    names = [messages.group_name(text) for text in texts]
+
+    assert len(set(names)) == len(texts)
+    for name in names:
+        assert 0 < len(name) <= GROUP_LIMIT
+        assert all("!" <= each <= "~" for each in name)
+    assert names[-1] == "x"
+
+
+def test_publishes_each_to_its_stage_and_the_same_work_once() -> None:
+    """Messages go to the queues of their stages in order; of two equal ones, one is enough."""
+    queues = {"evaluate": Kept(), "deploy": Kept(), "sweep": Kept()}
+
+    Publisher(queues).publish(
+        [Sweep("a/b"), Resolve("p"), Sweep("a/b"), Tidy("a/b"), Resolve("p", trace="t")]
+    )
+
+    assert [each.body["do"] for each in queues["sweep"].messages] == ["sweep", "tidy"]
+    assert [each.body for each in queues["deploy"].messages] == [{"do": "resolve", "profile": "p"}]
+    assert queues["evaluate"].messages == []
