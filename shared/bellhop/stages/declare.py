@@ -7,7 +7,7 @@ published; what a crash leaves in between is made good by `resume`, which the sc
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -19,7 +19,7 @@ from bellhop.engine.pacing import spread, sweep_timer
 from bellhop.errors import InvalidError, MissingError, StaleError
 from bellhop.messages import Apply, Instantiate, Publisher, Resolve, Sweep, Tidy
 from bellhop.model.kinds import EventTrigger, Kind, KindKey, of
-from bellhop.model.record import Cluster, WatchedKind
+from bellhop.model.record import Cluster, Profile, WatchedKind
 from bellhop.ports.store import ANY
 from bellhop.records import Kept, Records
 from bellhop.records.catalogs import Catalogs
@@ -249,7 +249,8 @@ class Declare:
             self._place(trigger, destination)
         self._publisher.publish(Resolve(name) for name in sorted(touched.resolved))
         for destination in sorted(touched.relabelled):
-            self._apply_again(destination)
+            came = destination in touched.anew and destination in after.clusters
+            self._apply_again(destination, self._naming(after, destination) if came else ())
 
     def _keep_sweeping(self, cluster: str) -> None:
         name = sweep_timer(cluster)
@@ -286,12 +287,33 @@ class Declare:
             if destination in (*each.destinations, *each.leaving):
                 self._publisher.publish([Apply(trigger, each.cluster, each.name, destination)])
 
-    def _apply_again(self, destination: str) -> None:
+    def _apply_again(self, destination: str, profiles: Iterable[Profile]) -> None:
         """Ask for the profiles there that are rendered for each cluster, with its labels."""
+        asked = {
+            (each.trigger, each.source, each.profile)
+            for each in self._records.outcomes.of(destination)
+        }
+        asked |= {(each.trigger, each.cluster, each.name) for each in profiles}
         self._publisher.publish(
-            Apply(outcome.trigger, outcome.source, outcome.profile, destination)
-            for outcome in self._records.outcomes.of(destination)
+            Apply(trigger, cluster, name, destination) for trigger, cluster, name in sorted(asked)
         )
+
+    def _naming(self, catalog: Catalog, cluster: str) -> Iterator[Profile]:
+        """Yield the profiles that name a cluster, for one that came.
+
+        They may have named another one of its name, whose end they have not heard of; what was
+        applied there is forgotten, and they would not be asked for again. `_place` asks for those
+        that select it by its labels.
+        """
+        heads = self._records.profiles
+        for trigger in catalog.triggers_in(cluster):
+            yield from (
+                each for each in heads.heads(trigger, cluster) if cluster in each.destinations
+            )
+        for name in catalog.profiles:
+            kept = heads.head("", "", name)
+            if kept and cluster in kept.value.destinations:
+                yield kept.value
 
     def _open_gates(self, catalog: Catalog, clusters: Iterable[str]) -> None:
         """Let each cluster's kinds in; what discovery told of them before is kept."""
