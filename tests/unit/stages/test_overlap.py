@@ -267,6 +267,30 @@ def test_a_match_of_a_source_that_went_meanwhile_does_not_stay(
     assert made(east) == {}
 
 
+def test_what_was_rendered_with_older_labels_does_not_stay(fleet: Fleet, east: FakeKube) -> None:
+    """A label set between the reading of a cluster and the applying counts in the end."""
+    annotations = "{projectsveltos.io/instantiate: ok, projectsveltos.io/template: ok}"
+    later = """'{{ "{{ .Cluster.metadata.labels.color }}" }}'"""
+    text = DECLARED.replace("{projectsveltos.io/instantiate: ok}", annotations)
+    fleet.declare.label("fleet/east", {"color": "red"})
+    fleet.apply(text.replace("'{{ .Resource.metadata.labels.v }}'", later))
+    fleet.write("east", service())
+    fleet.pump()
+    assert made(east) == {"for-web": "red"}
+
+    def happens() -> None:
+        fleet.declare.label("fleet/east", {"color": "red"})
+        # Whoever reads is so slow that its message is given to another.
+        fleet.clock.advance(timedelta(seconds=121))
+        fleet.pump()
+
+    fleet.declare.label("fleet/east", {"color": "blue"})
+    meanwhile(fleet.records.clusters, "get", happens)
+    fleet.pump()
+
+    assert made(east) == {"for-web": "red"}
+
+
 OWN = """
 apiVersion: config.projectsveltos.io/v1beta1
 kind: ClusterProfile
