@@ -60,11 +60,15 @@ _INPUTS = frozenset({"Template", "Script", "Conflict"})
 
 @dataclass
 class _Work:
-    """One execution under way; `holder` is its name in the inventory."""
+    """One execution under way; `holder` is its name in the inventory.
+
+    `registered` is the token of the cluster's record as it was read.
+    """
 
     message: Apply
     profile: Profile
     cluster: Cluster
+    registered: str
     held: dict[Identity, Held]
     token: str
     begun_at: datetime
@@ -134,6 +138,7 @@ class Execute:
             message=message,
             profile=profile,
             cluster=record.value,
+            registered=record.token,
             held=dict(inventory.held),
             token=kept.token if kept else ABSENT,
             begun_at=self._records.clock.now(),
@@ -183,9 +188,14 @@ class Execute:
         if found is None:
             return not work.wanted
         now = found.value
-        return work.wanted == (work.cluster.key in now.destinations) and (
-            not work.wanted or now.revision == work.profile.revision
-        )
+        if work.wanted != (work.cluster.key in now.destinations):
+            return False
+        if not work.wanted:
+            return True
+        # Templates read the labels of the cluster, and another one may have come in its place.
+        cluster = self._records.clusters.get(work.cluster.key)
+        same = cluster is not None and cluster.token == work.registered
+        return same and now.revision == work.profile.revision
 
     def _bring(self, work: _Work) -> None:
         if not work.wanted and work.profile.leaves_policies:
