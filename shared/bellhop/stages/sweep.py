@@ -21,6 +21,7 @@ from bellhop.model.gvk import GVK, ObjectKey, Resource
 from bellhop.model.record import Cluster, Gate, Health, Observation, WatchedKind
 from bellhop.ports.access import Access
 from bellhop.ports.kube import Kube
+from bellhop.ports.store import ABSENT
 from bellhop.records import Records
 from bellhop.records.catalogs import Catalogs
 from bellhop.settings import Settings
@@ -98,13 +99,13 @@ class Sweep:
         if record is None:
             return
         kube = self._access.open(cluster, version=record.value.credentials)
+        old = self._records.observations.head(cluster, key)
         manifest = kube.get(key.gvk, key.namespace, key.name)
         if manifest is not None:
             seen = observe(cluster, manifest, now)
             pending = seen.uid == message.uid and seen.resource_version == message.before
         else:
-            old = self._records.observations.get(cluster, key)
-            uid = message.uid or (old.value.uid if old else "")
+            uid = message.uid or (old.uid if old else "")
             seen = bury(cluster, key, uid, message.before, now)
             # A creation that is not stored yet, or never will be, has nothing to bury.
             pending = old is None
@@ -112,7 +113,7 @@ class Sweep:
             self._wait(message, now)
             if manifest is None:
                 return
-        self._keep(seen, message)
+        self._keep(seen, old.token if old else ABSENT, message)
 
     def _wait(self, message: Confirm, now: datetime) -> None:
         """Look again a little later, as long as the change may still be on its way.
@@ -129,8 +130,8 @@ class Sweep:
                 delay=max(age, _SOON),
             )
 
-    def _keep(self, seen: Observation, hint: Confirm) -> None:
-        if not self._records.observations.put(seen, asked_at=seen.seen_at):
+    def _keep(self, seen: Observation, asked: str, hint: Confirm) -> None:
+        if not self._records.observations.put(seen, asked=asked):
             return
         message = Evaluate(seen.cluster, str(seen.key), hint.trace, hint.rang)
         self._publisher.publish([message])
@@ -245,21 +246,26 @@ class Sweep:
         return uid
 
     def _look_at(self, kube: Kube, cluster: str, gvk: GVK, look: _Look, *, full: bool) -> None:
-        asked_at = self._records.clock.now()
-        before = {
-            key: (uid, rv, gone)
-            for key, uid, rv, gone in self._records.observations.heads(cluster, gvk)
-        }
+        before = {each.key: each for each in self._records.observations.heads(cluster, gvk)}
         seen: set[ObjectKey] = set()
         news: list[Observation] = []
         for manifest in kube.list(gvk):
             now = observe(cluster, manifest, self._records.clock.now())
             seen.add(now.key)
-            if before.get(now.key) != (now.uid, now.resource_version, False):
+            old = before.get(now.key)
+            if old is None or old[1:4] != (now.uid, now.resource_version, False):
                 news.append(now)
-        known = {key: (uid, rv) for key, (uid, rv, gone) in before.items() if not gone}
+        known = {
+            key: (each.uid, each.resource_version) for key, each in before.items() if not each.gone
+        }
         news += self._gone(kube, cluster, gvk, known, seen)
-        fresh = [each for each in news if self._records.observations.put(each, asked_at=asked_at)]
+        fresh = [
+            each
+            for each in news
+            if self._records.observations.put(
+                each, asked=before[each.key].token if each.key in before else ABSENT
+            )
+        ]
         due = {each.key for each in fresh} | ({*seen, *before} if full else set())
         self._publisher.publish([Evaluate(cluster, str(key)) for key in sorted(due)])
         look.found += len(seen)

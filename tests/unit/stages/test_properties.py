@@ -69,7 +69,7 @@ def check_source(world: World, cluster: str) -> None:
         if (source := catalog.source_of(catalog.triggers[trigger], here))
     }
     kube = world.fleet.access.clusters[here]
-    assert {str(key) for key, _, _, gone in records.observations.heads(here) if not gone} == {
+    assert {str(each.key) for each in records.observations.heads(here) if not each.gone} == {
         str(ObjectKey.of(each)) for gvk in catalog.kinds_in(here) for each in kube.objects(gvk)
     }
     assert records.health.get(here).value.state == "Healthy"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -83,6 +84,34 @@ def test_believes_a_missing_object_only_when_a_read_confirms_it(
     east.list = whole  # type: ignore[method-assign]
     east.drop(*WEB)
     sweep(fleet)
+    assert policies(east) == []
+
+
+@pytest.mark.parametrize("verb", ["list", "get"])
+def test_what_comes_while_a_cluster_is_asked_is_not_undone_by_its_answer(
+    fleet: Fleet, east: FakeKube, verb: str
+) -> None:
+    """Nor where the clock of the process that takes events is three seconds behind."""
+    stored = fleet.write("east", service("web"))
+    fleet.pump()
+    real = getattr(east, "list" if verb == "list" else "get")
+
+    def slow(*args: Any, **more: Any) -> Any:
+        found = real(*args, **more)
+        found = list(found) if verb == "list" else found
+        if args[0] == SERVICE and east.objects(SERVICE):
+            fleet.clock.advance(timedelta(seconds=1))
+            with fleet.clock.behind(timedelta(seconds=3)):
+                fleet.drop("east", stored)
+        return iter(found) if verb == "list" else found
+
+    setattr(east, verb, slow)
+    if verb == "list":
+        sweep(fleet)
+    else:
+        confirm(fleet, stored["metadata"]["uid"], before=1)
+
+    assert east.objects(SERVICE) == []
     assert policies(east) == []
 
 
