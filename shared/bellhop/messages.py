@@ -150,12 +150,16 @@ class Apply(Envelope):
 
 @dataclass(frozen=True, slots=True)
 class Sweep(Envelope):
-    """List a cluster; `full` evaluates all objects, not only those that changed."""
+    """List a cluster; `full` evaluates all objects, not only those that changed.
+
+    With a `walk` it goes on with that one, whose record says where, and otherwise nothing.
+    """
 
     stage: ClassVar[str] = "sweep"
     do: ClassVar[str] = "sweep"
     cluster: str
     full: bool = False
+    walk: str = ""
 
     @property
     def group(self) -> str:

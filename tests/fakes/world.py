@@ -16,6 +16,7 @@ from bellhop.engine.naming import profile_name
 from bellhop.errors import DeniedError, MissingError, UnreachableError
 from bellhop.messages import Apply, Evaluate, Instantiate, Sweep
 from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.settings import Settings
 from tests.fakes.fleet import SERVICE, Fleet
 from tests.fakes.mortal import Fate, Killed, Mortal, MortalAccess
 
@@ -145,9 +146,9 @@ class Wish:
 class World:
     """A fleet in which anything may happen, and what must be there in the end."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, settings: Settings | None = None) -> None:
         self.fate = Fate()
-        self.fleet = Fleet(folder)
+        self.fleet = Fleet(folder, settings)
         self.fleet.access = MortalAccess(self.fate)
         self.fleet.store._store = Mortal(self.fleet.store._store, self.fate)  # type: ignore[assignment]
         self.fleet.queues = {

@@ -16,6 +16,7 @@ EVERY = [
     Resolve("own"),
     Apply("made", "fleet/east", "made-1", "fleet/west", contested="/v1/ConfigMap/default/x"),
     Sweep("fleet/east", full=True),
+    Sweep("fleet/east", walk="w"),
     Confirm("fleet/east", "/v1/Service/default/web", "uid", 7),
     Tidy("fleet/east"),
 ]

@@ -40,9 +40,11 @@ class Cluster:
 class Health:
     """How a cluster was when we last met it; `missed` counts what only sweeps had found.
 
-    `judgement` has a digest of each source by which all its objects were last evaluated; `uid` is
-    that of its namespace kube-system, which no two clusters share. `begun` says that a sweep is
-    under way, or ended half-way; `failures` counts those in a row that could not look.
+    `judgement` has a digest of each source by which all its objects were last evaluated, or, for
+    one of which not all kinds could be looked at, of each `SOURCE KIND` that could; `uid` is that
+    of its namespace kube-system, which no two clusters share. `failures` counts the times in a
+    row that we could not look; `walk` is the last one that ended, and `unseen` are the kinds that
+    it could not look at.
     """
 
     state: Literal["Healthy", "Down", "Unknown"] = "Unknown"
@@ -52,8 +54,43 @@ class Health:
     missed: int = 0
     judgement: Mapping[str, str] = field(default_factory=dict)
     uid: str = ""
-    begun: bool = False
     failures: int = 0
+    walk: str = ""
+    unseen: tuple[GVK, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """A sweep under way: how far it has come, and what it found so far.
+
+    `judged` is a digest of the sources it goes by; `again` says what was asked for meanwhile.
+    `step` is what it does next in `kind`, which is `absent` where no version of it is served:
+    its list goes on with `after`, beyond the place `last`; `known` of its objects were kept so
+    far, and `missing` of them are on no page. `untold` says of a kind up to which place
+    observations were written that may not have been told. `hand` names who wrote it last.
+    """
+
+    id: str
+    judged: str
+    credentials: str
+    full: bool = False
+    again: Literal["", "look", "full"] = ""
+    step: Literal["next", "read", "judge", "bury", "forget"] = "next"
+    kind: GVK | None = None
+    absent: bool = False
+    after: str = ""
+    last: str = ""
+    known: int = 0
+    missing: int = 0
+    barren: int = 0
+    restarts: int = 0
+    found: int = 0
+    missed: int = 0
+    uid: str = ""
+    untold: Mapping[str, str] = field(default_factory=dict)
+    unseen: tuple[GVK, ...] = ()
+    problems: tuple[str, ...] = ()
+    hand: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from datetime import datetime
 from bellhop.ports.blobs import Blobs
 from bellhop.ports.clock import Clock
 from bellhop.ports.store import Store
-from bellhop.records.clusters import Clusters, Gates, Healths, Strikes
+from bellhop.records.clusters import Clusters, Gates, Healths
 from bellhop.records.declared import CatalogRevision, Manifests, Pending
 from bellhop.records.holdings import Inventories, Owners
 from bellhop.records.ledger import Ledger
@@ -17,6 +17,7 @@ from bellhop.records.outcomes import Outcomes
 from bellhop.records.payloads import Payloads
 from bellhop.records.profiles import Profiles
 from bellhop.records.sealing import Sealer
+from bellhop.records.walks import Strikes, Walks
 
 
 class Records:
@@ -28,6 +29,7 @@ class Records:
         self._payloads = Payloads(store, blobs, sealer, clock)
         self.clusters = Clusters(store)
         self.health = Healths(store)
+        self.walks = Walks(store, clock)
         self.strikes = Strikes(store)
         self.gates = Gates(store)
         self.manifests = Manifests(self._payloads)
@@ -54,6 +56,7 @@ class Records:
         self.outcomes.forget(key)
         self.strikes.forget(key)
         self.health.delete(key)
+        self.walks.forget(key)
 
     def forget_holdings(self, key: str) -> None:
         """Delete what profiles own in a cluster: it is not the cluster that it was."""

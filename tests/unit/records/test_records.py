@@ -70,11 +70,11 @@ def test_keeps_health(rig: Rig, health: Health) -> None:
 
 def test_keeps_strikes_for_each_kind(rig: Rig) -> None:
     """None is the same as no record."""
-    rig.records.strikes.put(EAST, SERVICE, 2)
+    assert [rig.records.strikes.add(EAST, SERVICE, each) for each in ("a", "a", "b")] == [1, 1, 2]
 
     assert rig.records.strikes.get(EAST, SERVICE).value == 2
     assert rig.records.strikes.get(EAST, ROLE.gvk).value == 0
-    rig.records.strikes.put(EAST, SERVICE, 0)
+    rig.records.strikes.clear(EAST, SERVICE)
     assert list(rig.store.query(f"strikes/{EAST}")) == []
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bellhop.model.gvk import ObjectKey
+from bellhop.settings import Settings
+from bellhop.stages import look
 from tests.fakes.world import CLUSTERS, CONFIG, KEYS, NAMES, Wish, World
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _short_pages() -> Iterator[None]:
+    """Read every list in pages of one object."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(look, "PAGE", 1)
+        yield
 
 
 def check_cluster(world: World, cluster: str) -> None:
@@ -158,13 +170,16 @@ _QUICK = settings(
 _start = st.lists(st.integers(0, 2), min_size=len(KEYS), max_size=len(KEYS))
 
 
-def run(start: list[int], steps: list[tuple[Any, ...]], *, lively: bool = True) -> bool:
+def run(
+    start: list[int], steps: list[tuple[Any, ...]], *, lively: bool = True, hasty: bool = False
+) -> bool:
     """Declare all in the variants given, go through the steps, heal, and check.
 
     Say whether anybody died.
     """
     with tempfile.TemporaryDirectory() as folder:
-        world = World(Path(folder))
+        # Where everybody is hasty, a sweep's turn ends after each step.
+        world = World(Path(folder), Settings(turn=timedelta(0)) if hasty else None)
         world.begin(start)
         for name in NAMES:
             world.do_put("east", "Service", name, "yes", 0, "sent")
@@ -188,7 +203,7 @@ def test_ends_as_the_model_says(
     lively: bool,  # noqa: FBT001 - drawn by name
 ) -> None:
     """The clusters and every record agree with the model, and nothing is left over."""
-    run(start, steps, lively=lively)
+    run(start, steps, lively=lively, hasty=not lively)
 
 
 DEATH = ("the death of whoever works",)
@@ -220,6 +235,16 @@ _C_GOES = ("drop", "east", "Service", "c", "sent")
             4,
             id="an object comes and, after a death, goes",
         ),
+        pytest.param(
+            [
+                ("put", "east", "Service", "0", "yes", 1, "lost"),
+                ("put", "east", "Service", "b", "yes", 1, "lost"),
+                ("drop", "east", "Service", "a", "lost"),
+                ("sweep", "east", False),
+            ],
+            24,
+            id="a sweep finds what was missed",
+        ),
     ],
 )
 def test_survives_death_at_every_step(steps: list[tuple[Any, ...]], stride: int) -> None:
@@ -233,6 +258,7 @@ def test_survives_death_at_every_step(steps: list[tuple[Any, ...]], stride: int)
         doom += stride
         work = ("work", 1, "sweep evaluate deploy", doom)
         given_ = steps if DEATH in steps else [*steps, DEATH]
-        died = run([0] * len(KEYS), [work if step is DEATH else step for step in given_])
+        chosen = [work if step is DEATH else step for step in given_]
+        died = run([0] * len(KEYS), chosen, hasty=("sweep", "east", False) in steps)
 
     assert doom > 20
