@@ -168,6 +168,29 @@ class Sweep(Envelope):
 
 
 @dataclass(frozen=True, slots=True)
+class Survey(Envelope):
+    """Look at what profiles hold in a cluster; `full` also at kinds of which they hold nothing.
+
+    `kind` (GROUP/KIND), `after` and `last` say how far it has come: where a list goes on, and
+    beyond which place; `restarts` how often it began a kind anew.
+    """
+
+    stage: ClassVar[str] = "sweep"
+    do: ClassVar[str] = "survey"
+    cluster: str
+    full: bool = False
+    kind: str = ""
+    after: str = ""
+    last: str = ""
+    restarts: int = 0
+
+    @property
+    def group(self) -> str:
+        """One cluster's holdings."""
+        return f"{self.cluster}/survey"
+
+
+@dataclass(frozen=True, slots=True)
 class Confirm(Envelope):
     """Read one object back, after a hint that it is about to change.
 
@@ -210,6 +233,7 @@ _KINDS: tuple[type[Envelope], ...] = (
     Resolve,
     Apply,
     Sweep,
+    Survey,
     Confirm,
     Tidy,
 )

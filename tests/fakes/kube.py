@@ -181,7 +181,7 @@ class FakeKube:
                 self._lists[token] = found
             end = int(start) + limit
             rest = self._lists[token]
-            items = copy.deepcopy(rest[int(start) : end])
+            items = [self._with_managers(each) for each in rest[int(start) : end]]
             return Page(items, f"{token}/{end}" if end < len(rest) else "")
 
     def list(self, gvk: GVK, *, namespace: str = "", labels: str = "") -> Iterator[Manifest]:
@@ -231,6 +231,12 @@ class FakeKube:
         ]
         # As etcd keeps them: namespace `a-b` comes before `a`, since `-` is less than `/`.
         return sorted(found, key=_place)
+
+    def _with_managers(self, manifest: Manifest) -> Manifest:
+        shown = copy.deepcopy(manifest)
+        if Identity.of(ObjectKey.of(manifest)) in self._applied:
+            shown["metadata"]["managedFields"] = [{"manager": "bellhop", "operation": "Apply"}]
+        return shown
 
     def _served(self, group: str, kind: str) -> Sequence[Resource]:
         found = [each for gvk, each in self._resources.items() if gvk[::2] == (group, kind)]

@@ -237,6 +237,21 @@ class Owner:
 
 
 @dataclass(frozen=True, slots=True)
+class Finding:
+    """An object in a cluster that is not as the records have it.
+
+    A stray carries our marks, and no profile holds it; of a foreign one a profile holds what was
+    there before somebody made another object of its name.
+    """
+
+    what: Literal["stray", "foreign"]
+    profile: str
+    uid: str
+    version: str
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """How applying one profile to one cluster ended last."""
 

@@ -9,7 +9,7 @@ from bellhop.ports.clock import Clock
 from bellhop.ports.store import Store
 from bellhop.records.clusters import Clusters, Gates, Healths
 from bellhop.records.declared import CatalogRevision, Manifests, Pending
-from bellhop.records.holdings import Inventories, Owners
+from bellhop.records.holdings import Findings, Inventories, Owners
 from bellhop.records.ledger import Ledger
 from bellhop.records.matches import Matches
 from bellhop.records.observations import Observations
@@ -40,6 +40,7 @@ class Records:
         self.profiles = Profiles(self._payloads)
         self.owners = Owners(store)
         self.inventories = Inventories(self._payloads, self.owners)
+        self.findings = Findings(store, clock)
         self.outcomes = Outcomes(store)
         self.ledger = Ledger(store)
 
@@ -55,13 +56,14 @@ class Records:
         self.forget_holdings(key)
         self.outcomes.forget(key)
         self.strikes.forget(key)
-        self.health.delete(key)
         self.walks.forget(key)
+        self.health.delete(key)
 
     def forget_holdings(self, key: str) -> None:
         """Delete what profiles own in a cluster: it is not the cluster that it was."""
         self._payloads.forget(f"inventory/{key}")
         self.owners.forget(key)
+        self.findings.forget(key)
 
     def collect(self, now: datetime) -> int:
         """Delete blobs that no record has named for a day; return how many there were.

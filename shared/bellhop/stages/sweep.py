@@ -20,7 +20,7 @@ from bellhop.engine.digest import digest
 from bellhop.engine.wiring import forwarder_role, webhook_configuration
 from bellhop.errors import BellhopError, InvalidError, PermanentError, TemporaryError
 from bellhop.logs import Log
-from bellhop.messages import Apply, Confirm, Envelope, Instantiate, Publisher, Tidy
+from bellhop.messages import Apply, Confirm, Envelope, Instantiate, Publisher, Survey, Tidy
 from bellhop.messages import Sweep as Message
 from bellhop.model.gvk import GVK, Resource
 from bellhop.model.record import Cluster, Gate, Health, Walk, WatchedKind
@@ -33,6 +33,7 @@ from bellhop.settings import Settings
 from bellhop.stages.course import Course, OvertakenError
 from bellhop.stages.hints import Hints
 from bellhop.stages.look import Look
+from bellhop.stages.survey import Survey as Holdings
 
 _QUICK = 4
 """Tries that follow each other quickly; then a cluster that is away is left to the schedule."""
@@ -63,6 +64,7 @@ class Sweep:
         self._log = log
         self._hints = Hints(records, catalogs, access, publisher)
         self._look = Look(records, publisher, settings, log)
+        self._holdings = Holdings(records, access, publisher, settings, log)
 
     def handle(self, message: Envelope) -> None:
         """Do one message's work.
@@ -76,6 +78,8 @@ class Sweep:
                 self._hints.confirm(message)
             case Message():
                 self._sweep(message)
+            case Survey():
+                self._holdings.handle(message)
             case Tidy():
                 # Work that was under way when the cluster was forgotten may have left traces.
                 if self._records.clusters.get(message.cluster) is None:
@@ -263,6 +267,7 @@ class Sweep:
             names = _triggers(course.catalog, course.name, touched)
             self._publisher.publish(Instantiate(name, course.name) for name in names)
         self._try_again(course.name)
+        self._publisher.publish([Survey(course.name, full=course.walk.full)])
         first = health.swept_at is None
         counted = health.walk == course.walk.id
         self._end(
