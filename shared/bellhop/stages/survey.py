@@ -108,6 +108,10 @@ class Survey:
             except TemporaryError as error:
                 self._log.warning("Left a survey", cluster=message.cluster, error=str(error))
                 return
+            except PermanentError as error:
+                # A kind of which nothing may be known keeps no other from being looked at.
+                self._log.warning("Skipped a kind", cluster=message.cluster, error=str(error))
+                message = replace(message, last=_END)
             if self._records.clock.now() - begun >= self._settings.turn:
                 self._publisher.publish([message])
                 return

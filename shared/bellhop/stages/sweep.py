@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import replace
 
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.digest import digest
 from bellhop.engine.wiring import forwarder_role, webhook_configuration
-from bellhop.errors import BellhopError, InvalidError, PermanentError, TemporaryError
+from bellhop.errors import BellhopError, InvalidError, PermanentError, StaleError, TemporaryError
 from bellhop.logs import Log
 from bellhop.messages import Apply, Confirm, Envelope, Instantiate, Publisher, Survey, Tidy
 from bellhop.messages import Sweep as Message
@@ -97,14 +98,14 @@ class Sweep:
         kept = self._records.walks.get(cluster.key)
         if message.walk and (kept is None or kept.value.id != message.walk):
             return
-        health = self._records.health.get(cluster.key).value
+        met = self._records.health.get(cluster.key)
         try:
-            course = self._take_up(message, cluster, catalog, kept, health)
-            self._go_on(course, health)
+            course = self._take_up(message, cluster, catalog, kept, met.value)
+            self._go_on(course, met.value)
         except OvertakenError:
             self._log.info("Left a walk to another worker", cluster=cluster.key)
         except BellhopError as error:
-            self._down(cluster.key, error)
+            self._down(cluster.key, met, error)
 
     def _take_up(
         self,
@@ -173,16 +174,18 @@ class Sweep:
             )
         return False
 
-    def _down(self, name: str, error: BellhopError) -> None:
+    def _down(self, name: str, met: Kept[Health], error: BellhopError) -> None:
         """Note that a cluster cannot be looked at; soon after it began, try again.
 
         Raises:
             BellhopError: as it was given.
         """
-        health = self._records.health.get(name).value
-        health = replace(health, state="Down", message=str(error), failures=health.failures + 1)
-        self._records.health.put(name, health)
-        if isinstance(error, TemporaryError) and health.failures > _QUICK:
+        failures = met.value.failures + 1
+        health = replace(met.value, state="Down", message=str(error), failures=failures)
+        with suppress(StaleError):
+            # Who wrote it meanwhile has met the cluster later.
+            self._records.health.put(name, health, expect=met.token)
+        if isinstance(error, TemporaryError) and failures > _QUICK:
             self._log.warning("Left a cluster to the schedule", cluster=name, error=str(error))
             return
         raise error
@@ -293,7 +296,13 @@ class Sweep:
             walk=walk.id,
             unseen=walk.unseen,
         )
-        self._records.health.put(course.name, health)
+        token = self._records.health.get(course.name).token
+        # Whoever ends the walk after this has written something else by then.
+        course.keep()
+        try:
+            self._records.health.put(course.name, health, expect=token)
+        except StaleError as error:
+            raise OvertakenError(course.name) from error
         if walk.again:
             self._publisher.publish([Message(course.name, full=walk.again == "full")])
         course.end()

@@ -388,6 +388,65 @@ def test_a_kind_that_is_refused_is_not_evaluated_whole_when_it_may_be_listed_aga
     assert fleet.records.health.get(EAST).value.state == "Healthy"
 
 
+def test_a_kind_that_is_refused_lets_its_source_be_judged_by_the_others(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """A source that names it beside another kind is not evaluated whole by every sweep."""
+    whole = east.page
+
+    def narrow(gvk: GVK, **more: Any) -> Any:
+        if gvk.kind == "Secret":
+            raise DeniedError("no right to list secrets")
+        return whole(gvk, **more)
+
+    east.page = narrow  # type: ignore[method-assign]
+    more = "kind: Service}, {group: '', version: v1, kind: Secret}]"
+    fleet.apply(DECLARED.replace("kind: Service}]", more))
+    fleet.pump()
+    sweep(fleet)
+    done = Counter[str]()
+    for stage in fleet.stages.values():
+        real = stage.handle
+
+        def counting(message: Any, real: Any = real) -> None:
+            done[message.do] += 1
+            real(message)
+
+        stage.handle = counting  # type: ignore[method-assign]
+
+    sweep(fleet)
+
+    assert (done["sweep"] > 0, done["evaluate"], done["instantiate"]) == (True, 0, 0)
+    east.page = whole  # type: ignore[method-assign]
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}
+    east.put(secret)
+    sweep(fleet)
+    assert "default/s" in made(east)
+
+
+def test_a_worker_that_comes_back_late_does_not_say_how_the_cluster_was(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """Neither that it was well nor that it was down."""
+    from bellhop.errors import UnreachableError  # noqa: PLC0415 - one test's error
+
+    real = east.page
+
+    def stalled(*_: Any, **__: Any) -> Any:
+        east.page = real  # type: ignore[method-assign]
+        fleet.clock.advance(timedelta(minutes=3))
+        sweep(fleet)
+        assert fleet.records.health.get(EAST).value.state == "Healthy"
+        raise UnreachableError("what was asked long ago was never answered")
+
+    east.page = stalled  # type: ignore[method-assign]
+    fleet.publisher.publish([Sweep(EAST)])
+    for _ in range(4):
+        turns(fleet, 1)
+
+    assert fleet.records.health.get(EAST).value.state == "Healthy"
+
+
 def test_a_list_without_end_is_given_up(
     fleet: Fleet, east: FakeKube, monkeypatch: pytest.MonkeyPatch
 ) -> None:
