@@ -191,6 +191,13 @@ class World:
         gone = {"key": str(key), "uid": metadata["uid"], "version": metadata["resourceVersion"]}
         self._push(cluster, {"gone": gone}, push)
 
+    def do_lose(self, cluster: str, which: int) -> None:
+        """Delete something that was applied, as somebody with kubectl would."""
+        kube = self.fleet.access.clusters[f"fleet/{cluster}"]
+        there = kube.objects(CONFIG)
+        if there:
+            kube.drop(*ObjectKey.of(there[which % len(there)]))
+
     def do_late(self, which: int, again: bool) -> None:  # noqa: FBT001 - drawn by position
         if self.late:
             number = which % len(self.late)
@@ -319,7 +326,8 @@ class World:
         for key in KEYS:
             if key[0] == "ConfigMap" and key not in self.declared:
                 self.do_apply(KEYS.index(key), 0)
-        self.fleet.clock.advance(timedelta(seconds=61))
+        # Longer than the lease of one who died: what is his is nobody's to put back.
+        self.fleet.clock.advance(timedelta(seconds=130))
         self.fleet.declare.resume()
         for cluster in CLUSTERS:
             self.do_sweep(cluster, full=False)

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from bellhop.model.gvk import ObjectKey
 from bellhop.settings import Settings
-from bellhop.stages import look
+from bellhop.stages import look, survey
 from tests.fakes.world import CLUSTERS, CONFIG, KEYS, NAMES, Wish, World
 
 
@@ -28,6 +28,7 @@ def _short_pages() -> Iterator[None]:
     """Read every list in pages of one object."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(look, "PAGE", 1)
+        patch.setattr(survey, "PAGE", 1)
         yield
 
 
@@ -136,6 +137,7 @@ STEPS = st.one_of(
         _push,
     ),
     st.tuples(st.just("drop"), _cluster, _kind, _name, _push),
+    st.tuples(st.just("lose"), _cluster, st.integers(0, 5)),
     st.tuples(st.just("late"), st.integers(0, 5), st.booleans()),
     st.tuples(
         st.just("label"),

@@ -93,8 +93,7 @@ def test_what_comes_while_a_cluster_is_asked_is_not_undone_by_its_answer(
     fleet: Fleet, east: FakeKube, verb: str
 ) -> None:
     """Nor where the clock of the process that takes events is three seconds behind."""
-    stored = fleet.write("east", service("web"))
-    fleet.pump()
+    stored = east.put(service("web"))
     real = getattr(east, verb)
 
     def slow(*args: Any, **more: Any) -> Any:
