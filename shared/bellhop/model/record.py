@@ -65,8 +65,9 @@ class Walk:
 
     `judged` is a digest of the sources it goes by; `again` says what was asked for meanwhile.
     `step` is what it does next in `kind`, which is `absent` where no version of it is served:
-    its list goes on with `after`, beyond the place `last`; `known` of its objects were kept so
-    far, and `missing` of them are on no page. `untold` says of a kind up to which place
+    its list goes on with `after`, beyond the place `last`, which is within that page if it was
+    `cut`; `read` objects were on its pages so far, `known` were kept, and `missing` of these are
+    on no page. `untold` says of a kind up to which place
     observations were written that may not have been told. `hand` names who wrote it last.
     """
 
@@ -80,6 +81,8 @@ class Walk:
     absent: bool = False
     after: str = ""
     last: str = ""
+    cut: bool = False
+    read: int = 0
     known: int = 0
     missing: int = 0
     barren: int = 0

@@ -9,9 +9,9 @@ kept. Where versions say so, the object itself is read before the page is believ
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice, takewhile
-from typing import Any
+from typing import Any, NamedTuple
 
 from bellhop.engine.observe import bury, observe
 from bellhop.errors import MissingError, StaleError, UnreachableError
@@ -37,6 +37,25 @@ _MOST = 1_000_000
 _BARREN = 1_000
 _END = "\U0010ffff"
 """What no place comes after."""
+
+_ANEW: Mapping[str, Any] = {
+    "after": "",
+    "last": "",
+    "cut": False,
+    "read": 0,
+    "known": 0,
+    "missing": 0,
+    "barren": 0,
+}
+"""A walk at the beginning of a kind."""
+
+
+class _Reach(NamedTuple):
+    """How far a page reaches: where the list goes on, its last place, and whether it was cut."""
+
+    after: str
+    last: str
+    cut: bool = False
 
 
 class Look:
@@ -67,16 +86,9 @@ class Look:
 
     def begin(self, course: Course, gvk: GVK) -> None:
         """Begin with a kind: see whether it is served at all."""
-        self._drop_suspects(course.name, gvk)
-        fresh: dict[str, Any] = {
-            "kind": gvk,
-            "after": "",
-            "last": "",
-            "known": 0,
-            "missing": 0,
-            "barren": 0,
-            "restarts": 0,
-        }
+        if not self._drop_suspects(course.name, gvk):
+            return
+        fresh: dict[str, Any] = {"kind": gvk, "restarts": 0, **_ANEW}
         there = course.kube.resource(gvk) is not None
         served = None if there else course.kube.served(gvk.group, gvk.kind)
         if there or served is None:
@@ -96,41 +108,52 @@ class Look:
         if walk.absent:
             heads = list(islice(self._heads(course.name, gvk, walk.last), PAGE))
             last = _place(heads[-1].key) if len(heads) == PAGE else _END
-            self._take(course, gvk, heads, {}, "more" if last != _END else "", last, whole=whole)
+            reach = _Reach("more" if last != _END else "", last)
+            self._take(course, gvk, heads, {}, reach, whole=whole)
             return
         try:
             page = course.kube.page(gvk, limit=PAGE, after=walk.after)
         except StaleError:
             if not walk.after or walk.restarts >= _RESTARTS:
                 raise
-            again = walk.restarts + 1
-            course.keep(after="", last="", known=0, missing=0, barren=0, restarts=again)
+            course.keep(restarts=walk.restarts + 1, **_ANEW)
             return
         barren = 0 if page.items else walk.barren + 1
-        if walk.known + walk.found > _MOST or barren > _BARREN:
+        if walk.read > _MOST or barren > _BARREN:
             raise UnreachableError(f"cannot list {gvk.kind} in '{course.name}': it has no end")
-        if not _ascends(page, walk.last):
+        limit = 2 * PAGE
+        if not _ascends(page, "" if walk.cut else walk.last):
             # Only a list in the order of our keys tells by what is on a page what is on none.
-            course.keep(known=0, missing=0, last="")
-            page = Page(list(course.kube.list(gvk)))
+            course.keep(**_ANEW)
+            page, limit = Page(list(course.kube.list(gvk))), _MOST
         if barren != walk.barren:
             course.keep(barren=barren)
-        self._compare(course, gvk, page, whole=whole)
+        self._compare(course, gvk, page, limit, whole=whole)
 
     # A page -------------------------------------------------------------------------------------
 
-    def _compare(self, course: Course, gvk: GVK, page: Page, *, whole: bool) -> None:
-        now = self._records.clock.now()
-        found: dict[ObjectKey, Observation] = {}
-        for manifest in page.items:
-            seen = observe(course.name, manifest, now)
-            if seen.key.gvk == gvk:
-                found[seen.key] = seen
-        last = max(map(_place, found), default=course.walk.last) if page.after else _END
-        heads = takewhile(
-            lambda each: _place(each.key) <= last, self._heads(course.name, gvk, course.walk.last)
+    def _compare(self, course: Course, gvk: GVK, page: Page, limit: int, *, whole: bool) -> None:
+        """Set what is kept beside a page; of its places only so many as keep `limit` objects."""
+        now, begin = self._records.clock.now(), course.walk.last
+        seen = [observe(course.name, manifest, now) for manifest in page.items]
+        found = {each.key: each for each in seen if each.key.gvk == gvk}
+        last = max(map(_place, found), default=begin) if page.after else _END
+        heads = list(
+            islice(
+                takewhile(
+                    lambda each: _place(each.key) <= last, self._heads(course.name, gvk, begin)
+                ),
+                limit + 1,
+            )
         )
-        self._take(course, gvk, heads, found, page.after, last, whole=whole)
+        cut = len(heads) > limit
+        if cut:
+            # Very many are gone at once: the same page is read again for the rest of them.
+            heads.pop()
+            last = _place(heads[-1].key)
+        found = {key: each for key, each in found.items() if begin < _place(key) <= last}
+        reach = _Reach(course.walk.after if cut else page.after, last, cut)
+        self._take(course, gvk, heads, found, reach, whole=whole)
 
     def _take(
         self,
@@ -138,13 +161,12 @@ class Look:
         gvk: GVK,
         heads: Iterable[Seen],
         found: dict[ObjectKey, Observation],
-        after: str,
-        last: str,
+        reach: _Reach,
         *,
         whole: bool,
     ) -> None:
         """Take a page for what it is, and go beyond it; `heads` are what is kept of its places."""
-        walk = course.walk
+        walk, last = course.walk, reach.last
         before = {each.key: each for each in heads}
         living = [key for key, each in before.items() if not each.gone]
         missing = [key for key in living if key not in found]
@@ -161,9 +183,9 @@ class Look:
         if untold.get(str(gvk), "") <= last:
             untold = {kind: place for kind, place in untold.items() if kind != str(gvk)}
         course.keep(
-            step="read" if after else "judge",
-            after=after,
-            last=last,
+            step="read" if reach.after or reach.cut else "judge",
+            **reach._asdict(),
+            read=walk.read + len(found),
             known=walk.known + len(living),
             missing=walk.missing + len(missing),
             found=walk.found + len(found),
@@ -259,15 +281,13 @@ class Look:
                 return True
             raise
 
-    def _drop_suspects(self, cluster: str, gvk: GVK) -> None:
-        """Suspect nobody any more; who was buried and not told of is told of."""
-        while True:
-            suspects = list(islice(self._records.walks.suspects(cluster, gvk), _BATCH))
-            heads = [self._records.observations.head(cluster, key) for key in suspects]
-            self._tell(cluster, [each.key for each in heads if each and each.gone])
-            self._records.walks.clear(cluster, suspects)
-            if len(suspects) < _BATCH:
-                return
+    def _drop_suspects(self, cluster: str, gvk: GVK) -> bool:
+        """Suspect some no more, and tell of who was buried untold; say whether that was all."""
+        suspects = list(islice(self._records.walks.suspects(cluster, gvk), _BATCH))
+        heads = [self._records.observations.head(cluster, key) for key in suspects]
+        self._tell(cluster, [each.key for each in heads if each and each.gone])
+        self._records.walks.clear(cluster, suspects)
+        return len(suspects) < _BATCH
 
 
 def _is_news(seen: Observation, head: Seen | None) -> bool:

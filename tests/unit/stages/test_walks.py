@@ -143,6 +143,32 @@ def test_a_large_cluster_is_swept_in_turns(fleet: Fleet, east: FakeKube) -> None
     assert max(sizes) < 1000
 
 
+@pytest.mark.parametrize("left", [(0, 39), (39, 40), ()], ids=["between", "before", "all"])
+def test_very_many_that_are_gone_at_once_are_taken_in_turns(
+    fleet: Fleet, east: FakeKube, left: tuple[int, ...]
+) -> None:
+    """A page may cover the places of more than anybody can look at in one turn."""
+    for number in range(41):
+        east.put(service(f"s{number:03}", "a"))
+    sweep(fleet)
+    for number in set(range(41)) - set(left):
+        east.drop(SERVICE, "a", f"s{number:03}")
+    noted: list[int] = []
+    suspect = fleet.records.walks.suspect
+
+    def counting(cluster: str, keys: Any) -> None:
+        noted.append(len(keys))
+        suspect(cluster, keys)
+
+    fleet.records.walks.suspect = counting  # type: ignore[method-assign]
+    for _ in range(3):
+        sweep(fleet)
+
+    assert max(noted) == 4
+    assert len(made(east)) == 5 + len(left)
+    assert list(fleet.records.walks.suspects(EAST, SERVICE)) == []
+
+
 def test_a_list_that_is_forgotten_half_way_is_begun_anew(fleet: Fleet, east: FakeKube) -> None:
     """What was on its first pages counts once, and nothing of it is taken for gone."""
     east.drop(SERVICE, "a", "1")
