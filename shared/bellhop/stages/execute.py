@@ -301,8 +301,9 @@ class Execute:
             self._claims.take(work.cluster.key, key, work.profile)
         except PermanentError as error:
             if isinstance(error, ConflictError):
-                self._overwritten(work, key, applied=taken is not None)
-            self._let_go(work, key, taken)
+                self._lost(work, key, applied=taken is not None)
+            else:
+                self._let_go(work, key, taken)
             work.failed.append(_may_appear(error))
             return
         work.held[key] = Held(
@@ -314,11 +315,12 @@ class Execute:
         )
         work.changed.append(f"{key.kind} {key.name}")
 
-    def _overwritten(self, work: _Work, key: Identity, *, applied: bool) -> None:
-        """Tell the owner of an object that we may have applied it over what the owner wants."""
+    def _lost(self, work: _Work, key: Identity, *, applied: bool) -> None:
+        """Hold an object no more that another has; tell the owner if we may have overwritten it."""
         before = work.before.get(key)
         if applied or (before and not before.digest):
             self._claims.tell_owner(work.cluster.key, key)
+        del work.held[key]
 
     def _let_go(self, work: _Work, key: Identity, taken: Taken | None) -> None:
         """Hold of an object that was refused what was held before.
