@@ -65,6 +65,7 @@ format: install ## Format the code
 	$(BIN)/ruff format --quiet $(CODE)
 
 bench: install control-plane ## Run the benchmarks: ratios against a floor measured in the same run
+	$(BIN)/python -m tests.benchmarks.catalog
 	$(BIN)/python -m tests.benchmarks.cold_start
 	$(BIN)/python -m tests.benchmarks.ingest
 	$(BIN)/python -m tests.benchmarks.latency

@@ -14,8 +14,8 @@ what is wanted no more, it looks again at the profile when it has ended.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -290,7 +290,7 @@ class Execute:
         try:
             taken = self._claims.take(work.cluster.key, key, work.profile)
             manifest = decorate(each, work.profile.name, work.profile.tier)
-            with unquoted(f"cannot apply {_named(work, key)}", secret=each.secret):
+            with _overtaken(), unquoted(f"cannot apply {_named(work, key)}", secret=each.secret):
                 try:
                     stored = kube.apply(manifest)
                 except MissingError:
@@ -352,7 +352,7 @@ class Execute:
             # Of a profile that is withdrawn nobody knows any more what its objects were made of.
             secret = not contents or key.kind == SECRET or any(each.secret for each in contents)
             try:
-                with unquoted(f"cannot remove {_named(work, key)}", secret=secret):
+                with _overtaken(), unquoted(f"cannot remove {_named(work, key)}", secret=secret):
                     gone = self._remove_ours(kube, work, key)
             except MissingError:
                 gone = True  # The kind itself is gone, and its objects with it.
@@ -516,6 +516,15 @@ class Execute:
                 continue
             return
         raise StaleError(f"cannot close profile '{profile.name}': other writers keep winning")
+
+
+@contextmanager
+def _overtaken() -> Iterator[None]:
+    """Tell what a cluster says was overtaken from a write of ours that was: it is an outcome."""
+    try:
+        yield
+    except StaleError as error:
+        raise TemporaryError(str(error), delay=error.delay) from None
 
 
 def _closed(message: Apply) -> Profile:
