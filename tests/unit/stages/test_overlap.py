@@ -347,3 +347,22 @@ def test_a_deletion_that_is_heard_of_after_its_tombstone_ended_counts(
 
     assert made(east) == {}
     assert list(fleet.records.matches.of("fleet/east")) == []
+
+
+def test_an_outcome_that_is_noted_after_its_profile_was_closed_does_not_stay(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """Who was slow between applying and noting how it went leaves nothing behind."""
+    fleet.apply(OWN)
+
+    def happens() -> None:
+        fleet.declare.delete([("ClusterProfile", "", "own")])
+        fleet.clock.advance(timedelta(seconds=121))
+        fleet.pump()
+        assert made(east) == {}
+
+    meanwhile(fleet.records.outcomes, "get", happens)
+    fleet.pump()
+
+    assert made(east) == {}
+    assert list(fleet.records.outcomes.of("fleet/east")) == []

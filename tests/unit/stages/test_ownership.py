@@ -316,3 +316,16 @@ def test_who_died_at_an_object_of_another_is_not_unsure_for_ever(
     assert (by(east), conflicts(fleet)) == ("first", {"second"})
     assert [each.profile for each in fleet.records.inventories.of(EAST)] == ["first"]
     assert sum(call.verb == "apply" for call in east.calls) == applied
+
+
+def test_what_is_held_and_nobodys_is_removed(fleet: Fleet, east: FakeKube) -> None:
+    """A claim that was forgotten while its object was applied keeps the object from nobody."""
+    fleet.apply(profile("first"))
+    fleet.pump()
+    fleet.records.owners.forget(EAST)
+
+    fleet.declare.delete([("ClusterProfile", "", "first")])
+    fleet.pump()
+
+    assert by(east) == ""
+    assert list(fleet.records.inventories.of(EAST)) == []

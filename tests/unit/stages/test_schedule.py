@@ -223,7 +223,7 @@ def test_no_death_loses_a_timer(tmp_path: Path, what: str) -> None:
         if what == "fire":
             fleet.records.timers.set("it", at, body)
             fleet.clock.advance(2 * MINUTE)
-        fleet.store._store = Mortal(fleet.store._store, fate)  # type: ignore[assignment]
+        fleet.store._store = Mortal("store", fleet.store._store, fate)  # type: ignore[assignment]
         fate.doom(steps)
         died = False
         try:
