@@ -20,7 +20,7 @@ from bellhop.engine.pacing import spread, sweep_timer
 from bellhop.errors import InvalidError, MissingError, StaleError
 from bellhop.messages import Apply, Envelope, Instantiate, Publisher, Resolve, Sweep, Tidy
 from bellhop.model.kinds import EventTrigger, Kind, KindKey, of
-from bellhop.model.record import Cluster, WatchedKind
+from bellhop.model.record import Cluster, Profile, WatchedKind
 from bellhop.ports.store import ANY
 from bellhop.records import Kept, Records
 from bellhop.records.catalogs import Catalogs
@@ -195,7 +195,7 @@ class Declare:
         self._forget_traces(key)
 
     def _forget_traces(self, key: str) -> None:
-        self._publish(self._applied_again(key))
+        self._publish(self._applied_again(key, ()))
         self._records.forget_traces(key)
 
     def _cluster(self, key: str, verb: str) -> Kept[Cluster]:
@@ -259,9 +259,10 @@ class Declare:
             yield from self._placed(trigger, destination)
         yield from (Resolve(name) for name in sorted(touched.resolved))
         for destination in sorted(touched.relabelled):
-            yield from self._applied_again(destination)
-        for destination in sorted(touched.anew & set(after.clusters)):
-            yield from self._naming(after, destination)
+            came = destination in touched.anew and destination in after.clusters
+            yield from self._applied_again(
+                destination, self._naming(after, destination) if came else ()
+            )
 
     def _keep_sweeping(self, cluster: str) -> None:
         name = sweep_timer(cluster)
@@ -300,29 +301,33 @@ class Declare:
             if destination in (*each.destinations, *each.leaving):
                 yield Apply(trigger, each.cluster, each.name, destination)
 
-    def _applied_again(self, destination: str) -> Iterator[Apply]:
-        """Ask for all profiles there: they may be rendered with the cluster's labels."""
-        for outcome in self._records.outcomes.of(destination):
-            yield Apply(outcome.trigger, outcome.source, outcome.profile, destination)
+    def _applied_again(self, destination: str, profiles: Iterable[Profile]) -> Iterator[Apply]:
+        """Ask for the profiles there, which may be rendered with its labels, and for others."""
+        asked = {
+            (each.trigger, each.source, each.profile)
+            for each in self._records.outcomes.of(destination)
+        }
+        asked |= {(each.trigger, each.cluster, each.name) for each in profiles}
+        for trigger, cluster, name in sorted(asked):
+            yield Apply(trigger, cluster, name, destination)
 
-    def _naming(self, catalog: Catalog, cluster: str) -> Iterator[Apply]:
-        """Ask for the profiles that name a cluster, for one that came.
+    def _naming(self, catalog: Catalog, cluster: str) -> Iterator[Profile]:
+        """Yield the profiles that name a cluster, for one that came.
 
         They may have named another one of its name, whose end they have not heard of; what was
-        applied there is forgotten, and they would not be asked for again. `_placed` asks for
-        those that select it by its labels.
+        applied there is forgotten, and they would not be asked for again. `_placed` asks for those
+        that select it by its labels.
         """
+        heads = self._records.profiles
         labels = catalog.clusters[cluster].labels
-        for name, trigger in sorted(catalog.triggers.items()):
-            if not trigger.source_selector.matches(labels):
-                continue
-            for each in self._records.profiles.heads(name, cluster):
-                if cluster in each.destinations:
-                    yield Apply(name, each.cluster, each.name, cluster)
-        for name in sorted(catalog.profiles):
-            kept = self._records.profiles.head("", "", name)
+        for trigger in catalog.triggers.values():
+            if trigger.source_selector.matches(labels):
+                found = heads.heads(trigger.name, cluster)
+                yield from (each for each in found if cluster in each.destinations)
+        for name in catalog.profiles:
+            kept = heads.head("", "", name)
             if kept and cluster in kept.value.destinations:
-                yield Apply("", "", name, cluster)
+                yield kept.value
 
     def _open_gates(self, catalog: Catalog, clusters: Iterable[str]) -> None:
         """Let each cluster's kinds in; what discovery told of them before is kept."""

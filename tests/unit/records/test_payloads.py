@@ -227,7 +227,7 @@ def test_a_death_leaves_nothing_for_ever(rig: Rig, *, first: bool) -> None:
         if not first:
             rig.records.profiles.put(profile("before"))
         fate = Fate()
-        dying: Any = Mortal(rig.store, fate)
+        dying: Any = Mortal("store", rig.store, fate)
         records = Records(dying, FileBlobs(rig.folder), Sealer(bytes(32)), rig.clock)
         fate.doom(step)
         try:
