@@ -16,8 +16,11 @@ def same(what: str, found: Any, wanted: Any) -> None:
     if found == wanted:
         return
     if isinstance(found, dict) and isinstance(wanted, dict):
-        found = {key: value for key, value in found.items() if wanted.get(key) != value} or found
-        wanted = {key: value for key, value in wanted.items() if found.get(key) != value}
+        equal = {key for key, value in found.items() if key in wanted and wanted[key] == value}
+        found, wanted = (
+            {key: value for key, value in each.items() if key not in equal}
+            for each in (found, wanted)
+        )
     elif isinstance(found, set) and isinstance(wanted, set):
         found, wanted = found - wanted, wanted - found
     raise AssertionError(f"{what}: found {found}, and the model wants {wanted}")

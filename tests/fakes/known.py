@@ -10,8 +10,6 @@ from __future__ import annotations
 import os
 
 _LOOK = "Destinations are not looked at: what they lost is not put back."
-_TAKEN = "Between winning an object and applying it nothing keeps another winner's object."
-_LEFT = "What is applied to a cluster while it leaves is not known when it comes back."
 
 KNOWN: dict[str, str] = {
     # Steps of a World.
@@ -23,10 +21,6 @@ KNOWN: dict[str, str] = {
     "foreign": _LOOK,
     "restore": _LOOK,
     # Overlaps.
-    "two profiles want one object": _TAKEN,
-    "a destination is left and chosen again +": "Not known yet.",
-    "a cluster leaves and comes back while it is worked on": _LEFT,
-    "a cluster leaves and comes back while it is worked on +": _LEFT,
     "a backup is restored while it is worked on +": _LOOK,
     "a definition vanishes while its objects are judged": "Its objects keep what they brought.",
 }

@@ -90,10 +90,10 @@ class Claims:
             owner = (found.value.trigger, found.value.source, found.value.profile)
             self._publisher.publish([Apply(*owner, cluster, contested=str(key))])
 
-    def owns(self, cluster: str, key: Identity, profile: str) -> bool:
-        """Say whether a profile has an object."""
+    def taken_from(self, cluster: str, key: Identity, profile: str) -> bool:
+        """Say whether another profile has an object."""
         found = self._records.owners.get(cluster, key)
-        return found is not None and found.value.profile == profile
+        return found is not None and found.value.profile not in ("", profile)
 
     def give_back(
         self, cluster: str, key: Identity, profile: Profile, before: Owner | None

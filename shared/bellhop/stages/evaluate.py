@@ -14,6 +14,7 @@ from bellhop.engine import secrecy
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.criteria import selects
 from bellhop.engine.digest import content, digest
+from bellhop.engine.observe import bury
 from bellhop.errors import ScriptError, StaleError
 from bellhop.messages import Evaluate as Message
 from bellhop.messages import Instantiate, Publisher
@@ -54,9 +55,7 @@ class Evaluate:
         for _ in range(_ROUNDS):
             catalog = self._catalogs.current()
             self._take_back(catalog, message, written)
-            seen = self._records.observations.get(cluster, key)
-            if seen is None:
-                return
+            seen = self._records.observations.get(cluster, key) or self._nothing(cluster, key)
             wrote = {
                 source.name
                 for source in catalog.sources_for(cluster, key.gvk)
@@ -66,6 +65,13 @@ class Evaluate:
             if not wrote or self._stands(catalog, seen):
                 return
         raise StaleError(f"cannot evaluate '{key}' in '{cluster}': it changes all the time")
+
+    def _nothing(self, cluster: str, key: ObjectKey) -> Kept[Observation]:
+        """Return the observation of an object of which nothing is known.
+
+        Its tombstone may have ended before anybody came to withdraw what it had brought.
+        """
+        return Kept(bury(cluster, key, "", 0, self._records.clock.now()), ABSENT)
 
     def _take_back(self, catalog: Catalog, message: Message, written: set[str]) -> None:
         """Delete what was written for sources that turned out to be in force no more."""

@@ -128,6 +128,8 @@ class Execute:
         self._refuse_busy(inventory)
         found = self._found(message)
         if found is None and not inventory.held:
+            # Somebody slow may have noted how it went after the profile was closed.
+            self._left(_closed(message), cluster)
             return True
         profile = found.value if found else _closed(message)
         record = self._records.clusters.get(cluster)
@@ -222,7 +224,7 @@ class Execute:
     def _doubt(self, work: _Work, key: Identity) -> None:
         """Take for uncertain what is said to have changed hands, or to have been overwritten."""
         held = work.held.pop(key, None)
-        if held and self._claims.owns(work.cluster.key, key, work.profile.name):
+        if held and not self._claims.taken_from(work.cluster.key, key, work.profile.name):
             work.held[key] = replace(held, digest="")
 
     def _objects(self, work: _Work) -> tuple[Wanted, ...]:
@@ -301,8 +303,9 @@ class Execute:
             self._claims.take(work.cluster.key, key, work.profile)
         except PermanentError as error:
             if isinstance(error, ConflictError):
-                self._overwritten(work, key, applied=taken is not None)
-            self._let_go(work, key, taken)
+                self._lost(work, key, applied=taken is not None)
+            else:
+                self._let_go(work, key, taken)
             work.failed.append(_may_appear(error))
             return
         work.held[key] = Held(
@@ -314,11 +317,12 @@ class Execute:
         )
         work.changed.append(f"{key.kind} {key.name}")
 
-    def _overwritten(self, work: _Work, key: Identity, *, applied: bool) -> None:
-        """Tell the owner of an object that we may have applied it over what the owner wants."""
+    def _lost(self, work: _Work, key: Identity, *, applied: bool) -> None:
+        """Hold an object no more that another has; tell the owner if we may have overwritten it."""
         before = work.before.get(key)
         if applied or (before and not before.digest):
             self._claims.tell_owner(work.cluster.key, key)
+        del work.held[key]
 
     def _let_go(self, work: _Work, key: Identity, taken: Taken | None) -> None:
         """Hold of an object that was refused what was held before.
@@ -343,9 +347,13 @@ class Execute:
         return True
 
     def _remove(self, kube: Kube, work: _Work, key: Identity) -> None:
-        """Remove what we applied; what somebody made in its place since is not ours."""
+        """Remove what we applied; what somebody made in its place since is not ours.
+
+        What we hold and nobody has is ours: the claim may have been forgotten with the cluster's
+        former life, while we were at work.
+        """
         cluster, name = work.cluster.key, work.profile.name
-        if self._claims.owns(cluster, key, name):
+        if not self._claims.taken_from(cluster, key, name):
             contents = work.profile.contents
             # Of a profile that is withdrawn nobody knows any more what its objects were made of.
             secret = not contents or key.kind == SECRET or any(each.secret for each in contents)
@@ -357,7 +365,7 @@ class Execute:
             except PermanentError as error:
                 work.failed.append(error)
                 return
-            if not self._claims.owns(cluster, key, name):
+            if self._claims.taken_from(cluster, key, name):
                 # It was taken between the question and the removal.
                 self._claims.tell_owner(cluster, key)
             self._claims.give_up(cluster, key, name)

@@ -331,3 +331,38 @@ def test_a_cluster_that_comes_back_before_its_end_was_told_gets_all(fleet: Fleet
     fleet.pump()
 
     assert made(east) == {"for-web": "1", "own": "1"}
+
+
+def test_a_deletion_that_is_heard_of_after_its_tombstone_ended_counts(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """What nothing is known of is not there; who is told of it so late withdraws it still."""
+    stored = fleet.write("east", service())
+    fleet.pump()
+    assert made(east) == {"for-web": "1"}
+
+    fleet.drop("east", stored)
+    fleet.clock.advance(timedelta(days=8))
+    fleet.pump()
+
+    assert made(east) == {}
+    assert list(fleet.records.matches.of("fleet/east")) == []
+
+
+def test_an_outcome_that_is_noted_after_its_profile_was_closed_does_not_stay(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """Who was slow between applying and noting how it went leaves nothing behind."""
+    fleet.apply(OWN)
+
+    def happens() -> None:
+        fleet.declare.delete([("ClusterProfile", "", "own")])
+        fleet.clock.advance(timedelta(seconds=121))
+        fleet.pump()
+        assert made(east) == {}
+
+    meanwhile(fleet.records.outcomes, "get", happens)
+    fleet.pump()
+
+    assert made(east) == {}
+    assert list(fleet.records.outcomes.of("fleet/east")) == []

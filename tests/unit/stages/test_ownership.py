@@ -10,6 +10,7 @@ import pytest
 from bellhop.errors import ConflictError, InvalidError, UnreachableError
 from bellhop.model.gvk import GVK, Identity, ObjectKey
 from bellhop.model.record import Owner
+from bellhop.ports.store import ANY, Item
 from bellhop.stages.claim import Claims
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube
@@ -285,3 +286,46 @@ def test_who_takes_an_object_while_it_is_removed_has_it(fleet: Fleet, east: Fake
 
     assert by(east) == "second"
     assert conflicts(fleet) == set()
+
+
+def test_who_died_at_an_object_of_another_is_not_unsure_for_ever(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """It may have applied it: the owner is told of that once, and it is held no more."""
+    fleet.apply(profile("first", tier=10))
+    fleet.pump()
+    put = fleet.store.put
+
+    def dies(item: Item, *, expect: str | None = ANY) -> Item:
+        if item.partition == f"owner/{EAST}":
+            raise KeyboardInterrupt
+        return put(item, expect=expect)
+
+    fleet.store.put = dies  # type: ignore[method-assign]
+    fleet.apply(profile("second"))
+    with pytest.raises(KeyboardInterrupt):
+        fleet.pump()
+    fleet.store.put = put  # type: ignore[method-assign]
+    for _ in range(5):
+        fleet.clock.advance(timedelta(minutes=5))
+        fleet.pump()
+    applied = sum(call.verb == "apply" for call in east.calls)
+    fleet.clock.advance(timedelta(hours=1))
+    fleet.pump()
+
+    assert (by(east), conflicts(fleet)) == ("first", {"second"})
+    assert [each.profile for each in fleet.records.inventories.of(EAST)] == ["first"]
+    assert sum(call.verb == "apply" for call in east.calls) == applied
+
+
+def test_what_is_held_and_nobodys_is_removed(fleet: Fleet, east: FakeKube) -> None:
+    """A claim that was forgotten while its object was applied keeps the object from nobody."""
+    fleet.apply(profile("first"))
+    fleet.pump()
+    fleet.records.owners.forget(EAST)
+
+    fleet.declare.delete([("ClusterProfile", "", "first")])
+    fleet.pump()
+
+    assert by(east) == ""
+    assert list(fleet.records.inventories.of(EAST)) == []
