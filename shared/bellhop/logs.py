@@ -9,6 +9,7 @@ import json
 import sys
 import threading
 import traceback
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
@@ -43,7 +44,9 @@ class Log:
             **self._always,
             **fields,
         }
-        text = json.dumps(line, default=str)
-        with self._lock:
+        # JSON leaves DEL as it is, which terminals do not.
+        text = json.dumps(line, default=str).replace("\x7f", "\\u007f")
+        # Where lines cannot be written, on a full disk say, the work goes on without them.
+        with self._lock, suppress(OSError):
             self._stream.write(text + "\n")
             self._stream.flush()

@@ -15,6 +15,7 @@ import threading
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from bellhop.errors import BellhopError, InvalidError, MissingError, StaleError
@@ -74,6 +75,7 @@ class FakeKube:
     def __init__(self, cluster: str = "fleet/fake") -> None:
         self.cluster = cluster
         self.calls: list[Call] = []
+        self.skew: timedelta | None = None
         self._lock = threading.RLock()
         self._objects: dict[Identity, Manifest] = {}
         self._applied: dict[Identity, Manifest] = {}

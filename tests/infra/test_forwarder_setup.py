@@ -36,6 +36,15 @@ def test_reads_its_instructions() -> None:
     assert "secret" not in repr(instructions)
 
 
+def test_knows_the_former_path() -> None:
+    """The webhook configuration may follow the Secret later; a restarted forwarder knows both."""
+    instructions = parse(forwarder_secret({**ENTRIES, "former-path": "/secret-former"}))
+
+    assert instructions.former_path == "/secret-former"
+    assert parse(forwarder_secret(ENTRIES)).former_path == ""
+    assert "secret" not in repr(instructions)
+
+
 @pytest.mark.parametrize(
     ("changes", "named"),
     [

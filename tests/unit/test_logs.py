@@ -102,3 +102,15 @@ def test_lines_of_many_threads_stay_whole() -> None:
         thread.join()
 
     assert sum(line["number"] for line in lines(stream)) == 4 * sum(range(50))
+
+
+def test_a_line_holds_no_character_that_steers_a_terminal() -> None:
+    """Whatever a field holds, the line is printable ASCII, and reads back as it was."""
+    stream = io.StringIO()
+    hostile = "\x1b[2J\x9b\x7f\u202e\n"
+    Log(stream).info("x", field=hostile)
+
+    text = stream.getvalue().removesuffix("\n")
+    assert text.isascii()
+    assert text.isprintable()
+    assert lines(stream)[0]["field"] == hostile

@@ -9,6 +9,7 @@ exit code   0 done   1 refused (permanent)   2 wrong input   75 may pass, try ag
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import sys
@@ -45,6 +46,7 @@ _PIPE_CLOSED = 141
 _TRY_AGAIN = 75
 _FAULT = 70
 _WRONG_INPUT = 2
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class Root(Group):
@@ -93,9 +95,7 @@ class Root(Group):
             result = super().invoke(ctx)
             sys.stdout.flush()
         except BrokenPipeError:
-            # What is still buffered would fail once more when the interpreter ends.
-            with suppress(OSError):
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _drop_output()
             ctx.exit(_PIPE_CLOSED)
         return result
 
@@ -126,6 +126,12 @@ def run() -> None:
     cli.main()
 
 
+def _drop_output() -> None:
+    """Let go of what is still buffered: it would fail once more when the interpreter ends."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _report(error: Exception) -> int:
     if isinstance(error, click.exceptions.Exit):
         return error.exit_code
@@ -134,12 +140,19 @@ def _report(error: Exception) -> int:
     if isinstance(error, click.ClickException):
         error.show()
         return error.exit_code
+    from bellhop.cli.output import say
+
     if os.environ.get("BELLHOP_DEBUG"):
         import traceback
 
-        traceback.print_exception(error)
+        for line in "".join(traceback.format_exception(error)).splitlines():
+            say(line, err=True)
+    if isinstance(error, OSError) and error.errno in _FULL:
+        _drop_output()
+        say("error: cannot write: the disk is full; free some space", err=True)
+        return _TRY_AGAIN
     if not isinstance(error, BellhopError):
-        click.echo(
+        say(
             f"error: something unforeseen happened ({type(error).__name__}); run it again with"
             " BELLHOP_DEBUG=1 to see where",
             err=True,
@@ -147,7 +160,7 @@ def _report(error: Exception) -> int:
         return _FAULT
     problems: Sequence[Exception] = getattr(error, "problems", ())
     for each in problems or (error,):
-        click.echo(f"error: {each}", err=True)
+        say(f"error: {each}", err=True)
     if isinstance(error, TemporaryError):
         return _TRY_AGAIN
     return _WRONG_INPUT if isinstance(error, InvalidError) else 1

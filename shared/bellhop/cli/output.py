@@ -18,6 +18,7 @@ from typing import Any
 import click
 
 from bellhop.cli.options import JSON, WIDE, YAML
+from bellhop.model.visible import escaped_json, visible, visible_lines
 
 Row = Mapping[str, Any]
 
@@ -58,14 +59,34 @@ def coloured() -> bool:
 
 
 def styled(text: str, colour: str, *, bold: bool = False) -> str:
-    """Colour a text where colour is wanted."""
+    """Colour a text where colour is wanted; it is made `visible`."""
+    text = visible(text)
     return click.style(text, fg=colour, bold=bold) if coloured() else text
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Print one line, whatever strangers put into it.
+
+    All that commands print goes through this module: nothing of a stranger reaches a terminal
+    but what can be seen.
+    """
+    click.echo(visible(text), err=err)
+
+
+def compose(text: str) -> None:
+    """Print a line that was put together of parts `styled` or made `visible`."""
+    click.echo(text)
+
+
+def raw(text: str) -> None:
+    """Print a text as it is into a pipe or a file, and so that all is seen on a terminal."""
+    click.echo(visible_lines(text) if sys.stdout.isatty() else text, nl=False)
 
 
 def table(columns: Sequence[Column], rows: Iterable[Row], form: str, *, nothing: str) -> None:
     """Print rows as a table; say what is missing where there are none."""
     shown = [column for column in columns if form == WIDE or not column.wide]
-    lines = ([column.shown(row[column.key]) for column in shown] for row in rows)
+    lines = ([_cell(column.shown(row[column.key])) for column in shown] for row in rows)
     first = next(lines, None)
     if first is None:
         click.echo(nothing, err=True)
@@ -121,7 +142,7 @@ def present(columns: Sequence[Column], rows: Iterable[Row], form: str, *, nothin
 
 def line(row: Mapping[str, Any]) -> str:
     """Write a row as one line of JSON."""
-    return json.dumps(row, ensure_ascii=False, default=_plain_value)
+    return escaped_json(json.dumps(row, ensure_ascii=False, default=_plain_value))
 
 
 def age(since: datetime | None, now: datetime) -> str:
@@ -145,6 +166,11 @@ def pairs(labels: Mapping[str, str]) -> str:
     return ",".join(f"{key}={value}" for key, value in sorted(labels.items())) or "<none>"
 
 
+def document(value: Any) -> None:
+    """Print one value as JSON."""
+    click.echo(_json(value))
+
+
 def count(number: int, noun: str, several: str = "") -> str:
     """Say how many there are of something."""
     return f"{number} {noun if number == 1 else several or f'{noun}s'}"
@@ -161,8 +187,11 @@ def _plain(titles: Sequence[str], lines: Iterator[Sequence[str]]) -> None:
 
 
 def _padded(cells: Sequence[str], widths: Sequence[int]) -> str:
-    flat = [cell.replace("\n", " ") for cell in cells]
-    return _GAP.join(cell.ljust(width) for cell, width in zip(flat, widths, strict=True)).rstrip()
+    return _GAP.join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+
+
+def _cell(text: str) -> str:
+    return visible(" ".join(text.splitlines()) if "\n" in text else text)
 
 
 def _rich(columns: Sequence[Column], lines: Iterator[Sequence[str]]) -> None:
@@ -187,7 +216,7 @@ def _separated(items: Iterable[Mapping[str, Any]]) -> None:
 
 
 def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=1, default=_plain_value)
+    return escaped_json(json.dumps(value, ensure_ascii=False, indent=1, default=_plain_value))
 
 
 def _yaml(value: Any) -> str:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-import click
-
-from bellhop.cli.output import STYLES, styled
+from bellhop.cli.output import STYLES, compose, styled
+from bellhop.model.visible import visible
 
 _WIDTH = 18
 
@@ -20,30 +19,33 @@ class Story:
     def begin(self, kind: str, name: str) -> None:
         """Start telling of an object."""
         if self._told:
-            click.echo()
+            compose("")
         self._told = True
-        click.echo(styled(f"{kind} {name}", "cyan", bold=True))
+        compose(styled(f"{kind} {name}", "cyan", bold=True))
 
     def fact(self, name: str, value: str) -> None:
         """Tell one thing, if there is something to tell."""
         if value:
-            click.echo(f"  {name + ':':<{_WIDTH}} {value}")
+            compose(f"  {name + ':':<{_WIDTH}} {visible(value)}")
 
     def section(self, title: str, lines: Iterable[str], *, nothing: str = "none") -> None:
         """Tell several things under a title."""
-        click.echo(f"  {title}:")
-        empty = True
-        for text in lines:
-            empty = False
-            click.echo("\n".join(f"    {part}" for part in text.splitlines() or [""]))
-        if empty:
-            click.echo(f"    {nothing}")
+        self._tell(title, (map(visible, text.splitlines() or [""]) for text in lines), nothing)
 
     def grid(self, title: str, rows: Iterable[Sequence[str]], *, nothing: str = "none") -> None:
         """Tell several things in columns under a title; the last column may be long."""
-        lines = [tuple(row) for row in rows]
+        lines = [tuple(map(visible, row)) for row in rows]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        self.section(title, (_padded(row, widths) for row in lines), nothing=nothing)
+        self._tell(title, ([_padded(row, widths)] for row in lines), nothing)
+
+    def _tell(self, title: str, parts: Iterable[Iterable[str]], nothing: str) -> None:
+        compose(f"  {title}:")
+        empty = True
+        for part in parts:
+            empty = False
+            compose("\n".join(f"    {text}" for text in part))
+        if empty:
+            compose(f"    {nothing}")
 
 
 def _padded(cells: Sequence[str], widths: Sequence[int]) -> str:

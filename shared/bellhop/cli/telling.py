@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from datetime import datetime
 
-import click
-
-from bellhop.cli.output import line, styled
+from bellhop.cli.output import compose, line, styled
 from bellhop.fleet.survey import object_name
 from bellhop.fleet.timeline import profile_of, row
 from bellhop.model.record import Entry
+from bellhop.model.visible import visible
 
 COLOURS = {
     "rang": "cyan",
@@ -36,14 +35,15 @@ def tell(block: list[Entry]) -> None:
     heading = f"{who}{_VERBS.get(first.what, '') if first.trace else ''}{place}"
     if not first.trace:
         heading += ", by a sweep or a declaration"
-    trace = f"  {first.trace[:_TRACE]}" if first.trace else ""
+    trace = f"  {visible(first.trace[:_TRACE])}" if first.trace else ""
     when = styled(_clock(first.at), "bright_black")
-    click.echo(f"{when}{trace}  {styled(heading, 'white', bold=True)}")
+    compose(f"{when}{trace}  {styled(heading, 'white', bold=True)}")
     for entry in block:
         if entry is first and entry.what in {"rang", "gone"} and not entry.detail:
             continue
         elsewhere = f"{entry.cluster}: " if entry.cluster not in ("", first.cluster) else ""
-        click.echo(f"  {_what(entry)} {elsewhere}{_detail(entry)}{_timing(entry)}".rstrip())
+        told = visible(f"{elsewhere}{_detail(entry)}")
+        compose(f"  {_what(entry)} {told}{_timing(entry)}".rstrip())
 
 
 def tell_line(entry: Entry) -> None:
@@ -53,12 +53,13 @@ def tell_line(entry: Entry) -> None:
     place = f" in {entry.cluster}" if entry.cluster else ""
     detail = f": {_detail(entry)}" if entry.detail else ""
     when = styled(_clock(entry.at), "bright_black")
-    click.echo(f"{when}  {trace}  {_what(entry)} {who}{place}{detail}{_timing(entry)}".rstrip())
+    told = visible(f"{who}{place}{detail}")
+    compose(f"{when}  {visible(trace)}  {_what(entry)} {told}{_timing(entry)}".rstrip())
 
 
 def tell_json(entry: Entry) -> None:
     """Print a line as one line of JSON."""
-    click.echo(line(row(entry)))
+    compose(line(row(entry)))
 
 
 def _what(entry: Entry) -> str:

@@ -8,18 +8,21 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import functions_framework
 
-from bellhop.adapters.local.certificates import Authority, issue, make_authority
+from bellhop.adapters.local.files import write_whole
 from bellhop.adapters.local.server import Server
 from bellhop.embedded import ingest_function
-from bellhop.embedded.state import Embedded, only_one, open_state
+from bellhop.embedded.identity import Identity
+from bellhop.embedded.state import Embedded, make_folder, only_one, open_state
+from bellhop.embedded.upkeep import Upkeep
 from bellhop.embedded.workers import Workers
+from bellhop.fleet.installation import Inbound
 from bellhop.logs import Log
 from bellhop.settings import Settings, read
 from bellhop.stages.deploy import Deploy
@@ -28,10 +31,6 @@ from bellhop.stages.execute import Execute
 from bellhop.stages.inbox import Stage
 from bellhop.stages.ingest import Ingest
 from bellhop.stages.sweep import Sweep
-
-_AUTHORITY = timedelta(days=3650)
-_CERTIFICATE = timedelta(days=365)
-"""A certificate is made at each start: a year is longer than any process runs."""
 
 
 def serve(state: Path, *, host: str, port: int, advertise: str = "") -> None:
@@ -62,20 +61,26 @@ def running(
         for queue in embedded.queues.values():
             queue.release()
         clock = embedded.installation.records.clock
-        authority, certificate, key = _identity(state / "tls", host, advertise, clock.now())
+        identity = Identity(state / "tls", _names(host, advertise), clock.now())
+        certificate, key = identity.certificate(clock.now())
         server = Server(
             _app(embedded, log), host=host, port=port, certificate_pem=certificate, key_pem=key
         )
         server.start()
         try:
             url = advertise.rstrip("/") or f"https://{_bracketed(host)}:{server.port}"
-            _write_address(state, url, authority)
+            _write_address(state, url, identity.ca)
+            # The address that was read when the state was opened is that of an earlier start.
+            here = replace(embedded.installation, inbound=Inbound(url, identity.ca))
             workers = Workers(embedded, _stages(embedded, log), log)
+            upkeep = Upkeep(here, identity, server, log)
             workers.start()
+            upkeep.start()
             try:
                 yield url
             finally:
                 server.stop()
+                upkeep.stop()
                 workers.stop()
         finally:
             server.stop()
@@ -84,7 +89,7 @@ def running(
 
 
 def _made(state: Path) -> Path:
-    state.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_folder(state)
     return state
 
 
@@ -121,37 +126,15 @@ def _app(embedded: Embedded, log: Log) -> Any:
     return ingest_function.Bounded(app, here.settings.body_limit)
 
 
-def _identity(folder: Path, host: str, advertise: str, now: datetime) -> tuple[str, bytes, bytes]:
-    """Return authority, certificate and key in PEM; the authority outlives restarts."""
-    folder.mkdir(mode=0o700, exist_ok=True)
-    authority_file = folder / "authority.json"
-    if authority_file.exists():
-        kept = json.loads(authority_file.read_text())
-        authority = Authority(kept["certificate"].encode(), kept["key"].encode())
-    else:
-        authority = make_authority("Bellhop", now=now, validity=_AUTHORITY)
-        kept = {
-            "certificate": authority.certificate_pem.decode(),
-            "key": authority.key_pem.decode(),
-        }
-        _write_private(authority_file, json.dumps(kept))
+def _names(host: str, advertise: str) -> list[str]:
     names = {host, "localhost", "127.0.0.1"} - {"0.0.0.0", "::", ""}  # noqa: S104 - names nobody
     if advertise:
         names.add(urlsplit(advertise).hostname or "localhost")
-    certificate, key = issue(authority, sorted(names), now=now, validity=_CERTIFICATE)
-    return authority.certificate_pem.decode(), certificate, key
+    return sorted(names)
 
 
 def _write_address(state: Path, url: str, authority: str) -> None:
-    _write_private(state / "address.json", json.dumps({"url": url, "ca": authority}))
-
-
-def _write_private(path: Path, text: str) -> None:
-    fresh = path.with_suffix(".new")
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(text)
-    fresh.replace(path)
+    write_whole(state / "address.json", json.dumps({"url": url, "ca": authority}).encode())
 
 
 def _bracketed(host: str) -> str:

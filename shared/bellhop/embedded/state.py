@@ -16,13 +16,15 @@ import json
 import os
 import secrets as entropy
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from bellhop.adapters.kube.access import KubeAccess
 from bellhop.adapters.local.blobs import FileBlobs
 from bellhop.adapters.local.clock import SystemClock
+from bellhop.adapters.local.files import translated, write_whole
 from bellhop.adapters.local.queue import SqliteQueue
 from bellhop.adapters.local.secrets import FileSecrets
 from bellhop.adapters.local.store import SqliteStore
@@ -59,23 +61,40 @@ def open_state(state: Path, settings: Settings, *, clock: Clock | None = None) -
     """Open a state folder, or make it.
 
     Raises:
-        InvalidError: the folder cannot be used, or its files belong to another version or key.
+        InvalidError: its files belong to another version or key, or its key is missing.
+        DeniedError: the folder may not be used.
+        TemporaryError: the disk is full.
     """
     clock = clock or SystemClock()
-    _make_folder(state)
-    key = _key(state / "key")
-    store = SqliteStore(state / "store.db", clock=clock)
-    queues = {
-        name: SqliteQueue(
-            state / "queue.db",
-            name,
-            clock=clock,
-            visibility=settings.visibility,
-            attempts=settings.attempts,
-            groups=1,
-        )
-        for name in ("evaluate", "deploy", "sweep")
-    }
+    make_folder(state)
+    key = _key(state)
+    with ExitStack() as opened:
+        store = SqliteStore(state / "store.db", clock=clock)
+        opened.callback(store.close)
+        queues: dict[str, SqliteQueue] = {}
+        for name in ("evaluate", "deploy", "sweep"):
+            queues[name] = SqliteQueue(
+                state / "queue.db",
+                name,
+                clock=clock,
+                visibility=settings.visibility,
+                attempts=settings.attempts,
+                groups=1,
+            )
+            opened.callback(queues[name].close)
+        embedded = _put_together(state, settings, clock, key, store, queues)
+        opened.pop_all()
+    return embedded
+
+
+def _put_together(
+    state: Path,
+    settings: Settings,
+    clock: Clock,
+    key: bytes,
+    store: SqliteStore,
+    queues: dict[str, SqliteQueue],
+) -> Embedded:
     vault = FileSecrets(state / "secrets", key)
     records = Records(store, FileBlobs(state / "blobs"), Sealer(key), clock)
     catalogs = Catalogs(records)
@@ -95,29 +114,27 @@ def open_state(state: Path, settings: Settings, *, clock: Clock | None = None) -
     return Embedded(state, installation, queues, store)
 
 
-def _make_folder(state: Path) -> None:
-    try:
+def make_folder(state: Path) -> None:
+    """Make the state folder, closed to others; one that is there stays as it is."""
+    with translated(state):
         state.mkdir(parents=True, exist_ok=True, mode=0o700)
-    except OSError as error:
-        raise InvalidError(f"cannot use the state folder '{state}': {error.strerror}") from error
 
 
-def _key(path: Path) -> bytes:
+def _key(state: Path) -> bytes:
     """Read the key, or make it; two that make it at once agree on one."""
-    if not path.exists():
-        fresh = path.with_suffix(f".{os.getpid()}")
-        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(entropy.token_bytes(KEY_BYTES))
-            file.flush()
-            os.fsync(file.fileno())
-        try:
-            os.link(fresh, path)
-        except FileExistsError:
-            pass
-        finally:
-            fresh.unlink()
-    key = path.read_bytes()
+    path = state / "key"
+    # Whoever makes a state makes its key first: looked at in this order, what is sealed has one.
+    sealed = _sealed(state)
+    with translated(path):
+        if not path.exists():
+            if sealed:
+                raise InvalidError(
+                    f"cannot open the state in '{state}': its key '{path.name}' is missing, without"
+                    f" which nobody can read '{sealed}'; give back the file this state was made"
+                    " with, or name another folder to start anew"
+                )
+            _make_key(path)
+        key = path.read_bytes()
     if len(key) != KEY_BYTES:
         raise InvalidError(
             f"cannot use the key in '{path}': it has {len(key)} bytes, not {KEY_BYTES};"
@@ -126,12 +143,36 @@ def _key(path: Path) -> bytes:
     return key
 
 
-def _inbound(state: Path) -> Inbound:
+def _sealed(state: Path) -> str:
+    """Name something in the folder that was sealed with a key; empty if there is nothing."""
+    for name in ("store.db", "queue.db"):
+        if (state / name).exists():
+            return name
+    return "secrets" if any((state / "secrets").glob("*.sealed")) else ""
+
+
+def _make_key(path: Path) -> None:
+    fresh = path.with_suffix(f".{os.getpid()}-{entropy.token_hex(4)}")
+    write_whole(fresh, entropy.token_bytes(KEY_BYTES))
     try:
-        address = json.loads((state / "address.json").read_text())
-    except FileNotFoundError:
-        return Inbound("", "")
-    return Inbound(address["url"], address["ca"])
+        # Unlike a rename, a link takes nobody's place.
+        os.link(fresh, path)
+    except FileExistsError:
+        pass
+    finally:
+        fresh.unlink()
+
+
+def _inbound(state: Path) -> Inbound:
+    path = state / "address.json"
+    try:
+        with translated(path):
+            address = json.loads(path.read_text()) if path.exists() else {"url": "", "ca": ""}
+        return Inbound(address["url"], address["ca"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise InvalidError(
+            f"cannot read '{path}': it is damaged; remove it, and start `bellhop serve`"
+        ) from error
 
 
 @contextmanager
@@ -141,7 +182,7 @@ def only_one(state: Path) -> Iterator[None]:
     Raises:
         BusyError: another one has it.
     """
-    with (state / "lock").open("a") as lock:
+    with _opened(state / "lock") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -149,3 +190,8 @@ def only_one(state: Path) -> Iterator[None]:
                 f"cannot serve from '{state}': another `bellhop serve` does; stop it first"
             ) from error
         yield
+
+
+def _opened(path: Path) -> IO[str]:
+    with translated(path):
+        return path.open("a")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from bellhop.engine import secrecy
 from bellhop.engine.manifests import read_manifests, render_manifests
-from bellhop.engine.render import ANNOTATION, Limits, Template, dialect_of, render
-from bellhop.errors import InvalidError, MissingError
+from bellhop.engine.render import ANNOTATION, Limits, Template, dialect_of
+from bellhop.errors import InvalidError, MissingError, TemplateError
 from bellhop.gotemplate import Struct
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.kinds import ConfigMap, EventTrigger, PolicyRef, Secret
@@ -69,19 +71,29 @@ def resolve(
     namespace: str,
     limits: Limits,
     annotations: Mapping[str, str] | None = None,
+    quoting: bool = False,
 ) -> tuple[Ref, ...]:
     """Render the names of policyRefs; an empty namespace is the source cluster's.
 
-    `annotations` are the trigger's: they choose the dialect.
+    `annotations` are the trigger's: they choose the dialect. By `quoting` errors say all, Secrets
+    included: for who has them at hand.
 
     Raises:
         TemplateError: a name is a template that fails.
-        InvalidError: the annotations choose a dialect that is not there.
+        InvalidError: the annotations choose a dialect that is not there, or a name is made of a
+            Secret's value.
     """
     dialect = dialect_of(annotations or {})
+    secret = secrecy.in_reach(root)
+    withheld = secrecy.Withheld.of(root)
 
     def text(template: str, name: str) -> str:
-        return render(template, root, name=name, limits=limits, dialect=dialect)
+        with secrecy.unforeseen(f"cannot render {name}", secret=secret):
+            asked = Template(template, name, dialect, secret and not quoting)
+            made = asked.render(root, limits)
+            if secret:
+                _refuse_values(withheld, asked, root, limits, [(name, made)])
+            return made
 
     return tuple(
         Ref(
@@ -101,6 +113,7 @@ def contents(
     always: bool,
     limits: Limits,
     annotations: Mapping[str, str] | None = None,
+    quoting: bool = False,
 ) -> tuple[Content, ...]:
     """Return the contents of refs: rendered with `root` where that is due, read as manifests.
 
@@ -109,14 +122,17 @@ def contents(
     is kept as a template for deploy time. What chooses a dialect and neither of the two is a
     template as well, of the first time there is. A user's own profile has no `root`. Entries of
     one object are taken by name: Sveltos takes them in random order. `annotations` are the
-    trigger's: they choose the dialect of what does not choose its own.
+    trigger's: they choose the dialect of what does not choose its own. By `quoting` errors say
+    all, Secrets included.
 
     Raises:
         MissingError: an object is not there and its ref is not optional.
         TemplateError: a template fails.
-        InvalidError: what came out is not Kubernetes objects, or a Secret has a wrong type.
+        InvalidError: what came out is not Kubernetes objects, or one is named after a Secret's
+            value, or a Secret has a wrong type.
     """
     found: list[Content] = []
+    withheld = secrecy.Withheld.of(root or {})
     for ref, holder in refs:
         if holder is None:
             if ref.optional:
@@ -126,20 +142,67 @@ def contents(
             )
         due = _due(holder, event=root is not None, always=always)
         dialect = dialect_of(holder.annotations, annotations or {})
-        secret = isinstance(holder, Secret) or _shows_secrets(root or {})
+        secret = not quoting and (isinstance(holder, Secret) or secrecy.in_reach(root or {}))
         for entry, text in sorted(_texts(holder).items()):
             name = f"{ref.namespace}/{ref.name}/{entry}"
             template = Template(text, name, dialect, secret)
-            if due.later:
-                kept = template.render(root or {}, limits) if due.now else text
-                found.append(Content(str(ref), entry, (), kept, dialect, secret))
-            elif due.now:
-                objects = render_manifests(template, root or {}, limits)
-                found.append(Content(str(ref), entry, objects))
-            else:
-                objects = read_manifests(text, source=name, secret=secret)
-                found.append(Content(str(ref), entry, objects))
+            with secrecy.unforeseen(f"cannot render {name}", secret=secret):
+                made = _content(template, due, root or {}, limits, withheld)
+            found.append(replace(made, ref=str(ref), entry=entry))
     return tuple(found)
+
+
+def _content(
+    template: Template,
+    due: _Due,
+    root: Mapping[str, Any],
+    limits: Limits,
+    withheld: secrecy.Withheld,
+) -> Content:
+    """Return what one entry holds: objects, or a template of them for deploy time."""
+    made = Content("", "", dialect=template.dialect, secret=template.secret)
+    if not due.now:
+        if due.later:
+            return replace(made, template=template.text)
+        objects = read_manifests(template.text, source=template.name, secret=template.secret)
+        return replace(made, manifests=objects)
+    if due.later:
+        text = template.render(root, limits)
+        if withheld.values:
+            known = withheld.knowing(template.text).knowing(_otherwise(template, root, limits))
+            return replace(made, template=text, withheld=known.parts())
+        return replace(made, template=text)
+    objects = render_manifests(template, root, limits)
+    _refuse_values(withheld, template, root, limits, secrecy.names(objects))
+    return replace(made, manifests=objects)
+
+
+def _refuse_values(
+    withheld: secrecy.Withheld,
+    template: Template,
+    root: Mapping[str, Any],
+    limits: Limits,
+    names: Iterable[tuple[str, str]],
+) -> None:
+    """Refuse names made of Secrets' values; those that stay with other values are made of none.
+
+    Raises:
+        InvalidError: a name is made of one.
+    """
+    names, withheld = list(names), withheld.knowing(template.text)
+    try:
+        withheld.refuse_names(names, template.name)
+    except InvalidError:
+        known = withheld.knowing(_otherwise(template, root, limits))
+        known.refuse_names(names, template.name)
+
+
+def _otherwise(template: Template, root: Mapping[str, Any], limits: Limits) -> str:
+    """Return what a template writes with other values in its Secrets; nothing if it fails then."""
+    try:
+        return template.render(secrecy.otherwise(root), limits)
+    except TemplateError:
+        return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +221,7 @@ def instance(
     always: bool,
     limits: Limits,
     annotations: Mapping[str, str] | None = None,
+    quoting: bool = False,
 ) -> Instance | None:
     """Return what `contents` reads manifests from as text; None where nothing is rendered.
 
@@ -172,7 +236,7 @@ def instance(
     if not due.now:
         return None
     dialect = dialect_of(holder.annotations, annotations or {})
-    secret = isinstance(holder, Secret) or _shows_secrets(root)
+    secret = not quoting and (isinstance(holder, Secret) or secrecy.in_reach(root))
     texts = {
         entry: Template(text, f"{ref.namespace}/{ref.name}/{entry}", dialect, secret).render(
             root, limits
@@ -199,25 +263,24 @@ def _due(holder: ConfigMap | Secret, *, event: bool, always: bool) -> _Due:
     return _Due(now, later)
 
 
-def _shows_secrets(root: Mapping[str, Any]) -> bool:
-    """Tell whether what is rendered may hold the values of Secrets, which no error may quote."""
-    objects = [root.get("Resource"), *(root.get("Resources") or ())]
-    return any(isinstance(each, Mapping) and each.get("kind") == "Secret" for each in objects)
-
-
 def deploy_time(content: Content, cluster: Mapping[str, Any], *, limits: Limits) -> Content:
     """Render a content that waits for deploy time, with `.Cluster` the destination.
 
     Raises:
         TemplateError: the template fails.
-        InvalidError: what came out is not Kubernetes objects.
+        InvalidError: what came out is not Kubernetes objects, or one is named after a Secret's
+            value.
     """
     if not content.template:
         return content
     root = {"Cluster": cluster, "MgmtResources": {}}
     name = f"{content.ref}/{content.entry}"
     template = Template(content.template, name, content.dialect, content.secret)
-    return Content(content.ref, content.entry, render_manifests(template, root, limits))
+    with secrecy.unforeseen(f"cannot render {name}", secret=content.secret):
+        objects = render_manifests(template, root, limits)
+        known = secrecy.kept(content.withheld, json.dumps(cluster, default=str))
+        known.refuse_names(secrecy.names(objects), name)
+    return replace(content, manifests=objects, template="", withheld=())
 
 
 def _texts(holder: ConfigMap | Secret) -> dict[str, str]:

@@ -11,11 +11,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from bellhop.engine.render import Limits, Template
-from bellhop.errors import InvalidError
-from bellhop.model.document import Document, read_documents
+from bellhop.engine.secrecy import LOCALLY
+from bellhop.errors import InvalidError, TooLargeError
+from bellhop.model.document import Bounds, Document, read_documents
 
 _PLACE = re.compile(r", document \d+(?:, line (\d+))?\Z")
 _LONGEST = 80
+BOUNDS = Bounds(nodes=100_000, documents=10_000)
+"""What one entry may hold: a text within a template's limits may be a tree of gigabytes."""
 
 _Explain = Callable[[int], str]
 
@@ -29,7 +32,11 @@ def read_manifests(text: str, *, source: str, secret: bool = False) -> tuple[dic
         InvalidError: the text is not YAML, or a document is not a Kubernetes object.
     """
     lines = [] if secret else text.splitlines()
-    return _read(text, source, "line", lambda line: _quoted("the line is", lines, line))
+
+    def explain(line: int) -> str:
+        return _quoted("the line is", lines, line)
+
+    return _read(text, source, "line", explain, secret=secret)
 
 
 def render_manifests(
@@ -55,7 +62,7 @@ def render_manifests(
             + (_quoted("", source, origin) if origin and source != written else "")
         )
 
-    return _read(text, template.name, "rendered line", explain)
+    return _read(text, template.name, "rendered line", explain, secret=template.secret)
 
 
 def _quoted(words: str, lines: list[str], line: int, *, mark: str = ";") -> str:
@@ -66,23 +73,32 @@ def _quoted(words: str, lines: list[str], line: int, *, mark: str = ";") -> str:
     return f"{mark} {words} '{shown}'" if words else f", '{shown.strip()}'"
 
 
-def _read(text: str, source: str, line_word: str, explain: _Explain) -> tuple[dict[str, Any], ...]:
+def _read(
+    text: str, source: str, line_word: str, explain: _Explain, *, secret: bool
+) -> tuple[dict[str, Any], ...]:
     def refuse(sentence: str, line: int) -> InvalidError:
         where = f"{source}, {line_word} {line}" if line else source
-        return InvalidError(f"{sentence}{explain(line)}", where=where)
+        shown = f"; {LOCALLY}" if secret else ""
+        return InvalidError(f"{sentence}{explain(line)}{shown}", where=where)
 
     try:
-        documents = read_documents(text, source=source)
+        documents = read_documents(text, source=source, bounds=BOUNDS)
     except InvalidError as error:
         place = _PLACE.search(error.where)
         sentence = str(error).removeprefix(f"{error.where}: ")
-        raise refuse(sentence, int(place[1] or 0) if place else 0) from error
+        if secret and not isinstance(error, TooLargeError):
+            sentence = getattr(error, "plain", "this is not YAML")
+        refusal = refuse(sentence, int(place[1] or 0) if place else 0)
+        raise refusal from (None if secret else error)
     found: list[dict[str, Any]] = []
     for document in documents:
         for item in _expanded(document):
-            wrong = _mistake(item)
+            wrong = _mistake(item, secret=secret)
             if wrong:
                 raise refuse(wrong, document.line)
+            if len(found) == BOUNDS.documents:
+                many = f"this has more than the {BOUNDS.documents:,} objects that are read"
+                raise refuse(many, document.line)
             found.append(item)
     return tuple(found)
 
@@ -96,22 +112,23 @@ def _expanded(document: Document) -> list[Any]:
     return [data]
 
 
-def _mistake(data: Any) -> str:
+def _mistake(data: Any, *, secret: bool) -> str:
     if not isinstance(data, dict):
         return "not a Kubernetes object but " + ("a list" if isinstance(data, list) else "a scalar")
     for field in ("apiVersion", "kind"):
         if not isinstance(data.get(field), str) or not data[field]:
             return f"the object has no '{field}'"
+    kind = "object" if secret else data["kind"]
     metadata = data.get("metadata")
     if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str):
-        return f"the {data['kind']} has no 'metadata.name'"
+        return f"the {kind} has no 'metadata.name'"
     if not metadata["name"]:
-        return f"the {data['kind']} has an empty 'metadata.name'"
+        return f"the {kind} has an empty 'metadata.name'"
     for field in ("labels", "annotations"):
         if not isinstance(metadata.get(field) or {}, dict):
-            return f"'metadata.{field}' of the {data['kind']} is no mapping"
+            return f"'metadata.{field}' of the {kind} is no mapping"
     if not isinstance(metadata.get("namespace") or "", str):
-        return f"'metadata.namespace' of the {data['kind']} is no text"
+        return f"'metadata.namespace' of the {kind} is no text"
     return _unnameable(data, metadata)
 
 

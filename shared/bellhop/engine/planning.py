@@ -8,6 +8,7 @@ from typing import Any
 
 from bellhop.engine.digest import digest
 from bellhop.engine.ordering import rank
+from bellhop.engine.secrecy import holds_values
 from bellhop.errors import ConflictError
 from bellhop.model.gvk import Identity, ObjectKey
 from bellhop.model.record import Content, Held
@@ -20,13 +21,15 @@ OWNER = "projectsveltos.io/owner-name"
 class Wanted:
     """One object as a profile wants it, and where it is written.
 
-    The digest covers all that applying it writes down: the object, its ref and the tier.
+    The digest covers all that applying it writes down: the object, its ref and the tier. What an
+    API server says of a `secret` one may quote a Secret.
     """
 
     key: ObjectKey
     manifest: Mapping[str, Any]
     digest: str
     ref: str
+    secret: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,13 @@ class Plan:
 def wanted(contents: Iterable[Content], *, tier: int) -> tuple[Wanted, ...]:
     """Return the objects of contents, in the order of their refs, for a profile of a tier."""
     return tuple(
-        Wanted(ObjectKey.of(manifest), manifest, digest([manifest, content.ref, tier]), content.ref)
+        Wanted(
+            ObjectKey.of(manifest),
+            manifest,
+            digest([manifest, content.ref, tier]),
+            content.ref,
+            secret=content.secret or holds_values(manifest),
+        )
         for content in contents
         for manifest in content.manifests
     )

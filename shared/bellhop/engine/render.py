@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from bellhop import gotemplate
+from bellhop.engine.secrecy import LOCALLY
 from bellhop.errors import InvalidError, TemplateError
 
 Dialect = Literal["go", "jinja2"]
@@ -54,9 +55,17 @@ class Template:
         try:
             return self._compiled().render(variables, limits=_go(limits))
         except gotemplate.GoTemplateError as error:
+            # What a limit says is ours; all else may quote the text, or what a function was given.
+            if self.secret and not isinstance(error, gotemplate.LimitError):
+                raise self._withheld(error.line, f":{error.column}") from None
             raise TemplateError(
                 str(error), name=error.name, line=error.line, column=error.column
             ) from error
+
+    def _withheld(self, line: int, column: str = "") -> TemplateError:
+        place = f"{self.name}:{line}{column}" if line else self.name
+        words = f"template: {place}: the template fails here; {LOCALLY}"
+        return TemplateError(words, name=self.name, line=line)
 
     def origins(self, variables: Mapping[str, Any], limits: Limits) -> list[int]:
         """Return the template's line for each rendered line; nothing where it fails to render."""
@@ -87,7 +96,9 @@ class Template:
         try:
             return jinja.render(self.text, variables, name=self.name, limits=_jinja(limits))
         except jinja.JinjaError as error:
-            shown = "" if self.secret or not error.excerpt else f", in '{error.excerpt[:120]}'"
+            if self.secret:
+                raise self._withheld(error.line) from None
+            shown = f", in '{error.excerpt[:120]}'" if error.excerpt else ""
             raise TemplateError(f"{error}{shown}", name=error.name, line=error.line) from error
 
 

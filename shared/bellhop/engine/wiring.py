@@ -69,6 +69,14 @@ def webhook_configuration(
     }
 
 
+def concealed(text: str, forwarder: Mapping[str, str]) -> str:
+    """Take the forwarder's unguessable paths out of a text, as a refusal may quote a URL."""
+    for key in ("path", "next-path"):
+        if forwarder.get(key):
+            text = text.replace(forwarder[key], "/…")
+    return text
+
+
 def forwarder_role(resources: Sequence[Resource]) -> dict[str, Any]:
     """Return the ClusterRole of the forwarder: to read back the objects that may ring."""
     return {

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
+from bellhop.adapters.local.certificates import life
 from bellhop.fleet import survey
 from bellhop.fleet.installation import Installation
+from bellhop.fleet.renewal import ends_at, next_at
+
+_YEAR = timedelta(days=365)
+_OVERDUE = timedelta(days=1)
+_NEVER = datetime.min.replace(tzinfo=UTC)
 
 _DECLARED = (
     "EventSource",
@@ -31,11 +37,44 @@ class Failure(NamedTuple):
 def failures(here: Installation) -> Iterator[Failure]:
     """Yield what is wrong, the widest causes first."""
     yield from _lost(here)
+    yield from _authority(here)
     yield from _clusters(here)
+    yield from _certificates(here)
     yield from _declared(here)
     yield from _matches(here)
     yield from _profiles(here)
     yield from _dead_letters(here)
+
+
+def _authority(here: Installation) -> Iterator[Failure]:
+    if not here.inbound.ca:
+        return
+    _, ends = life(here.inbound.ca.encode())
+    if ends - here.records.clock.now() < _YEAR:
+        yield Failure(
+            "certificate",
+            "authority of the listener",
+            None,
+            f"it ends on {ends:%Y-%m-%d}, and with it all that is sent to Bellhop; stop"
+            " `bellhop serve`, move 'tls/authority.json' out of its state folder, start it, and"
+            " register every cluster again",
+        )
+
+
+def _certificates(here: Installation) -> Iterator[Failure]:
+    now = here.records.clock.now()
+    for key, cluster in here.catalogs.known().clusters.items():
+        due = next_at(cluster)
+        ends = ends_at(cluster)
+        if due and due > _NEVER and now - due > _OVERDUE:
+            until = f", which lasts until {ends:%Y-%m-%d}" if ends else ""
+            yield Failure(
+                "certificate",
+                f"forwarder of {key}",
+                due,
+                f"its token and certificate{until}, could not be renewed; `bellhop serve` goes on"
+                f" trying and logs why; `bellhop register cluster` renews them, too",
+            )
 
 
 def _clusters(here: Installation) -> Iterator[Failure]:
@@ -44,6 +83,11 @@ def _clusters(here: Installation) -> Iterator[Failure]:
         health = here.records.health.get(key).value
         if health.state == "Down":
             yield Failure("cluster", key, health.swept_at, f"it is down: {health.message}")
+        elif health.message:
+            yield Failure("cluster", key, health.swept_at, health.message)
+        refused = survey.refused(here, key)
+        if refused:
+            yield Failure("sender", key, None, refused)
         for gvk in catalog.kinds_in(key):
             strikes = here.records.strikes.get(key, gvk).value
             if strikes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from bellhop.model.allow import ANNOTATION as ALLOW
 from bellhop.model.record import Profile
 
 TRIGGER_LABEL = "eventtrigger.lib.projectsveltos.io/name"
@@ -30,6 +31,7 @@ def manifest(profile: Profile) -> dict[str, Any]:
         "metadata": {
             "name": profile.name,
             "labels": origin_labels(profile.trigger, profile.cluster),
+            **({"annotations": {ALLOW: profile.allow}} if profile.allow else {}),
         },
         "spec": {
             "clusterRefs": [cluster_ref(each) for each in profile.destinations],

@@ -1,65 +1,69 @@
 """How a cluster joins and leaves the fleet.
 
-  look: reachable? which version? which rights?          nothing is changed yet
-  in the cluster: namespace, account, rights, Secret     harmless alone: nobody rings
-  here: kubeconfig, then the record                      the record's sweep sets up the ringing
+  look: reachable? which cluster? which version? which rights?     nothing is changed yet
+  in the cluster: namespace, account, rights                       harmless alone: nobody rings
+  here: kubeconfig, then the record, `begun`                       a token counts before it is used
+  in the cluster: the Secret                                       `fleet/ringing.py` draws how a
+  here: the record, `told`                                         renewal does it without a gap
 
-A failure on the way leaves objects in the cluster that do nothing, and registering again takes
-them over. Leaving goes the other way round, and needs no cluster that answers.
+The record comes before the Secret, so that no forwarder ever has a token that nobody knows. A
+registration that died in between left the mark `begun`, and the renewals finish it. Two at once
+meet in the record, which is written on condition: one of them is told to wait. Leaving goes the
+other way round, and needs no cluster that answers.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-import secrets as entropy
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
-from urllib.parse import urlsplit
 
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.adapters.local.certificates import issue, make_authority
-from bellhop.engine.wiring import (
-    NAME,
-    NAMESPACE,
-    forwarder_rights,
-    forwarder_role,
-    forwarder_secret,
+from bellhop.engine.wiring import forwarder_rights, forwarder_role
+from bellhop.errors import (
+    BellhopError,
+    BusyError,
+    ConflictError,
+    DeniedError,
+    MissingError,
+    StaleError,
 )
-from bellhop.errors import BellhopError, DeniedError, InvalidError, MissingError
+from bellhop.fleet import ringing
 from bellhop.fleet.installation import Inbound, Installation
+from bellhop.fleet.rewriting import rewrite
 from bellhop.fleet.rights import missing_for_applying, missing_for_watching, watched
-from bellhop.model.gvk import GVK
+from bellhop.fleet.unwiring import (
+    BY_HAND,
+    identify,
+    known_uid,
+    leave_behind,
+    silence,
+    twin,
+)
+from bellhop.model.gvk import Resource
 from bellhop.model.kubeconfig import Kubeconfig, sanitise
 from bellhop.model.record import Cluster
+from bellhop.ports.store import ABSENT
 
-_TOKEN_BYTES = 32
-_PATH_BYTES = 24
-_VALIDITY = timedelta(days=3650)
-"""Both certificates are replaced whenever the cluster is registered again."""
+PATIENCE = timedelta(minutes=1)
+"""How long a registration that has begun is taken to be at work still."""
 
-_SERVICE_NAMES = (f"{NAME}.{NAMESPACE}.svc", f"{NAME}.{NAMESPACE}.svc.cluster.local")
-_RBAC = "rbac.authorization.k8s.io"
-_REMOVED = (
-    (GVK("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration"), ""),
-    (GVK(_RBAC, "v1", "ClusterRoleBinding"), ""),
-    (GVK(_RBAC, "v1", "ClusterRole"), ""),
-    (GVK("", "v1", "Secret"), NAMESPACE),
-    (GVK(_RBAC, "v1", "RoleBinding"), NAMESPACE),
-    (GVK(_RBAC, "v1", "Role"), NAMESPACE),
-    (GVK("", "v1", "ServiceAccount"), NAMESPACE),
-)
-_NAMESPACE = GVK("", "v1", "Namespace")
+Pause = Callable[[float], None]
+_TRIES = 3
 
 
 @dataclass(frozen=True)
 class Wish:
-    """What a user asks for; `labels` of None keeps those the cluster has."""
+    """What a user asks for; `labels` of None keeps those the cluster has.
+
+    `twice` takes a cluster that is registered under another name already.
+    """
 
     namespace: str
     name: str
@@ -68,6 +72,7 @@ class Wish:
     inbound: Inbound
     forwarder_url: str = ""
     forwarder: bool = True
+    twice: bool = False
 
     @property
     def key(self) -> str:
@@ -84,111 +89,246 @@ class Registered:
     warnings: Sequence[str] = field(default_factory=tuple)
 
 
-@dataclass(frozen=True)
-class _Ringing:
-    """How the cluster's forwarder is reached, and the Secret that makes it one."""
-
-    record: Mapping[str, str]
-    secret: Mapping[str, Any]
-
-
-def register(here: Installation, wish: Wish) -> Registered:
+def register(here: Installation, wish: Wish, *, pause: Pause = time.sleep) -> Registered:
     """Add a cluster, or renew one: credentials, labels, token and the forwarder's certificate.
 
     Raises:
         InvalidError: its address is one that this installation does not call.
         UnreachableError: the cluster does not answer; nothing is changed.
         DeniedError: rights are missing; nothing is changed.
+        ConflictError: it is registered under another name; nothing is changed.
+        BusyError: it is being registered by somebody else.
     """
     sanitise(wish.kubeconfig.to_dict(), reach=here.reach)
     kube = KubeClient(wish.key, wish.kubeconfig, reach=here.reach)
     try:
-        return _register(here, wish, kube)
+        for _ in range(_TRIES):
+            attempt = _Registration(here, wish, kube, pause)
+            try:
+                return attempt.run()
+            except _OvertakenError:
+                # Its labels were changed, say, since we read it: nothing is done yet.
+                continue
+        raise _busy(wish.key, "it keeps being changed by others")
     finally:
         kube.close()
 
 
-def _register(here: Installation, wish: Wish, kube: KubeClient) -> Registered:
-    kept = here.records.clusters.get(wish.key)
-    old = kept.value if kept else None
-    now = here.records.clock.now()
-    token = entropy.token_urlsafe(_TOKEN_BYTES)
-    cluster = Cluster(
-        namespace=wish.namespace,
-        name=wish.name,
-        labels=dict((old.labels if old else {}) if wish.labels is None else wish.labels),
-        kubernetes=kube.version(),
-        token_digest=hashlib.sha256(token.encode()).hexdigest(),
-        registered_at=old.registered_at if old else now,
-        credentials=wish.kubeconfig.version,
-    )
-    resources = watched(kube, here.catalogs.current(), cluster)
-    missing = missing_for_watching(kube, resources, ringing=wish.forwarder)
-    if missing:
-        raise DeniedError(
-            f"cannot register cluster '{wish.key}': its credentials lack rights, which the how-to"
-            " 'Register a cluster' lists: they " + "; they ".join(missing)
+class _OvertakenError(StaleError):
+    """The cluster's record is not the one that this attempt was made from."""
+
+
+class _Registration:
+    """One attempt, from one reading of the record."""
+
+    def __init__(self, here: Installation, wish: Wish, kube: KubeClient, pause: Pause) -> None:
+        self._here = here
+        self._wish = wish
+        self._kube = kube
+        self._pause = pause
+        self._now = here.records.clock.now()
+        kept = here.records.clusters.get(wish.key)
+        self._token = kept.token if kept else ABSENT
+        self._old = kept.value if kept else None
+        self._uid = ""
+        self._resources: list[Resource] = []
+        self._warnings: list[str] = []
+
+    def run(self) -> Registered:
+        cluster = self._look()
+        forwarder = self._instructions(cluster) if self._wish.forwarder else None
+        if forwarder:
+            # Only an administrator may bind a role that is not there yet.
+            for manifest in (forwarder_role(self._resources), *forwarder_rights()):
+                self._kube.apply(manifest)
+        with undisturbed():
+            cluster = self._begin(cluster, forwarder)
+            self._step_back_from_a_second_name(cluster)
+            if forwarder:
+                self._tell(cluster, forwarder)
+                cluster = self._finish(cluster.key, forwarder.digest)
+            elif self._old and self._old.forwarder:
+                self._still()
+            if cluster.abandoned:
+                cluster = self._leave(cluster)
+        return Registered(cluster, again=self._old is not None, warnings=self._warnings)
+
+    # Before anything is changed ---------------------------------------------------------------
+
+    def _look(self) -> Cluster:
+        self._refuse_while_another_is_at_it()
+        wish, old = self._wish, self._old
+        version = self._kube.version()
+        self._uid = identify(self._kube)
+        self._refuse_a_second_name()
+        cluster = Cluster(
+            namespace=wish.namespace,
+            name=wish.name,
+            labels=dict((old.labels if old else {}) if wish.labels is None else wish.labels),
+            kubernetes=version,
+            token_digest="",
+            registered_at=old.registered_at if old else self._now,
+            credentials=wish.kubeconfig.version,
+            uid=self._uid,
         )
-    warnings = [
-        f"the credentials {each}: an add-on they may not write fails, and says so"
-        for each in missing_for_applying(kube)
-    ]
-    ringing = _ringing(here, wish, token) if wish.forwarder else None
-    if ringing:
-        # Only an administrator may bind a role that is not there yet.
-        for manifest in (forwarder_role(resources), *forwarder_rights()):
-            kube.apply(manifest)
-    with undisturbed():
-        # From here on the forwarder has a token that only the record makes good.
-        if ringing:
-            kube.apply(dict(ringing.secret))
+        self._resources = watched(self._kube, self._here.catalogs.current(), cluster)
+        missing = missing_for_watching(self._kube, self._resources, ringing=wish.forwarder)
+        if missing:
+            raise DeniedError(
+                f"cannot register cluster '{wish.key}': its credentials lack rights, which the"
+                " how-to 'Register a cluster' lists: they " + "; they ".join(missing)
+            )
+        self._warnings += [
+            f"the credentials {each}: an add-on they may not write fails, and says so"
+            for each in missing_for_applying(self._kube)
+        ]
+        return cluster
+
+    def _refuse_while_another_is_at_it(self) -> None:
+        begun = self._old.forwarder.get("begun") if self._old else None
+        if begun and timedelta(0) <= self._now - datetime.fromisoformat(begun) < PATIENCE:
+            raise _busy(self._wish.key, "another registration of it has begun")
+
+    def _refuse_a_second_name(self) -> None:
+        other = twin(self._here, self._wish.key, self._uid)
+        if other is None:
+            return
+        was_here = self._old is not None and known_uid(self._here, self._old) == self._uid
+        if not self._wish.twice and not was_here:
+            raise _second_name(self._wish.key, other.key)
+        self._warnings.append(
+            f"it is cluster '{other.key}', too: add-ons are applied twice, and its forwarder"
+            " sends for the name that was registered last"
+        )
+
+    # The change itself ------------------------------------------------------------------------
+
+    def _instructions(self, cluster: Cluster) -> ringing.Instructions:
+        former: ringing.Former = ringing.Former()
+        if self._old and self._old.forwarder and not self._moves():
+            former = ringing.Former(self._old.forwarder, ringing.entries_in(self._kube))
+        made = ringing.draw_up(
+            cluster.key, self._wish.forwarder_url, self._wish.inbound, self._now, former
+        )
+        if self._wish.inbound == self._here.inbound:
+            return made
+        # A renewal sends to where this one was told to.
+        place = {"ingest-url": self._wish.inbound.url, "ingest-ca": self._wish.inbound.ca}
+        return replace(made, record={**made.record, **place})
+
+    def _moves(self) -> bool:
+        """Say if the name is to mean another cluster than it did."""
+        before = known_uid(self._here, self._old) if self._old else ""
+        return bool(self._uid and before and before != self._uid)
+
+    def _begin(self, cluster: Cluster, forwarder: ringing.Instructions | None) -> Cluster:
+        """Write kubeconfig and record; from here on old and new token count."""
+        key, old = cluster.key, self._old
+        if forwarder:
+            cluster = replace(cluster, token_digest=forwarder.digest, forwarder=forwarder.record)
+        stored = json.dumps(self._wish.kubeconfig.to_dict()).encode()
+        if old and self._moves():
+            before = self._here.secrets.read(f"kubeconfig/{key}")
+            if before != stored:
+                # Else an attempt that was overtaken has put them aside already.
+                self._here.secrets.put(f"abandoned/{key}", before)
+            cluster = replace(cluster, abandoned=known_uid(self._here, old))
+        elif old:
+            former = ringing.in_use(old, ringing.entries_in(self._kube)) if forwarder else ""
+            abandoned = old.abandoned if old.abandoned != self._uid else ""
+            cluster = replace(cluster, former_digest=former, abandoned=abandoned)
         # Stored first: the record names a version that is there.
-        stored = json.dumps(wish.kubeconfig.to_dict()).encode()
-        here.secrets.put(f"kubeconfig/{wish.key}", stored)
-        cluster = replace(cluster, forwarder=dict(ringing.record) if ringing else {})
-        here.declare.register(cluster)
-    return Registered(cluster, again=old is not None, warnings=warnings)
+        self._here.secrets.put(f"kubeconfig/{key}", stored)
+        try:
+            self._here.declare.register(cluster, expect=self._token)
+        except StaleError as error:
+            raise _OvertakenError(str(error)) from error
+        return cluster
+
+    def _step_back_from_a_second_name(self, cluster: Cluster) -> None:
+        """Step back where somebody registered the cluster under another name just now.
+
+        Each of two writes its record before it looks, so that at least one sees the other; where
+        both do, both step back.
+        """
+        other = twin(self._here, cluster.key, self._uid)
+        if other and not self._old and not self._wish.twice:
+            self._take_back(cluster.key)
+            raise _second_name(cluster.key, other.key)
+
+    def _tell(self, cluster: Cluster, forwarder: ringing.Instructions) -> None:
+        try:
+            if "next-path" in cluster.forwarder:
+                ringing.wire(self._kube, self._resources, cluster.forwarder)
+                self._pause(ringing.SPREAD_SECONDS)
+            self._kube.apply(forwarder.secret)
+        except BellhopError:
+            # One that is renewed goes on as it was, and the renewals finish what was begun.
+            if self._old is None:
+                self._take_back(cluster.key)
+            raise
+
+    def _finish(self, key: str, digest: str) -> Cluster:
+        """Note that the forwarder is told, whatever else was changed of the cluster meanwhile."""
+        now = self._here.records.clock.now()
+
+        def finished(cluster: Cluster) -> Cluster | None:
+            if cluster.token_digest != digest:
+                return None
+            until = now + ringing.OVERLAP if cluster.former_digest else None
+            record = ringing.told(cluster.forwarder, now)
+            return replace(cluster, forwarder=record, former_until=until)
+
+        cluster = rewrite(self._here, key, finished)
+        if cluster is None:
+            if self._here.records.clusters.get(key) is None:
+                # Deregistered meanwhile: what was written since would send with a dead token.
+                self._still()
+            raise _busy(key, "it was registered or deregistered by somebody else meanwhile")
+        self._here.records.refusals.delete(key)
+        return cluster
+
+    def _still(self) -> None:
+        """Silence a cluster that is to be swept alone from now on."""
+        try:
+            for _ in silence(self._kube, self._wish.key):
+                pass
+        except BellhopError as error:
+            self._warnings.append(f"what made it ring may still be there: {error}; {BY_HAND}")
+
+    def _leave(self, cluster: Cluster) -> Cluster:
+        left = leave_behind(self._here, cluster)
+        if left:
+            self._warnings.append(left)
+        return forget_abandoned(self._here, cluster.key) or cluster
+
+    def _take_back(self, key: str) -> None:
+        self._here.secrets.delete(f"kubeconfig/{key}")
+        self._here.declare.deregister(key)
 
 
-def _ringing(here: Installation, wish: Wish, token: str) -> _Ringing:
-    now = here.records.clock.now()
-    names = [_host(wish.forwarder_url)] if wish.forwarder_url else _SERVICE_NAMES
-    authority = make_authority(NAME, now=now, validity=_VALIDITY)
-    certificate, key = issue(authority, names, now=now, validity=_VALIDITY)
-    path = f"/ring/{entropy.token_urlsafe(_PATH_BYTES)}"
-    return _Ringing(
-        record={
-            "url": wish.forwarder_url.rstrip("/"),
-            "ca": authority.certificate_pem.decode(),
-            "path": path,
-        },
-        secret=forwarder_secret(
-            {
-                "ingest-url": wish.inbound.url.rstrip("/"),
-                "ingest-ca": wish.inbound.ca,
-                "cluster": wish.key,
-                "token": token,
-                "path": path,
-                "tls.crt": certificate.decode(),
-                "tls.key": key.decode(),
-            }
-        ),
+def forget_abandoned(here: Installation, key: str) -> Cluster | None:
+    """Note that the cluster which had this name before needs no more care; return the cluster."""
+    cluster = rewrite(here, key, lambda found: replace(found, abandoned=""))
+    here.secrets.delete(f"abandoned/{key}")
+    return cluster
+
+
+def _busy(key: str, why: str) -> BusyError:
+    return BusyError(f"cannot register cluster '{key}': {why}; look at it, and try in a minute")
+
+
+def _second_name(key: str, other: str) -> ConflictError:
+    return ConflictError(
+        f"cannot register cluster '{key}': it is cluster '{other}' already (their kube-system has"
+        f" one uid), and everything would be applied to it twice; deregister '{other}' first, or"
+        " give --allow-twice if they are copies of one backup"
     )
-
-
-def _host(url: str) -> str:
-    parts = urlsplit(url)
-    if parts.scheme != "https" or not parts.hostname:
-        raise InvalidError(
-            f"cannot use the forwarder's URL '{url}': API servers call https alone, as in"
-            " 'https://10.0.0.5:9443'"
-        )
-    return parts.hostname
 
 
 @dataclass(frozen=True)
 class Deregistered:
-    """What was taken out of the cluster, and what could not be, with the reason."""
+    """What was taken out of the cluster, and what could not be, in a sentence."""
 
     removed: Sequence[str]
     left: str = ""
@@ -206,30 +346,20 @@ def deregister(here: Installation, key: str) -> Deregistered:
             f"cannot deregister cluster '{key}': it is not registered;"
             " `bellhop get clusters` lists those that are"
         )
+    cluster = kept.value
     removed: list[str] = []
-    left = ""
+    left = leave_behind(here, cluster) if cluster.abandoned else ""
     try:
-        removed.extend(_silence(here, kept.value))
+        removed.extend(silence(here.access.open(key, version=cluster.credentials), key))
+    except ConflictError as error:
+        left = f"what makes it ring stays: {error}"
     except BellhopError as error:
-        left = str(error)
+        left = f"what made it ring may still be there: {error}; once it answers, {BY_HAND}"
     with undisturbed():
+        here.secrets.delete(f"abandoned/{key}")
         here.secrets.delete(f"kubeconfig/{key}")
         here.declare.deregister(key)
     return Deregistered(removed, left)
-
-
-def _silence(here: Installation, cluster: Cluster) -> Iterator[str]:
-    kube = here.access.open(cluster.key, version=cluster.credentials)
-    for gvk, namespace in _REMOVED:
-        if kube.remove(gvk, namespace, NAME):
-            yield f"{gvk.kind} '{NAME}'"
-    found = kube.get(_NAMESPACE, "", NAMESPACE)
-    labels = ((found or {}).get("metadata") or {}).get("labels") or {}
-    # Somebody else's namespace of that name stays.
-    if labels.get("app.kubernetes.io/part-of") == "bellhop" and kube.remove(
-        _NAMESPACE, "", NAMESPACE
-    ):
-        yield f"Namespace '{NAMESPACE}'"
 
 
 @contextmanager

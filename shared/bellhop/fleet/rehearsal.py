@@ -14,6 +14,8 @@ from typing import Any
 
 from bellhop import luabox
 from bellhop.engine import instantiate as engine
+from bellhop.engine import secrecy
+from bellhop.engine.allowing import refuse_rendered
 from bellhop.engine.catalog import Catalog, cluster_object
 from bellhop.engine.criteria import passes, selects
 from bellhop.engine.naming import instance_name, profile_name
@@ -82,7 +84,10 @@ class Generated:
 
 
 class Rehearsal:
-    """One trigger and one cluster with events, from files."""
+    """One trigger and one cluster with events, from files.
+
+    By `quoting` errors and verdicts say all, values of Secrets included.
+    """
 
     def __init__(
         self,
@@ -91,8 +96,11 @@ class Rehearsal:
         cluster: Cluster,
         others: Sequence[Cluster],
         settings: Settings,
+        *,
+        quoting: bool = False,
     ) -> None:
         self._settings = settings
+        self._quoting = quoting
         self._limits = Limits(settings.template_seconds, settings.template_output)
         self._holders = {each.key: each for each in kinds if isinstance(each, ConfigMap | Secret)}
         self._catalog = Catalog(
@@ -175,6 +183,7 @@ class Rehearsal:
 
     def _judge(self, source: EventSource, key: ObjectKey, manifest: dict[str, Any]) -> Verdict:
         reasons = []
+        secret = not self._quoting and secrecy.holds_values(manifest)
         for selector in source.selectors:
             if not selects(selector, manifest):
                 reasons.append(_why_not(selector, manifest))
@@ -188,11 +197,13 @@ class Rehearsal:
                 script = luabox.Script(selector.script, name=source.name, limits=limits)
                 verdict = luabox.evaluate(script, manifest)
             except luabox.LuaError as error:
-                failure = ScriptError(str(error), name=source.name)
-                return Verdict(key, manifest, matching=False, because=str(error), error=failure)
+                words = f"{error.plain}; {secrecy.LOCALLY}" if secret else str(error)
+                failure = ScriptError(words, name=source.name)
+                return Verdict(key, manifest, matching=False, because=words, error=failure)
+            message = "" if secret else verdict.message
             if verdict.matching:
-                return Verdict(key, manifest, matching=True, because=verdict.message)
-            said = f": {verdict.message}" if verdict.message else ""
+                return Verdict(key, manifest, matching=True, because=message)
+            said = f": {message}" if message else ""
             reasons.append(f"its script says no{said}")
         return Verdict(key, manifest, matching=False, because="; ".join(dict.fromkeys(reasons)))
 
@@ -206,6 +217,7 @@ class Rehearsal:
             namespace=cluster.namespace,
             limits=self._limits,
             annotations=trigger.annotations,
+            quoting=self._quoting,
         )
         contents = engine.contents(
             [(ref, self._holder(ref)) for ref in refs],
@@ -213,7 +225,9 @@ class Rehearsal:
             always=trigger.era_always_renders,
             limits=self._limits,
             annotations=trigger.annotations,
+            quoting=self._quoting,
         )
+        refuse_rendered(trigger, contents)
         profile = Profile(
             name=profile_name(trigger.name, cluster.key, key),
             trigger=trigger.name,
@@ -226,6 +240,7 @@ class Rehearsal:
             leaves_policies=trigger.leaves_policies,
             continue_on_conflict=trigger.continue_on_conflict,
             digest="",
+            allow=trigger.allow,
         )
         made = tuple(self._instantiate(refs, root, profile))
         renamed = {str(each.origin): str(each.ref) for each in made}
@@ -251,6 +266,7 @@ class Rehearsal:
                 always=self.trigger.era_always_renders,
                 limits=self._limits,
                 annotations=self.trigger.annotations,
+                quoting=self._quoting,
             )
             if holder and made:
                 name = instance_name(profile.name, str(ref))
@@ -263,6 +279,7 @@ class Rehearsal:
     def _deliver(self, contents: Sequence[Content], destination: str) -> Delivery:
         cluster = cluster_object(self._catalog.clusters[destination])
         there = tuple(engine.deploy_time(each, cluster, limits=self._limits) for each in contents)
+        refuse_rendered(self.trigger, there)
         # Planning refuses what the cluster could not be given: one object in two forms.
         plan(wanted(there, tier=self.trigger.tier), {})
         return Delivery(destination, there)

@@ -29,19 +29,23 @@ _RINGING = (
 _ANY = "*"
 
 
-class Examined(Protocol):
-    """A cluster that can be asked what its credentials may do."""
+class Served(Protocol):
+    """A cluster that can be asked what it serves."""
 
     def resource(self, gvk: GVK) -> Resource | None:
         """Find the resource that serves a kind."""
         ...
+
+
+class Examined(Served, Protocol):
+    """A cluster that can be asked what its credentials may do."""
 
     def rights(self, checks: Sequence[Check]) -> Sequence[Check]:
         """Return those rights that are missing."""
         ...
 
 
-def watched(kube: Examined, catalog: Catalog, cluster: Cluster) -> list[Resource]:
+def watched(kube: Served, catalog: Catalog, cluster: Cluster) -> list[Resource]:
     """Return what the sources name that would be in force in a cluster with these labels."""
     future = Catalog(
         catalog.revision, [cluster], catalog.sources.values(), catalog.triggers.values(), ()

@@ -9,6 +9,9 @@ from bellhop.fleet.installation import Installation
 from bellhop.model.gvk import Identity, ObjectKey
 from bellhop.model.record import Match, Outcome, Profile
 
+_MANY = 3
+"""A forwarder that is about to read its new Secret is refused once or twice."""
+
 Who = tuple[str, str, str]
 """A profile's trigger, source cluster and name."""
 
@@ -83,6 +86,19 @@ def matches(here: Installation, source: str) -> Mapping[str, list[Match]]:
         for cluster, name in sources_in_force(here)
         if name == source
     }
+
+
+def refused(here: Installation, cluster: str) -> str:
+    """Say that senders of a cluster are refused, in a sentence; empty if they are not."""
+    kept = here.records.refusals.get(cluster)
+    if kept is None or kept.value.count < _MANY:
+        return ""
+    found = kept.value
+    return (
+        f"{found.count} requests in its name were refused since {found.since:%Y-%m-%d %H:%M} UTC,"
+        " as their token is not its present one; if this state was restored from a backup, or its"
+        " forwarder has an old Secret, register the cluster again"
+    )
 
 
 def object_name(key: ObjectKey | Identity | str) -> str:

@@ -159,8 +159,9 @@ class Forwarder:
         former = self._present
         if (found.certificate, found.key) != (former.certificate, former.key):
             server.renew(found.certificate, found.key)
-        if found.path != former.path:
-            self._former_path = (former.path, time.monotonic() + OLD_PATH_SECONDS)
+        leaving = former.path if found.path != former.path else former.former_path
+        if leaving:
+            self._former_path = (leaving, time.monotonic() + OLD_PATH_SECONDS)
         self._present = found
         self._sender.nudge()
         self._log.info("The Secret changed", cluster=found.cluster, ingest=found.ingest_url)
@@ -199,9 +200,10 @@ class Forwarder:
             self._calls.put("look")
 
     def _paths(self) -> tuple[str, ...]:
+        present = self._present
         former, until = self._former_path
-        present = self._present.path
-        return (present, former) if time.monotonic() < until else (present,)
+        given = (former,) if time.monotonic() < until else ()
+        return tuple(filter(None, (present.path, present.former_path, *given)))
 
     def _healthz(self) -> tuple[HTTPStatus, str]:
         if self._ready and not (self._readers.alive() and self._sender.alive()):

@@ -35,6 +35,9 @@ class Instructions:
     cluster: str
     token: str = field(repr=False)
     path: str = field(repr=False)
+    former_path: str = field(repr=False)
+    """What rings too until the webhook configuration has followed; empty for none."""
+
     certificate: bytes = field(repr=False)
     key: bytes = field(repr=False)
 
@@ -76,6 +79,7 @@ def parse(secret: dict[str, Any]) -> Instructions:
         cluster=cluster,
         token=entries["token"],
         path=path,
+        former_path=entries.get("former-path", ""),
         certificate=entries["tls.crt"].encode(),
         key=entries["tls.key"].encode(),
     )

@@ -28,6 +28,9 @@ MAX_TOKENS = 100_000
 MAX_DATA_DEPTH = 150
 """How deeply maps and lists may nest where they are walked."""
 
+MAX_YAML_VALUES = 100_000
+"""How many values, aliases counted once, one text of YAML may hold."""
+
 _HELD_PER_OUTPUT = 8
 _CALLS_PER_LOOK = 128
 _ITEMS_PER_LOOK = 512

@@ -28,9 +28,20 @@ class LuaError(Exception):
         self.excerpt = excerpt
         self.wording = wording
 
+    @property
+    def plain(self) -> str:
+        """Say what failed without the words of the script, which may quote what it was given."""
+        place = f"{self.name}:{self.line}" if self.line else self.name
+        return f"{place}: the script fails here" if self.line else f"{place}: the script fails"
+
 
 class LuaSyntaxError(LuaError):
     """The text is no Lua 5.1 program."""
+
+    @property
+    def plain(self) -> str:
+        """Say it whole: the script was given nothing yet."""
+        return str(self)
 
 
 class LuaRuntimeError(LuaError):
@@ -52,6 +63,16 @@ class LuaLimitError(LuaError):
         super().__init__(wording, name=name, line=line, excerpt=excerpt)
         self.kind = kind
 
+    @property
+    def plain(self) -> str:
+        """Say it whole: the words are ours."""
+        return str(self)
+
 
 class LuaResultError(LuaError):
     """The script returned something that is not JSON, or not what its contract asks for."""
+
+    @property
+    def plain(self) -> str:
+        """Say that without the names of what it returned."""
+        return f"{self.name}: what the script returns is not what is asked for"

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 from pydantic import Field, PrivateAttr, field_validator, model_validator
 
+from bellhop.model.allow import ANNOTATION as ALLOW
 from bellhop.model.base import Model, mistake
 from bellhop.model.names import Annotations, Labels, Name, Namespace, data_key_problem
 
@@ -55,6 +56,8 @@ class Kind(Model):
     """A manifest: what the user wrote, validated, and still able to say it in their words."""
 
     namespaced: ClassVar[bool] = False
+    brings: ClassVar[bool] = False
+    """Whether it takes add-ons to clusters, and may say which."""
 
     api_version: str
     kind: str
@@ -80,6 +83,17 @@ class Kind(Model):
     def key(self) -> KindKey:
         """Which manifest this is."""
         return KindKey(self.kind, self.namespace, self.name)
+
+    @property
+    def allow(self) -> str:
+        """What it may bring to clusters, as `read_allow` reads it; empty for everything."""
+        return self.annotations.get(ALLOW, "")
+
+    @model_validator(mode="after")
+    def _says_what_it_brings(self) -> Self:
+        if ALLOW in self.annotations and not self.brings:
+            raise mistake(f"{ALLOW} has no meaning here; it belongs on a trigger or ClusterProfile")
+        return self
 
     def manifest(self) -> dict[str, Any]:
         """Give the object back as it was written, less what an API server had added."""

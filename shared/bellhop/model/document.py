@@ -8,13 +8,40 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-from bellhop.errors import InvalidError
+from bellhop.errors import InvalidError, TooLargeError
 
 Path = tuple[str | int, ...]
 
 LARGEST = 16 * 1024 * 1024
+
+
+class Bounds(NamedTuple):
+    """What a text may hold, aliases expanded: small texts can be large trees.
+
+    The largest definitions that people apply have some 30,000 values each.
+    """
+
+    nodes: int = 500_000
+    """Scalars, lists and mappings together."""
+    documents: int = 50_000
+
+
+BOUNDS = Bounds()
+"""The bounds of a file that a user applies."""
+
+
+class TooMuchError(TooLargeError):
+    """A text holds more than is read, or nests more deeply."""
+
+
+class UnreadableError(InvalidError):
+    """A text is not what can be read; `plain` says so without a word of the text."""
+
+    def __init__(self, message: str, *, plain: str, where: str) -> None:
+        super().__init__(message, where=where)
+        self.plain = plain
 
 
 class InvalidDocuments(InvalidError):  # noqa: N818 - it is a group; each problem is the error
@@ -69,17 +96,24 @@ def spell(path: Path) -> str:
 
 
 def read_documents(
-    text: str | bytes, *, source: str, largest: int = LARGEST, expand_lists: bool = True
+    text: str | bytes,
+    *,
+    source: str,
+    largest: int = LARGEST,
+    expand_lists: bool = True,
+    bounds: Bounds = BOUNDS,
 ) -> list[Document]:
     """Read every document of a YAML or JSON text; empty ones are skipped, v1 Lists unpacked.
 
     Raises:
-        TooLargeError: for a text of more than `largest` bytes.
+        TooLargeError: for a text of more than `largest` bytes, or beyond the bounds.
         InvalidError: for the first thing that is not YAML, or has no meaning in JSON.
     """
     from bellhop.model import reading  # noqa: PLC0415 - what is stored is read without YAML
 
-    return reading.read(text, source=source, largest=largest, expand_lists=expand_lists)
+    return reading.read(
+        text, source=source, largest=largest, expand_lists=expand_lists, bounds=bounds
+    )
 
 
 def dump(data: Any) -> str:

@@ -9,6 +9,9 @@ from typing import Annotated, Any, cast
 
 from pydantic import AfterValidator, Field, PlainValidator
 
+from bellhop.errors import InvalidError
+from bellhop.model.allow import ANNOTATION as ALLOW
+from bellhop.model.allow import read_allow
 from bellhop.model.base import mistake
 
 LONGEST_LABEL = 63
@@ -105,6 +108,11 @@ def _labels(labels: dict[str, str]) -> dict[str, str]:
 def _annotations(annotations: dict[str, str]) -> dict[str, str]:
     for key in annotations:
         _refuse(label_key_problem(key))
+    if ALLOW in annotations:
+        try:
+            read_allow(annotations[ALLOW])
+        except InvalidError as error:
+            raise mistake(str(error)) from error
     size = sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items())
     if size > LARGEST_ANNOTATIONS:
         raise mistake(

@@ -1,5 +1,7 @@
 """ClusterProfile: which add-ons belong on which clusters."""
 
+from typing import ClassVar
+
 from pydantic import Field
 
 from bellhop.model.addon import AddonSpec, ClusterRef, ClusterReference, PolicyRef
@@ -21,6 +23,8 @@ class ClusterProfileSpec(AddonSpec):
 
 class ClusterProfile(Kind):
     """Add-ons, and the clusters they belong on: selected, named, or both."""
+
+    brings: ClassVar[bool] = True
 
     spec: ClusterProfileSpec
 

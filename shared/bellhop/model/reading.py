@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import codecs
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import yaml
 
 from bellhop.errors import InvalidError, TooLargeError
-from bellhop.model.document import Document, Path
+from bellhop.model.document import Bounds, Document, Path, TooMuchError, UnreadableError
 from bellhop.model.scalars import NotJsonError, resolve_plain
+from bellhop.model.visible import escaped_yaml, steers
 
 DEEPEST = 100
-# A text without aliases has fewer nodes than characters; this much more is what anchors may add.
-EXPANSION = 100_000
+# Aliases may repeat so many characters beyond those of the text: one long scalar that is named a
+# thousand times is a small tree, and an endless JSON.
+REPEATED = 1024 * 1024
 
 _PLAIN = "plain"
 _TAG = "tag:yaml.org,2002:"
@@ -27,9 +30,13 @@ _STRING_TAGS = frozenset({f"{_TAG}str", f"{_TAG}timestamp", "!"})
 _NUMBER_TAGS = frozenset({f"{_TAG}{name}" for name in ("int", "float", "bool", "null")})
 _INDENTATION = ("did not find expected key", "could not find expected ':'", "expected <block end>")
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_TEXTS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+"""The texts of JSON: a comma in one of them parts no values."""
 
 
-def read(text: str | bytes, *, source: str, largest: int, expand_lists: bool) -> list[Document]:
+def read(
+    text: str | bytes, *, source: str, largest: int, expand_lists: bool, bounds: Bounds
+) -> list[Document]:
     """Read every document of a text, as `read_documents` says."""
     size = len(text) if isinstance(text, bytes) else len(text.encode("utf-8", "replace"))
     if size > largest:
@@ -38,9 +45,11 @@ def read(text: str | bytes, *, source: str, largest: int, expand_lists: bool) ->
         )
     content = _decoded(text, source)
     try:
-        documents = list(_documents(content, source))
+        documents = list(_documents(content, source, bounds))
+    except TooMuchError:
+        raise
     except InvalidError:
-        plain = _json(content, source)
+        plain = _json(content, source, bounds)
         if plain is None:
             raise
         documents = [plain]
@@ -49,18 +58,29 @@ def read(text: str | bytes, *, source: str, largest: int, expand_lists: bool) ->
     return [part for document in documents for part in _unpacked(document)]
 
 
-def _documents(content: str, source: str) -> Iterator[Document]:
-    for index, node in _nodes(content, source):
-        builder = _Builder(source, index, len(content) + EXPANSION)
-        data = builder.build(node)
-        if data is not None:
-            yield Document(data, source, index, node.start_mark.line + 1, (), node)
+def _documents(content: str, source: str, bounds: Bounds) -> Iterator[Document]:
+    builder = _Builder(source, bounds, len(content) + REPEATED)
+    found = 0
+    for index, node in _nodes(content, source, bounds):
+        data = builder.document(node, index)
+        if data is None:
+            continue
+        found += 1
+        if found > bounds.documents:
+            raise builder.beyond(
+                node, f"this has more than the {bounds.documents:,} documents that are read"
+            )
+        yield Document(data, source, index, node.start_mark.line + 1, (), node)
 
 
-def _json(content: str, source: str) -> Document | None:
+def _json(content: str, source: str, bounds: Bounds) -> Document | None:
     """Read JSON that is no YAML: it may escape surrogates and be indented with tabs."""
     if not content.lstrip().startswith("{"):
         return None
+    if sum(map(_TEXTS.sub("", content).count, ",[{")) > bounds.nodes:
+        raise TooMuchError(
+            f"this JSON has more than the {bounds.nodes:,} values that are read", where=source
+        )
     try:
         data = json.loads(content, object_pairs_hook=_unique, parse_constant=_refuse_constant)
         json.dumps(data, ensure_ascii=False).encode()  # half a surrogate pair fails here
@@ -82,13 +102,15 @@ def _refuse_constant(_name: str) -> None:
 
 def write(data: Any) -> str:
     """Write YAML, as `dump` says."""
-    text: str = yaml.dump(
-        data,
-        Dumper=_Dumper,
-        sort_keys=False,
-        allow_unicode=True,
-        default_flow_style=False,
-        width=1 << 30,
+    text: str = escaped_yaml(
+        yaml.dump(
+            data,
+            Dumper=_Dumper,
+            sort_keys=False,
+            allow_unicode=True,
+            default_flow_style=False,
+            width=1 << 30,
+        )
     )
     return text
 
@@ -148,6 +170,14 @@ class _DeepError(yaml.YAMLError):
     """The text nests deeper than any manifest does."""
 
 
+class _ManyError(yaml.YAMLError):
+    """The text has more nodes than are read; `line` is where it went beyond."""
+
+    def __init__(self, line: int) -> None:
+        super().__init__()
+        self.line = line
+
+
 # The C parser is several times faster; without it time and the words of syntax errors differ.
 _Parser: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -156,12 +186,18 @@ class _Loader(_Parser):  # type: ignore[misc]
     """Composes nodes only, without deciding what plain scalars mean."""
 
     _depth = 0
+    left = 0
+    """Nodes that may still be composed."""
 
-    def descend_resolver(self, _parent: Any, _index: Any) -> None:
-        # The parser recurses in C, where only this hook can stop it before the stack ends.
+    def descend_resolver(self, parent: Any, _index: Any) -> None:
+        # The parser recurses in C, where only this hook can stop it: before the stack ends, and
+        # before a text of some bytes a node has become a tree of some hundred.
         self._depth += 1
         if self._depth > DEEPEST:
             raise _DeepError
+        self.left -= 1
+        if self.left < 0:
+            raise _ManyError(_last_line(parent))
 
     def ascend_resolver(self) -> None:
         self._depth -= 1
@@ -172,20 +208,36 @@ class _Loader(_Parser):  # type: ignore[misc]
         return str(super().resolve(kind, value, implicit))
 
 
-def _nodes(content: str, source: str) -> Iterator[tuple[int, yaml.Node]]:
+def _last_line(parent: yaml.Node | None) -> int:
+    """Return the line, from 1, of what was composed last below a node that is not finished."""
+    last: Any = parent
+    while isinstance(last, yaml.CollectionNode) and last.value:
+        last = last.value[-1]
+        last = last[1] if isinstance(last, tuple) else last
+    return last.start_mark.line + 1 if last else 0
+
+
+def _nodes(content: str, source: str, bounds: Bounds) -> Iterator[tuple[int, yaml.Node]]:
     index = 1
     loader = None
     try:
         loader = _Loader(content)
+        loader.left = bounds.nodes
         while loader.check_node():
             node = loader.get_node()
             if node is not None:
                 yield index, node
             index += 1
     except _DeepError as error:
-        raise InvalidError(
+        raise TooMuchError(
             f"the document nests deeper than {DEEPEST} levels",
             where=f"{source}, document {index}",
+        ) from error
+    except _ManyError as error:
+        place = f", line {error.line}" if error.line else ""
+        raise TooMuchError(
+            f"this has more than the {bounds.nodes:,} values that are read",
+            where=f"{source}, document {index}{place}",
         ) from error
     except yaml.YAMLError as error:
         raise _syntax_error(error, content, source, index) from error
@@ -202,15 +254,21 @@ def _syntax_error(error: yaml.YAMLError, content: str, source: str, index: int) 
         position = getattr(error, "position", None)
         if isinstance(position, int):
             where += f", line {content.count(chr(10), 0, position) + 1}"
-        return InvalidError(f"this is not YAML: {problem}", where=where)
+        return UnreadableError(
+            f"this is not YAML: {problem}", plain="this is not YAML", where=where
+        )
     line = mark.line + 1
     where += f", line {line}"
     lines = content.splitlines()
     written = lines[mark.line] if mark.line < len(lines) else ""
     indent = written[: len(written) - len(written.lstrip())]
     if "\t" in indent or written[mark.column : mark.column + 1] == "\t":
-        return InvalidError("a tab indents this line; YAML is indented with spaces", where=where)
-    return InvalidError(f"this is not YAML: {problem}{_guess(problem, written)}", where=where)
+        tab = "a tab indents this line; YAML is indented with spaces"
+        return UnreadableError(tab, plain=tab, where=where)
+    sentence = f"this is not YAML: {problem}{_guess(problem, written)}"
+    # libyaml's own words are constants; those of the parser in Python may quote the text.
+    plain = sentence if _Parser is not yaml.SafeLoader else "this is not YAML"
+    return UnreadableError(sentence, plain=plain, where=where)
 
 
 def _guess(problem: str, written: str) -> str:
@@ -259,18 +317,24 @@ def _merges(key: yaml.Node) -> bool:
 
 
 class _Builder:
-    """Turns the nodes of one document into what JSON can hold."""
+    """Turns the nodes of a text's documents into what JSON can hold, aliases as copies."""
 
-    def __init__(self, source: str, index: int, budget: int) -> None:
+    def __init__(self, source: str, bounds: Bounds, characters: int) -> None:
         self.source = source
-        self.index = index
-        self.budget = budget
+        self.index = 1
+        self.nodes = bounds.nodes
+        self.characters = characters
         self.open: set[int] = set()
 
+    def document(self, node: yaml.Node, index: int) -> Any:
+        """Build one document."""
+        self.index = index
+        return self.build(node)
+
     def build(self, node: yaml.Node) -> Any:
-        self.budget -= 1
-        if self.budget < 0:
-            raise self.error(node, "the aliases of this document expand without measure")
+        self.nodes -= 1
+        if self.nodes < 0 or self.characters < 0:
+            raise self.beyond(node, "the aliases of this document expand without measure")
         if isinstance(node, yaml.ScalarNode):
             return self.scalar(node)
         if id(node) in self.open:
@@ -288,20 +352,21 @@ class _Builder:
 
     def scalar(self, node: yaml.ScalarNode) -> Any:
         tag = node.tag
+        self.characters -= len(node.value)
         if tag == _PLAIN:
             return str(node.value) if node.style else self.plain(node)
         if tag in _STRING_TAGS:
             return str(node.value)
         if tag in _NUMBER_TAGS:
             return self.tagged(node)
-        raise self.error(node, f"the tag '{_short(tag)}' has no meaning in a manifest")
+        raise self.error(node, "the tag '{}' has no meaning in a manifest", _short(tag))
 
     def plain(self, node: yaml.ScalarNode) -> Any:
         try:
             return resolve_plain(node.value)
         except NotJsonError as error:
             raise self.error(
-                node, f"'{node.value}' cannot be said in JSON; quote it if it is a text"
+                node, "'{}' cannot be said in JSON; quote it if it is a text", node.value
             ) from error
 
     def tagged(self, node: yaml.ScalarNode) -> Any:
@@ -310,7 +375,7 @@ class _Builder:
         if name == "float" and isinstance(value, int) and not isinstance(value, bool):
             return float(value)
         if name != {bool: "bool", int: "int", float: "float", type(None): "null"}.get(type(value)):
-            raise self.error(node, f"'{node.value}' is not what its tag '!!{name}' says")
+            raise self.error(node, "'{}' is not what its tag '!!{}' says", node.value, name)
         return value
 
     def mapping(self, node: yaml.MappingNode) -> dict[str, Any]:
@@ -325,7 +390,7 @@ class _Builder:
             if key in marks:
                 first = marks[key].start_mark.line + 1
                 raise self.error(
-                    key_node, f"the key '{key}' is already on line {first}; keep one of them"
+                    key_node, f"the key '{{}}' is already on line {first}; keep one of them", key
                 )
             marks[key] = key_node
             built[key] = self.build(value_node)
@@ -349,16 +414,28 @@ class _Builder:
             return "true" if value else "false"
         if isinstance(value, int | float):
             return str(value)
-        hint = "; put quotes around a text that begins with {{" if _is_braces(node) else ""
+        hint = "; put quotes around a text that begins with {{{{" if _is_braces(node) else ""
         raise self.error(node, f"a key must be a text{hint}")
 
     def expect(self, node: yaml.Node, name: str) -> None:
         if node.tag not in {f"{_TAG}{name}", "!"}:
-            raise self.error(node, f"the tag '{_short(node.tag)}' has no meaning in a manifest")
+            raise self.error(node, "the tag '{}' has no meaning in a manifest", _short(node.tag))
 
-    def error(self, node: yaml.Node, message: str) -> InvalidError:
-        line = node.start_mark.line + 1
-        return InvalidError(message, where=f"{self.source}, document {self.index}, line {line}")
+    def error(self, node: yaml.Node, sentence: str, *quoted: str) -> InvalidError:
+        """Word a mistake; `quoted` are the parts of the text that stand in the sentence."""
+        return UnreadableError(
+            sentence.format(*quoted),
+            plain=sentence.format(*("…" for _ in quoted)),
+            where=self.where(node),
+        )
+
+    def beyond(self, node: yaml.Node, sentence: str) -> InvalidError:
+        """Word that a bound is passed."""
+        return TooMuchError(sentence, where=self.where(node))
+
+    def where(self, node: yaml.Node) -> str:
+        """Say where a node stands."""
+        return f"{self.source}, document {self.index}, line {node.start_mark.line + 1}"
 
 
 def _is_braces(node: yaml.Node) -> bool:
@@ -383,6 +460,9 @@ def _represent_text(dumper: Any, text: str) -> yaml.Node:
 
 
 def _style(text: str) -> str | None:
+    if steers(text):
+        # Only between double quotes can such characters be written as escapes.
+        return '"'
     if "\n" in text:
         return "|"
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
@@ -19,6 +19,10 @@ class Cluster:
 
     `credentials` is the version of the kubeconfig in the secret store, which is stored first: who
     reads this record knows whether the credentials at hand are still those that count.
+    `former_digest` is that of the sender's token before the present one; it counts until
+    `former_until`, or without an end while that is None. `uid` is that of the cluster's namespace
+    kube-system, which no two clusters share. `abandoned` is the uid of the cluster that had this
+    name before, while that one may still ring.
     """
 
     namespace: str
@@ -27,13 +31,23 @@ class Cluster:
     kubernetes: str
     token_digest: str
     registered_at: datetime
-    forwarder: Mapping[str, str] = field(default_factory=dict)
+    forwarder: Mapping[str, str] = field(default_factory=dict, repr=False)
     credentials: str = ""
+    former_digest: str = ""
+    former_until: datetime | None = None
+    uid: str = ""
+    abandoned: str = ""
 
     @property
     def key(self) -> str:
         """Name it as users do: namespace/name."""
         return f"{self.namespace}/{self.name}"
+
+    def gate(self, kinds: Iterable[WatchedKind], revision: int) -> Gate:
+        """Return what ingest must know of this cluster, where these kinds count."""
+        return Gate(
+            self.token_digest, tuple(kinds), revision, self.former_digest, self.former_until
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +80,31 @@ class WatchedKind:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """All that ingest must know of one cluster: its token's digest and the kinds that count."""
+    """All that ingest must know of one cluster: its tokens' digests and the kinds that count.
+
+    The former token counts until `former_until`, or without an end while that is None.
+    """
 
     token_digest: str
     kinds: tuple[WatchedKind, ...]
     revision: int
+    former_digest: str = ""
+    former_until: datetime | None = None
+
+    def digests(self, now: datetime) -> tuple[str, str]:
+        """Return the digests of the present and of the former token, the same one for none."""
+        ended = self.former_until is not None and self.former_until <= now
+        former = self.token_digest if ended or not self.former_digest else self.former_digest
+        return self.token_digest, former
+
+
+@dataclass(frozen=True, slots=True)
+class Refusals:
+    """How many requests came in a cluster's name with a wrong token, from when until when."""
+
+    count: int
+    since: datetime
+    at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +152,8 @@ class Match:
 class Content:
     """One key of a referenced ConfigMap or Secret: manifests, or text to render for a cluster.
 
-    `dialect` is the template's; what is `secret` is never quoted in an error.
+    `dialect` is the template's. What is `secret` was made with the values of a Secret in reach: no
+    error quotes it. `withheld` are those values, for deploy time: no name may be made of them.
     """
 
     ref: str
@@ -127,6 +162,7 @@ class Content:
     template: str = ""
     dialect: Literal["go", "jinja2"] = "go"
     secret: bool = False
+    withheld: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +174,7 @@ class Profile:
     wanted there. `error` says why the newest inputs could not be instantiated; the rest is then
     what was last good. A profile that is withdrawn has neither contents nor a digest. It is `told`
     once all its clusters have been asked to be brought to this `revision`, which every change of
-    it draws anew.
+    it draws anew. `allow` says what it may bring; empty is everything.
     """
 
     name: str
@@ -156,6 +192,7 @@ class Profile:
     error_code: str = ""
     revision: str = ""
     told: bool = False
+    allow: str = ""
 
 
 @dataclass(frozen=True, slots=True)

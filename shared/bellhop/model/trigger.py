@@ -1,6 +1,6 @@
 """EventTrigger, and EventBasedAddOn as it was called first: which events bring which add-ons."""
 
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import model_validator
 
@@ -54,6 +54,8 @@ class EventTriggerSpec(AddonSpec):
 
 class EventTrigger(Kind):
     """Which events, in which clusters, bring which add-ons where."""
+
+    brings: ClassVar[bool] = True
 
     spec: EventTriggerSpec
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import timedelta
 from typing import Any, NamedTuple, Protocol
 
 from bellhop.model.gvk import GVK, Resource
@@ -27,6 +28,14 @@ class Kube(Protocol):
     Every method raises DeniedError (401, 403), UnreachableError (no answer, 5xx, or one that goes
     on and on), ThrottledError (429), and names the cluster and the object.
     """
+
+    @property
+    def skew(self) -> timedelta | None:
+        """Say how far the API server's clock is ahead of ours, by its latest answer.
+
+        None if it has not answered yet, or does not tell the time; precise to a second or two.
+        """
+        ...
 
     def resource(self, gvk: GVK) -> Resource | None:
         """Find the resource that serves a kind in just this version; None if there is none."""

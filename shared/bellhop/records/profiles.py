@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from bellhop.errors import MissingError
 from bellhop.model.record import Content, Profile
-from bellhop.ports.store import ANY
+from bellhop.ports.store import ANY, Item
 from bellhop.records.codec import decode, encode
-from bellhop.records.payloads import Payloads, Sealed
+from bellhop.records.payloads import SHARDS, Payloads, Sealed
 from bellhop.records.table import Kept
 
 
@@ -31,12 +32,12 @@ class Profiles:
         Raises:
             MissingError: its contents are lost; `head` reads the rest.
         """
-        found = self._payloads.get(f"profile/{trigger}", f"{cluster}/{name}")
+        found = self._payloads.get(_partition(trigger, cluster), f"{cluster}/{name}")
         return Kept(_profile(found), found.item.token) if found else None
 
     def head(self, trigger: str, cluster: str, name: str) -> Kept[Profile] | None:
         """Read a profile without its contents, for who only asks where it goes."""
-        item = self._payloads.store.get(f"profile/{trigger}", f"{cluster}/{name}")
+        item = self._payloads.store.get(_partition(trigger, cluster), f"{cluster}/{name}")
         return Kept(_head(self._payloads.head(item)), item.token) if item else None
 
     def of(self, trigger: str, cluster: str = "") -> Iterator[Profile]:
@@ -44,8 +45,7 @@ class Profiles:
 
         Of one whose contents are lost the error says so.
         """
-        prefix = f"{cluster}/" if cluster else ""
-        for item in self._payloads.store.query(f"profile/{trigger}", prefix=prefix):
+        for item in self._items(trigger, cluster):
             try:
                 found = self._payloads.open(item)
             except MissingError as error:
@@ -57,8 +57,7 @@ class Profiles:
 
     def heads(self, trigger: str, cluster: str = "") -> Iterator[Profile]:
         """Yield the profiles a trigger generated as `of` does, without their contents."""
-        prefix = f"{cluster}/" if cluster else ""
-        for item in self._payloads.store.query(f"profile/{trigger}", prefix=prefix):
+        for item in self._items(trigger, cluster):
             head = self._payloads.head(item)
             if head:
                 yield _head(head)
@@ -86,11 +85,29 @@ class Profiles:
         Raises:
             StaleError: something else than `expect` is there.
         """
-        return self._payloads.delete(f"profile/{trigger}", f"{cluster}/{name}", expect=expect)
+        return self._payloads.delete(
+            _partition(trigger, cluster), f"{cluster}/{name}", expect=expect
+        )
+
+    def _items(self, trigger: str, cluster: str) -> Iterator[Item]:
+        if cluster:
+            partitions, prefix = [_partition(trigger, cluster)], f"{cluster}/"
+        else:
+            partitions, prefix = [f"profile/{trigger}/{shard}" for shard in SHARDS], ""
+        for partition in partitions:
+            yield from self._payloads.store.query(partition, prefix=prefix)
 
 
 def _place(profile: Profile) -> tuple[str, str]:
-    return f"profile/{profile.trigger}", f"{profile.cluster}/{profile.name}"
+    return _partition(profile.trigger, profile.cluster), f"{profile.cluster}/{profile.name}"
+
+
+def _partition(trigger: str, cluster: str) -> str:
+    """Return where a trigger's profiles of a source cluster lie.
+
+    One trigger may take all events of a fleet, and each writes twice: sixteen share that.
+    """
+    return f"profile/{trigger}/{hashlib.sha256(cluster.encode()).hexdigest()[0]}"
 
 
 def _clear(profile: Profile) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from bellhop.records.observations import Observations
 from bellhop.records.outcomes import Outcomes
 from bellhop.records.payloads import Payloads
 from bellhop.records.profiles import Profiles
+from bellhop.records.refusals import RefusalCounts
 from bellhop.records.sealing import Sealer
 from bellhop.records.timers import Timers
 
@@ -31,6 +32,7 @@ class Records:
         self.health = Healths(store)
         self.strikes = Strikes(store)
         self.gates = Gates(store)
+        self.refusals = RefusalCounts(store)
         self.manifests = Manifests(self._payloads)
         self.catalog = CatalogRevision(store)
         self.pending = Pending(self._payloads, clock)
@@ -56,6 +58,7 @@ class Records:
         self.outcomes.forget(key)
         self.strikes.forget(key)
         self.health.delete(key)
+        self.refusals.delete(key)
 
     def forget_holdings(self, key: str) -> None:
         """Delete what profiles own in a cluster: it is not the cluster that it was."""

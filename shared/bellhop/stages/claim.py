@@ -83,6 +83,13 @@ class Claims:
             )
         raise StaleError(f"cannot claim '{key}' in '{cluster}': other writers keep winning")
 
+    def tell_owner(self, cluster: str, key: Identity) -> None:
+        """Tell who owns an object that it may not be what it was applied as."""
+        found = self._records.owners.get(cluster, key)
+        if found and found.value.profile:
+            owner = (found.value.trigger, found.value.source, found.value.profile)
+            self._publisher.publish([Apply(*owner, cluster, contested=str(key))])
+
     def owns(self, cluster: str, key: Identity, profile: str) -> bool:
         """Say whether a profile has an object."""
         found = self._records.owners.get(cluster, key)

@@ -19,7 +19,7 @@ from bellhop.engine.pacing import spread, sweep_timer
 from bellhop.errors import InvalidError, MissingError, StaleError
 from bellhop.messages import Apply, Instantiate, Publisher, Resolve, Sweep, Tidy
 from bellhop.model.kinds import EventTrigger, Kind, KindKey, of
-from bellhop.model.record import Cluster, Gate, WatchedKind
+from bellhop.model.record import Cluster, WatchedKind
 from bellhop.ports.store import ANY
 from bellhop.records import Kept, Records
 from bellhop.records.catalogs import Catalogs
@@ -128,21 +128,30 @@ class Declare:
 
     # Clusters -----------------------------------------------------------------------------------
 
-    def register(self, cluster: Cluster, *, expect: str | None = ANY) -> None:
+    def register(self, cluster: Cluster, *, expect: str | None = ANY) -> str:
         """Add a cluster, or take over one registered again, and have it swept.
 
+        Returns the token of its record, which `expect` may say what it has to be before.
+
         Raises:
-            StaleError: something else than `expect` is registered.
+            StaleError: somebody else has written the cluster meanwhile; nothing is changed.
         """
         before = self._catalogs.known()
         pending = self._begin([("Cluster", cluster.namespace, cluster.name)])
-        if self._records.clusters.get(cluster.key) is None:
-            # What a killed deregistration left is not about this cluster.
-            self._forget(cluster.key)
-        self._records.clusters.put(cluster, expect=expect)
+        is_new = self._records.clusters.get(cluster.key) is None
+        try:
+            token = self._records.clusters.put(cluster, expect=expect)
+        except StaleError:
+            self._records.pending.delete(pending)
+            raise
+        if is_new:
+            # What a killed deregistration left is not about this cluster. After the write, which
+            # only one of two succeeds in; before the gate is open, and anything new is kept.
+            self._forget_traces(cluster.key)
         self._records.catalog.raise_revision()
         self._follow([("Cluster", cluster.namespace, cluster.name)], before)
         self._records.pending.delete(pending)
+        return token
 
     def label(self, key: str, labels: Mapping[str, str | None]) -> Cluster:
         """Set labels of a cluster, or take away those that are None; return it as it is now.
@@ -179,6 +188,9 @@ class Declare:
     def _forget(self, key: str) -> None:
         """Delete a cluster, and tell the profiles there, of which some only wait to leave it."""
         self._records.forget_cluster(key)
+        self._forget_traces(key)
+
+    def _forget_traces(self, key: str) -> None:
         self._publisher.publish(
             [
                 Apply(each.trigger, each.source, each.profile, key)
@@ -287,8 +299,8 @@ class Declare:
             cluster = catalog.clusters[key]
             old = self._records.gates.get(key)
             plurals = {each.gvk: each.plural for each in old.value.kinds} if old else {}
-            kinds = tuple(WatchedKind(gvk, plurals.get(gvk, "")) for gvk in catalog.kinds_in(key))
-            gate = Gate(cluster.token_digest, kinds, catalog.revision)
+            kinds = (WatchedKind(gvk, plurals.get(gvk, "")) for gvk in catalog.kinds_in(key))
+            gate = cluster.gate(kinds, catalog.revision)
             if not old or replace(old.value, revision=gate.revision) != gate:
                 self._records.gates.put(key, gate)
 

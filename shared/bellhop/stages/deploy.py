@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from bellhop.engine import instantiate as engine
+from bellhop.engine.allowing import refuse_rendered
 from bellhop.engine.catalog import Catalog, cluster_object
 from bellhop.engine.digest import digest
 from bellhop.engine.naming import profile_name
@@ -179,6 +180,7 @@ class Deploy:
             leaves_policies=trigger.leaves_policies,
             continue_on_conflict=trigger.continue_on_conflict,
             digest="",
+            allow=trigger.allow,
         )
 
     def _fill(
@@ -210,6 +212,7 @@ class Deploy:
                 limits=self._limits,
                 annotations=trigger.annotations,
             )
+            refuse_rendered(trigger, contents)
         except PermanentError as error:
             return replace(draft, error=str(error), error_code=error.code)
         return _sealed(draft, contents)
@@ -244,10 +247,12 @@ class Deploy:
             leaves_policies=declared.leaves_policies,
             continue_on_conflict=declared.continue_on_conflict,
             digest="",
+            allow=declared.allow,
         )
         try:
             refs = engine.resolve(declared.policy_refs, {}, namespace="", limits=self._limits)
             contents = engine.contents(self._holders(refs), None, always=False, limits=self._limits)
+            refuse_rendered(declared, contents)
         except PermanentError as error:
             return replace(draft, error=str(error), error_code=error.code)
         return _sealed(draft, contents)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from bellhop import luabox
+from bellhop.engine import secrecy
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.criteria import selects
 from bellhop.engine.digest import content, digest
@@ -49,17 +50,30 @@ class Evaluate:
             StaleError: the object changes faster than its sources can be run over it.
         """
         cluster, key = message.cluster, ObjectKey.parse(message.object)
+        written: set[str] = set()
         for _ in range(_ROUNDS):
             catalog = self._catalogs.current()
+            self._take_back(catalog, message, written)
             seen = self._records.observations.get(cluster, key)
             if seen is None:
                 return
-            wrote = False
-            for source in catalog.sources_for(cluster, key.gvk):
-                wrote |= self._bring(catalog, source, seen.value, message)
+            wrote = {
+                source.name
+                for source in catalog.sources_for(cluster, key.gvk)
+                if self._bring(catalog, source, seen.value, message)
+            }
+            written |= wrote
             if not wrote or self._stands(catalog, seen):
                 return
         raise StaleError(f"cannot evaluate '{key}' in '{cluster}': it changes all the time")
+
+    def _take_back(self, catalog: Catalog, message: Message, written: set[str]) -> None:
+        """Delete what was written for sources that turned out to be in force no more."""
+        key = ObjectKey.parse(message.object)
+        there = {each.name for each in catalog.sources_for(message.cluster, key.gvk)}
+        for source in written - there:
+            self._records.matches.delete(message.cluster, source, key)
+        written &= there
 
     def _stands(self, catalog: Catalog, seen: Kept[Observation]) -> bool:
         """Say whether what was judged is still what is there.
@@ -123,8 +137,10 @@ class Evaluate:
         """Return the match as it must be; None where there is none and was none."""
         was = old is not None and old.matching
         error = message = ""
+        secret = secrecy.holds_values(observation.manifest)
         try:
-            matching, message = self._evaluate(source, observation)
+            with secrecy.unforeseen(f"cannot evaluate source '{source.name}'", secret=secret):
+                matching, message = self._evaluate(source, observation)
         except ScriptError as failure:
             # An error is never an empty answer: what matched before is kept.
             matching, error = was, str(failure)
@@ -149,6 +165,7 @@ class Evaluate:
     def _evaluate(self, source: EventSource, observation: Observation) -> tuple[bool, str]:
         if observation.manifest is None:
             return False, ""
+        secret = secrecy.holds_values(observation.manifest)
         message = ""
         for selector in source.selectors:
             if not selects(selector, observation.manifest):
@@ -159,8 +176,9 @@ class Evaluate:
                 script = _compile(selector.script, source.name, self._limits)
                 verdict = luabox.evaluate(script, dict(observation.manifest))
             except luabox.LuaError as error:
-                raise ScriptError(str(error), name=source.name) from error
-            message = verdict.message[:_LONGEST]
+                words = f"{error.plain}; {secrecy.LOCALLY}" if secret else str(error)
+                raise ScriptError(words, name=source.name) from None if secret else error
+            message = "" if secret else verdict.message[:_LONGEST]
             if verdict.matching:
                 return True, message
         return False, message

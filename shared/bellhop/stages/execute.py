@@ -20,11 +20,14 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from bellhop.engine.allowing import NotAllowedError, refuse_placed
 from bellhop.engine.catalog import cluster_object
 from bellhop.engine.instantiate import deploy_time
 from bellhop.engine.pacing import retry_timer, spread
 from bellhop.engine.planning import OWNER, Plan, Wanted, decorate, plan, wanted
 from bellhop.engine.render import Limits
+from bellhop.engine.secrecy import KIND as SECRET
+from bellhop.engine.secrecy import unquoted
 from bellhop.errors import (
     BellhopError,
     BusyError,
@@ -193,9 +196,7 @@ class Execute:
             self._left(work.profile, work.cluster.key)
             return
         if work.message.contested:
-            key = Identity.parse(work.message.contested)
-            if not self._claims.owns(work.cluster.key, key, work.profile.name):
-                work.held.pop(key, None)
+            self._doubt(work, Identity.parse(work.message.contested))
         steps = plan(self._objects(work) if work.wanted else (), work.held)
         if steps.apply or steps.remove:
             self._carry_out(work, steps)
@@ -208,6 +209,12 @@ class Execute:
         else:
             self._left(work.profile, work.cluster.key)
 
+    def _doubt(self, work: _Work, key: Identity) -> None:
+        """Take for uncertain what is said to have changed hands, or to have been overwritten."""
+        held = work.held.pop(key, None)
+        if held and self._claims.owns(work.cluster.key, key, work.profile.name):
+            work.held[key] = replace(held, digest="")
+
     def _objects(self, work: _Work) -> tuple[Wanted, ...]:
         """Return the objects for this cluster, each in the scope its kind has there."""
         root = cluster_object(work.cluster)
@@ -216,9 +223,11 @@ class Execute:
         ]
         kube = self._access.open(work.cluster.key, version=work.cluster.credentials)
         crds = _kinds_defined(contents)
-        return tuple(
+        placed = tuple(
             self._placed(kube, each, crds) for each in wanted(contents, tier=work.profile.tier)
         )
+        refuse_placed(work.profile, (each.key for each in placed))
+        return placed
 
     def _placed(self, kube: Kube, each: Wanted, crds: Mapping[tuple[str, str], bool]) -> Wanted:
         gvk, namespace, name = each.key
@@ -271,13 +280,18 @@ class Execute:
         try:
             taken = self._claims.take(work.cluster.key, key, work.profile)
             manifest = decorate(each, work.profile.name, work.profile.tier)
-            try:
-                stored = kube.apply(manifest)
-            except MissingError:
-                if not self._make_namespace(kube, each.key):
-                    raise
-                stored = kube.apply(manifest)
+            with unquoted(f"cannot apply {_named(work, key)}", secret=each.secret):
+                try:
+                    stored = kube.apply(manifest)
+                except MissingError:
+                    if not self._make_namespace(kube, each.key):
+                        raise
+                    stored = kube.apply(manifest)
+            # Between the claim and the apply another profile may have taken the object.
+            self._claims.take(work.cluster.key, key, work.profile)
         except PermanentError as error:
+            if isinstance(error, ConflictError):
+                self._overwritten(work, key, applied=taken is not None)
             self._let_go(work, key, taken)
             work.failed.append(_may_appear(error))
             return
@@ -289,6 +303,12 @@ class Execute:
             uid=_uid(stored),
         )
         work.changed.append(f"{key.kind} {key.name}")
+
+    def _overwritten(self, work: _Work, key: Identity, *, applied: bool) -> None:
+        """Tell the owner of an object that we may have applied it over what the owner wants."""
+        before = work.before.get(key)
+        if applied or (before and not before.digest):
+            self._claims.tell_owner(work.cluster.key, key)
 
     def _let_go(self, work: _Work, key: Identity, taken: Taken | None) -> None:
         """Hold of an object that was refused what was held before.
@@ -314,17 +334,28 @@ class Execute:
 
     def _remove(self, kube: Kube, work: _Work, key: Identity) -> None:
         """Remove what we applied; what somebody made in its place since is not ours."""
-        if self._claims.owns(work.cluster.key, key, work.profile.name):
+        cluster, name = work.cluster.key, work.profile.name
+        if self._claims.owns(cluster, key, name):
+            contents = work.profile.contents
+            # Of a profile that is withdrawn nobody knows any more what its objects were made of.
+            secret = not contents or key.kind == SECRET or any(each.secret for each in contents)
             try:
-                gone = self._remove_ours(kube, work, key)
+                with unquoted(f"cannot remove {_named(work, key)}", secret=secret):
+                    gone = self._remove_ours(kube, work, key)
             except MissingError:
                 gone = True  # The kind itself is gone, and its objects with it.
             except PermanentError as error:
                 work.failed.append(error)
                 return
-            self._claims.give_up(work.cluster.key, key, work.profile.name)
+            if not self._claims.owns(cluster, key, name):
+                # It was taken between the question and the removal.
+                self._claims.tell_owner(cluster, key)
+            self._claims.give_up(cluster, key, name)
             if gone:
                 work.changed.append(f"{key.kind} {key.name}")
+        elif not work.before[key].digest:
+            # An earlier try may have removed it for good after it was taken.
+            self._claims.tell_owner(cluster, key)
         del work.held[key]
 
     def _remove_ours(self, kube: Kube, work: _Work, key: Identity) -> bool:
@@ -417,7 +448,8 @@ class Execute:
             self._records.timers.set(
                 retry_timer(work.cluster.key, work.profile.name), at or work.begun_at, body
             )
-        phase: Phase = "FailedNonRetriable" if error.code in _INPUTS else "Failed"
+        inputs = error.code in _INPUTS or isinstance(error, NotAllowedError)
+        phase: Phase = "FailedNonRetriable" if inputs else "Failed"
         outcome = self._outcome(work, phase, reason=error.code, message=str(error))
         self._records.outcomes.put(replace(outcome, failures=failures, retry_at=at))
         if pause and pause <= _SOON:
@@ -428,8 +460,9 @@ class Execute:
 
         None where only a change of what users declared can help: it asks for a try itself.
         """
-        if isinstance(error, ConflictError):
-            # Those who wait are told, but an owner remembers only so many of them.
+        if isinstance(error, (ConflictError, NotAllowedError)):
+            # Those who wait are told, but an owner remembers only so many of them; and nobody
+            # tells of a kind that is served by now, and so known to have no namespace.
             return spread(work.message.group, self._settings.retry_ceiling)
         if error.code in _INPUTS:
             return None
@@ -497,6 +530,11 @@ def _uid(manifest: Mapping[str, Any]) -> str:
 def _owner(manifest: Mapping[str, Any]) -> str:
     annotations = (manifest.get("metadata") or {}).get("annotations") or {}
     return str(annotations.get(OWNER) or "")
+
+
+def _named(work: _Work, key: Identity) -> str:
+    place = "/".join(filter(None, (key.namespace, key.name)))
+    return f"{key.kind} '{place}' on cluster '{work.cluster.key}'"
 
 
 def _may_appear(error: PermanentError) -> BellhopError:

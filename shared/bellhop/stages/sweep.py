@@ -13,13 +13,13 @@ from datetime import datetime, timedelta
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.observe import bury, observe
 from bellhop.engine.pacing import spread, sweep_timer
-from bellhop.engine.wiring import forwarder_role, webhook_configuration
+from bellhop.engine.wiring import concealed, forwarder_role, webhook_configuration
 from bellhop.errors import BellhopError, InvalidError, PermanentError, TemporaryError
 from bellhop.logs import Log
 from bellhop.messages import Apply, Confirm, Envelope, Evaluate, Instantiate, Keep, Publisher, Tidy
 from bellhop.messages import Sweep as Message
 from bellhop.model.gvk import GVK, ObjectKey, Resource
-from bellhop.model.record import Cluster, Gate, Health, Observation, WatchedKind
+from bellhop.model.record import Cluster, Health, Observation, WatchedKind
 from bellhop.ports.access import Access
 from bellhop.ports.kube import Kube
 from bellhop.records import Records
@@ -29,6 +29,9 @@ from bellhop.stages.ledger import Nobody, Note, write
 
 _SETTLED = timedelta(seconds=10)
 """How long after its hint a change that cannot be seen is taken not to have happened."""
+
+_SKEW = timedelta(minutes=2)
+"""How far clocks may be apart before it is said."""
 
 _SOON = timedelta(milliseconds=20)
 _QUICK = 4
@@ -47,6 +50,19 @@ class _Look:
     missed: int = 0
     problems: list[str] = field(default_factory=list)
     unseen: set[GVK] = field(default_factory=set)
+    remark: str = ""
+
+
+def _clocks(skew: timedelta | None) -> str:
+    """Say that a cluster's clock and ours differ, in a sentence; empty if they agree."""
+    if skew is None or abs(skew) < _SKEW:
+        return ""
+    minutes = round(abs(skew) / timedelta(minutes=1))
+    where = "ahead of" if skew > timedelta(0) else "behind"
+    return (
+        f"its clock is {minutes} minutes {where} ours; sweeps and events go on, but times are off"
+        " and tokens may end too early: set the one that is wrong"
+    )
 
 
 class Sweep:
@@ -175,7 +191,7 @@ class Sweep:
             name,
             Health(
                 state="Healthy",
-                message="; ".join(look.problems),
+                message="; ".join(filter(None, (*look.problems, look.remark))),
                 swept_at=self._records.clock.now(),
                 seen=health.seen + look.found,
                 missed=health.missed + (0 if first or full else look.missed),
@@ -231,6 +247,7 @@ class Sweep:
         if refused and len(refused) == len(resources):
             raise refused[0]
         look.problems += map(str, refused)
+        look.remark = _clocks(kube.skew)
         return look
 
     def _identify(self, kube: Kube, cluster: str, known: str) -> str:
@@ -325,8 +342,8 @@ class Sweep:
         look: _Look,
     ) -> None:
         """Have the API server ring for these kinds, and the gate let them in."""
-        kinds = tuple(WatchedKind(each.gvk, each.plural) for each in resources)
-        self._records.gates.put(cluster.key, Gate(cluster.token_digest, kinds, revision))
+        kinds = [WatchedKind(each.gvk, each.plural) for each in resources]
+        self._records.gates.put(cluster.key, cluster.gate(kinds, revision))
         if not cluster.forwarder:
             return
         try:
@@ -334,8 +351,9 @@ class Sweep:
             kube.apply(webhook_configuration(resources, cluster.forwarder))
         except PermanentError as error:
             # Sweeps go on without the push; the cluster's health says what is missing.
-            look.problems.append(str(error))
-            self._log.warning("Cannot set up ringing", cluster=cluster.key, error=str(error))
+            said = concealed(str(error), cluster.forwarder)
+            look.problems.append(said)
+            self._log.warning("Cannot set up ringing", cluster=cluster.key, error=said)
 
     def _try_again(self, cluster: str) -> None:
         """Publish what failed in this cluster and may go better now that it answers."""

@@ -297,3 +297,20 @@ def _processor_seconds(arguments: tuple[str, ...]) -> float:
     subprocess.run([PROGRAM, *arguments], capture_output=True, check=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def test_a_full_disk_behind_the_output_is_one_sentence() -> None:
+    """What a command prints may be redirected to a file; nothing went wrong in Bellhop."""
+    package = Path(sys.modules["bellhop"].__file__ or "").parents[1]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "bellhop.cli.main", "--help"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            env={"PATH": os.environ["PATH"], "PYTHONPATH": str(package)},
+        )
+
+    assert "error: cannot write: the disk is full; free some space" in done.stderr
+    assert done.returncode == 75

@@ -6,6 +6,7 @@ import base64
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -440,3 +441,65 @@ def test_says_why_an_object_does_not_match(
     assert f"does not match EventSource 'services': {expected}" in result.stderr
     assert "Nothing would be generated." in result.stderr
     assert result.stdout == ""
+
+
+@pytest.mark.parametrize("asked", [False, True], ids=["as a rule", "with --show-secrets"])
+@pytest.mark.parametrize(
+    ("text", "script", "told"),
+    [
+        pytest.param(
+            "{{ fail (b64dec .Resource.data.key) }}", "", "default/c/a:1:3", id="template"
+        ),
+        pytest.param("{}", "error(obj.data.key)", "s:1: ", id="script"),
+    ],
+)
+def test_quotes_a_secret_only_when_asked(
+    bellhop: Bellhop, tmp_path: Path, text: str, script: str, told: str, *, asked: bool
+) -> None:
+    """Errors withhold what may be a Secret's value, and say how to see it; then it is shown."""
+    selector = {"group": "", "version": "v1", "kind": "Secret"}
+    if script:
+        selector["evaluate"] = f"function evaluate() {script} end"
+    documents: list[dict[str, Any]] = [
+        {
+            "apiVersion": "lib.projectsveltos.io/v1beta1",
+            "kind": "EventSource",
+            "metadata": {"name": "s"},
+            "spec": {"collectResources": True, "resourceSelectors": [selector]},
+        },
+        {
+            "apiVersion": "lib.projectsveltos.io/v1beta1",
+            "kind": "EventTrigger",
+            "metadata": {"name": "t"},
+            "spec": {
+                "sourceClusterSelector": {"matchLabels": {"env": "x"}},
+                "eventSourceName": "s",
+                "oneForEvent": True,
+                "policyRefs": [{"kind": "ConfigMap", "namespace": "default", "name": "c"}],
+            },
+        },
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "c", "annotations": {"projectsveltos.io/instantiate": "ok"}},
+            "data": {"a": text},
+        },
+    ]
+    value = base64.b64encode(b"hunter2").decode()
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "x"},
+        "data": {"key": value},
+    }
+    (tmp_path / "all.yaml").write_text(yaml.safe_dump_all(documents))
+    (tmp_path / "secret.yaml").write_text(yaml.safe_dump(secret))
+    arguments = ["render", "-f", str(tmp_path / "all.yaml"), "--cluster", "a/b,env=x"]
+    arguments += ["--object", str(tmp_path / "secret.yaml"), *(["--show-secrets"] if asked else [])]
+
+    result = bellhop(*arguments)
+
+    assert result.exit_code == 1
+    assert told in result.stderr
+    assert (value in result.output or "hunter2" in result.output) == asked
+    assert ("bellhop render --show-secrets" in result.stderr) != asked

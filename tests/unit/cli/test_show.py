@@ -18,7 +18,7 @@ import yaml
 from click.testing import Result
 
 from bellhop.fleet.installation import Installation
-from bellhop.model.record import Entry, Health, Match
+from bellhop.model.record import Entry, Health, Match, Refusals
 from bellhop.ports.queue import Again, Done, Message
 from tests.fakes.kept import value_of
 from tests.unit.cli import fleet
@@ -458,3 +458,32 @@ def test_refuses_to_serve_where_nobody_could_send(
     result = bellhop("serve", *arguments)
 
     assert (result.exit_code, said in result.stderr) == (2, True)
+
+
+def test_failures_name_senders_that_are_refused(bellhop: Bellhop, here: Installation) -> None:
+    """A state restored from before a registration: the cluster's own forwarder is refused."""
+    fleet.populate(here)
+    at = fleet.now()
+    here.records.refusals.put("default/workload", Refusals(2, at, at))
+    before = bellhop("show", "failures").stdout + bellhop("get", "clusters", "-o", "wide").stdout
+    here.records.refusals.put("default/workload", Refusals(40, at, at))
+    failures = " ".join(bellhop("show", "failures").stdout.split())
+    clusters = bellhop("get", "clusters", "-o", "yaml").stdout
+
+    assert "refused" not in before
+    assert "register the cluster again" in failures
+    assert "40 requests in its name were refused since" in failures
+    assert "40 requests in its name were refused since" in " ".join(clusters.split())
+
+
+def test_failures_name_what_troubles_a_healthy_cluster(
+    bellhop: Bellhop, here: Installation
+) -> None:
+    """It answers, and yet something is wrong: a clock, a kind that may not be listed."""
+    fleet.populate(here)
+    health = here.records.health.get("default/workload").value
+    here.records.health.put(
+        "default/workload", replace(health, state="Healthy", message="its clock is off")
+    )
+
+    assert "its clock is off" in bellhop("show", "failures").stdout

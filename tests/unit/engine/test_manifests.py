@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import resource
+import sys
+import time
+
 import pytest
 
-from bellhop.engine.manifests import read_manifests
+from bellhop.engine.manifests import BOUNDS, read_manifests, render_manifests
+from bellhop.engine.render import Limits, Template
 from bellhop.errors import InvalidError
 
 
@@ -78,3 +83,90 @@ def test_refuses_kinds_that_cannot_be(version: str, kind: str) -> None:
     """Keys join group, version and kind by slashes."""
     with pytest.raises(InvalidError, match="it has a slash"):
         names(f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: a}}\n")
+
+
+HEAD = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n"
+POD = "{apiVersion: v1, kind: Pod, metadata: {name: x}}"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param(
+            HEAD + 'x:\n{{ repeat 2000000 "- a\\n" }}',
+            r"e, rendered line 99\d{3}: .* 100,000 values that are read; .*'- a'.* its line 5",
+            id="a long list",
+        ),
+        pytest.param(
+            HEAD + 'x: [{{ repeat 2000000 "a," }}]',
+            r"e, rendered line 4: this has more than the 100,000 values",
+            id="on one line",
+        ),
+        pytest.param(
+            HEAD + 'x: [{{ repeat 2000000 "{}," }}]',
+            r"e, rendered line 4: this has more than the 100,000 values",
+            id="empty mappings",
+        ),
+        pytest.param(
+            '{{ repeat 2000000 "---\\n" }}', "e: this has more than the 100,000", id="documents"
+        ),
+        pytest.param(
+            '{{ repeat 10001 "---\\n%s\\n" }}'.replace("%s", POD),
+            r"e, rendered line 20002: this has more than the 10,000 documents",
+            id="objects",
+        ),
+        pytest.param(
+            'kind: List\napiVersion: v1\nitems:\n- &a %s\n{{ repeat 10000 "- *a\\n" }}'.replace(
+                "%s", POD
+            ),
+            r"e, rendered line 4: this has more than the 10,000 objects",
+            id="aliases of one object",
+        ),
+        pytest.param(
+            HEAD + 'x:\n- &a {{ repeat 1000000 "a" }}\n{{ repeat 1000 "- *a\\n" }}',
+            r"e, rendered line \d+: the aliases of this document expand without measure",
+            id="aliases of a long text",
+        ),
+        pytest.param(
+            HEAD + 'x: {{ repeat 1000000 "[" }}',
+            "e: the document nests deeper than 100 levels",
+            id="brackets",
+        ),
+        pytest.param(
+            HEAD + 'x: {{ repeat 1000000 "{a: " }}', "e: the document nests deeper", id="braces"
+        ),
+        pytest.param(
+            r'{"a": "\ud83d\ude00", "x":[{{ repeat 2000000 "0," }}0]}',
+            "e: this JSON has more than the 100,000 values that are read",
+            id="JSON that is no YAML",
+        ),
+    ],
+)
+def test_what_a_template_writes_is_bounded_as_a_tree(text: str, expected: str) -> None:
+    """A text within the template's limits that would be a tree of gigabytes is refused early."""
+    before, begun = peak(), time.process_time()
+
+    with pytest.raises(InvalidError, match=expected):
+        render_manifests(Template(text, "e"), {}, Limits())
+
+    # Unbounded, reading the first of them takes minutes and gigabytes.
+    assert time.process_time() - begun < 20
+    assert peak() - before < 600 * 1024 * 1024
+
+
+def peak() -> int:
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def test_large_but_honest_output_is_read() -> None:
+    """Thousands of objects, and texts of a megabyte, are within the bounds."""
+    many = render_manifests(
+        Template("{{ range until 5000 }}---\n%s\n{{ end }}".replace("%s", POD), "e"), {}, Limits()
+    )
+    (large,) = render_manifests(
+        Template(HEAD + 'data: {a: "{{ repeat 1000000 "a," }}"}', "e"), {}, Limits()
+    )
+
+    assert len(many) == 5000 < BOUNDS.documents
+    assert len(large["data"]["a"]) == 2_000_000

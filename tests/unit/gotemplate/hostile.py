@@ -57,6 +57,7 @@ ATTACKS = [
     Attack("join", '{{ join (repeat 100000 "x") (until 100000) }}', OutputLimitError),
     Attack("wrapWith", '{{ wrapWith 1 (repeat 1000 "y") (repeat 10000 "x") }}', OutputLimitError),
     Attack("wrap", '{{ wrap 1 (repeat 1900000 "x ") }}', LimitError),
+    Attack("fromYaml of a long list", '{{ fromYaml (repeat 120000 "- a\\n") }}', StepLimitError),
     Attack("doubling text", _doubling('"x"', "cat $x $x", ""), OutputLimitError),
     Attack("doubling list", _doubling("list 1", "concat $x $x", ""), LimitError),
     Attack("keeping texts", _doubling("list", 'append $x (repeat 1900000 "x")', ""), LimitError),

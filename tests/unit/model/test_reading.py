@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bellhop.errors import InvalidError, TooLargeError
-from bellhop.model.document import Document, dump, read_documents, spell
+from bellhop.model.document import Bounds, Document, dump, read_documents, spell
 
 JSON = st.recursive(
     st.none()
@@ -195,6 +195,20 @@ def test_refuses_aliases_that_multiply() -> None:
         read("\n".join(lines))
 
     assert time.monotonic() - began < 5
+
+
+def test_refuses_more_values_than_are_read() -> None:
+    """The bound counts every document of a text, and says where it was passed."""
+    bounds = Bounds(nodes=10, documents=2)
+    assert read_documents("[1, 2]\n---\n[3, 4]", source="f", bounds=bounds)
+
+    with pytest.raises(TooLargeError) as raised:
+        read_documents("[1, 2]\n---\n[1, 2,\n3, 4, 5, 6, 7]\n---\n8\n", source="f", bounds=bounds)
+    assert (
+        str(raised.value) == "f, document 2, line 4: this has more than the 10 values that are read"
+    )
+    with pytest.raises(TooLargeError, match="document 3, line 5: this has more than the 2 docu"):
+        read_documents("1\n---\n2\n---\n3\n", source="f", bounds=bounds)
 
 
 def test_refuses_a_text_that_is_too_large() -> None:

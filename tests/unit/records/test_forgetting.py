@@ -12,6 +12,7 @@ from bellhop.model.record import (
     Observation,
     Outcome,
     Owner,
+    Refusals,
 )
 from bellhop.ports.store import ABSENT
 from bellhop.records.payloads import SHARDS
@@ -36,6 +37,7 @@ def fill(rig: Rig, key: str) -> None:
     rig.records.gates.put(key, gate())
     rig.records.health.put(key, Health("Healthy"))
     rig.records.strikes.put(key, SERVICE, 1)
+    rig.records.refusals.put(key, Refusals(1, START, START))
     seen = observation(spec={"text": LARGE})
     rig.records.observations.put(Observation(key, WEB, "u", 1, seen.manifest, START))
     rig.records.matches.put(Match(key, "s", WEB, matching=True, digest="d", since=START))
@@ -50,7 +52,8 @@ def left(rig: Rig, key: str) -> set[str]:
     for kind in kinds:
         if any(list(rig.store.query(f"payload/{kind}/{key}/{shard}")) for shard in SHARDS):
             found.add(f"payload of {kind}")
-    return found | {kind for kind in ("cluster", "gate", "health") if rig.store.get(kind, key)}
+    named = ("cluster", "gate", "health", "refusals")
+    return found | {kind for kind in named if rig.store.get(kind, key)}
 
 
 def test_a_cluster_that_is_forgotten_leaves_nothing(rig: Rig) -> None:
@@ -58,7 +61,7 @@ def test_a_cluster_that_is_forgotten_leaves_nothing(rig: Rig) -> None:
     for key in (EAST, "fleet/east-2"):
         fill(rig, key)
     everything = left(rig, EAST)
-    assert (len(everything), rig.blobs()) == (10, 2)
+    assert (len(everything), rig.blobs()) == (11, 2)
 
     rig.records.forget_cluster(EAST)
     assert left(rig, EAST).isdisjoint({"cluster", "gate"})

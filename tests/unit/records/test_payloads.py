@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
@@ -33,6 +34,8 @@ from tests.unit.records.rig import (
 
 DAY = timedelta(days=1)
 
+PROFILES = f"profile/t/{hashlib.sha256(EAST.encode()).hexdigest()[0]}"
+
 
 def payloads(rig: Rig, partition: str) -> list[Item]:
     return [item for shard in SHARDS for item in rig.store.query(f"payload/{partition}/{shard}")]
@@ -51,7 +54,7 @@ def lose(rig: Rig) -> None:
         f"observation/{EAST}",
         f"inventory/{EAST}",
         "manifest/ConfigMap",
-        "profile/t",
+        PROFILES,
     ):
         for item in payloads(rig, partition):
             rig.store.delete(item.partition, item.sort)
@@ -171,10 +174,10 @@ def test_a_tombstone_needs_no_payload(rig: Rig) -> None:
 def test_a_head_is_rewritten_with_its_payload_as_it_is(rig: Rig) -> None:
     """Whoever changes where a profile goes need not read what it brings."""
     token = rig.records.profiles.put(profile())
-    (before,) = payloads(rig, "profile/t")
+    (before,) = payloads(rig, PROFILES)
     rig.records.profiles.put_head(profile(leaving=(), contents=()), expect=token)
 
-    assert payloads(rig, "profile/t") == [before]
+    assert payloads(rig, PROFILES) == [before]
     assert value_of(rig.records.profiles.get("t", EAST, "p")) == profile(leaving=())
     with pytest.raises(StaleError):
         rig.records.profiles.put_head(profile(), expect=token)
@@ -186,7 +189,7 @@ def test_a_write_that_is_lost_leaves_no_payload(rig: Rig) -> None:
     put = rig.store.put
 
     def overtaken(item: Item, *, expect: str | None = None) -> Item:
-        if item.partition == "profile/t":
+        if item.partition == PROFILES:
             rig.store.put = put  # type: ignore[method-assign]
             rig.records.profiles.put(profile("quicker"), expect=token)
         return put(item, expect=expect)
@@ -195,7 +198,7 @@ def test_a_write_that_is_lost_leaves_no_payload(rig: Rig) -> None:
     with pytest.raises(StaleError):
         rig.records.profiles.put(profile("loser"), expect=token)
 
-    assert len(payloads(rig, "profile/t")) == 1
+    assert len(payloads(rig, PROFILES)) == 1
     assert value_of(rig.records.profiles.get("t", EAST, "p")) == profile("quicker")
 
 
@@ -239,7 +242,7 @@ def test_a_death_leaves_nothing_for_ever(rig: Rig, *, first: bool) -> None:
         rig.clock.advance(2 * DAY)
         rig.records.profiles.put(profile("after that"))
         assert value_of(rig.records.profiles.get("t", EAST, "p")) == profile("after that")
-        assert len(payloads(rig, "profile/t")) == 1
+        assert len(payloads(rig, PROFILES)) == 1
     else:
         pytest.fail("the writer never gets to the end")
 
@@ -351,7 +354,7 @@ def test_reads_what_earlier_versions_wrote(rig: Rig) -> None:
     write(f"inventory/{EAST}", "p", {str(WEB): ["d", "ConfigMap default/a", at]})
     head = encode(profile(), omit=("contents",))
     contents = [encode(content) for content in profile().contents]
-    write("profile/t", f"{EAST}/p", {"contents": contents}, **head)
+    write(PROFILES, f"{EAST}/p", {"contents": contents}, **head)
 
     records, start = rig.records, rig.clock.now()
     cluster = value_of(records.clusters.get(EAST))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -320,3 +322,43 @@ def test_takes_a_batch_as_a_whole_or_not_at_all(watching: Fleet) -> None:
 
     assert reply.status == 400
     assert watching.records.observations.get("fleet/east", WEB) is None
+
+
+def test_takes_the_former_token_until_it_ends(fleet: Fleet) -> None:
+    """While a registration is renewed both tokens count; then the new one alone."""
+    fleet.register("east")
+    cluster = value_of(fleet.records.clusters.get("fleet/east"))
+    assert cluster is not None
+    until = fleet.clock.now() + timedelta(minutes=5)
+    fleet.declare.register(
+        replace(
+            cluster,
+            token_digest=hashlib.sha256(b"new").hexdigest(),
+            former_digest=cluster.token_digest,
+            former_until=until,
+        )
+    )
+    during = [fleet.send("east", token=token).status for token in ("east", "new", "other")]
+    fleet.pump()
+    fleet.clock.advance(timedelta(minutes=5))
+    after = [fleet.send("east", token=token).status for token in ("east", "new", "other")]
+
+    assert during == [200, 200, 401]
+    assert after == [401, 200, 401]
+
+
+def test_a_former_token_without_an_end_counts(fleet: Fleet) -> None:
+    """Nobody has been told the new one yet."""
+    fleet.register("east")
+    cluster = value_of(fleet.records.clusters.get("fleet/east"))
+    assert cluster is not None
+    fleet.declare.register(
+        replace(
+            cluster,
+            token_digest=hashlib.sha256(b"new").hexdigest(),
+            former_digest=cluster.token_digest,
+        )
+    )
+    fleet.clock.advance(timedelta(days=30))
+
+    assert fleet.send("east").status == 200

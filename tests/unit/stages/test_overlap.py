@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -227,3 +229,39 @@ def test_a_trigger_made_anew_in_another_form_leaves_nothing_behind(
 
         assert [each["metadata"]["name"] for each in east.objects(CONFIG)] == there
         assert len(list(fleet.records.profiles.heads("made"))) == 1
+
+
+def test_a_label_does_not_bring_back_replaced_credentials(fleet: Fleet) -> None:
+    """A registration between the label's read and its write stays; the label is set beside it."""
+    found = fleet.records.clusters.get("fleet/east")
+    assert found
+    anew = replace(found.value, token_digest=hashlib.sha256(b"new").hexdigest())
+
+    meanwhile(fleet.records.clusters, "get", lambda: fleet.declare.register(anew))
+    fleet.declare.label("fleet/east", {"dep": "eng"})
+    fleet.pump()
+
+    assert fleet.send("east", token="new").status == 200
+    assert fleet.send("east", token="east").status == 401
+    now = fleet.records.clusters.get("fleet/east")
+    assert now
+    assert now.value.labels == {"env": "production", "dep": "eng"}
+
+
+def test_a_match_of_a_source_that_went_meanwhile_does_not_stay(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """A worker that judged by an older catalog takes back what it wrote after the deletion."""
+    fleet.write("east", service())
+
+    def gone() -> None:
+        fleet.declare.delete([("EventSource", "", "watched")])
+        for name in ("sweep", "deploy"):
+            while deliveries := fleet.queues[name].receive(10, wait=timedelta(0)):
+                fleet.work(name, deliveries)
+
+    meanwhile(fleet.stages["evaluate"], "_evaluate", gone)
+    fleet.pump()
+
+    assert list(fleet.records.matches.of("fleet/east")) == []
+    assert made(east) == {}

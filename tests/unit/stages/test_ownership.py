@@ -237,3 +237,51 @@ def test_a_slow_claim_does_not_overwrite_a_later_life_of_the_owner(
     assert found.value.profile == "best"
     assert [each[2] for each in found.value.waiting] == ["mid"]
     assert by(east) == "old"
+
+
+@pytest.mark.parametrize("moment", ["before the apply", "after the apply"])
+def test_who_loses_an_object_at_work_does_not_keep_its_own_form_there(
+    fleet: Fleet, east: FakeKube, moment: str
+) -> None:
+    """Taken between claim and apply, the object is the taker's in the end."""
+    apply = east.apply
+
+    def slow(manifest: dict[str, object], *, dry_run: bool = False) -> object:
+        east.apply = apply  # type: ignore[method-assign]
+        result = apply(manifest, dry_run=dry_run) if moment == "after the apply" else None
+        fleet.apply(profile("second", tier=10))
+        fleet.pump()
+        assert by(east) == "second"
+        return result or apply(manifest, dry_run=dry_run)
+
+    east.apply = slow  # type: ignore[method-assign, assignment]
+    fleet.apply(profile("first"))
+    fleet.pump()
+    fleet.clock.advance(timedelta(minutes=1))
+    fleet.pump()
+
+    assert by(east) == "second"
+    assert conflicts(fleet) == {"first"}
+
+
+def test_who_takes_an_object_while_it_is_removed_has_it(fleet: Fleet, east: FakeKube) -> None:
+    """Removed after it changed hands, the object is applied again for its new owner."""
+    fleet.apply(profile("first"))
+    fleet.pump()
+    remove = east.remove
+
+    def slow(*args: object, **more: object) -> bool:
+        east.remove = remove  # type: ignore[method-assign]
+        fleet.apply(profile("second", tier=10))
+        fleet.pump()
+        assert by(east) == "second"
+        return remove(*args, **more)  # type: ignore[arg-type]
+
+    east.remove = slow  # type: ignore[method-assign, assignment]
+    fleet.declare.delete([("ClusterProfile", "", "first")])
+    fleet.pump()
+    fleet.clock.advance(timedelta(minutes=5))
+    fleet.pump()
+
+    assert by(east) == "second"
+    assert conflicts(fleet) == set()

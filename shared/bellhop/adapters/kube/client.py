@@ -11,6 +11,7 @@ import builtins
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from http import HTTPStatus
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -159,6 +160,11 @@ class KubeClient:
             if there is None or (uid and there.get("metadata", {}).get("uid") != uid):
                 return False
             raise
+
+    @property
+    def skew(self) -> timedelta | None:
+        """Say how far the API server's clock is ahead of ours, by its latest answer."""
+        return self._transport.skew
 
     def version(self) -> str:
         """Return the API server's version, such as `v1.31.2`."""

@@ -36,6 +36,18 @@ _MISSING_RIGHT = re.compile(
     r"(?: in the namespace \"[^\"]*\"| at the cluster scope)?"
 )
 
+_REASONS = frozenset(
+    {"AlreadyExists", "BadRequest", "Conflict", "Expired", "Forbidden", "Gone", "InternalError"}
+    | {"Invalid", "MethodNotAllowed", "NotAcceptable", "NotFound", "RequestEntityTooLarge"}
+    | {"ServerTimeout", "ServiceUnavailable", "StoreReadError", "Timeout", "TooManyRequests"}
+    | {"Unauthorized", "UnsupportedMediaType"}
+)
+_FIELD = re.compile(
+    r"\.?(metadata(?:\.(?:annotations|finalizers|generateName|labels|name|namespace|ownerReferences"
+    r"))?|apiVersion|binaryData|data|immutable|kind|roleRef|rules|spec|stringData|subjects|type"
+    r"|webhooks)(?![\w-])"
+)
+
 
 class LateError(UnreachableError):
     """An answer took longer than one may as a whole."""
@@ -123,6 +135,12 @@ class Refusal:
 
 def transport_error(exc: Exception, call: Call) -> BellhopError:
     """Map a failure that no API server answered."""
+    error = _unanswered(exc, call)
+    error.context["plain"] = str(error)
+    return error
+
+
+def _unanswered(exc: Exception, call: Call) -> BellhopError:
     if isinstance(exc, http.SSLError) and "CERTIFICATE_VERIFY_FAILED" in str(exc):
         # Temporary: while an authority is replaced, the stored one is behind for a moment.
         return UnreachableError(
@@ -148,9 +166,14 @@ def client_error(exc: Exception, call: Call) -> BellhopError:
 
 
 def refusal_error(refusal: Refusal, call: Call) -> BellhopError:
-    """Map what an API server answered."""
+    """Map what an API server answered; the context has it `plain`, without a word of its."""
+    error = _mapped(refusal, call, _words(refusal, call))
+    error.context["plain"] = str(_mapped(refusal, call, _outline(refusal)))
+    return error
+
+
+def _mapped(refusal: Refusal, call: Call, words: str) -> BellhopError:
     code = refusal.code
-    words = _words(refusal, call)
     if code == HTTPStatus.UNAUTHORIZED:
         return DeniedError(
             f"{call}: the credentials are not accepted; register the cluster again if they expired"
@@ -201,11 +224,24 @@ def _words(refusal: Refusal, call: Call) -> str:
     message = " ".join(refusal.message.split())
     if call.private:
         right = _MISSING_RIGHT.search(message)
-        fields = sorted({str(c.get("field")) for c in refusal.causes() if c.get("field")})
-        message = right[0] if right else ", ".join([refusal.reason, *fields]).strip(", ")
+        if not right:
+            return _outline(refusal)
+        message = right[0]
     if len(message) > _WORDS_AT_MOST:
         message = message[:_WORDS_AT_MOST] + " …"
     return f": {message}" if message else ""
+
+
+def _outline(refusal: Refusal) -> str:
+    """Return `: `, why it is refused and at which fields, all in words that are known before.
+
+    A path of a field goes on with keys that the object's author chose, or a template made.
+    """
+    reason = refusal.reason if refusal.reason in _REASONS else ""
+    fields = {_FIELD.match(str(cause.get("field"))) for cause in refusal.causes()}
+    known = sorted({found[1] for found in fields if found})
+    told = ", ".join(filter(None, [reason, *known]))
+    return f": {told}" if told else ""
 
 
 def _forbidden(refusal: Refusal, call: Call, words: str) -> BellhopError:

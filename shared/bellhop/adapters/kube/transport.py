@@ -16,6 +16,8 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import Any
 
@@ -104,6 +106,11 @@ class Transport:
         """Close the idle connections."""
         self._session.wire.close()
 
+    @property
+    def skew(self) -> timedelta | None:
+        """Say how far the API server's clock is ahead of ours, by its latest answer."""
+        return self._session.skew()
+
     def _renewed(self, refused: _Session) -> _Session | None:
         with self._renewing:
             if self._session is not refused:  # Another thread was faster.
@@ -126,6 +133,7 @@ class _Session:
         self._rest = rest.RESTClientObject.__new__(rest.RESTClientObject)
         self._rest.pool_manager = self.wire
         self._failures = (rest.ApiException, rest.ApiValueError)
+        self._dated = ("", datetime.now(UTC))
         self._headers = {"Accept": "application/json", "User-Agent": "bellhop"}
         # API servers compress only from 128 KiB on.
         self._headers["Accept-Encoding"] = "gzip"
@@ -158,8 +166,10 @@ class _Session:
                 _preload_content=False,  # With True it would log every body.
                 _request_timeout=(CONNECT_SECONDS, READ_SECONDS),
             )
+            self._dated = (str(response.headers.get("Date") or ""), datetime.now(UTC))
         except Breach as exc:
-            raise exc.error(f"{call}: {exc.words}") from exc
+            words = f"{call}: {exc.words}"
+            raise exc.error(words, plain=words) from exc
         except self._failures as exc:
             if getattr(exc, "status", None):
                 return self._refusal(exc)
@@ -172,7 +182,17 @@ class _Session:
             raise InvalidError(f"{call}: it holds what JSON cannot, such as a date") from exc
         return _json(response.data, call) if request.answers_json else response.data
 
+    def skew(self) -> timedelta | None:
+        text, at = self._dated
+        try:
+            theirs = parsedate_to_datetime(text)
+        except (TypeError, ValueError):
+            return None
+        # A zone that is not told is UTC, as in all of HTTP.
+        return (theirs if theirs.tzinfo else theirs.replace(tzinfo=UTC)) - at
+
     def _refusal(self, exc: Any) -> Refusal:
+        self._dated = (str((exc.headers or {}).get("Date") or ""), datetime.now(UTC))
         return Refusal.read(exc.status, exc.body, exc.headers or {})
 
 

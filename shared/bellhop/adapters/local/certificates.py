@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from cryptography import x509
+from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from bellhop.errors import InvalidError
 
-SKEW = timedelta(minutes=5)
+SKEW = timedelta(hours=1)
 """How far a certificate's beginning lies back, for machines whose clocks are late."""
 
 _COMMON_NAME_LENGTH = 64
@@ -84,6 +85,59 @@ def issue(
         .sign(key, _DIGEST)
     )
     return _pem(certificate), _key_pem(own_key)
+
+
+def life(pem: bytes) -> tuple[datetime, datetime]:
+    """Return when the first certificate of a PEM begins and ends.
+
+    Raises:
+        InvalidError: there is none.
+    """
+    try:
+        certificate = x509.load_pem_x509_certificate(pem)
+    except ValueError as error:
+        raise InvalidError("The life of a certificate could not be told: it is not PEM.") from error
+    return certificate.not_valid_before_utc, certificate.not_valid_after_utc
+
+
+def together(pems: Sequence[str], *, at_most: int) -> str:
+    """Return the first ones of some PEM certificates as one PEM, each once.
+
+    Raises:
+        InvalidError: one of them is not PEM.
+    """
+    found = [each for pem in pems if pem for each in _certificates(pem)]
+    return "".join(_pem(each).decode() for each in [*dict.fromkeys(found)][:at_most])
+
+
+def issuers(authorities: str, certificate: str) -> str:
+    """Return those of some PEM authorities that issued a PEM certificate; none if it is not PEM.
+
+    Raises:
+        InvalidError: the authorities are not PEM.
+    """
+    try:
+        issued = x509.load_pem_x509_certificate(certificate.encode())
+    except ValueError:
+        return ""
+    return "".join(
+        _pem(each).decode() for each in _certificates(authorities) if _has_issued(each, issued)
+    )
+
+
+def _certificates(pem: str) -> Sequence[x509.Certificate]:
+    try:
+        return x509.load_pem_x509_certificates(pem.encode())
+    except ValueError as error:
+        raise InvalidError("Certificates could not be read: they are not PEM.") from error
+
+
+def _has_issued(authority: x509.Certificate, certificate: x509.Certificate) -> bool:
+    try:
+        certificate.verify_directly_issued_by(authority)
+    except (ValueError, TypeError, InvalidSignature):
+        return False
+    return True
 
 
 def _builder(

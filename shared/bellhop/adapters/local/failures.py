@@ -42,6 +42,12 @@ RESULTS: Mapping[int, tuple[type[BellhopError], str]] = {
 }
 """By SQLite's primary result code."""
 
+EXTENDED: Mapping[int, tuple[type[BellhopError], str]] = {
+    # The index of the write-ahead log is the one file whose growth has a code of its own.
+    sqlite3.SQLITE_IOERR_SHMSIZE: (TemporaryError, _FULL),
+}
+"""By SQLite's extended result code, where it says more than the primary one."""
+
 CLASSES: Mapping[type[Exception], tuple[type[BellhopError], str]] = {
     sqlite3.OperationalError: (TemporaryError, "SQLite failed"),
     sqlite3.InternalError: (TemporaryError, "SQLite failed"),
@@ -81,10 +87,12 @@ def translate(error: Exception, path: Path) -> BellhopError:
 def _entry(error: Exception) -> tuple[type[BellhopError], str]:
     if isinstance(error, OSError):
         return NUMBERS.get(error.errno or 0, CLASSES[OSError])
+    code = getattr(error, "sqlite_errorcode", 0)
+    if code in EXTENDED:
+        return EXTENDED[code]
     # An extended code keeps its primary one in the lowest byte.
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    if code in RESULTS:
-        return RESULTS[code]
+    if code & 0xFF in RESULTS:
+        return RESULTS[code & 0xFF]
     return next(CLASSES[ancestor] for ancestor in type(error).__mro__ if ancestor in CLASSES)
 
 

@@ -112,7 +112,9 @@ class Server:
         """
         if self._house.context is None:
             raise InvalidError("The certificate could not be renewed: the server has no TLS.")
-        tls.load(self._house.context, certificate_pem, key_pem)
+        # Another context, not this one loaded anew: between its certificate and its key, who
+        # shakes hands at that moment would be refused.
+        self._house.context = tls.make_context(certificate_pem, key_pem)
 
     def stop(self) -> None:
         """Accept no more, let the requests under way finish, and close; a second time is fine."""

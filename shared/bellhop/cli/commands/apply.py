@@ -9,6 +9,7 @@ import click
 from bellhop.cli.exampled import Command
 from bellhop.cli.kinds import shown_name
 from bellhop.cli.options import state_option
+from bellhop.cli.output import say
 from bellhop.cli.session import installation
 from bellhop.errors import InvalidError
 
@@ -48,13 +49,13 @@ def command(paths: Sequence[str], *, recursive: bool, validate_only: bool) -> No
     found = kinds(read)
     if validate_only:
         for kind in found:
-            click.echo(f"{shown_name(kind.kind, kind.api_version, kind.name)} valid")
+            say(f"{shown_name(kind.kind, kind.api_version, kind.name)} valid")
         return
     here = installation()
     refuse_changes(here, read, found)
     results = here.declare.apply(found)
     for kind, result in zip(found, results, strict=True):
         name = shown_name(kind.kind, kind.api_version, kind.name)
-        click.echo(f"{name} {result.change}")
+        say(f"{name} {result.change}")
     for sentence in missing(here, found):
-        click.echo(f"warning: {sentence}", err=True)
+        say(f"warning: {sentence}", err=True)

@@ -11,6 +11,7 @@ from bellhop.cli import output
 from bellhop.cli.contexts import EMBEDDED, KINDS, Context, load, require_embedded, save
 from bellhop.cli.exampled import Command, Group
 from bellhop.cli.options import JSON, YAML, output_option
+from bellhop.cli.output import say
 from bellhop.cli.session import chosen
 from bellhop.errors import InvalidError
 
@@ -60,7 +61,7 @@ def use(name: str) -> None:
     contexts = load(os.environ)
     require_embedded(contexts.named(name).kind, name)
     save(contexts.using(name), os.environ)
-    click.echo(f"Now using context '{name}'.")
+    say(f"Now using context '{name}'.")
 
 
 @command.command("add", cls=Command, examples=("bellhop context add lab --state /srv/bellhop",))
@@ -81,7 +82,7 @@ def add(name: str, state: Path | None, kind: str) -> None:
     contexts = load(os.environ)
     change = "changed" if name in contexts.known else "added"
     save(contexts.adding(Context(name, kind, state.absolute())), os.environ)
-    click.echo(f"Context '{name}' {change}.")
+    say(f"Context '{name}' {change}.")
 
 
 @command.command("show", cls=Command, examples=("bellhop context show -o yaml",))
@@ -99,6 +100,6 @@ def show(form: str) -> None:
         output.objects([row], form, one=True)
         return
     name = context.name or "(named by --state or BELLHOP_STATE)"
-    click.echo(f"{name}: {context.kind}, state in {context.state}")
+    say(f"{name}: {context.kind}, state in {context.state}")
     if not row["there"]:
-        click.echo("There is no state yet; the first command that needs it makes the folder.")
+        say("There is no state yet; the first command that needs it makes the folder.")

@@ -10,7 +10,7 @@ import click
 from bellhop.cli import output
 from bellhop.cli.exampled import Command, Group
 from bellhop.cli.options import output_option, state_option
-from bellhop.cli.output import Column, Row
+from bellhop.cli.output import Column, Row, say
 from bellhop.cli.session import installation
 from bellhop.errors import InvalidError, MissingError
 
@@ -62,7 +62,7 @@ def replay(ids: tuple[str, ...], *, everything: bool) -> None:
     for each in [row["id"] for row in _rows(here)] if everything else ids:
         letters, number = _letters(here, each)
         letters.replay(number)
-        click.echo(f"dead-letter/{each} replayed")
+        say(f"dead-letter/{each} replayed")
 
 
 @command.command("drop", cls=Command, examples=("bellhop dead-letters drop deploy/12",))
@@ -74,7 +74,7 @@ def drop(ids: tuple[str, ...]) -> None:
     for each in ids:
         letters, number = _letters(here, each)
         letters.drop(number)
-        click.echo(f"dead-letter/{each} dropped")
+        say(f"dead-letter/{each} dropped")
 
 
 def _rows(here: Installation) -> Iterator[Row]:

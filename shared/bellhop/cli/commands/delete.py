@@ -10,6 +10,7 @@ import click
 from bellhop.cli.exampled import Command
 from bellhop.cli.kinds import complete_kind, shown_name
 from bellhop.cli.options import state_option
+from bellhop.cli.output import say
 from bellhop.cli.session import installation
 from bellhop.errors import MissingError
 
@@ -64,7 +65,7 @@ def command(
     if found:
         here.declare.delete(found)
     for shown in found.values():
-        click.echo(f"{shown} deleted")
+        say(f"{shown} deleted")
     if missing and not ignore_not_found:
         raise MissingError(f"cannot delete {', '.join(missing)}: there is none")
 

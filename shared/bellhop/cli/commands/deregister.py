@@ -6,6 +6,7 @@ import click
 
 from bellhop.cli.exampled import Command, Group
 from bellhop.cli.options import state_option
+from bellhop.cli.output import say
 from bellhop.cli.session import installation
 
 _EXAMPLE = "bellhop deregister cluster --namespace prod --cluster eu-1"
@@ -30,12 +31,8 @@ def cluster(namespace: str, name: str) -> None:
 
     key = f"{namespace}/{name}"
     done = deregister(installation(), key)
-    click.echo(f"Cluster '{key}' deregistered; the add-ons in it stay.")
+    say(f"Cluster '{key}' deregistered; the add-ons in it stay.")
     for each in done.removed:
-        click.echo(f"  removed {each}")
+        say(f"  removed {each}")
     if done.left:
-        click.echo(
-            f"warning: what made it ring may still be there: {done.left}; once it answers, remove"
-            " ValidatingWebhookConfiguration 'bellhop-forwarder' by hand",
-            err=True,
-        )
+        say(f"warning: {done.left}", err=True)

@@ -8,6 +8,7 @@ from bellhop.cli.asking import absent, asked, naming_options
 from bellhop.cli.exampled import Command
 from bellhop.cli.kinds import complete_kind
 from bellhop.cli.options import state_option
+from bellhop.cli.output import say
 from bellhop.cli.session import installation
 from bellhop.cli.story import Story
 
@@ -38,4 +39,4 @@ def command(kind: str, name: str, namespace: str, selector: str, *, show_secrets
         return
     if what.query.name:
         raise absent(here, what)
-    click.echo(f"No {what.kind.plural} found.", err=True)
+    say(f"No {what.kind.plural} found.", err=True)

@@ -8,7 +8,7 @@ import click
 
 from bellhop.cli.exampled import Command, Group
 from bellhop.cli.options import state_option
-from bellhop.cli.output import pairs
+from bellhop.cli.output import pairs, say
 from bellhop.cli.session import installation
 
 _EXAMPLE = "bellhop label cluster prod/eu-1 env=prod canary-"
@@ -28,4 +28,4 @@ def cluster(key: str, changes: Sequence[str]) -> None:
     from bellhop.cli.labels import read_changes
 
     labelled = installation().declare.label(key, read_changes(changes))
-    click.echo(f"cluster/{labelled.key} labelled {pairs(labelled.labels)}")
+    say(f"cluster/{labelled.key} labelled {pairs(labelled.labels)}")

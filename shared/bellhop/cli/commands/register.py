@@ -10,7 +10,7 @@ import click
 from bellhop.cli import session
 from bellhop.cli.exampled import Command, Group
 from bellhop.cli.options import state_option
-from bellhop.cli.output import pairs
+from bellhop.cli.output import pairs, say
 from bellhop.errors import InvalidError, MissingError
 
 if TYPE_CHECKING:
@@ -51,6 +51,11 @@ def command() -> None:
     show_default=True,
     help="Have the cluster ring; without, sweeps alone find what happens.",
 )
+@click.option(
+    "--allow-twice",
+    is_flag=True,
+    help="Take a cluster whose kube-system has the uid of one that is registered already.",
+)
 @click.option("--ingest-url", help="Where the cluster sends events; else where `serve` listens.")
 @click.option(
     "--ingest-ca",
@@ -69,13 +74,15 @@ def cluster(  # noqa: PLR0913, PLR0917 - one for each option
     ingest_ca: Path | None,
     *,
     forwarder: bool,
+    allow_twice: bool,
 ) -> None:
     """Add a cluster to the fleet, or renew one that is in it.
 
     The cluster is asked for its version and for the rights that the credentials have. Then the
     forwarder's namespace, account and Secret are applied to it, the kubeconfig is stored, and
     the cluster is swept, which also installs the webhook configuration. Registering again renews
-    credentials, labels, the sender's token and the forwarder's certificate.
+    credentials, labels, the sender's token and the forwarder's certificate, and goes on ringing
+    meanwhile.
     """
     from bellhop.cli.credentials import read_kubeconfig
     from bellhop.cli.labels import read_labels
@@ -102,11 +109,12 @@ def cluster(  # noqa: PLR0913, PLR0917 - one for each option
         inbound=inbound,
         forwarder_url=forwarder_url,
         forwarder=forwarder,
+        twice=allow_twice,
     )
     done = register(here, wish)
     _tell(done, wish)
     if forwarder and not ingest_url and not session.answers(inbound):
-        click.echo(
+        say(
             f"warning: nothing answers at {inbound.url}; start `bellhop serve`, which also sweeps"
             " the cluster",
             err=True,
@@ -135,15 +143,15 @@ def _inbound(here: Installation, url: str | None, ca: Path | None) -> Inbound:
 def _tell(done: Registered, wish: Wish) -> None:
     found = done.cluster
     word = "renewed: credentials, token and certificate" if done.again else "registered"
-    click.echo(f"Cluster '{found.key}' {word}.")
-    click.echo(f"  reached      {wish.kubeconfig.describe()}; Kubernetes {found.kubernetes}")
-    click.echo(f"  labels       {pairs(found.labels)}")
+    say(f"Cluster '{found.key}' {word}.")
+    say(f"  reached      {wish.kubeconfig.describe()}; Kubernetes {found.kubernetes}")
+    say(f"  labels       {pairs(found.labels)}")
     if wish.forwarder:
         where = wish.forwarder_url or "a Service in the cluster"
-        click.echo(f"  forwarder    {where}; it sends to {wish.inbound.url}")
-        click.echo("  applied      namespace, account, rights and Secret of the forwarder")
+        say(f"  forwarder    {where}; it sends to {wish.inbound.url}")
+        say("  applied      namespace, account, rights and Secret of the forwarder")
     else:
-        click.echo("  forwarder    none: sweeps alone find what happens")
-    click.echo("  next         a sweep, which lists the cluster and makes it ring")
+        say("  forwarder    none: sweeps alone find what happens")
+    say("  next         a sweep, which lists the cluster and makes it ring")
     for warning in done.warnings:
-        click.echo(f"warning: {warning}", err=True)
+        say(f"warning: {warning}", err=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,7 +11,9 @@ import click
 
 from bellhop.cli.exampled import Command
 from bellhop.cli.options import JSON, YAML
+from bellhop.cli.output import compose, document, raw, say
 from bellhop.errors import InvalidError
+from bellhop.model.visible import visible
 
 if TYPE_CHECKING:
     from bellhop.engine.render import Dialect, MissingKey
@@ -76,6 +77,7 @@ ALL, PROFILES, CONFIGMAPS, MANIFESTS = "all", "profiles", "configmaps", "manifes
     metavar="NAMESPACE/NAME[,KEY=VALUE...]|FILE",
     help="Another cluster of the fleet; may be repeated.",
 )
+@click.option("--show-secrets", is_flag=True, help="Let errors quote what stands in Secrets.")
 @click.option("--force", is_flag=True, help="Take all objects as matching: evaluate no source.")
 @click.option(
     "--show",
@@ -108,6 +110,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     form: str,
     recursive: bool,
     force: bool,
+    show_secrets: bool,
 ) -> None:
     """Render a template, or all that a trigger would generate, from files alone.
 
@@ -136,6 +139,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         _cluster(cluster),
         [_cluster(each) for each in destinations],
         read(os.environ),
+        quoting=show_secrets,
     )
     verdicts = rehearsal.judge(documents(files(objects, recursive=recursive)), force=force)
     for each in verdicts:
@@ -166,7 +170,7 @@ def _render_one(template: str, data: str | None, engine: Dialect, missing: Missi
     variables: dict[str, Any] = found[0].data if found else {}
     name = "standard input" if template == "-" else Path(template).name
     written = Template(text(template), name, engine, missing=missing).render(variables, limits)
-    click.echo(written, nl=False)
+    raw(written)
 
 
 def _cluster(given: str) -> Cluster:
@@ -202,7 +206,7 @@ def _tell(verdict: Verdict, source: str) -> None:
         return
     does = "matches" if verdict.matching else "does not match"
     because = f": {verdict.because}" if verdict.because else ""
-    click.echo(f"{object_name(verdict.key)} {does} EventSource '{source}'{because}", err=True)
+    say(f"{object_name(verdict.key)} {does} EventSource '{source}'{because}", err=True)
 
 
 def _print_yaml(rehearsal: Rehearsal, verdicts: Sequence[Verdict], show: str) -> None:
@@ -214,15 +218,17 @@ def _print_yaml(rehearsal: Rehearsal, verdicts: Sequence[Verdict], show: str) ->
         nothing = False
         profile = made.profile
         whose = object_name(profile.object) or "all objects that match"
-        said = f"# ClusterProfile {profile.name}, tier {profile.tier}: {whose} in {profile.cluster}"
+        said = visible(
+            f"# ClusterProfile {profile.name}, tier {profile.tier}: {whose} in {profile.cluster}"
+        )
         if not made.deliveries:
             said += "\n# for no cluster: the destination selector selects none of those given"
         if show not in {ALL, PROFILES}:
-            click.echo(said)
+            compose(said)
         for comment, manifest in _documents(made, said, show):
-            click.echo(f"---\n{comment}\n{dump(dict(manifest))}", nl=False)
+            compose(f"---\n{comment}\n{dump(dict(manifest))}".removesuffix("\n"))
     if nothing:
-        click.echo("Nothing would be generated.", err=True)
+        say("Nothing would be generated.", err=True)
 
 
 def _documents(made: Generated, said: str, show: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -231,11 +237,12 @@ def _documents(made: Generated, said: str, show: str) -> Iterator[tuple[str, Map
         yield said, made.manifest
     if show in {ALL, CONFIGMAPS}:
         for each in made.instantiated:
-            yield f"# {each.ref}, instantiated from {each.origin}", each.manifest
+            comment = f"# {each.ref}, instantiated from {each.origin}"
+            yield visible(comment), each.manifest
     if show in {ALL, MANIFESTS}:
         for delivery in made.deliveries:
             for content in delivery.contents:
-                comment = f"# for {delivery.cluster}, from {content.ref}, {content.entry}"
+                comment = visible(f"# for {delivery.cluster}, from {content.ref}, {content.entry}")
                 yield from ((comment, manifest) for manifest in content.manifests)
 
 
@@ -264,7 +271,7 @@ def _print_json(rehearsal: Rehearsal, verdicts: Sequence[Verdict], show: str) ->
             for made in rehearsal.generate(verdicts)
         ],
     }
-    click.echo(json.dumps(told, ensure_ascii=False, indent=1))
+    document(told)
 
 
 def _shown(made: Generated, show: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import click
 from bellhop.cli import output
 from bellhop.cli.exampled import Command, Group
 from bellhop.cli.options import JSON, TABLE, YAML, output_option, state_option
-from bellhop.cli.output import Column
+from bellhop.cli.output import Column, say
 from bellhop.cli.session import installation
 from bellhop.errors import InvalidError
 
@@ -116,7 +116,7 @@ def events(since: str | None, trace: str, cluster: str, form: str, *, follow: bo
             telling.tell(block)
             told = True
         if not told:
-            click.echo(f"No events found in the last {since or '1h'}.", err=True)
+            say(f"No events found in the last {since or '1h'}.", err=True)
     elif form == YAML:
         output.records((timeline.row(each) for each in entries if wanted.takes(each)), form)
     else:
@@ -128,7 +128,7 @@ def _follow(entries: Iterator[Entry], wanted: Filter, form: str) -> None:
         _lines(entries, wanted, form)
     except KeyboardInterrupt:
         # It is how following ends, not how it fails.
-        click.echo(err=True)
+        say("", err=True)
 
 
 def _lines(entries: Iterator[Entry], wanted: Filter, form: str) -> None:

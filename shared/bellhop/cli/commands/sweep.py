@@ -7,7 +7,7 @@ import click
 from bellhop.cli import session
 from bellhop.cli.exampled import Command
 from bellhop.cli.options import state_option
-from bellhop.cli.output import count
+from bellhop.cli.output import count, say
 from bellhop.errors import MissingError
 
 
@@ -31,6 +31,6 @@ def command(key: str | None, *, full: bool) -> None:
         )
     wanted = [key] if key else list(known)
     here.publisher.publish(Sweep(each, full=full) for each in wanted)
-    click.echo(f"Asked for a sweep of {key or count(len(wanted), 'cluster')}.")
+    say(f"Asked for a sweep of {key or count(len(wanted), 'cluster')}.")
     if wanted and not session.answers(here.inbound):
-        click.echo("warning: `bellhop serve` does not answer; it is done once it runs", err=True)
+        say("warning: `bellhop serve` does not answer; it is done once it runs", err=True)

@@ -10,7 +10,7 @@ from bellhop.cli.views.view import Query, View
 from bellhop.engine.catalog import cluster_object
 from bellhop.fleet import survey
 from bellhop.fleet.installation import Installation
-from bellhop.model.record import Cluster
+from bellhop.model.record import Cluster, Health
 from bellhop.ports.kube import Manifest
 
 COLUMNS = (
@@ -38,11 +38,12 @@ def manifests(here: Installation, query: Query) -> Iterator[Manifest]:
         manifest = cluster_object(cluster)
         health = here.records.health.get(cluster.key).value
         manifest["metadata"]["creationTimestamp"] = cluster.registered_at
+        message = _message(here, cluster.key, health)
         manifest["status"] = {
             "ready": health.state == "Healthy",
             "version": cluster.kubernetes,
             "connectionStatus": health.state,
-            **({"failureMessage": health.message} if health.message else {}),
+            **({"failureMessage": message} if message else {}),
             **({"lastSweepTime": health.swept_at} if health.swept_at else {}),
             "observed": health.seen,
             "missed": health.missed,
@@ -64,7 +65,7 @@ def rows(here: Installation, query: Query) -> Iterator[Row]:
             "age": age(cluster.registered_at, now),
             "lastSweep": age(health.swept_at, now),
             "missed": f"{health.missed}/{health.seen}",
-            "message": health.message,
+            "message": _message(here, cluster.key, health),
         }
 
 
@@ -86,7 +87,7 @@ def _tell(here: Installation, cluster: Cluster, story: Story) -> None:
     story.fact("Kubernetes", cluster.kubernetes)
     story.fact("Registered", stamp(cluster.registered_at))
     story.fact("State", health.state)
-    story.fact("Message", health.message)
+    story.fact("Message", _message(here, cluster.key, health))
     story.fact("Last sweep", age(health.swept_at, now))
     story.fact("Found by sweeps", f"{health.missed} of {health.seen} looks at objects")
     story.fact("Rings", _rings(cluster))
@@ -120,6 +121,10 @@ def _tell(here: Installation, cluster: Cluster, story: Story) -> None:
             for key in inventory.held
         ),
     )
+
+
+def _message(here: Installation, key: str, health: Health) -> str:
+    return "; ".join(filter(None, (health.message, survey.refused(here, key))))
 
 
 def _rings(cluster: Cluster) -> str:

@@ -10,6 +10,7 @@ from bellhop.cli.views.view import Query, View, labels_of, name_of
 from bellhop.fleet import survey
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.survey import Standing
+from bellhop.model.allow import read_allow
 from bellhop.model.kinds import EventTrigger
 from bellhop.ports.kube import Manifest
 
@@ -69,6 +70,10 @@ def _tell(here: Installation, trigger: EventTrigger, story: Story) -> None:
     story.fact("Source clusters", str(trigger.source_selector) or "none: the selector is empty")
     story.fact("Destinations", _destination(trigger))
     story.fact("Tier", str(trigger.tier))
+    story.fact(
+        "May bring",
+        "; ".join(map(str, read_allow(trigger.allow).entries)) if trigger.allow else "everything",
+    )
     story.fact("When unmatched", "leaves add-ons" if trigger.leaves_policies else "withdraws")
     story.fact("EventSource", f"{trigger.event_source_name} ({_found(here, trigger)})")
     story.grid("In force in", _in_force(here, trigger), nothing="no cluster")

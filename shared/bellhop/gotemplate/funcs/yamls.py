@@ -6,10 +6,10 @@ import re
 from functools import cmp_to_key, lru_cache
 from typing import TYPE_CHECKING, Any
 
-from bellhop.gotemplate.errors import DepthLimitError, FunctionError
+from bellhop.gotemplate.errors import DepthLimitError, FunctionError, StepLimitError
 from bellhop.gotemplate.floats import format_float
 from bellhop.gotemplate.funcs.jsons import number, struct_as_map
-from bellhop.gotemplate.limits import MAX_DATA_DEPTH
+from bellhop.gotemplate.limits import MAX_DATA_DEPTH, MAX_YAML_VALUES
 from bellhop.gotemplate.literals import MAX_INT, MIN_INT, parse_integer, to_bytes
 from bellhop.gotemplate.values import Opaque, Struct
 
@@ -180,6 +180,7 @@ class _Reader:
 
     def __init__(self, budget: Budget) -> None:
         self.budget = budget
+        self.left = MAX_YAML_VALUES
         self.anchors: dict[str, Any] = {}
         self.stack: list[_Open] = []
         self.result: Any = None
@@ -221,6 +222,9 @@ class _Reader:
 
     def _take(self, value: Any, anchor: str | None) -> None:
         self.budget.spend(1)
+        self.left -= 1
+        if self.left < 0:
+            raise StepLimitError(f"YAML of more than {MAX_YAML_VALUES} values")
         if anchor:
             self.anchors[anchor] = value
         if not self.stack:

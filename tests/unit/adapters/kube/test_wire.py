@@ -101,6 +101,7 @@ def test_a_gzip_bomb_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
         "cannot read ConfigMap 'web/a' on cluster 'prod/eu-1': the answer has more than"
         " 4194304 bytes"
     )
+    assert caught.value.context["plain"] == str(caught.value)
     assert most < 32 * MIB
 
 

@@ -363,6 +363,41 @@ def test_another_certificate_is_used_without_a_restart(
     assert seen() != before
 
 
+def test_nobody_is_refused_while_a_certificate_is_renewed(
+    serve: Serve, authority: Authority, trust: ssl.SSLContext
+) -> None:
+    """Who shakes hands at that very moment sees the old one or the new one."""
+    server = serve()
+    done = threading.Event()
+    failures: list[OSError] = []
+
+    def knock() -> None:
+        while not done.is_set():
+            try:
+                with (
+                    socket.create_connection(("127.0.0.1", server.port)) as plain,
+                    trust.wrap_socket(plain, server_hostname="localhost"),
+                ):
+                    pass
+            except OSError as error:
+                failures.append(error)
+
+    threads = [threading.Thread(target=knock) for _ in range(2)]
+    pairs = [
+        issue(authority, ["localhost"], now=datetime.now(UTC), validity=HOUR) for _ in range(20)
+    ]
+    for thread in threads:
+        thread.start()
+    for _ in range(20):
+        for pair in pairs:
+            server.renew(*pair)
+    done.set()
+    for thread in threads:
+        thread.join()
+
+    assert failures == []
+
+
 def test_a_server_without_tls_has_nothing_to_renew(
     serve: Serve, certificate: tuple[bytes, bytes]
 ) -> None:

@@ -1,0 +1,56 @@
+"""Holding triggers and profiles to what their annotation `bellhop.dev/allow` lets them bring.
+
+Asked twice: of what was rendered, before it becomes a profile; and in each cluster, which knows
+what has a namespace, before anything is applied there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from bellhop.errors import DeniedError
+from bellhop.model.allow import ANNOTATION, read_allow
+from bellhop.model.gvk import ObjectKey
+from bellhop.model.kinds import Kind
+from bellhop.model.record import Content, Profile
+
+_SHOWN = 80
+
+
+class NotAllowedError(DeniedError):
+    """Somebody's own annotation does not allow it; no cluster was asked."""
+
+
+def refuse_rendered(owner: Kind, contents: Iterable[Content]) -> None:
+    """Refuse objects that a trigger or profile may not bring, whatever the scope of their kind.
+
+    Raises:
+        NotAllowedError: it names who may not, the kind and its place.
+    """
+    for content in contents if owner.allow else ():
+        for key in map(ObjectKey.of, content.manifests):
+            if not read_allow(owner.allow).may_admit(key.gvk.group, key.gvk.kind, key.namespace):
+                where = f"{content.ref}, {content.entry}: "
+                raise _denied(f"{owner.kind} '{owner.name}'", key, where)
+
+
+def refuse_placed(profile: Profile, keys: Iterable[ObjectKey]) -> None:
+    """Refuse objects that a profile may not bring, as the cluster that they go to has them.
+
+    Raises:
+        NotAllowedError: as `refuse_rendered` does.
+    """
+    for key in keys if profile.allow else ():
+        if not read_allow(profile.allow).admits(key.gvk.group, key.gvk.kind, key.namespace):
+            trigger, name = profile.trigger, profile.name
+            raise _denied(f"trigger '{trigger}'" if trigger else f"ClusterProfile '{name}'", key)
+
+
+def _denied(who: str, key: ObjectKey, where: str = "") -> NotAllowedError:
+    kind = f"{key.gvk.kind}.{key.gvk.group}" if key.gvk.group else key.gvk.kind
+    place = f"in namespace '{key.namespace[:_SHOWN]}'" if key.namespace else "without a namespace"
+    return NotAllowedError(
+        f"{where}{who} may not bring a {kind[:_SHOWN]} {place}: its"
+        f" annotation {ANNOTATION} does not allow it; allow it there, or look for a value that the"
+        " template does not quote"
+    )

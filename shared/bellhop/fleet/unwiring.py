@@ -1,0 +1,106 @@
+"""Which cluster one really is, and how it is made to ring no more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bellhop.adapters.kube.client import KubeClient
+from bellhop.engine.wiring import NAME, NAMESPACE
+from bellhop.errors import BellhopError, ConflictError, MissingError, PermanentError
+from bellhop.fleet.installation import Installation
+from bellhop.fleet.ringing import SECRET, entries_in
+from bellhop.model.gvk import GVK
+from bellhop.model.kubeconfig import sanitise
+from bellhop.model.record import Cluster
+from bellhop.ports.kube import Kube
+
+BY_HAND = (
+    f"remove ValidatingWebhookConfiguration '{NAME}' and Namespace '{NAMESPACE}' there by hand"
+)
+
+_RBAC = "rbac.authorization.k8s.io"
+_NAMESPACE = GVK("", "v1", "Namespace")
+_REMOVED = (
+    (GVK("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration"), ""),
+    (GVK(_RBAC, "v1", "ClusterRoleBinding"), ""),
+    (GVK(_RBAC, "v1", "ClusterRole"), ""),
+    (SECRET, NAMESPACE),
+    (GVK(_RBAC, "v1", "RoleBinding"), NAMESPACE),
+    (GVK(_RBAC, "v1", "Role"), NAMESPACE),
+    (GVK("", "v1", "ServiceAccount"), NAMESPACE),
+)
+
+
+def identify(kube: Kube) -> str:
+    """Return the uid of the cluster's kube-system, which no two share; empty if it is not told."""
+    try:
+        manifest = kube.get(_NAMESPACE, "", "kube-system")
+    except PermanentError:
+        return ""
+    return str(((manifest or {}).get("metadata") or {}).get("uid") or "")
+
+
+def known_uid(here: Installation, cluster: Cluster) -> str:
+    """Return the uid that a cluster was registered with, or that a sweep has met."""
+    return cluster.uid or here.records.health.get(cluster.key).value.uid
+
+
+def twin(here: Installation, key: str, uid: str) -> Cluster | None:
+    """Find the cluster that is registered under another name and is this one."""
+    for other in here.catalogs.known().clusters.values():
+        if uid and other.key != key and known_uid(here, other) == uid:
+            return other
+    return None
+
+
+def silence(kube: Kube, key: str) -> Iterator[str]:
+    """Remove what makes a cluster ring, what rings first; yield each thing that was there.
+
+    Raises:
+        ConflictError: its forwarder serves a cluster of another name by now.
+    """
+    serves = entries_in(kube).get("cluster", key)
+    if serves != key:
+        raise ConflictError(f"its forwarder serves cluster '{serves[:128]}' by now")
+    for gvk, namespace in _REMOVED:
+        if kube.remove(gvk, namespace, NAME):
+            yield f"{gvk.kind} '{NAME}'"
+    found = kube.get(_NAMESPACE, "", NAMESPACE)
+    labels = ((found or {}).get("metadata") or {}).get("labels") or {}
+    # Somebody else's namespace of that name stays.
+    if labels.get("app.kubernetes.io/part-of") == "bellhop" and kube.remove(
+        _NAMESPACE, "", NAMESPACE
+    ):
+        yield f"Namespace '{NAMESPACE}'"
+
+
+def leave_behind(here: Installation, cluster: Cluster) -> str:
+    """Silence the cluster that had this name before, with the credentials it had.
+
+    Returns a sentence about what has to be done by hand; empty if nothing has.
+    """
+    place = f"abandoned/{cluster.key}"
+    try:
+        kubeconfig = sanitise(here.secrets.read(place), reach=here.reach)
+        kube = KubeClient(cluster.key, kubeconfig, reach=here.reach)
+    except BellhopError as error:
+        return _by_hand(error)
+    try:
+        if identify(kube) != cluster.abandoned:
+            return _by_hand(MissingError("its address leads to another cluster by now"))
+        if twin(here, cluster.key, cluster.abandoned) is None:
+            for _ in silence(kube, cluster.key):
+                pass
+    except ConflictError:
+        # Whoever it serves by now has taken over all that was ours.
+        return ""
+    except BellhopError as error:
+        return _by_hand(error)
+    else:
+        return ""
+    finally:
+        kube.close()
+
+
+def _by_hand(error: BellhopError) -> str:
+    return f"the cluster that had this name before may still ring: {error}; {BY_HAND}"

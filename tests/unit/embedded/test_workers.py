@@ -1,0 +1,90 @@
+"""The workers of the embedded mode, in real time."""
+
+from __future__ import annotations
+
+import io
+import threading
+import time
+from collections import Counter
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from bellhop.embedded.state import open_state
+from bellhop.embedded.workers import Workers
+from bellhop.errors import PermanentError
+from bellhop.logs import Log
+from bellhop.messages import Resolve
+from bellhop.settings import Settings
+
+PATIENCE = 30.0
+
+
+def wait_for(condition: Any) -> bool:
+    """Wait until something holds, or it has been too long."""
+    deadline = time.monotonic() + PATIENCE
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return bool(condition())
+
+
+class Slow:
+    """A stage whose work takes several visibility timeouts."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self.begun: Counter[str] = Counter()
+        self.ended: Counter[str] = Counter()
+
+    def handle(self, message: Resolve) -> None:
+        self.begun[message.profile] += 1
+        time.sleep(self._seconds)
+        self.ended[message.profile] += 1
+
+
+def test_what_is_in_hand_is_given_to_nobody_else(tmp_path: Path) -> None:
+    """Work that takes longer than the visibility timeout is done once, whoever else is free."""
+    settings = replace(Settings(), visibility=timedelta(seconds=0.8), workers=3)
+    embedded = open_state(tmp_path / "state", settings)
+    slow = Slow(seconds=4.0)
+    workers = Workers(embedded, {"deploy": slow}, Log(io.StringIO()))
+    embedded.installation.publisher.publish([Resolve("a"), Resolve("b")])
+    workers.start()
+    try:
+        assert wait_for(lambda: slow.ended == Counter("ab"))
+    finally:
+        workers.stop()
+        embedded.close()
+
+    assert slow.begun == Counter("ab")
+
+
+def test_a_stage_that_fails_keeps_no_worker_from_the_next(tmp_path: Path) -> None:
+    """What is given up, and what nobody foresaw, ends; the others are worked on."""
+    embedded = open_state(tmp_path / "state", replace(Settings(), attempts=2))
+    done = threading.Event()
+
+    class Failing:
+        def handle(self, message: Resolve) -> None:
+            if message.profile == "refused":
+                raise PermanentError("cannot do it")
+            if message.profile == "broken":
+                raise ZeroDivisionError
+            done.set()
+
+    output = io.StringIO()
+    workers = Workers(embedded, {"deploy": Failing()}, Log(output))
+    names = ("refused", "broken", "fine")
+    embedded.installation.publisher.publish([Resolve(name) for name in names])
+    workers.start()
+    try:
+        assert wait_for(done.is_set)
+        assert wait_for(embedded.queues["deploy"].list)
+    finally:
+        workers.stop()
+        [letter] = embedded.queues["deploy"].list()
+        embedded.close()
+
+    assert letter.message.body["profile"] == "broken"
+    assert "Moved a message to the dead letters" in output.getvalue()

@@ -1,0 +1,525 @@
+"""Registering: who may send at each moment, whatever dies, whoever else is at it."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from bellhop.adapters.kube.client import KubeClient
+from bellhop.engine.wiring import NAME, NAMESPACE, webhook_configuration
+from bellhop.errors import BusyError, ConflictError, MissingError
+from bellhop.fleet import ringing
+from bellhop.fleet.installation import Installation
+from bellhop.fleet.registration import PATIENCE, Registered, deregister, register
+from bellhop.fleet.renewal import renew, renewals_due
+from bellhop.model.gvk import GVK
+from bellhop.model.record import Cluster as Record
+from bellhop.model.record import Health
+from bellhop.ports.store import Item
+from infra.lab.cluster import Cluster
+from tests.fakes.clock import FakeClock
+from tests.fakes.kept import value_of
+from tests.unit.fleet.conftest import Wished
+
+KEY = "prod/eu-1"
+WEBHOOK = GVK("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration")
+
+
+class Killed(BaseException):
+    """What a process that is killed would not live to see."""
+
+
+def die(_: float) -> None:
+    raise Killed
+
+
+def no_pause(_: float) -> None:
+    """Tests need not wait for API servers that ring nobody."""
+
+
+def counts(here: Installation, token: str) -> bool:
+    """Say whether ingest would take a token."""
+    gate = value_of(here.records.gates.get(KEY))
+    assert gate is not None
+    return ringing.digest_of(token) in gate.digests(here.records.clock.now())
+
+
+def has_wired(kube: KubeClient, here: Installation) -> None:
+    """Do in a cluster what its first sweep does."""
+    cluster = value_of(here.records.clusters.get(KEY))
+    assert cluster is not None
+    kube.apply(webhook_configuration([], cluster.forwarder))
+
+
+def test_both_tokens_count_until_the_new_one_is_settled(
+    here: Installation,
+    wished: Wished,
+    source: KubeClient,
+    source_cluster: Cluster,
+    clock: FakeClock,
+) -> None:
+    """The former one for some minutes after the forwarder is told, the new one from before that."""
+    register(here, wished(source_cluster))
+    first = ringing.entries_of(source)["token"]
+    seen: list[tuple[bool, str]] = []
+
+    def look(_: float) -> None:
+        seen.append((counts(here, first), ringing.entries_of(source)["token"]))
+
+    register(here, wished(source_cluster), pause=look)
+    second = ringing.entries_of(source)["token"]
+
+    assert seen == [(True, first)]
+    assert counts(here, first)
+    assert counts(here, second)
+    clock.advance(ringing.OVERLAP)
+    assert not counts(here, first)
+    assert counts(here, second)
+
+
+def test_a_renewal_that_is_killed_leaves_the_forwarder_its_token(
+    here: Installation,
+    wished: Wished,
+    source: KubeClient,
+    source_cluster: Cluster,
+    clock: FakeClock,
+) -> None:
+    """Between the record and the Secret: the old token counts for as long as it takes."""
+    register(here, wished(source_cluster))
+    with pytest.raises(Killed):
+        register(here, wished(source_cluster), pause=die)
+    token = ringing.entries_of(source)["token"]
+    clock.advance(timedelta(days=30))
+
+    assert counts(here, token)
+    assert renewals_due(here) == [KEY]
+
+
+def test_what_was_killed_is_finished_later(
+    here: Installation,
+    wished: Wished,
+    source: KubeClient,
+    source_cluster: Cluster,
+    clock: FakeClock,
+) -> None:
+    """The renewal finishes it: the token in the cluster is one that counts, and nothing is due."""
+    register(here, wished(source_cluster))
+    with pytest.raises(Killed):
+        register(here, wished(source_cluster), pause=die)
+    former = ringing.entries_of(source)["token"]
+    clock.advance(PATIENCE)
+    renew(here, KEY)
+
+    assert counts(here, former)
+    assert counts(here, ringing.entries_of(source)["token"])
+    clock.advance(ringing.OVERLAP)
+    renew(here, KEY)
+    assert not counts(here, former)
+    assert counts(here, ringing.entries_of(source)["token"])
+    assert renewals_due(here) == []
+
+
+def test_a_renewal_that_dies_again_and_again_keeps_what_is_in_use(
+    here: Installation,
+    wished: Wished,
+    source: KubeClient,
+    source_cluster: Cluster,
+    clock: FakeClock,
+) -> None:
+    """However often it begins, token, path and authority of the forwarder stay in force."""
+    register(here, wished(source_cluster))
+    first = value_of(here.records.clusters.get(KEY))
+    token = ringing.entries_of(source)["token"]
+    for _ in range(5):
+        clock.advance(PATIENCE)
+        with pytest.raises(Killed):
+            register(here, wished(source_cluster), pause=die)
+    last = value_of(here.records.clusters.get(KEY))
+
+    assert first is not None
+    assert last is not None
+    assert counts(here, token)
+    assert last.forwarder["path"] == first.forwarder["path"]
+    assert first.forwarder["ca"] in last.forwarder["ca"]
+    assert last.forwarder["ca"].count("BEGIN") <= 3
+
+
+def test_a_second_registration_at_the_same_time_is_told_to_wait(
+    here: Installation, wished: Wished, source: KubeClient, source_cluster: Cluster
+) -> None:
+    """The first one goes on undisturbed."""
+    register(here, wished(source_cluster))
+    refused: list[BusyError] = []
+
+    def meanwhile(_: float) -> None:
+        with pytest.raises(BusyError, match="another registration of it has begun") as caught:
+            register(here, wished(source_cluster))
+        refused.append(caught.value)
+
+    register(here, wished(source_cluster), pause=meanwhile)
+
+    assert len(refused) == 1
+    assert counts(here, ringing.entries_of(source)["token"])
+
+
+def test_a_cluster_that_is_deregistered_meanwhile_keeps_no_token(
+    here: Installation, wished: Wished, source: KubeClient, source_cluster: Cluster
+) -> None:
+    """Nothing is left in it that would send: the Secret that was written afterwards goes, too."""
+    register(here, wished(source_cluster))
+
+    def leave(_: float) -> None:
+        here.declare.deregister(KEY)
+
+    with pytest.raises(BusyError, match="deregistered by somebody else"):
+        register(here, wished(source_cluster), pause=leave)
+
+    assert here.records.clusters.get(KEY) is None
+    assert source.get(ringing.SECRET, NAMESPACE, NAME) is None
+    assert source.get(WEBHOOK, "", NAME) is None
+
+
+class Mortal:
+    """A store's way to write, of whoever is killed by one write, before or after it is done."""
+
+    def __init__(self, put: Callable[..., Item], writes: int, *, after: bool) -> None:
+        self._put = put
+        self._left = writes
+        self._after = after
+
+    def __call__(self, item: Item, **more: Any) -> Item:
+        self._left -= 1
+        if self._left == 0 and not self._after:
+            raise Killed
+        done = self._put(item, **more)
+        if self._left == 0:
+            raise Killed
+        return done
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["first", "again"])
+@pytest.mark.parametrize("after", [True, False], ids=["after", "before"])
+def test_ends_well_whichever_write_was_the_last(
+    here: Installation,
+    wished: Wished,
+    source: KubeClient,
+    source_cluster: Cluster,
+    clock: FakeClock,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    first: bool,
+    after: bool,
+) -> None:
+    """Killed around every write of the record in turn, and finished by the renewals.
+
+    At every moment the token in the cluster is one that counts, as long as the cluster is known.
+    """
+    monkeypatch.setattr(ringing, "SPREAD_SECONDS", 0.0)
+    store = here.records.store
+    died = 0
+    for writes in range(1, 40):
+        if first and here.records.clusters.get(KEY):
+            # Without its namespace, whose end takes a controller that this cluster has not.
+            source.remove(ringing.SECRET, NAMESPACE, NAME)
+            here.declare.deregister(KEY)
+        if not first and not here.records.clusters.get(KEY):
+            register(here, wished(source_cluster))
+        with monkeypatch.context() as doomed:
+            doomed.setattr(store, "put", Mortal(store.put, writes, after=after))
+            try:
+                register(here, wished(source_cluster))
+            except Killed:
+                died += 1
+            else:
+                break
+        here.records.catalog.raise_revision()
+        here.declare.resume()
+        _assert_sound(here, source)
+        for _ in range(3):
+            clock.advance(max(PATIENCE, ringing.OVERLAP))
+            here.declare.resume()
+            for key in renewals_due(here):
+                renew(here, key)
+            _assert_sound(here, source)
+        assert renewals_due(here) == []
+        known = here.records.clusters.get(KEY) is not None
+        assert known == bool(ringing.entries_of(source).get("token"))
+
+    assert died >= 5
+
+
+def _assert_sound(here: Installation, source: KubeClient) -> None:
+    entries = ringing.entries_of(source)
+    assert not entries or counts(here, entries["token"])
+
+
+def test_registrations_that_race_leave_a_token_that_counts(
+    here: Installation, wished: Wished, source: KubeClient, source_cluster: Cluster
+) -> None:
+    """Of four that begin at once one gets through, or several one after the other."""
+    done: list[Registered] = []
+
+    def work() -> None:
+        with suppress(BusyError):
+            done.append(register(here, wished(source_cluster), pause=no_pause))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert done
+    assert counts(here, ringing.entries_of(source)["token"])
+
+
+def test_a_secret_that_is_not_the_one_is_written_anew(
+    here: Installation,
+    wished: Wished,
+    source: KubeClient,
+    source_cluster: Cluster,
+    clock: FakeClock,
+) -> None:
+    """One that stalled for minutes wrote over it: noticed when the registration settles."""
+    register(here, wished(source_cluster))
+    entries = ringing.entries_of(source)
+    source.apply(ringing.forwarder_secret(entries | {"token": "of-one-that-stalled"}))
+    clock.advance(ringing.OVERLAP)
+    renew(here, KEY)
+
+    assert counts(here, ringing.entries_of(source)["token"])
+
+
+def test_a_label_that_is_set_meanwhile_is_kept(
+    here: Installation, wished: Wished, source: KubeClient, source_cluster: Cluster
+) -> None:
+    """Both changes of the record are there in the end."""
+    register(here, wished(source_cluster, labels={"env": "fv"}))
+
+    def label(_: float) -> None:
+        here.declare.label(KEY, {"region": "eu"})
+
+    register(here, wished(source_cluster), pause=label)
+    cluster = value_of(here.records.clusters.get(KEY))
+
+    assert cluster is not None
+    assert cluster.labels == {"env": "fv", "region": "eu"}
+    assert counts(here, ringing.entries_of(source)["token"])
+
+
+def test_a_first_registration_that_is_killed_is_finished_later(
+    here: Installation,
+    wished: Wished,
+    source: KubeClient,
+    source_cluster: Cluster,
+    clock: FakeClock,
+) -> None:
+    """A record that says begun, and no Secret: the renewal gives the forwarder one."""
+    done = register(here, wished(source_cluster))
+    record = {**ringing.settled(done.cluster.forwarder), "begun": clock.now().isoformat()}
+    here.records.clusters.put(replace(done.cluster, forwarder=record))
+    here.records.catalog.raise_revision()
+    source.remove(ringing.SECRET, NAMESPACE, NAME)
+    clock.advance(PATIENCE)
+    assert renewals_due(here) == [KEY]
+    renew(here, KEY)
+
+    assert counts(here, ringing.entries_of(source)["token"])
+
+
+# Which cluster it is ----------------------------------------------------------------------------
+
+
+def test_one_cluster_is_not_registered_under_two_names(
+    here: Installation, wished: Wished, source: KubeClient, source_cluster: Cluster
+) -> None:
+    """Everything would be applied twice; nothing is changed, in it or here."""
+    register(here, wished(source_cluster))
+    before = ringing.entries_of(source)
+    with pytest.raises(ConflictError, match="it is cluster 'prod/eu-1' already"):
+        register(here, wished(source_cluster, "eu-2"))
+
+    assert before == ringing.entries_of(source)
+    assert here.records.clusters.get("prod/eu-2") is None
+    assert list(here.secrets.names("kubeconfig/")) == [f"kubeconfig/{KEY}"]
+
+
+def test_copies_of_one_backup_are_registered_when_asked(
+    here: Installation, wished: Wished, source_cluster: Cluster
+) -> None:
+    """`--allow-twice` takes them, with a warning."""
+    register(here, wished(source_cluster))
+    done = register(here, wished(source_cluster, "eu-2", twice=True))
+
+    assert here.records.clusters.get("prod/eu-2") is not None
+    assert any("it is cluster 'prod/eu-1', too" in each for each in done.warnings)
+
+
+def test_two_names_at_once_leave_one(
+    here: Installation, wished: Wished, source: KubeClient, source_cluster: Cluster
+) -> None:
+    """Neither sees the other when it looks; each looks again once it is in the record.
+
+    At most one is left, and the cluster's forwarder sends for that one.
+    """
+    barrier = threading.Barrier(2)
+    refused: list[str] = []
+
+    def work(name: str) -> None:
+        barrier.wait()
+        try:
+            register(here, wished(source_cluster, name))
+        except ConflictError as error:
+            refused.append(str(error))
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in ("eu-1", "eu-2")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    left = [cluster.key for cluster in here.records.clusters.all()]
+
+    assert len(refused) + len(left) == 2
+    assert len(left) <= 1
+    assert left in ([], [ringing.entries_in(source).get("cluster")])
+
+
+def test_another_cluster_under_the_name_silences_the_one_before(
+    here: Installation,
+    wished: Wished,
+    source: KubeClient,
+    destination: KubeClient,
+    source_cluster: Cluster,
+    destination_cluster: Cluster,
+) -> None:
+    """With the old credentials: what rang there is gone, and the new one has its Secret."""
+    register(here, wished(source_cluster))
+    has_wired(source, here)
+    done = register(here, wished(destination_cluster))
+
+    assert source.get(WEBHOOK, "", NAME) is None
+    assert source.get(ringing.SECRET, NAMESPACE, NAME) is None
+    assert counts(here, ringing.entries_of(destination)["token"])
+    assert not [each for each in done.warnings if "by hand" in each]
+    assert done.cluster.abandoned == ""
+    assert list(here.secrets.names("abandoned/")) == []
+
+
+def test_a_cluster_before_that_does_not_answer_is_named(
+    here: Installation, wished: Wished, source_cluster: Cluster, destination_cluster: Cluster
+) -> None:
+    """A sentence says what is to be removed by hand, and the new one is registered."""
+    register(here, wished(source_cluster))
+    source_cluster.stop()
+    done = register(here, wished(destination_cluster))
+
+    (warning,) = [each for each in done.warnings if "by hand" in each]
+    assert warning.startswith("the cluster that had this name before may still ring: ")
+    assert "ValidatingWebhookConfiguration 'bellhop-forwarder'" in warning
+    assert done.cluster.abandoned == ""
+
+
+def test_leaving_a_cluster_behind_outlives_a_kill(
+    here: Installation,
+    wished: Wished,
+    source: KubeClient,
+    source_cluster: Cluster,
+    destination_cluster: Cluster,
+    clock: FakeClock,
+) -> None:
+    """Killed as soon as the new cluster is in the record: the renewals silence the old one."""
+    register(here, wished(source_cluster))
+    has_wired(source, here)
+    begun = value_of(here.records.clusters.get(KEY))
+    assert begun is not None
+    moved = register(here, wished(destination_cluster)).cluster
+    has_wired(source, here)
+    here.secrets.put(f"abandoned/{KEY}", _kubeconfig(source_cluster))
+    here.records.clusters.put(replace(moved, abandoned=begun.uid))
+    here.records.catalog.raise_revision()
+    assert renewals_due(here) == [KEY]
+    renew(here, KEY)
+    cluster = value_of(here.records.clusters.get(KEY))
+
+    assert source.get(WEBHOOK, "", NAME) is None
+    assert cluster is not None
+    assert cluster.abandoned == ""
+    assert clock.now() < datetime.fromisoformat(cluster.forwarder["settle"])
+
+
+def test_leaving_a_cluster_behind_outlives_being_overtaken(
+    here: Installation,
+    wished: Wished,
+    source: KubeClient,
+    source_cluster: Cluster,
+    destination_cluster: Cluster,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A label set meanwhile makes it begin anew: the credentials put aside are the old ones."""
+    register(here, wished(source_cluster))
+    has_wired(source, here)
+    whole = here.declare.register
+
+    def overtaken(cluster: Record, **more: Any) -> str:
+        monkeypatch.setattr(here.declare, "register", whole)
+        here.declare.label(KEY, {"region": "eu"})
+        return whole(cluster, **more)
+
+    monkeypatch.setattr(here.declare, "register", overtaken)
+    done = register(here, wished(destination_cluster))
+
+    assert source.get(WEBHOOK, "", NAME) is None
+    assert not [each for each in done.warnings if "by hand" in each]
+    assert done.cluster.labels == {"region": "eu"}
+
+
+def test_a_cluster_that_was_only_swept_is_known_by_its_sweep(
+    here: Installation, wished: Wished, source_cluster: Cluster
+) -> None:
+    """Registered by an older Bellhop, whose record has no uid: a sweep has met it."""
+    done = register(here, wished(source_cluster))
+    here.records.clusters.put(replace(done.cluster, uid=""))
+    here.records.health.put(KEY, Health(uid=done.cluster.uid))
+    here.records.catalog.raise_revision()
+
+    with pytest.raises(ConflictError, match="already"):
+        register(here, wished(source_cluster, "eu-2"))
+
+
+def test_a_cluster_that_is_to_be_swept_alone_rings_no_more(
+    here: Installation, wished: Wished, source: KubeClient, source_cluster: Cluster
+) -> None:
+    """Registered again with --no-forwarder: nothing there sends with a token that has ended."""
+    register(here, wished(source_cluster))
+    has_wired(source, here)
+    done = register(here, wished(source_cluster, forwarder=False))
+
+    assert source.get(WEBHOOK, "", NAME) is None
+    assert source.get(ringing.SECRET, NAMESPACE, NAME) is None
+    assert done.cluster.forwarder == {}
+
+
+def test_deregistering_leaves_what_serves_another_name(
+    here: Installation, wished: Wished, source: KubeClient, source_cluster: Cluster
+) -> None:
+    """The forwarder has been taken over: it is not ours to remove, and that is said."""
+    register(here, wished(source_cluster))
+    register(here, wished(source_cluster, "eu-2", twice=True))
+    done = deregister(here, KEY)
+
+    assert "its forwarder serves cluster 'prod/eu-2' by now" in done.left
+    assert done.removed == []
+    assert ringing.entries_of(source)["cluster"] == "prod/eu-2"
+    with pytest.raises(MissingError):
+        deregister(here, KEY)
+
+
+def _kubeconfig(cluster: Cluster) -> bytes:
+    return json.dumps(cluster.kubeconfig()).encode()

@@ -1,0 +1,132 @@
+"""What becomes due as time passes, with nobody asking for it."""
+
+from __future__ import annotations
+
+import io
+from datetime import timedelta
+from pathlib import Path
+
+from bellhop.adapters.kube.client import KubeClient
+from bellhop.adapters.local.server import Server
+from bellhop.embedded.identity import Identity
+from bellhop.embedded.upkeep import Upkeep
+from bellhop.fleet import ringing
+from bellhop.fleet.failures import failures
+from bellhop.fleet.installation import Inbound, Installation
+from bellhop.fleet.registration import register
+from bellhop.fleet.renewal import ends_at, next_at, renew, renewals_due
+from bellhop.logs import Log
+from bellhop.model.record import Cluster as Record
+from infra.lab.cluster import Cluster
+from tests.fakes.clock import FakeClock
+from tests.fakes.kept import value_of
+from tests.unit.fleet.conftest import Wished
+
+KEY = "prod/eu-1"
+
+
+def found(here: Installation) -> Record:
+    cluster = value_of(here.records.clusters.get(KEY))
+    assert cluster is not None
+    return cluster
+
+
+def settle(here: Installation, clock: FakeClock) -> None:
+    clock.advance(ringing.OVERLAP)
+    renew(here, KEY)
+    assert renewals_due(here) == []
+
+
+def test_a_certificate_renews_itself_when_half_of_its_life_has_passed(
+    here: Installation,
+    wished: Wished,
+    source: KubeClient,
+    source_cluster: Cluster,
+    clock: FakeClock,
+) -> None:
+    """By the registration's own way: what is in use counts until the new is settled."""
+    register(here, wished(source_cluster, labels={"env": "fv"}))
+    settle(here, clock)
+    before, former = found(here), ringing.entries_of(source)
+    clock.advance(ringing.VALIDITY / 2)
+    assert renewals_due(here) == [KEY]
+    renew(here, KEY)
+    during, present = found(here), ringing.entries_of(source)
+    settle(here, clock)
+    after = found(here)
+
+    assert present["token"] != former["token"]
+    assert present["former-path"] == former["path"]
+    assert present["ingest-url"] == "https://ingest.example"
+    assert during.forwarder["path"] == before.forwarder["path"]
+    assert after.forwarder["path"] == present["path"]
+    assert "former-path" not in ringing.entries_of(source)
+    assert (after.labels, after.registered_at) == ({"env": "fv"}, before.registered_at)
+    ends = ends_at(after)
+    assert ends is not None
+    assert ends > clock.now() + ringing.VALIDITY * 0.9
+
+
+def test_renewing_twice_changes_nothing_the_second_time(
+    here: Installation,
+    wished: Wished,
+    source: KubeClient,
+    source_cluster: Cluster,
+    clock: FakeClock,
+) -> None:
+    """Two that find the same thing due, one after the other."""
+    register(here, wished(source_cluster))
+    settle(here, clock)
+    once = (found(here), ringing.entries_of(source))
+
+    assert renew(here, KEY) == []
+    assert renew(here, "prod/other") == []
+    assert (found(here), ringing.entries_of(source)) == once
+
+
+def test_a_cluster_without_a_forwarder_has_nothing_to_renew(
+    here: Installation, wished: Wished, source_cluster: Cluster, clock: FakeClock
+) -> None:
+    """Sweeps alone need no certificate."""
+    register(here, wished(source_cluster, forwarder=False))
+    clock.advance(timedelta(days=3650))
+
+    assert next_at(found(here)) is None
+    assert renewals_due(here) == []
+
+
+def test_a_renewal_that_fails_is_said_and_tried_again(
+    here: Installation,
+    wished: Wished,
+    source_cluster: Cluster,
+    clock: FakeClock,
+    tmp_path: Path,
+) -> None:
+    """In the log each time, once in ten minutes; and by `show failures` from the next day on."""
+    register(here, wished(source_cluster, inbound=Inbound("https://ingest.example", "")))
+    settle(here, clock)
+    clock.advance(ringing.VALIDITY / 2)
+    source_cluster.stop()
+    identity = Identity(tmp_path / "tls", ["127.0.0.1"], clock.now())
+    certificate, key = identity.certificate(clock.now())
+    server = Server(
+        lambda *_: [], host="127.0.0.1", port=0, certificate_pem=certificate, key_pem=key
+    )
+    log = io.StringIO()
+    upkeep = Upkeep(here, identity, server, Log(log))
+    upkeep.tick()
+    upkeep.tick()
+    assert log.getvalue().count("Cannot renew a cluster") == 1
+    assert list(failures(here)) == []
+    clock.advance(timedelta(days=1, minutes=1))
+    upkeep.tick()
+    (failure,) = failures(here)
+    source_cluster.start()
+    clock.advance(timedelta(minutes=10))
+    upkeep.tick()
+
+    assert log.getvalue().count("Cannot renew a cluster") == 2
+    assert (failure.what, failure.which) == ("certificate", f"forwarder of {KEY}")
+    assert "could not be renewed" in failure.sentence
+    assert "Renewed a cluster" in log.getvalue()
+    assert list(failures(here)) == []
