@@ -7,7 +7,7 @@ READY  := $(VENV)/.ready
 CODE   := shared infra tests
 
 .DEFAULT_GOAL := help
-.PHONY: help install control-plane demo test test-fast coverage lint types imports docs check format bench oracle fuzz golden lock clean
+.PHONY: help install control-plane demo test test-fast coverage lint types imports docs check format bench oracle fuzz mutants golden lock clean
 
 help: ## Print this list
 	@awk 'BEGIN {FS = ":.*## "} \
@@ -65,6 +65,7 @@ format: install ## Format the code
 	$(BIN)/ruff format --quiet $(CODE)
 
 bench: install control-plane ## Run the benchmarks: ratios against a floor measured in the same run
+	$(BIN)/python -m tests.benchmarks.catalog
 	$(BIN)/python -m tests.benchmarks.cold_start
 	$(BIN)/python -m tests.benchmarks.ingest
 	$(BIN)/python -m tests.benchmarks.latency
@@ -73,11 +74,14 @@ bench: install control-plane ## Run the benchmarks: ratios against a floor measu
 oracle: install ## Build the Go oracle that template tests compare with (once)
 	@$(BIN)/python -m tests.golden.programs oracle
 
-fuzz: oracle ## Fuzz the template engine and the stages for some minutes; FUZZ=1000 for longer
-	BELLHOP_FUZZ=$$(($(or $(FUZZ),100) / 10 + 1)) $(BIN)/python -m pytest --timeout 0 tests/unit/stages/test_properties.py
+fuzz: oracle ## Play 5,000 histories, and fuzz the template engine, for some minutes; FUZZ=1000 for longer
+	PYTHONPATH=. $(BIN)/python -m tests.fakes.histories $$(($(or $(FUZZ),100) * 50))
 	BELLHOP_FUZZ=$(or $(FUZZ),100) $(BIN)/python -m pytest --timeout 0 tests/unit/gotemplate/test_properties.py
 	@for round in $$(seq $$(($(or $(FUZZ),100) / 5 + 1))); do \
 	  BELLHOP_FUZZ=1 $(BIN)/python -m pytest -q tests/unit/gotemplate/test_oracle.py || exit 1; done
+
+mutants: install ## Break the stages in each listed way, and tell who notices; MUTANTS=word for some
+	$(BIN)/python -m tests.mutants $(MUTANTS)
 
 golden: install ## Make the golden files anew with real Go and real Lua
 	$(BIN)/python -m tests.golden.gotemplate.regenerate

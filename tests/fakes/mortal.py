@@ -1,12 +1,15 @@
-"""A process that dies: at the n-th thing it does to store, queue or cluster, before or after it."""
+"""A process that dies, and processes that take turns: at the n-th call to store, queue or cluster.
+
+A port is wrapped whatever its methods are called: every callable of it is a call.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from bellhop.ports.kube import Kube
-from tests.fakes.fleet import FakeAccess
+if TYPE_CHECKING:
+    from tests.fakes.turns import Turns
 
 
 class Killed(BaseException):
@@ -14,9 +17,13 @@ class Killed(BaseException):
 
 
 class Fate:
-    """How many steps are left; once dead, every further step fails, also in `finally` blocks."""
+    """How many steps are left; once dead, every further step fails, also in `finally` blocks.
+
+    While `turns` is set, its actors' calls are its steps, and only theirs.
+    """
 
     def __init__(self) -> None:
+        self.turns: Turns | None = None
         self._left: int | None = None
 
     def doom(self, steps: int) -> None:
@@ -26,6 +33,26 @@ class Fate:
     def revive(self) -> None:
         """Begin a new process, which lives."""
         self._left = None
+
+    def before(self, call: Callable[[], str], *, quiet: bool = False) -> None:
+        """Take the step before a call's effect; at a quiet one the turn is not given away.
+
+        Raises:
+            Killed: it was the last one.
+        """
+        if self.turns and self.turns.acting():
+            self.turns.step(call, quiet=quiet)
+        else:
+            self.step()
+
+    def after(self) -> None:
+        """Take the step after a call's effect; for actors that is the one before their next.
+
+        Raises:
+            Killed: it was the last one.
+        """
+        if not (self.turns and self.turns.acting()):
+            self.step()
 
     def step(self) -> None:
         """Take one step.
@@ -43,32 +70,39 @@ class Fate:
 class Mortal:
     """A port of which every call takes two steps: one before its effect, one after it."""
 
-    def __init__(self, port: Any, fate: Fate) -> None:
+    def __init__(self, name: str, port: Any, fate: Fate) -> None:
+        self._name = name
         self._port = port
         self._fate = fate
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._port, name)
-        return self._stepping(found) if callable(found) else found
+        return self._stepping(name, found) if callable(found) else found
 
-    def _stepping(self, method: Callable[..., Any]) -> Callable[..., Any]:
+    def _stepping(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
-            self._fate.step()
+            self._fate.before(lambda: f"{self._name} {name} {_shown(args)}", quiet=_quiet(args))
             result = method(*args, **kwargs)
             if isinstance(result, Iterator):
                 result = iter(list(result))
-            self._fate.step()
+            self._fate.after()
             return result
 
         return call
 
 
-class MortalAccess(FakeAccess):
-    """Clients of which every call may be the last."""
+def _quiet(args: tuple[Any, ...]) -> bool:
+    """Nobody decides anything by the ledger: its lines are no place to be interrupted."""
+    return _shown(args).startswith("ledger")
 
-    def __init__(self, fate: Fate) -> None:
-        super().__init__()
-        self._fate = fate
 
-    def open(self, cluster: str, *, version: str = "") -> Kube:
-        return Mortal(super().open(cluster, version=version), self._fate)
+def _shown(args: tuple[Any, ...]) -> str:
+    words = []
+    for each in args:
+        if isinstance(each, str):
+            words.append(each)
+        elif hasattr(each, "partition"):
+            words += [each.partition, each.sort]
+        else:
+            words.append(type(each).__name__)
+    return " ".join(words)

@@ -3,132 +3,59 @@
 The model looks at what is declared and at the objects that exist, never at how it came.
 """
 
+# ruff: noqa: FBT001, FBT002 - what happens is drawn, and given by position
+
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+import copy
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from bellhop.engine.naming import profile_name
-from bellhop.errors import DeniedError, MissingError, UnreachableError
-from bellhop.messages import Apply, Evaluate, Instantiate, Sweep
+from bellhop.errors import DeniedError, TemporaryError, UnreachableError
 from bellhop.model.gvk import GVK, ObjectKey
+from tests.fakes import rig
+from tests.fakes.declared import (
+    ALL,
+    DECLARED,
+    EACH,
+    EACH_TEXT,
+    FLIP,
+    KEYS,
+    OWN,
+    OWN_TEXT,
+    PLAIN,
+    WATCHED,
+    Key,
+)
 from tests.fakes.fleet import SERVICE, Fleet
-from tests.fakes.mortal import Fate, Killed, Mortal, MortalAccess
+from tests.fakes.living import GADGET, WIDGET, Backup, LivingKube
+from tests.fakes.mortal import Fate, Killed, Mortal
+from tests.fakes.turns import Chooser, Drawn, Moves, Turns
 
 CONFIG = GVK("", "v1", "ConfigMap")
 ACCOUNT = GVK("", "v1", "ServiceAccount")
 CLUSTERS = ("east", "west")
 NAMES = ("a", "b")
+MADE = "made"
+"""Namespace of all that profiles bring."""
 
-
-def _source(name: str, kind: str, more: str) -> str:
-    return f"""
-apiVersion: lib.projectsveltos.io/v1beta1
-kind: EventSource
-metadata: {{name: {name}}}
-spec:
-  collectResources: true
-  resourceSelectors: [{{group: "", version: v1, kind: {kind}{more}}}]
-"""
-
-
-def _trigger(name: str, source: str, one: str, more: str) -> str:
-    return f"""
-apiVersion: lib.projectsveltos.io/v1beta1
-kind: EventTrigger
-metadata: {{name: {name}}}
-spec:
-  sourceClusterSelector: {{matchLabels: {{env: production}}}}
-  eventSourceName: '{source}'
-  oneForEvent: {one}
-  policyRefs: [{{kind: ConfigMap, name: {name}, namespace: default}}]
-{more}"""
-
-
-def _profile(tier: int, chosen: str) -> str:
-    return f"""
-apiVersion: config.projectsveltos.io/v1beta1
-kind: ClusterProfile
-metadata: {{name: own}}
-spec:
-  tier: {tier}
-  {chosen}
-  policyRefs: [{{kind: ConfigMap, name: own, namespace: default}}]
-"""
-
-
-def _holder(name: str, content: str, annotations: str = "projectsveltos.io/instantiate: ok") -> str:
-    body = "\n".join("    " + line for line in content.strip().splitlines())
-    return f"""
-apiVersion: v1
-kind: ConfigMap
-metadata: {{name: {name}, namespace: default, annotations: {{{annotations}}}}}
-data:
-  main.yaml: |
-{body}
-"""
-
-
-def _made(name: str, value: str) -> str:
-    return f"""
-apiVersion: v1
-kind: ConfigMap
-metadata: {{name: '{name}', namespace: made}}
-data: {{v: '{value}'}}
-"""
-
-
-_RING = ", selector: {matchLabels: {ring: 'yes'}}"
-_ENG = "  destinationClusterSelector: {matchLabels: {dep: eng}}\n"
-_EACH = "each-{{ .Cluster.metadata.name }}-{{ lower .Resource.kind }}-{{ .Resource.metadata.name }}"
-_V = "{{ .Resource.metadata.labels.v }}"
-_ALL = "{{ range .Resources }}{{ .metadata.name }}{{ .metadata.labels.v }} {{ end }}"
-_LATER = '{{ "{{ len .Cluster.metadata.labels }}" }}'
-_BOTH = "projectsveltos.io/instantiate: ok, projectsveltos.io/template: ok"
-
-DECLARED: dict[tuple[str, str, str], tuple[str, ...]] = {
-    ("EventSource", "", "watched"): (
-        _source("watched", "Service", _RING),
-        _source("watched", "Service", ""),
-        _source("watched", "ServiceAccount", _RING),
-    ),
-    ("EventSource", "", "of-east"): (_source("of-east", "Service", _RING),),
-    ("EventTrigger", "", "each"): (
-        _trigger("each", "watched", "true", ""),
-        _trigger("each", "watched", "true", _ENG),
-        _trigger("each", "watched", "true", "  tier: 70\n"),
-    ),
-    ("EventTrigger", "", "all"): (
-        _trigger("all", "watched", "false", ""),
-        _trigger("all", "watched", "false", _ENG),
-        _trigger("all", "of-{{ .Cluster.metadata.name }}", "false", "  tier: 70\n"),
-    ),
-    ("ConfigMap", "default", "each"): (
-        _holder("each", _made(_EACH, f"v{_V}")),
-        _holder("each", _made(_EACH, f"w{_V}")),
-        _holder("each", _made(_EACH, f"{_LATER}-{_V}"), _BOTH),
-    ),
-    ("ConfigMap", "default", "all"): (
-        _holder("all", _made("all-{{ .Cluster.metadata.name }}", _ALL)),
-    ),
-    ("ClusterProfile", "", "own"): (
-        _profile(50, "clusterSelector: {matchLabels: {dep: eng}}"),
-        _profile(200, "clusterSelector: {matchLabels: {dep: eng}}"),
-        _profile(50, "clusterRefs: [{namespace: fleet, name: east, kind: SveltosCluster}]"),
-    ),
-    ("ConfigMap", "default", "own"): (
-        _holder("own", _made("own", "1"), ""),
-        _holder("own", _made("own", "2") + "---" + _made("all-east", "mine"), ""),
-    ),
-}
-"""What users may declare, each in its variants; `own` and `all` may want the same object."""
-
-KEYS = sorted(DECLARED)
 _SECOND = timedelta(seconds=1)
+_KINDS = {"Service": SERVICE, "ServiceAccount": ACCOUNT, "Widget": WIDGET}
+_PATIENCE = 5
+_LARGE = "".join(hashlib.sha256(number.to_bytes(2)).hexdigest() for number in range(3000))
+"""190 KB that no compression makes small: more than a record keeps in its item."""
+
+Step = tuple[Any, ...]
+"""What happens: the name of a `do_` method, and what it is given."""
+
+Thing = tuple[str, str]
+"""Kind and name of an object in the namespace made."""
 
 
 @dataclass(frozen=True)
@@ -138,138 +65,320 @@ class Wish:
     name: str
     tier: int
     destinations: frozenset[str]
-    objects: Mapping[str, str]
-    """Values by the names of ConfigMaps; LEN stands for the number of the destination's labels."""
+    objects: Mapping[Thing, str]
+    """Values of objects; LEN stands for the number of the destination's labels."""
 
 
 class World:
     """A fleet in which anything may happen, and what must be there in the end."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, clusters: Sequence[str] = CLUSTERS) -> None:
         self.fate = Fate()
         self.fleet = Fleet(folder)
-        self.fleet.access = MortalAccess(self.fate)
-        self.fleet.store._store = Mortal(self.fleet.store._store, self.fate)  # type: ignore[assignment]
-        self.fleet.queues = {
-            name: Mortal(queue, self.fate)  # type: ignore[misc]
-            for name, queue in self.fleet.queues.items()
-        }
-        self.fleet.reread()
+        self.recorded: list[tuple[str, Any]] = []
+        self.refusing: set[str] = set()
+        rig.interpose(self.fleet, self._wrap)
+        self.clusters = clusters
         self.labels: dict[str, dict[str, str]] = {}
-        self.declared: dict[tuple[str, str, str], int] = {}
+        self.tokens: dict[str, str] = {}
+        self.declared: dict[Key, int] = {}
+        self.ever: set[Key] = set()
+        self.form = 0
         self.deaths = 0
+        self.last_moves: Moves = {}
+        self.sweeps = 1
         self.late: list[tuple[str, dict[str, Any]]] = []
-        for name in CLUSTERS:
+        self.backups: dict[str, Backup] = {}
+        self.anybodys: set[tuple[str, Thing]] = set()
+        """Objects that others wrote where ours were, or that a backup brought back."""
+        for name in clusters:
+            self.fleet.access.clusters[f"fleet/{name}"] = LivingKube(f"fleet/{name}")
             self.labels[name] = {"env": "production", "dep": "eng"}
-            self.fleet.register(name, **self.labels[name])
+            self._register(name)
 
-    def begin(self, variants: Sequence[int]) -> None:
-        """Declare everything, each in one of its variants."""
-        texts = [DECLARED[key] for key in KEYS]
-        chosen = [variant % len(each) for variant, each in zip(variants, texts, strict=True)]
-        self.declared = dict(zip(KEYS, chosen, strict=True))
-        self.fleet.apply(*(each[variant] for variant, each in zip(chosen, texts, strict=True)))
+    def begin(self, declared: Mapping[Key, int]) -> None:
+        """Declare objects, each in one of its variants."""
+        self.declared = {key: which % len(DECLARED[key]) for key, which in declared.items()}
+        self.ever = set(declared)
+        self.form = self.declared.get(FLIP, 0)
+        self.fleet.apply(*(DECLARED[key][which] for key, which in self.declared.items()))
 
-    # What may happen ----------------------------------------------------------------------
+    def do(self, step: Step) -> None:
+        """Let one thing happen."""
+        getattr(self, f"do_{step[0]}")(*step[1:])
 
-    def do_put(self, cluster: str, kind: str, name: str, ring: str, v: int, push: str) -> None:
-        labels = {"ring": ring, "v": str(v)}
-        metadata = {"name": name, "namespace": "default", "labels": labels}
-        manifest = {"apiVersion": "v1", "kind": kind, "metadata": metadata}
-        stored = self.fleet.access.clusters[f"fleet/{cluster}"].put(manifest)
-        self._push(cluster, {"object": stored}, push)
+    def kube(self, cluster: str) -> LivingKube:
+        """Return a cluster."""
+        found = self.fleet.access.clusters[f"fleet/{cluster}"]
+        assert isinstance(found, LivingKube)
+        return found
+
+    def made(self, cluster: str) -> dict[Thing, dict[str, Any]]:
+        """Return all that is in the namespace made."""
+        return {
+            (each["kind"], each["metadata"]["name"]): each
+            for each in self.kube(cluster).objects()
+            if each["metadata"].get("namespace") == MADE
+        }
+
+    # What happens in clusters -----------------------------------------------------------------
+
+    def do_put(
+        self, cluster: str, kind: str, name: str, ring: str, v: int, push: str, large: bool = False
+    ) -> None:
+        """Write an object; its push is sent, late or lost."""
+        metadata: dict[str, Any] = {"name": name, "namespace": "default"}
+        metadata["labels"] = {"ring": ring, "v": str(v)}
+        if large:
+            metadata["annotations"] = {"large": f"{v}{_LARGE}"}
+        gvk = _KINDS[kind]
+        if not self._served(cluster, gvk):
+            return
+        manifest = {"apiVersion": gvk.api_version, "kind": kind, "metadata": metadata}
+        self._push(cluster, {"object": self.kube(cluster).put(manifest)}, push)
 
     def do_drop(self, cluster: str, kind: str, name: str, push: str) -> None:
-        key = ObjectKey(GVK("", "v1", kind), "default", name)
-        kube = self.fleet.access.clusters[f"fleet/{cluster}"]
-        there = [each for each in kube.objects(key.gvk) if ObjectKey.of(each) == key]
+        """Delete an object."""
+        key = ObjectKey(_KINDS[kind], "default", name)
+        there = [each for each in self.kube(cluster).objects(key.gvk) if ObjectKey.of(each) == key]
         if not there:
             return
-        kube.drop(*key)
+        self.kube(cluster).drop(*key)
         metadata = there[0]["metadata"]
         gone = {"key": str(key), "uid": metadata["uid"], "version": metadata["resourceVersion"]}
         self._push(cluster, {"gone": gone}, push)
 
-    def do_late(self, which: int, again: bool) -> None:  # noqa: FBT001 - drawn by position
+    def do_anew(self, cluster: str, kind: str, name: str, v: int, push: str) -> None:
+        """Delete an object and write another one under its name; of the first nobody hears."""
+        self.do_drop(cluster, kind, name, "lost")
+        self.do_put(cluster, kind, name, "yes", v, push)
+
+    def do_late(self, which: int, again: bool) -> None:
+        """Send what was held up; `again` keeps it, to be sent once more."""
         if self.late:
             number = which % len(self.late)
             item = self.late[number] if again else self.late.pop(number)
             self._send(*item)
 
-    def do_label(self, cluster: str, name: str, value: str | None) -> None:
-        labels = {**self.labels[cluster], name: value}
-        self.labels[cluster] = {each: text for each, text in labels.items() if text is not None}
-        self._insist(lambda: self.fleet.declare.label(f"fleet/{cluster}", {name: value}))
+    def do_widgets(self, cluster: str, there: bool) -> None:
+        """Delete the definition of what sources watch, without a word, or define it again."""
+        self.sweeps = 4
+        self.kube(cluster).define(WIDGET, there=there)
 
-    def do_apply(self, which: int, variant: int) -> None:
-        key = KEYS[which]
-        variant %= len(DECLARED[key])
-        self.declared[key] = variant
-        self._insist(lambda: self.fleet.apply(DECLARED[key][variant]))
+    def do_gadgets(self, cluster: str, there: bool) -> None:
+        """Delete the definition of what profiles bring, or define it again."""
+        self.kube(cluster).define(GADGET, there=there)
 
-    def do_delete(self, which: int) -> None:
-        if self.declared.pop(KEYS[which], None) is None:
-            return
+    def do_hand(self, cluster: str, which: int) -> None:
+        """Delete what a profile brought, by hand."""
+        self._take_away(cluster, which)
 
-        def delete() -> None:
-            # A try before may have been killed only after it had deleted it.
-            with suppress(MissingError):
-                self.fleet.declare.delete([KEYS[which]])
+    def do_foreign(self, cluster: str, which: int) -> None:
+        """Delete what a profile brought, and put something else in its place."""
+        thing = self._take_away(cluster, which)
+        if thing is not None:
+            self.anybodys.add((cluster, thing[0]))
+            metadata = {"name": thing[0][1], "namespace": MADE}
+            mine = {"apiVersion": thing[1]["apiVersion"], "kind": thing[0][0]}
+            self.kube(cluster).put({**mine, "metadata": metadata, "data": {"mine": "yes"}})
 
-        self._insist(delete)
+    def do_backup(self, cluster: str) -> None:
+        """Keep a cluster as it is."""
+        self.backups[cluster] = self.kube(cluster).backup()
+
+    def do_restore(self, cluster: str) -> None:
+        """Bring a cluster back to its backup; what had been withdrawn since is nobody's."""
+        if cluster in self.backups:
+            self.kube(cluster).restore(self.backups[cluster])
+            self.anybodys |= {(cluster, thing) for thing in self.made(cluster)}
+
+    def do_replace(self, cluster: str) -> None:
+        """Make a cluster anew, empty, under its name."""
+        key = f"fleet/{cluster}"
+        self.fleet.access.clusters[key] = LivingKube(key)
+        self.backups.pop(cluster, None)
+        self.anybodys = {each for each in self.anybodys if each[0] != cluster}
 
     def do_down(self, cluster: str, how: str, *verbs: str) -> None:
+        """Let a cluster not answer, or refuse."""
         errors = {"silent": UnreachableError("does not answer"), "denied": DeniedError("may not")}
-        self.fleet.access.clusters[f"fleet/{cluster}"].fail_with(errors.get(how), *verbs)
+        self.kube(cluster).fail_with(errors.get(how), *verbs)
 
-    def do_sweep(self, cluster: str, full: bool) -> None:  # noqa: FBT001 - drawn by position
+    # What users do ----------------------------------------------------------------------------
+
+    def do_label(self, cluster: str, name: str, value: str | None) -> None:
+        """Set or take away a label of a cluster."""
+        labels = {**self.labels[cluster], name: value}
+        self.labels[cluster] = {each: text for each, text in labels.items() if text is not None}
+        self._insist(lambda: rig.label(self.fleet, cluster, {name: value}))
+
+    def do_apply(self, which: int, variant: int) -> None:
+        """Declare one object in a variant; a trigger keeps its form."""
+        key = KEYS[which]
+        self._declare(key, self.form if key == FLIP else plain(key, variant))
+
+    def do_delete(self, which: int) -> None:
+        """Delete what is declared."""
+        key = KEYS[which]
+        self.declared.pop(key, None)
+        self._insist(lambda: rig.delete(self.fleet, key))
+
+    def do_raise(self, variant: int) -> None:
+        """Bring the same object, in an older or newer apiVersion."""
+        self._declare(OWN_TEXT, 2 + variant % 2)
+
+    def do_gadget(self) -> None:
+        """Bring an object of a kind whose definition may vanish."""
+        self._declare(OWN_TEXT, 4)
+
+    def do_flip(self, form: int) -> None:
+        """Delete a trigger and make it anew, maybe for all objects instead of each."""
+        self.form = form
+        self.do_delete(KEYS.index(FLIP))
+        self._declare(FLIP, form)
+
+    def do_sweep(self, cluster: str, full: bool) -> None:
+        """Ask for a sweep."""
         with self._mourned():
-            self.fleet.publisher.publish([Sweep(f"fleet/{cluster}", full=full)])
+            rig.ask_sweep(self.fleet, cluster, full=full)
+
+    def do_rotate(self, cluster: str, token: str) -> None:
+        """Renew what a cluster's senders prove themselves with."""
+        self.tokens[cluster] = token
+        digest = hashlib.sha256(token.encode()).hexdigest()
+        self._insist(lambda: rig.rotate(self.fleet, cluster, digest))
+
+    def do_leave(self, cluster: str) -> None:
+        """Deregister a cluster and register it again; what it holds by then is nobody's."""
+        self._insist(lambda: rig.deregister(self.fleet, cluster))
+        for each in self.made(cluster).values():
+            self.kube(cluster).drop(*ObjectKey.of(each))
+        self._insist(lambda: self._register(cluster))
+
+    # What queues and workers do -----------------------------------------------------------------
 
     def do_echo(self, cluster: str, kind: str, name: str) -> None:
-        key = ObjectKey(GVK("", "v1", kind), "default", name)
+        """Repeat what might have been asked for about an object."""
+        key = ObjectKey(_KINDS[kind], "default", name)
         with self._mourned():
-            self.fleet.publisher.publish([Evaluate(f"fleet/{cluster}", str(key), "echo")])
-            self.fleet.publisher.publish(
-                [
-                    Instantiate("each", f"fleet/{cluster}", str(key)),
-                    Apply(
-                        "each",
-                        f"fleet/{cluster}",
-                        profile_name("each", f"fleet/{cluster}", str(key)),
-                        f"fleet/{CLUSTERS[0]}",
-                    ),
-                ]
-            )
+            rig.echo(self.fleet, cluster, self.clusters[0], key)
+
+    def do_replay(self, which: int) -> None:
+        """Send a message again that was sent at any time before."""
+        if self.recorded:
+            with self._mourned():
+                rig.publish(self.fleet, *self.recorded[which % len(self.recorded)])
+
+    def do_refuse(self, queue: str, refused: bool) -> None:
+        """Let a queue take no more messages, or take them again."""
+        (self.refusing.add if refused else self.refusing.discard)(queue)
+
+    def do_week(self) -> None:
+        """Let a week and a day pass: tombstones end."""
+        self.fleet.clock.advance(timedelta(days=8))
+
+    def do_patience(self) -> None:
+        """Try what fails until it is given up."""
+        for _ in range(14):
+            self.do_work(61, rig.STAGES, 0)
+
+    def do_dead(self) -> None:
+        """Replay what was given up."""
+        with self._mourned():
+            rig.replay_dead(self.fleet)
 
     def do_work(self, seconds: int, stages: str, doom: int) -> None:
+        """Let some time pass, and one worker after another do what is due, or die."""
         self.fleet.clock.advance(_SECOND * seconds)
         if doom:
             self.fate.doom(doom)
         with self._mourned():
             for name in stages.split():
                 for _ in range(200):
-                    deliveries = self.fleet.queues[name].receive(50, wait=timedelta(0))
-                    self.fleet.work(name, deliveries)
-                    if not deliveries:
+                    if not rig.batch(self.fleet, name, limit=50):
                         break
 
     def do_doom(self, steps: int) -> None:
+        """Let whoever acts next die at a step."""
         self.fate.doom(steps)
 
-    def do_leave(self, cluster: str) -> None:
-        """Deregister a cluster and register it again; what it holds by then is nobody's."""
-        labels = self.labels[cluster]
-        key = f"fleet/{cluster}"
+    def do_overlap(self, workers: int, seed: int, kinds: str) -> None:
+        """Let several workers do what is due, taking turns as the seed has it."""
+        acts = dict.fromkeys("abc"[:workers])
+        self.overlap(acts, Drawn(seed, rare=12, kinds=kinds))
 
-        def deregister() -> None:
-            with suppress(MissingError):
-                self.fleet.declare.deregister(key)
+    def overlap(self, acts: Mapping[str, Sequence[Step] | None], chooser: Chooser) -> Turns:
+        """Let actors take turns: workers, for which None stands, and users and senders with steps.
 
-        self._insist(deregister)
-        for each in self.fleet.access.clusters[key].objects(CONFIG):
-            self.fleet.access.clusters[key].drop(*ObjectKey.of(each))
-        self._insist(lambda: self.fleet.register(cluster, **labels))
+        What one was at when it died is done again, as a user or a sender does.
+        """
+        self.fate.revive()
+        open_steps = {name: list(steps) for name, steps in acts.items() if steps is not None}
+        actors = {
+            name: self._user(open_steps[name]) if name in open_steps else self._worker
+            for name in acts
+        }
+        turns = Turns(actors, chooser, later=lambda: self.fleet.clock.advance(rig.VISIBILITY))
+        self.fate.turns = turns
+        self.last_moves = turns.moves
+        try:
+            turns.run()
+        finally:
+            self.fate.turns = None
+        self.deaths += len(turns.died)
+        for steps in open_steps.values():
+            for step in steps:
+                self.do(step)
+        return turns
+
+    def _worker(self) -> None:
+        fleet = rig.process(self.fleet)
+        turns = self.fate.turns
+        assert turns
+        while True:
+            busy = True
+            while busy:
+                busy = sum(rig.batch(fleet, stage, limit=2) for stage in rig.STAGES.split()) > 0
+            if not turns.rest():
+                return
+
+    def _user(self, steps: list[Step]) -> Callable[[], None]:
+        def act() -> None:
+            mine = copy.copy(self)
+            mine.fleet = rig.process(self.fleet)
+            while steps:
+                mine.do(steps[0])
+                steps.pop(0)
+
+        return act
+
+    # How it is done ---------------------------------------------------------------------------
+
+    def _wrap(self, name: str, port: Any) -> Any:
+        if name in rig.STAGES.split():
+            port = _Recording(port, name, self.recorded, self.refusing)
+        return Mortal(name, port, self.fate)
+
+    def _register(self, cluster: str) -> None:
+        self.tokens[cluster] = cluster
+        self.fleet.register(cluster, **self.labels[cluster])
+
+    def _declare(self, key: Key, variant: int) -> None:
+        variant %= len(DECLARED[key])
+        self.declared[key] = variant
+        self.ever.add(key)
+        self._insist(lambda: self.fleet.apply(DECLARED[key][variant]))
+
+    def _take_away(self, cluster: str, which: int) -> tuple[Thing, dict[str, Any]] | None:
+        made = sorted(self.made(cluster).items())
+        if not made:
+            return None
+        thing, manifest = made[which % len(made)]
+        self.kube(cluster).drop(*ObjectKey.of(manifest))
+        return thing, manifest
+
+    def _served(self, cluster: str, gvk: GVK) -> bool:
+        return gvk in self.kube(cluster)._resources
 
     def _push(self, cluster: str, item: dict[str, Any], push: str) -> None:
         if push == "late":
@@ -278,112 +387,191 @@ class World:
             self._send(cluster, item)
 
     def _send(self, cluster: str, item: dict[str, Any]) -> None:
+        # Whoever has no answer sends again; what follows may be its death.
+        self.late.append((cluster, item))
         reply = None
         with self._mourned():
-            reply = self.fleet.send(cluster, item)
-        if reply is None:
-            self.late.append((cluster, item))
-        else:
-            assert reply.status == 200
+            reply = self.fleet.send(cluster, item, token=self.tokens[cluster])
+        excused = self._acting() or self.refusing
+        if reply is None or (reply.status in {401, 503} and excused):
+            return
+        self.late.remove((cluster, item))
+        assert reply.status == 200
 
-    def _insist(self, change: Any) -> None:
-        """Do what a user does: the same command again, if it was killed."""
+    def _acting(self) -> bool:
+        return bool(self.fate.turns and self.fate.turns.acting())
+
+    def _insist(self, change: Callable[[], object]) -> None:
+        """Do what a user does: the same command again, if it was killed or did not get through."""
+        tries = 0
         done = False
         while not done:
             with self._mourned():
-                change()
-                done = True
+                try:
+                    change()
+                except TemporaryError:
+                    tries += 1
+                    if not self.refusing and (tries == _PATIENCE or not self._acting()):
+                        raise
+                    # A user tries until queues answer, whatever was done half-way by then.
+                    self.refusing.clear()
+                else:
+                    done = True
 
     @contextmanager
     def _mourned(self) -> Iterator[None]:
-        """Begin a new process if this one is killed."""
+        """Begin a new process if this one is killed; an actor's death is its own.
+
+        What is not taken by a queue that refuses is lost.
+        """
         try:
             yield
+        except UnreachableError:
+            if not self.refusing:
+                raise
         except Killed:
+            if self._acting():
+                raise
             self.deaths += 1
             self.fate.revive()
             self.fleet.reread()
-            for queue in self.fleet.queues.values():
-                queue.release()
+            rig.release(self.fleet)
 
     # The end ------------------------------------------------------------------------------
 
     def heal(self) -> None:
-        """Let everybody answer, everything be sent, and time pass; sweep each cluster once."""
+        """Let everybody answer, everything be sent, and time pass; sweep each cluster.
+
+        Once, unless something happened of which more sweeps have to agree.
+        """
         self.fate.revive()
-        for kube in self.fleet.access.clusters.values():
-            kube.fail_with(None)
+        self.refusing.clear()
+        for name in self.clusters:
+            self.kube(name).fail_with(None)
+            self.kube(name).define(GADGET, there=True)
         while self.late:
             self.do_late(0, again=False)
         for key in KEYS:
-            if key[0] == "ConfigMap" and key not in self.declared:
-                self.do_apply(KEYS.index(key), 0)
-        self.fleet.clock.advance(timedelta(seconds=61))
-        self.fleet.declare.resume()
-        for cluster in CLUSTERS:
-            self.do_sweep(cluster, full=False)
+            if key[0] == "ConfigMap" and key in self.ever - {*self.declared}:
+                self._declare(key, 0)
+        rig.replay_dead(self.fleet)
+        for _ in range(self.sweeps):
+            self.fleet.clock.advance(timedelta(seconds=61))
+            rig.tick(self.fleet)
+            for cluster in self.clusters:
+                self.do_sweep(cluster, full=False)
+            self._settle()
+        # Longer than any pause: what waits for its next try gets it.
+        self.fleet.clock.advance(self.fleet.settings.retry_ceiling * 2)
+        self._settle()
+
+    def _settle(self) -> None:
+        """Work until nothing is due, nor becomes due soon."""
         while self.fleet.pump():
-            # Longer than any pause, and than the lease of one who died.
+            # Longer than a message stays in a dead worker's hands, and than its lease.
             self.fleet.clock.advance(timedelta(seconds=130))
+            rig.tick(self.fleet)
 
     def wishes(self) -> list[Wish]:
         """Return what the model wants: a function of what is, not of what was."""
-        found = [self._own()] if ("ClusterProfile", "", "own") in self.declared else []
-        for cluster in CLUSTERS:
-            for trigger in ("each", "all"):
+        found = [self._own()] if OWN in self.declared else []
+        for cluster in self.clusters:
+            for trigger in (EACH, ALL, FLIP):
                 found += self._wished(trigger, cluster)
         return found
 
-    def matching(self, cluster: str, trigger: str) -> list[dict[str, Any]]:
+    def matching(self, cluster: str, trigger: Key) -> list[dict[str, Any]]:
         """Return the objects that match a trigger's source in a cluster, by key."""
-        variant = self.declared.get(("EventTrigger", "", trigger))
+        variant = self.declared.get(trigger)
         if variant is None or self.labels[cluster].get("env") != "production":
             return []
-        by_name = trigger == "all" and variant == 2
-        source = ("EventSource", "", f"of-{cluster}" if by_name else "watched")
-        return self._selected(cluster, self.declared.get(source), by_name=by_name)
-
-    def _selected(
-        self, cluster: str, variant: int | None, *, by_name: bool
-    ) -> list[dict[str, Any]]:
-        if variant is None:
+        if trigger == ALL and variant == 2:
+            source, everything = ("EventSource", "", f"of-{cluster}"), False
+        else:
+            source, everything = WATCHED, self.declared.get(WATCHED) == 1
+        if source not in self.declared:
             return []
-        kind = ACCOUNT if variant == 2 else SERVICE
+        kinds = {2: ACCOUNT, 3: WIDGET} if source == WATCHED else {}
         return [
             each
-            for each in self.fleet.access.clusters[f"fleet/{cluster}"].objects(kind)
-            if each["metadata"]["labels"]["ring"] == "yes" or (variant == 1 and not by_name)
+            for each in self.kube(cluster).objects(kinds.get(self.declared[source], SERVICE))
+            if each["metadata"]["labels"]["ring"] == "yes" or everything
         ]
 
     def _own(self) -> Wish:
-        variant = self.declared["ClusterProfile", "", "own"]
+        variant = self.declared[OWN]
         clusters = {"east"} if variant == 2 else self._engineering()
-        both = self.declared["ConfigMap", "default", "own"] == 1
-        objects = {"own": "2", "all-east": "mine"} if both else {"own": "1"}
+        form = self.declared[OWN_TEXT]
+        objects = {("ConfigMap", "own"): "2" if form == 1 else "1"}
+        if form == 1:
+            objects["ConfigMap", "all-east"] = "mine"
+        elif form:
+            objects["Gadget" if form == 4 else "PodDisruptionBudget", "also"] = ""
         return Wish("own", (50, 200, 50)[variant], frozenset(clusters), objects)
 
-    def _wished(self, trigger: str, cluster: str) -> list[Wish]:
+    def _wished(self, trigger: Key, cluster: str) -> list[Wish]:
         matching = self.matching(cluster, trigger)
         if not matching:
             return []
-        variant = self.declared["EventTrigger", "", trigger]
-        where = frozenset(self._engineering() if variant == 1 else {cluster})
-        tier = 70 if variant == 2 else 100
-        if trigger == "all":
+        name, variant = trigger[2], self.declared[trigger]
+        where = frozenset(self._engineering() if (trigger, variant) in _ENGINEERING else {cluster})
+        tier = 70 if (trigger, variant) in _PREFERRED else 100
+        if trigger == ALL or (trigger, variant) == (FLIP, 1):
             text = "".join(
                 each["metadata"]["name"] + each["metadata"]["labels"]["v"] + " "
                 for each in matching
             )
-            name = profile_name("all", f"fleet/{cluster}")
-            return [Wish(name, tier, where, {f"all-{cluster}": text})]
-        form = ("v{}", "w{}", "LEN-{}")[self.declared["ConfigMap", "default", "each"]]
-        wishes = []
-        for each in matching:
-            profile = profile_name("each", f"fleet/{cluster}", str(ObjectKey.of(each)))
-            name = f"each-{cluster}-{each['kind'].lower()}-{each['metadata']['name']}"
-            text = form.format(each["metadata"]["labels"]["v"])
-            wishes.append(Wish(profile, tier, where, {name: text}))
-        return wishes
+            objects = {("ConfigMap", f"{name}-{cluster}"): text if trigger == ALL else "1"}
+            return [Wish(profile_name(name, f"fleet/{cluster}"), tier, where, objects)]
+        return [
+            Wish(
+                profile_name(name, f"fleet/{cluster}", str(ObjectKey.of(each))),
+                tier,
+                where,
+                {("ConfigMap", self._name(name, cluster, each)): self._value(name, each)},
+            )
+            for each in matching
+        ]
+
+    def _name(self, trigger: str, cluster: str, each: Mapping[str, Any]) -> str:
+        kind = "" if trigger == "flip" else each["kind"].lower() + "-"
+        return f"{trigger}-{cluster}-{kind}{each['metadata']['name']}"
+
+    def _value(self, trigger: str, each: Mapping[str, Any]) -> str:
+        if trigger == "flip":
+            return "1"
+        form = ("v{}", "w{}", "LEN-{}")[self.declared[EACH_TEXT]]
+        return form.format(each["metadata"]["labels"]["v"])
 
     def _engineering(self) -> set[str]:
-        return {name for name in CLUSTERS if self.labels[name].get("dep") == "eng"}
+        return {name for name in self.clusters if self.labels[name].get("dep") == "eng"}
+
+
+def plain(key: Key, variant: int) -> int:
+    """Return a variant that may be chosen at random."""
+    return variant % PLAIN.get(key, len(DECLARED[key]))
+
+
+_ENGINEERING = {(EACH, 1), (ALL, 1)}
+_PREFERRED = {(EACH, 2), (ALL, 2)}
+
+
+class _Recording:
+    """A queue that remembers all that was ever published, and may refuse more."""
+
+    def __init__(
+        self, queue: Any, name: str, recorded: list[tuple[str, Any]], refusing: set[str]
+    ) -> None:
+        self._queue = queue
+        self._name = name
+        self._recorded = recorded
+        self._refusing = refusing
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._queue, name)
+
+    def publish(self, messages: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
+        if self._name in self._refusing and messages:
+            raise UnreachableError(f"The queue {self._name!r} does not answer.")
+        self._recorded += [(self._name, message) for message in messages]
+        return self._queue.publish(messages, *args, **kwargs)

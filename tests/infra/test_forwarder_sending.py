@@ -69,7 +69,14 @@ class Office:
         self.spool = Spool(folder)
         self.desk = Desk(self.spool, log)
         instructions = Instructions(
-            f"{self.ingest.server.url}/clusters/fleet/east", "", "fleet/east", "t", "/p", b"", b""
+            f"{self.ingest.server.url}/clusters/fleet/east",
+            "",
+            "fleet/east",
+            "t",
+            "/p",
+            "",
+            b"",
+            b"",
         )
         self.sender = Sender(
             lambda: instructions, lambda: None, self.outbox, self.desk, self.counts, log

@@ -18,7 +18,7 @@ from bellhop.errors import InvalidError, MissingError
 
 LOCAL = "local"
 EMBEDDED = "embedded"
-KINDS = (EMBEDDED, "aws", "gcp")
+PROVIDERS = (EMBEDDED, "aws", "gcp")
 
 
 @dataclass(frozen=True)

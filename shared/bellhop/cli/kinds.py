@@ -41,7 +41,7 @@ class KindName:
         return found
 
 
-KINDS = (
+NAMES = (
     KindName("clusters", "cluster", "cl", "", namespaced=True, module="clusters"),
     KindName(
         "eventsources",
@@ -90,7 +90,7 @@ _OTHER_NAMES = {
     "sveltosclusters": "clusters",
     "sveltoscluster": "clusters",
 }
-_BY_NAME = {name: kind for kind in KINDS for name in (kind.plural, kind.singular, kind.short)}
+_BY_NAME = {name: kind for kind in NAMES for name in (kind.plural, kind.singular, kind.short)}
 _BY_NAME |= {other: _BY_NAME[name] for other, name in _OTHER_NAMES.items()}
 
 
@@ -105,14 +105,14 @@ def kind_named(text: str) -> KindName:
     if kind is None or group not in ("", kind.group):
         near = difflib.get_close_matches(name, _BY_NAME, n=1)
         hint = f"; did you mean '{near[0]}'?" if near else ""
-        known = ", ".join(f"{kind.plural} ({kind.short})" for kind in KINDS)
+        known = ", ".join(f"{kind.plural} ({kind.short})" for kind in NAMES)
         raise InvalidError(f"there is no kind '{text}'{hint or f'; the kinds are {known}'}")
     return kind
 
 
 def complete_kind(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Complete the names of kinds in a shell."""
-    return [kind.plural for kind in KINDS if kind.plural.startswith(incomplete.lower())]
+    return [kind.plural for kind in NAMES if kind.plural.startswith(incomplete.lower())]
 
 
 def shown_name(kind: str, api_version: str, name: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 from typing import Any
 
 from bellhop.engine.digest import digest
@@ -14,6 +13,9 @@ from bellhop.model.kinds import ClusterProfile, EventSource, EventTrigger
 from bellhop.model.record import Cluster
 
 _DIGEST = 16
+
+_Found = tuple[Mapping[str, tuple[str, ...]], Mapping[str, PermanentError]]
+"""Sources in force in a cluster with the triggers that join them, and what is wrong with others."""
 
 
 def cluster_object(cluster: Cluster) -> dict[str, Any]:
@@ -52,9 +54,21 @@ class Catalog:
         self.sources = {source.name: source for source in sources}
         self.triggers = {trigger.name: trigger for trigger in triggers}
         self.profiles = {profile.name: profile for profile in profiles}
-        # A revision is asked the same few questions by every event: each is answered once.
-        self._found = lru_cache(maxsize=None)(self._find)
-        self._digests = lru_cache(maxsize=None)(self._digest)
+        # A catalog is asked the same few questions by every event: each is answered once.
+        self._found: dict[str, _Found] = {}
+        self._digests: dict[str, str] = {}
+
+    def with_clusters(self, revision: int, clusters: Iterable[Cluster]) -> Catalog:
+        """Return a later catalog of the same rules, which still knows about unchanged clusters."""
+        later = Catalog(revision, clusters, (), (), ())
+        later.sources, later.triggers, later.profiles = self.sources, self.triggers, self.profiles
+        later._digests = self._digests
+        later._found = {
+            key: found
+            for key, found in list(self._found.items())
+            if key in later.clusters and later.clusters[key] == self.clusters.get(key)
+        }
+        return later
 
     def sources_for(self, cluster: str, gvk: GVK) -> tuple[EventSource, ...]:
         """Return the sources in force in a cluster that name a kind, by name."""
@@ -79,20 +93,11 @@ class Catalog:
 
     def judgement(self, cluster: str) -> Mapping[str, str]:
         """Return a digest of each source in force in a cluster: what decides what matches."""
-        return {name: self._digests(name) for name in self._in_force(cluster)}
-
-    def triggers_in(self, cluster: str) -> frozenset[str]:
-        """Return the triggers that select a cluster, also those that name no source there yet."""
-        return frozenset(
-            name
-            for name, trigger in self.triggers.items()
-            if cluster in self.clusters
-            and trigger.source_selector.matches(self.clusters[cluster].labels)
-        )
+        return {name: self._digest(name) for name in self._in_force(cluster)}
 
     def problems_in(self, cluster: str) -> Mapping[str, PermanentError]:
         """Return why triggers that select a cluster name no source there, by trigger."""
-        return self._found(cluster)[1]
+        return self._answer(cluster)[1]
 
     def triggers_on(self, cluster: str, source: str) -> tuple[str, ...]:
         """Return the triggers that join a source in a cluster to add-ons, by name."""
@@ -119,27 +124,38 @@ class Catalog:
 
     def profile_destinations(self, profile: ClusterProfile) -> tuple[str, ...]:
         """Return the clusters that a user's own profile selects or names."""
-        named = {f"{namespace}/{name}" for namespace, name in profile.cluster_refs}
-        return tuple(
-            sorted(
-                key
-                for key, each in self.clusters.items()
-                if key in named or profile.cluster_selector.matches(each.labels)
-            )
+        return tuple(sorted(key for key in self.clusters if self.selects(profile, key)))
+
+    def selects(self, profile: ClusterProfile, cluster: str) -> bool:
+        """Say whether a user's own profile selects or names a cluster."""
+        found = self.clusters.get(cluster)
+        return found is not None and (
+            (found.namespace, found.name) in profile.cluster_refs
+            or profile.cluster_selector.matches(found.labels)
         )
 
     def _digest(self, source: str) -> str:
-        return digest(self.sources[source].manifest()["spec"])[:_DIGEST]
+        if source not in self._digests:
+            self._digests[source] = digest(self.sources[source].manifest()["spec"])[:_DIGEST]
+        return self._digests[source]
 
     def _in_force(self, cluster: str) -> Mapping[str, tuple[str, ...]]:
-        return self._found(cluster)[0]
+        return self._answer(cluster)[0]
 
-    def _find(self, key: str) -> tuple[Mapping[str, tuple[str, ...]], Mapping[str, PermanentError]]:
+    def _answer(self, key: str) -> _Found:
+        if key not in self.clusters:
+            # Nothing is kept of names that nobody registered: there is no end of them.
+            return {}, {}
+        if key not in self._found:
+            self._found[key] = self._find(key)
+        return self._found[key]
+
+    def _find(self, key: str) -> _Found:
         found: dict[str, tuple[str, ...]] = {}
         problems: dict[str, PermanentError] = {}
-        cluster = self.clusters.get(key)
-        for trigger in self.triggers.values() if cluster else ():
-            if not cluster or not trigger.source_selector.matches(cluster.labels):
+        cluster = self.clusters[key]
+        for trigger in self.triggers.values():
+            if not trigger.source_selector.matches(cluster.labels):
                 continue
             try:
                 name = _source_name(trigger, cluster)

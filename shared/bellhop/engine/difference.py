@@ -45,6 +45,7 @@ class Touched:
 def difference(before: Catalog | None, after: Catalog, keys: Iterable[Key]) -> Touched:
     """Return what changed objects touch; without a `before`, all that they may touch."""
     touched = Touched()
+    triggers: set[str] = set()
     for kind, namespace, name in keys:
         if kind == "Cluster":
             _cluster(touched, before, after, f"{namespace}/{name}")
@@ -55,23 +56,22 @@ def difference(before: Catalog | None, after: Catalog, keys: Iterable[Key]) -> T
             touched.resolved |= _profiles_referring(after, kind, namespace, name)
         elif kind == "ClusterProfile":
             touched.resolved.add(name)
+        elif kind in TRIGGERS:
+            triggers.add(name)
         else:
-            _rule(touched, before, after, kind, name)
+            triggers |= _naming(after, name) | (_naming(before, name) if before else set())
+    if triggers:
+        _rules(touched, before, after, triggers)
     return touched
 
 
-def _rule(touched: Touched, before: Catalog | None, after: Catalog, kind: str, name: str) -> None:
-    """Add what a changed source or trigger touches."""
-    catalogs = [each for each in (before, after) if each]
-    triggers = {name} if kind in TRIGGERS else set().union(*(_naming(c, name) for c in catalogs))
+def _rules(touched: Touched, before: Catalog | None, after: Catalog, triggers: set[str]) -> None:
+    """Add what triggers touch that changed, or whose source did: each cluster is asked once."""
     touched.instantiated |= {(each, None) for each in triggers}
-    clusters = {
-        cluster
-        for catalog in catalogs
-        for cluster in catalog.clusters
-        if _in_force(catalog, cluster, triggers)
-    }
-    for cluster in clusters & set(after.clusters):
+    catalogs = [each for each in (before, after) if each]
+    for cluster in after.clusters:
+        if not any(_selecting(catalog, cluster, triggers) for catalog in catalogs):
+            continue
         if before is None:
             touched.anew.add(cluster)
         if before is None or before.judgement(cluster) != after.judgement(cluster):
@@ -93,7 +93,7 @@ def _cluster(touched: Touched, before: Catalog | None, after: Catalog, key: str)
         touched.swept.add(key)
     triggers = {name for catalog in catalogs for name in catalog.triggers}
     for name in sorted(triggers):
-        if new is None or any(_in_force(catalog, key, {name}) for catalog in catalogs):
+        if new is None or any(_selecting(catalog, key, {name}) for catalog in catalogs):
             touched.instantiated.add((name, key))
         if before is None or _destined(before, name, old) != _destined(after, name, new):
             touched.placed.add((name, key))
@@ -112,9 +112,13 @@ def _only_relabelled(old: Cluster, new: Cluster) -> bool:
     return replace(old, labels=new.labels) == new
 
 
-def _in_force(catalog: Catalog, cluster: str, triggers: set[str]) -> bool:
+def _selecting(catalog: Catalog, cluster: str, triggers: Iterable[str]) -> bool:
     """Say whether one of some triggers joins a source in a cluster, or fails to say which."""
-    return not triggers.isdisjoint(catalog.triggers_in(cluster))
+    found = catalog.clusters.get(cluster)
+    return found is not None and any(
+        name in catalog.triggers and catalog.triggers[name].source_selector.matches(found.labels)
+        for name in triggers
+    )
 
 
 def _destined(catalog: Catalog, trigger: str, cluster: Cluster | None) -> bool:
@@ -126,7 +130,7 @@ def _destined(catalog: Catalog, trigger: str, cluster: Cluster | None) -> bool:
 
 def _selected(catalog: Catalog, profile: str, cluster: Cluster | None) -> bool:
     declared = catalog.profiles.get(profile)
-    return bool(declared and cluster and cluster.key in catalog.profile_destinations(declared))
+    return bool(declared and cluster and catalog.selects(declared, cluster.key))
 
 
 def _naming(catalog: Catalog, source: str) -> set[str]:

@@ -17,7 +17,7 @@ from bellhop.model.source import ResourceSelector
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class Declined:
     """A selector that does not take an object; `said` is its script's message, if that ran."""
 
     selector: ResourceSelector
@@ -25,12 +25,12 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class Ruling:
     """What a source makes of an object, with the message of the script that was run last."""
 
     matching: bool
     message: str = ""
-    refusals: Sequence[Refusal] = ()
+    declined: Sequence[Declined] = ()
 
 
 def judge(
@@ -39,7 +39,7 @@ def judge(
     limits: luabox.Limits,
     *,
     quoting: bool = False,
-) -> Judgement:
+) -> Ruling:
     """Ask a source's selectors in turn, until one takes the object; None is one that is gone.
 
     Of a script that had a Secret no word is told, unless by `quoting`: for who has it at hand.
@@ -49,18 +49,18 @@ def judge(
         TemporaryError: something unforeseen happened where a Secret was in reach.
     """
     if manifest is None:
-        return Judgement(matching=False)
+        return Ruling(matching=False)
     secret = secrecy.holds_values(manifest) and not quoting
     with secrecy.unforeseen(f"cannot evaluate source '{source.name}'", secret=secret):
         return _ask(source, manifest, limits, secret=secret)
 
 
-def why_not(refusal: Refusal, manifest: Mapping[str, Any]) -> str:
+def why_not(declined: Declined, manifest: Mapping[str, Any]) -> str:
     """Say in words what keeps a selector from an object that it does not take."""
-    if refusal.said is not None:
-        said = f": {refusal.said}" if refusal.said else ""
+    if declined.said is not None:
+        said = f": {declined.said}" if declined.said else ""
         return f"its script says no{said}"
-    selector, gvk, metadata = refusal.selector, GVK.of(manifest), manifest["metadata"]
+    selector, gvk, metadata = declined.selector, GVK.of(manifest), manifest["metadata"]
     labels = metadata.get("labels") or {}
     if gvk != selector.gvk:
         return f"it is a {gvk}, and {selector.gvk} is asked for"
@@ -81,20 +81,20 @@ def why_not(refusal: Refusal, manifest: Mapping[str, Any]) -> str:
 
 def _ask(
     source: EventSource, manifest: Mapping[str, Any], limits: luabox.Limits, *, secret: bool
-) -> Judgement:
-    message, refusals = "", []
+) -> Ruling:
+    message, declined = "", []
     for selector in source.selectors:
         if not selects(selector, manifest):
-            refusals.append(Refusal(selector))
+            declined.append(Declined(selector))
             continue
         if not selector.script:
-            return Judgement(matching=True)
+            return Ruling(matching=True)
         verdict = _run(selector.script, source.name, manifest, limits, secret=secret)
         message = "" if secret else verdict.message
         if verdict.matching:
-            return Judgement(matching=True, message=message)
-        refusals.append(Refusal(selector, message))
-    return Judgement(matching=False, message=message, refusals=refusals)
+            return Ruling(matching=True, message=message)
+        declined.append(Declined(selector, message))
+    return Ruling(matching=False, message=message, declined=declined)
 
 
 def _run(

@@ -140,6 +140,7 @@ def _profiles(here: Installation) -> Iterator[Failure]:
             told = profile.error and outcome.message == profile.error
             if outcome.phase in {"Failed", "FailedNonRetriable"} and not told:
                 tries = f" (failed {outcome.failures} times)" if outcome.failures > 1 else ""
+                tries += survey.next_try(outcome)
                 yield Failure(
                     "deployment",
                     f"{outcome.profile} to {outcome.cluster}",

@@ -45,7 +45,7 @@ NAMESPACE = "projectsveltos"
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Judged:
     """Whether an object matches a source, and why, or why not; or the error of its script."""
 
     key: ObjectKey
@@ -56,7 +56,7 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Delivery:
+class Placement:
     """What one cluster would get of a profile."""
 
     cluster: str
@@ -79,7 +79,7 @@ class Generated:
     profile: Profile
     manifest: dict[str, Any]
     instantiated: tuple[Instantiated, ...]
-    deliveries: tuple[Delivery, ...]
+    placements: tuple[Placement, ...]
 
 
 class Rehearsal:
@@ -139,7 +139,7 @@ class Rehearsal:
             )
         return source
 
-    def judge(self, documents: Sequence[Document], *, force: bool) -> list[Verdict]:
+    def judge(self, documents: Sequence[Document], *, force: bool) -> list[Judged]:
         """Evaluate the source on objects, in the order in which a report has them.
 
         By `force` each of them matches, unevaluated.
@@ -151,18 +151,18 @@ class Rehearsal:
         for document in documents:
             key, manifest = _object(document, self.cluster)
             if force:
-                found[key] = Verdict(key, manifest, matching=True, because="taken by --force")
+                found[key] = Judged(key, manifest, matching=True, because="taken by --force")
             else:
                 found[key] = self._judge(source, key, manifest)
         return [found[key] for key in sorted(found)]
 
-    def generate(self, verdicts: Sequence[Verdict]) -> Iterator[Generated]:
+    def generate(self, judged: Sequence[Judged]) -> Iterator[Generated]:
         """Yield the profiles that the trigger makes of objects that match.
 
         Raises:
             PermanentError: a template fails, or what it wrote cannot be applied.
         """
-        objects = [(each.key, each.manifest) for each in verdicts if each.matching]
+        objects = [(each.key, each.manifest) for each in judged if each.matching]
         if not self.trigger.one_for_event:
             if objects:
                 yield self._profile("", objects)
@@ -180,18 +180,18 @@ class Rehearsal:
         said = f"there is no trigger '{name}' in the files" if name else "--trigger names none"
         raise MissingError(f"{said}; they have: {there}")
 
-    def _judge(self, source: EventSource, key: ObjectKey, manifest: dict[str, Any]) -> Verdict:
+    def _judge(self, source: EventSource, key: ObjectKey, manifest: dict[str, Any]) -> Judged:
         limits = luabox.Limits(
             seconds=self._settings.script_seconds, memory=self._settings.script_memory
         )
         try:
             judged = judge(source, manifest, limits, quoting=self._quoting)
         except ScriptError as error:
-            return Verdict(key, manifest, matching=False, because=str(error), error=error)
+            return Judged(key, manifest, matching=False, because=str(error), error=error)
         if judged.matching:
-            return Verdict(key, manifest, matching=True, because=judged.message)
-        reasons = dict.fromkeys(why_not(refusal, manifest) for refusal in judged.refusals)
-        return Verdict(key, manifest, matching=False, because="; ".join(reasons))
+            return Judged(key, manifest, matching=True, because=judged.message)
+        reasons = dict.fromkeys(why_not(each, manifest) for each in judged.declined)
+        return Judged(key, manifest, matching=False, because="; ".join(reasons))
 
     def _profile(self, key: str, objects: Sequence[Object]) -> Generated:
         trigger, cluster = self.trigger, self.cluster
@@ -215,7 +215,7 @@ class Rehearsal:
             profile,
             generated.manifest(replace(profile, contents=held)),
             made,
-            tuple(self._deliver(done.contents, each) for each in profile.destinations),
+            tuple(self._place(done.contents, each) for each in profile.destinations),
         )
 
     def _instantiate(
@@ -240,13 +240,13 @@ class Rehearsal:
     def _holder(self, ref: engine.Ref) -> ConfigMap | Secret | None:
         return self._holders.get(KindKey(ref.kind, ref.namespace, ref.name))
 
-    def _deliver(self, contents: Sequence[Content], destination: str) -> Delivery:
+    def _place(self, contents: Sequence[Content], destination: str) -> Placement:
         cluster = cluster_object(self._catalog.clusters[destination])
         there = tuple(engine.deploy_time(each, cluster, limits=self._limits) for each in contents)
         refuse_rendered(self.trigger, there)
         # Planning refuses what the cluster could not be given: one object in two forms.
         plan(wanted(there, tier=self.trigger.tier), {})
-        return Delivery(destination, there)
+        return Placement(destination, there)
 
 
 def _instantiated(

@@ -31,7 +31,7 @@ def rewrite(here: Installation, key: str, change: Change) -> Cluster | None:
             here.records.clusters.put(new, expect=kept.token)
         except StaleError:
             continue
-        here.records.catalog.raise_revision()
+        here.records.catalog.change("clusters")
         gate = here.records.gates.get(key)
         if gate:
             # Of the revision that it was: a gate that is opened meanwhile knows more.

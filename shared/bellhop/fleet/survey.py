@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC
 
 from bellhop.fleet.installation import Installation
 from bellhop.model.gvk import Identity, ObjectKey
@@ -99,6 +100,13 @@ def refused(here: Installation, cluster: str) -> str:
         " as their token is not its present one; if this state was restored from a backup, or its"
         " forwarder has an old Secret, register the cluster again"
     )
+
+
+def next_try(outcome: Outcome) -> str:
+    """Say when a profile is tried next in a cluster where it failed; nothing where it is not."""
+    if outcome.retry_at is None:
+        return ""
+    return f"; next try at {outcome.retry_at.astimezone(UTC):%H:%M:%S} UTC"
 
 
 def object_name(key: ObjectKey | Identity | str) -> str:

@@ -1,18 +1,50 @@
-"""Reads the catalog, and keeps it as long as nothing was declared anew."""
+"""Reads the catalog, and keeps of it what is not out of date.
+
+the revision ─┬─ the rules' mark is the one at hand ────► the same rules, parsed
+              │    └ another ─► the snapshot of that mark, or the manifests; unchanged ones
+              │                 are not parsed again
+              └─ the clusters' mark is the one at hand ─► the same clusters
+                   └ another ─► one query; answers about clusters that did not change stand
+
+A mark is that of `declared.Revision`; how the snapshot is written is told in `snapshot`.
+"""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from bellhop.engine.catalog import Catalog
 from bellhop.errors import MissingError
-from bellhop.model.kinds import ClusterProfile, ConfigMap, EventSource, EventTrigger, Secret, of
+from bellhop.model.kinds import (
+    ClusterProfile,
+    ConfigMap,
+    EventSource,
+    EventTrigger,
+    Kind,
+    KindKey,
+    Secret,
+    of,
+)
+from bellhop.model.record import Cluster
+from bellhop.records.declared import Manifest, Revision
 from bellhop.records.records import Records
+from bellhop.records.table import Kept
 
+_RULES = ("EventSource", "EventTrigger", "EventBasedAddOn", "ClusterProfile")
 _HOLDERS = 256
 """ConfigMaps and Secrets kept in memory; one may take a megabyte."""
+
+
+@dataclass(frozen=True)
+class _Known:
+    """A catalog, and what it was made of."""
+
+    revision: Revision
+    rules: Sequence[tuple[Manifest, Kind]]
+    clusters: Mapping[str, Kept[Cluster]]
+    catalog: Catalog
 
 
 class Catalogs:
@@ -21,9 +53,9 @@ class Catalogs:
     def __init__(self, records: Records) -> None:
         self._records = records
         self._lock = threading.Lock()
-        self._newest: Catalog | None = None
+        self._newest: _Known | None = None
         self._holders: dict[tuple[str, str, str], ConfigMap | Secret | None] = {}
-        self._held_for = 0
+        self._held_for = ""
 
     def current(self) -> Catalog:
         """Return the catalog of the current revision.
@@ -32,29 +64,21 @@ class Catalogs:
             MissingError: something that it is made of is lost. What is not known is not taken
                 for deleted: nothing is decided until that is declared again, or deleted.
         """
-        revision = self._records.catalog.revision()
-        newest = self._newest
-        if newest is not None and newest.revision >= revision:
-            return newest
-        with self._lock:
-            newest = self._newest
-            if newest is None or newest.revision < revision:
-                newest = self._newest = self._read(revision)
-        return newest
+        return self._current().catalog
 
     def known(self) -> Catalog:
         """Return the current catalog without what is lost, for who is about to cure that."""
         try:
             return self.current()
         except MissingError:
-            return self._read(self._records.catalog.revision(), whole=False)
+            return self._read(self._records.catalog.read(), whole=False).catalog
 
     def holder(self, kind: str, namespace: str, name: str) -> ConfigMap | Secret | None:
-        """Read a ConfigMap or Secret that users declared, once in a revision."""
-        revision = self.current().revision
+        """Read a ConfigMap or Secret that users declared, once as long as none changes."""
+        mark = self._current().revision.declared
         with self._lock:
-            if self._held_for != revision or len(self._holders) >= _HOLDERS:
-                self._holders, self._held_for = {}, revision
+            if self._held_for != mark or len(self._holders) >= _HOLDERS:
+                self._holders, self._held_for = {}, mark
             holders = self._holders
         place = (kind, namespace, name)
         if place not in holders:
@@ -69,21 +93,67 @@ class Catalogs:
         assert isinstance(holder, ConfigMap | Secret)
         return holder
 
-    def _manifests(self, kind: str, *, whole: bool) -> Iterable[dict[str, Any]]:
-        if whole:
-            return self._records.manifests.of(kind)
-        return (each for _, each in self._records.manifests.listed(kind) if each is not None)
+    def _current(self) -> _Known:
+        revision = self._records.catalog.read()
+        newest = self._newest
+        if newest is not None and newest.revision.number >= revision.number:
+            return newest
+        with self._lock:
+            newest = self._newest
+            if newest is None or newest.revision.number < revision.number:
+                newest = self._newest = self._read(revision)
+        return newest
 
-    def _read(self, revision: int, *, whole: bool = True) -> Catalog:
-        kinds = [
-            of(manifest)
-            for kind in ("EventSource", "EventTrigger", "EventBasedAddOn", "ClusterProfile")
-            for manifest in self._manifests(kind, whole=whole)
-        ]
-        return Catalog(
-            revision,
-            self._records.clusters.all(),
-            (kind for kind in kinds if isinstance(kind, EventSource)),
-            (kind for kind in kinds if isinstance(kind, EventTrigger)),
-            (kind for kind in kinds if isinstance(kind, ClusterProfile)),
-        )
+    def _read(self, revision: Revision, *, whole: bool = True) -> _Known:
+        """Read what changed since the newest catalog, rules first.
+
+        What is at hand is at least as new as the marks it was read for.
+        """
+        newest = self._newest
+        same_rules = newest is not None and newest.revision.declared == revision.declared
+        if newest and same_rules:
+            rules = newest.rules
+        else:
+            rules = self._parsed(self._manifests(revision.declared, whole=whole), newest)
+        if newest and newest.revision.clusters == revision.clusters:
+            clusters = newest.clusters
+        else:
+            clusters = self._records.clusters.since(newest.clusters if newest else {})
+        values = [kept.value for kept in clusters.values()]
+        if newest and same_rules:
+            catalog = newest.catalog.with_clusters(revision.number, values)
+        else:
+            catalog = _catalog(revision.number, values, [kind for _, kind in rules])
+        return _Known(revision, rules, clusters, catalog)
+
+    def _manifests(self, mark: str, *, whole: bool) -> list[Manifest]:
+        """Read all rules; without `whole`, those that are not lost."""
+        by_kind = self._records.snapshot.get(mark, _RULES)
+        if by_kind is None:
+            manifests = self._records.manifests
+            if not whole:
+                return [each for kind in _RULES for _, each in manifests.listed(kind) if each]
+            by_kind = {kind: list(manifests.of(kind)) for kind in _RULES}
+            self._records.snapshot.put(mark, by_kind)
+        return [each for kind in _RULES for each in by_kind[kind]]
+
+    def _parsed(
+        self, manifests: list[Manifest], newest: _Known | None
+    ) -> list[tuple[Manifest, Kind]]:
+        old = {kind.key: (manifest, kind) for manifest, kind in newest.rules} if newest else {}
+        found = []
+        for manifest in manifests:
+            was = old.get(KindKey(manifest["kind"], "", manifest["metadata"]["name"]))
+            kind = was[1] if was and was[0] == manifest else of(manifest)
+            found.append((manifest, kind))
+        return found
+
+
+def _catalog(number: int, clusters: list[Cluster], rules: list[Kind]) -> Catalog:
+    return Catalog(
+        number,
+        clusters,
+        (kind for kind in rules if isinstance(kind, EventSource)),
+        (kind for kind in rules if isinstance(kind, EventTrigger)),
+        (kind for kind in rules if isinstance(kind, ClusterProfile)),
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from bellhop.errors import InvalidError, StaleError
 from bellhop.model.gvk import GVK
@@ -26,6 +26,16 @@ class Clusters:
     def all(self) -> Iterator[Cluster]:
         """Yield all clusters, by name."""
         return (self._table.read(item.value) for item in self._table.items("cluster"))
+
+    def since(self, known: Mapping[str, Kept[Cluster]]) -> dict[str, Kept[Cluster]]:
+        """Read all clusters by key; what is known, and was not written since, is not decoded."""
+        found = {}
+        for item in self._table.items("cluster"):
+            old = known.get(item.sort)
+            if old is None or old.token != item.token:
+                old = Kept(self._table.read(item.value), item.token)
+            found[item.sort] = old
+        return found
 
     def put(self, cluster: Cluster, *, expect: str | None = ANY) -> str:
         """Write a cluster and return its token.

@@ -1,10 +1,12 @@
-"""What users declared, the number that grows with it, and changes that are under way."""
+"""What users declared, the revision that changes with it, and changes that are under way."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from bellhop.errors import MissingError, StaleError
 from bellhop.ports.clock import Clock
@@ -13,6 +15,9 @@ from bellhop.records.payloads import Payloads
 from bellhop.records.table import Kept
 
 Manifest = dict[str, Any]
+
+_PATIENCE = 64
+"""Times that a change of the revision is tried: each loss is somebody else's success."""
 
 
 class Manifests:
@@ -79,28 +84,71 @@ class Manifests:
         return self._payloads.delete(f"manifest/{kind}", f"{namespace}/{name}", expect=expect)
 
 
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """Which catalog counts.
+
+    `number` grows with each change. `declared` and `clusters` are drawn anew when users' rules or
+    the clusters change: what was kept of a half is good as long as its mark stands.
+    """
+
+    number: int = 0
+    declared: str = ""
+    clusters: str = ""
+
+
+Half = Literal["declared", "clusters"]
+
+
 class CatalogRevision:
-    """The number that grows with each change of what users declared."""
+    """The one record that tells whether a catalog in memory still counts."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def revision(self) -> int:
-        """Read the number."""
-        item = self._store.get("catalog", "revision")
-        return int(item.value["number"]) if item else 0
+    def read(self) -> Revision:
+        """Read which catalog counts."""
+        return _revision(self._store.get("catalog", "revision"))
 
-    def raise_revision(self) -> int:
-        """Tell every reader that its catalog is out of date; return the new number."""
-        old = self._store.get("catalog", "revision")
-        number = int(old.value["number"]) + 1 if old else 1
-        item = Item("catalog", "revision", {"number": number})
-        try:
-            self._store.put(item, expect=old.token if old else ABSENT)
-        except StaleError:
-            # Whoever was quicker has raised it after what we changed was written: for us too.
-            return self.revision()
-        return number
+    def change(self, *halves: Half) -> Revision:
+        """Tell every reader that a half of its catalog is out of date, or both.
+
+        Raises:
+            StaleError: others change it all the time.
+        """
+        first: Revision | None = None
+        for _ in range(_PATIENCE):
+            item = self._store.get("catalog", "revision")
+            old = _revision(item)
+            first = first or old
+            left = [half for half in halves if getattr(old, half) == getattr(first, half)]
+            if not left:
+                # Whoever was quicker drew these after what we changed was written: for us too.
+                return old
+            new = replace(old, number=old.number + 1, **{half: _drawn() for half in left})
+            try:
+                self._store.put(
+                    Item("catalog", "revision", asdict(new)), expect=item.token if item else ABSENT
+                )
+            except StaleError:
+                continue
+            return new
+        raise StaleError("cannot tell that the catalog changed: others change it all the time")
+
+
+def _revision(item: Item | None) -> Revision:
+    if item is None:
+        return Revision()
+    number = int(item.value["number"])
+    # An earlier version counts only; each of its numbers is a mark of both halves.
+    counted = f"#{number}"
+    return Revision(
+        number, item.value.get("declared", counted), item.value.get("clusters", counted)
+    )
+
+
+def _drawn() -> str:
+    return os.urandom(8).hex()
 
 
 class Pending:

@@ -18,6 +18,7 @@ from bellhop.records.payloads import Payloads
 from bellhop.records.profiles import Profiles
 from bellhop.records.refusals import RefusalCounts
 from bellhop.records.sealing import Sealer
+from bellhop.records.snapshot import Snapshot
 from bellhop.records.timers import Timers
 
 
@@ -35,6 +36,7 @@ class Records:
         self.refusals = RefusalCounts(store)
         self.manifests = Manifests(self._payloads)
         self.catalog = CatalogRevision(store)
+        self.snapshot = Snapshot(self._payloads, self.catalog)
         self.pending = Pending(self._payloads, clock)
         self.observations = Observations(self._payloads, clock)
         self.matches = Matches(store)

@@ -7,19 +7,20 @@ published; what a crash leaves in between is made good by `resume`, which the sc
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from itertools import islice
 from typing import Literal
 
 from bellhop.engine.catalog import Catalog
-from bellhop.engine.difference import TRIGGERS, Key, difference
+from bellhop.engine.difference import TRIGGERS, Key, Touched, difference
 from bellhop.engine.pacing import spread, sweep_timer
 from bellhop.errors import InvalidError, MissingError, StaleError
-from bellhop.messages import Apply, Instantiate, Publisher, Resolve, Sweep, Tidy
+from bellhop.messages import Apply, Envelope, Instantiate, Publisher, Resolve, Sweep, Tidy
 from bellhop.model.kinds import EventTrigger, Kind, KindKey, of
-from bellhop.model.record import Cluster, WatchedKind
+from bellhop.model.record import Cluster, Profile, WatchedKind
 from bellhop.ports.store import ANY
 from bellhop.records import Kept, Records
 from bellhop.records.catalogs import Catalogs
@@ -28,6 +29,9 @@ from bellhop.settings import Settings
 Change = Literal["created", "configured", "unchanged", "deleted"]
 
 _RETRIES = 8
+_PAGE = 500
+"""Messages published at a time: a declaration may touch every profile of the fleet."""
+
 _WORK = timedelta(minutes=2)
 """Longer than work on one message takes."""
 
@@ -80,7 +84,7 @@ class Declare:
             pending = self._begin([kind.key for kind in changed])
             for kind in changed:
                 self._records.manifests.put(*kind.key, kind.manifest())
-            self._records.catalog.raise_revision()
+            self._records.catalog.change("declared")
             self._follow([kind.key for kind in changed], with_before)
             self._records.pending.delete(pending)
         return results
@@ -100,7 +104,7 @@ class Declare:
         pending = self._begin(keys)
         for key in keys:
             self._records.manifests.delete(*key)
-        self._records.catalog.raise_revision()
+        self._records.catalog.change("declared")
         self._follow(keys, before)
         self._records.pending.delete(pending)
         return [Declared(*key, "deleted") for key in keys]
@@ -148,7 +152,7 @@ class Declare:
             # What a killed deregistration left is not about this cluster. After the write, which
             # only one of two succeeds in; before the gate is open, and anything new is kept.
             self._forget_traces(cluster.key)
-        self._records.catalog.raise_revision()
+        self._records.catalog.change("clusters")
         self._follow([("Cluster", cluster.namespace, cluster.name)], before)
         self._records.pending.delete(pending)
         return token
@@ -180,7 +184,7 @@ class Declare:
         before = self._catalogs.known()
         pending = self._begin([("Cluster", cluster.namespace, cluster.name)])
         self._forget(key)
-        self._records.catalog.raise_revision()
+        self._records.catalog.change("clusters")
         self._follow([("Cluster", cluster.namespace, cluster.name)], before)
         self._records.pending.delete(pending)
         return cluster
@@ -191,12 +195,7 @@ class Declare:
         self._forget_traces(key)
 
     def _forget_traces(self, key: str) -> None:
-        self._publisher.publish(
-            [
-                Apply(each.trigger, each.source, each.profile, key)
-                for each in self._records.outcomes.of(key)
-            ]
-        )
+        self._publish(self._applied_again(key, ()))
         self._records.forget_traces(key)
 
     def _cluster(self, key: str, verb: str) -> Kept[Cluster]:
@@ -222,7 +221,7 @@ class Declare:
                     and self._records.clusters.get(f"{namespace}/{cluster}") is None
                 ):
                     self._forget(f"{namespace}/{cluster}")
-            self._records.catalog.raise_revision()
+            self._records.catalog.change("declared", "clusters")
             self._follow(keys, None)
             self._records.pending.delete(name)
         return len(abandoned)
@@ -239,17 +238,31 @@ class Declare:
         self._open_gates(after, touched.gates)
         for key in sorted(touched.swept):
             if key in after.clusters:
-                self._publisher.publish([Sweep(key, full=key in touched.anew)])
                 self._keep_sweeping(key)
             else:
                 self._tidy_later(key)
+        self._publish(self._following(after, touched))
+
+    def _publish(self, messages: Iterable[Envelope]) -> None:
+        """Publish messages in pages, as they are read from the records, however many."""
+        rest = iter(messages)
+        while page := list(islice(rest, _PAGE)):
+            self._publisher.publish(page)
+
+    def _following(self, after: Catalog, touched: Touched) -> Iterator[Envelope]:
+        """Yield what asks for all that is touched."""
+        for key in sorted(touched.swept & set(after.clusters)):
+            yield Sweep(key, full=key in touched.anew)
         for trigger, cluster in sorted(touched.instantiated, key=str):
-            self._instantiate(after, trigger, cluster)
+            yield from self._instantiated(after, trigger, cluster)
         for trigger, destination in sorted(touched.placed):
-            self._place(trigger, destination)
-        self._publisher.publish(Resolve(name) for name in sorted(touched.resolved))
+            yield from self._placed(trigger, destination)
+        yield from (Resolve(name) for name in sorted(touched.resolved))
         for destination in sorted(touched.relabelled):
-            self._apply_again(destination)
+            came = destination in touched.anew and destination in after.clusters
+            yield from self._applied_again(
+                destination, self._naming(after, destination) if came else ()
+            )
 
     def _keep_sweeping(self, cluster: str) -> None:
         name = sweep_timer(cluster)
@@ -263,7 +276,9 @@ class Declare:
         at = self._records.clock.now() + _WORK
         self._records.timers.set(f"tidy/{cluster}", at, Tidy(cluster).message().body)
 
-    def _instantiate(self, catalog: Catalog, name: str, cluster: str | None) -> None:
+    def _instantiated(
+        self, catalog: Catalog, name: str, cluster: str | None
+    ) -> Iterator[Instantiate]:
         """Ask for a trigger in one cluster, or wherever it is in force or has left profiles."""
         clusters = (
             {cluster} if cluster else {each.cluster for each in self._records.profiles.heads(name)}
@@ -274,24 +289,45 @@ class Declare:
                 for key in catalog.clusters
                 if catalog.source_of(catalog.triggers[name], key) is not None
             }
-        self._publisher.publish(Instantiate(name, each) for each in sorted(filter(None, clusters)))
+        return (Instantiate(name, each) for each in sorted(filter(None, clusters)))
 
-    def _place(self, trigger: str, destination: str) -> None:
+    def _placed(self, trigger: str, destination: str) -> Iterator[Envelope]:
         """Ask for all profiles of a trigger that now selects a destination, or no longer does.
 
         Those that name it already may have named another cluster that had its name.
         """
         for each in self._records.profiles.heads(trigger):
-            self._publisher.publish([Instantiate(trigger, each.cluster, each.object)])
+            yield Instantiate(trigger, each.cluster, each.object)
             if destination in (*each.destinations, *each.leaving):
-                self._publisher.publish([Apply(trigger, each.cluster, each.name, destination)])
+                yield Apply(trigger, each.cluster, each.name, destination)
 
-    def _apply_again(self, destination: str) -> None:
-        """Ask for the profiles there that are rendered for each cluster, with its labels."""
-        self._publisher.publish(
-            Apply(outcome.trigger, outcome.source, outcome.profile, destination)
-            for outcome in self._records.outcomes.of(destination)
-        )
+    def _applied_again(self, destination: str, profiles: Iterable[Profile]) -> Iterator[Apply]:
+        """Ask for the profiles there, which may be rendered with its labels, and for others."""
+        asked = {
+            (each.trigger, each.source, each.profile)
+            for each in self._records.outcomes.of(destination)
+        }
+        asked |= {(each.trigger, each.cluster, each.name) for each in profiles}
+        for trigger, cluster, name in sorted(asked):
+            yield Apply(trigger, cluster, name, destination)
+
+    def _naming(self, catalog: Catalog, cluster: str) -> Iterator[Profile]:
+        """Yield the profiles that name a cluster, for one that came.
+
+        They may have named another one of its name, whose end they have not heard of; what was
+        applied there is forgotten, and they would not be asked for again. `_placed` asks for those
+        that select it by its labels.
+        """
+        heads = self._records.profiles
+        labels = catalog.clusters[cluster].labels
+        for trigger in catalog.triggers.values():
+            if trigger.source_selector.matches(labels):
+                found = heads.heads(trigger.name, cluster)
+                yield from (each for each in found if cluster in each.destinations)
+        for name in catalog.profiles:
+            kept = heads.head("", "", name)
+            if kept and cluster in kept.value.destinations:
+                yield kept.value
 
     def _open_gates(self, catalog: Catalog, clusters: Iterable[str]) -> None:
         """Let each cluster's kinds in; what discovery told of them before is kept."""

@@ -134,13 +134,13 @@ class Evaluate:
     ) -> Match | None:
         """Return the match as it must be; None where there is none and was none."""
         was = old is not None and old.matching
-        error = ""
+        error = message = ""
         try:
             judged = judge(source, observation.manifest, self._limits)
             matching, message = judged.matching, judged.message[:_LONGEST]
         except ScriptError as failure:
             # An error is never an empty answer: what matched before is kept.
-            matching, message, error = was, "", str(failure)
+            matching, error = was, str(failure)
         if old is None and not matching and not error:
             return None
         mark = ""

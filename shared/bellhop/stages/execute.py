@@ -14,8 +14,8 @@ what is wanted no more, it looks again at the profile when it has ended.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -60,11 +60,15 @@ _INPUTS = frozenset({"Template", "Script", "Conflict"})
 
 @dataclass
 class _Work:
-    """One execution under way; `holder` is its name in the inventory."""
+    """One execution under way; `holder` is its name in the inventory.
+
+    `registered` is the token of the cluster's record as it was read.
+    """
 
     message: Apply
     profile: Profile
     cluster: Cluster
+    registered: str
     held: dict[Identity, Held]
     token: str
     begun_at: datetime
@@ -134,6 +138,7 @@ class Execute:
             message=message,
             profile=profile,
             cluster=record.value,
+            registered=record.token,
             held=dict(inventory.held),
             token=kept.token if kept else ABSENT,
             begun_at=self._records.clock.now(),
@@ -183,9 +188,14 @@ class Execute:
         if found is None:
             return not work.wanted
         now = found.value
-        return work.wanted == (work.cluster.key in now.destinations) and (
-            not work.wanted or now.revision == work.profile.revision
-        )
+        if work.wanted != (work.cluster.key in now.destinations):
+            return False
+        if not work.wanted:
+            return True
+        # Templates read the labels of the cluster, and another one may have come in its place.
+        cluster = self._records.clusters.get(work.cluster.key)
+        same = cluster is not None and cluster.token == work.registered
+        return same and now.revision == work.profile.revision
 
     def _bring(self, work: _Work) -> None:
         if not work.wanted and work.profile.leaves_policies:
@@ -280,7 +290,7 @@ class Execute:
         try:
             taken = self._claims.take(work.cluster.key, key, work.profile)
             manifest = decorate(each, work.profile.name, work.profile.tier)
-            with unquoted(f"cannot apply {_named(work, key)}", secret=each.secret):
+            with _overtaken(), unquoted(f"cannot apply {_named(work, key)}", secret=each.secret):
                 try:
                     stored = kube.apply(manifest)
                 except MissingError:
@@ -340,7 +350,7 @@ class Execute:
             # Of a profile that is withdrawn nobody knows any more what its objects were made of.
             secret = not contents or key.kind == SECRET or any(each.secret for each in contents)
             try:
-                with unquoted(f"cannot remove {_named(work, key)}", secret=secret):
+                with _overtaken(), unquoted(f"cannot remove {_named(work, key)}", secret=secret):
                     gone = self._remove_ours(kube, work, key)
             except MissingError:
                 gone = True  # The kind itself is gone, and its objects with it.
@@ -504,6 +514,15 @@ class Execute:
                 continue
             return
         raise StaleError(f"cannot close profile '{profile.name}': other writers keep winning")
+
+
+@contextmanager
+def _overtaken() -> Iterator[None]:
+    """Tell what a cluster says was overtaken from a write of ours that was: it is an outcome."""
+    try:
+        yield
+    except StaleError as error:
+        raise TemporaryError(str(error), delay=error.delay) from None
 
 
 def _closed(message: Apply) -> Profile:

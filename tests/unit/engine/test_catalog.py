@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from bellhop.engine.catalog import Catalog, cluster_object
+from bellhop.engine.difference import difference
 from bellhop.model.gvk import GVK
 from bellhop.model.kinds import ClusterProfile, EventSource, EventTrigger, of
 from bellhop.model.record import Cluster
@@ -233,3 +234,51 @@ def test_templates_see_a_cluster_as_sveltos_has_it() -> None:
         "spec": {},
         "status": {"ready": True, "version": "v1.34.2"},
     }
+
+
+class Read(dict[str, str]):
+    """Labels that count how often they are read."""
+
+    times = 0
+
+    def get(self, key: str, default: Any = None) -> Any:
+        Read.times += 1
+        return super().get(key, default)
+
+
+def test_answers_about_clusters_that_did_not_change_stand() -> None:
+    """Beside a cluster that changed, came or went, the others' labels are not read again."""
+    rules = [source("s", "Service"), trigger("t", "s")]
+    fleet = [Cluster("fleet", str(n), Read(env="prod"), "v1", "d", START) for n in range(9)]
+    first = Catalog(1, fleet, rules[:1], rules[1:], ())  # type: ignore[arg-type]
+    for key in first.clusters:
+        assert first.sources_in(key) == ("s",)
+    Read.times = 0
+    changed = [*fleet[1:], Cluster("fleet", "1", Read(env="test"), "v1", "d", START)]
+
+    later = first.with_clusters(2, changed)
+
+    assert {key for key in later.clusters if later.sources_in(key)} == {
+        each.key for each in fleet[2:]
+    }
+    assert Read.times == 1
+    assert (first.revision, later.revision) == (1, 2)
+    assert first.sources_in("fleet/0") == ("s",)
+    assert later.sources_in("fleet/0") == ()
+
+
+def test_many_rules_that_change_at_once_ask_each_cluster_once() -> None:
+    """Declaring a hundred triggers costs what a hundred triggers cost, not their square."""
+    reads = []
+    for count in (10, 100):
+        rules = [trigger(f"t{n}", "s") for n in range(count)]
+        fleet = [Cluster("fleet", str(n), Read(env="prod"), "v1", "d", START) for n in range(5)]
+        before = Catalog(1, fleet, [source("s", "Service")], (), ())
+        after = Catalog(2, fleet, [source("s", "Service")], rules, ())
+        Read.times = 0
+        touched = difference(before, after, [("EventTrigger", "", each.name) for each in rules])
+        reads.append(Read.times)
+        assert touched.gates == touched.swept == set(after.clusters)
+        assert len(touched.instantiated) == count
+
+    assert reads[1] <= 10 * reads[0]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bellhop.engine.judging import Judgement, judge, why_not
+from bellhop.engine.judging import Ruling, judge, why_not
 from bellhop.errors import ScriptError
 from bellhop.luabox import Limits
 from bellhop.model.kinds import EventSource, of
@@ -47,7 +47,7 @@ def test_the_first_selector_that_takes_an_object_decides() -> None:
         selector(script=saying(matching=True, message="yes")), selector(script="error()")
     )
 
-    assert judge(found, thing(), LIMITS) == Judgement(matching=True, message="yes")
+    assert judge(found, thing(), LIMITS) == Ruling(matching=True, message="yes")
 
 
 def test_says_of_each_selector_why_not() -> None:
@@ -61,7 +61,7 @@ def test_says_of_each_selector_why_not() -> None:
     judged = judge(found, thing(), LIMITS)
 
     assert (judged.matching, judged.message) == (False, "not yet")
-    assert [why_not(refusal, thing()) for refusal in judged.refusals] == [
+    assert [why_not(each, thing()) for each in judged.declined] == [
         "it is a v1/Service, and v1/Pod is asked for",
         "its script says no: not yet",
         "its namespace is 'shop', and 'hr' is asked for",
@@ -70,7 +70,7 @@ def test_says_of_each_selector_why_not() -> None:
 
 def test_an_object_that_is_gone_matches_nothing() -> None:
     """No selector is asked about what is not there."""
-    assert judge(source(selector()), None, LIMITS) == Judgement(matching=False)
+    assert judge(source(selector()), None, LIMITS) == Ruling(matching=False)
 
 
 def test_a_script_that_fails_is_no_verdict() -> None:
@@ -85,7 +85,7 @@ def test_a_script_that_had_a_secret_is_not_quoted(*, quoting: bool) -> None:
     telling = source(selector("Secret", script=saying(matching=True, message="hunter2")))
     failing = source(selector("Secret", script="error('hunter2')"))
 
-    assert judge(telling, thing("Secret"), LIMITS, quoting=quoting) == Judgement(
+    assert judge(telling, thing("Secret"), LIMITS, quoting=quoting) == Ruling(
         matching=True, message="hunter2" if quoting else ""
     )
     with pytest.raises(ScriptError) as caught:

@@ -239,7 +239,7 @@ def test_ends_well_whichever_write_was_the_last(
                 died += 1
             else:
                 break
-        here.records.catalog.raise_revision()
+        here.records.catalog.change("clusters")
         here.declare.resume()
         _assert_sound(here, source)
         for _ in range(3):
@@ -325,7 +325,7 @@ def test_a_first_registration_that_is_killed_is_finished_later(
     done = register(here, wished(source_cluster))
     record = {**ringing.settled(done.cluster.forwarder), "begun": clock.now().isoformat()}
     here.records.clusters.put(replace(done.cluster, forwarder=record))
-    here.records.catalog.raise_revision()
+    here.records.catalog.change("clusters")
     source.remove(ringing.SECRET, NAMESPACE, NAME)
     clock.advance(PATIENCE)
     assert renewals_due(here) == [KEY]
@@ -443,7 +443,7 @@ def test_leaving_a_cluster_behind_outlives_a_kill(
     has_wired(source, here)
     here.secrets.put(f"abandoned/{KEY}", _kubeconfig(source_cluster))
     here.records.clusters.put(replace(moved, abandoned=begun.uid))
-    here.records.catalog.raise_revision()
+    here.records.catalog.change("clusters")
     assert renewals_due(here) == [KEY]
     renew(here, KEY)
     cluster = value_of(here.records.clusters.get(KEY))
@@ -487,7 +487,7 @@ def test_a_cluster_that_was_only_swept_is_known_by_its_sweep(
     done = register(here, wished(source_cluster))
     here.records.clusters.put(replace(done.cluster, uid=""))
     here.records.health.put(KEY, Health(uid=done.cluster.uid))
-    here.records.catalog.raise_revision()
+    here.records.catalog.change("clusters")
 
     with pytest.raises(ConflictError, match="already"):
         register(here, wished(source_cluster, "eu-2"))

@@ -94,9 +94,9 @@ def test_keeps_manifests_as_they_were_written(rig: Rig) -> None:
 
 def test_counts_revisions(rig: Rig) -> None:
     """The number grows with each change, from zero."""
-    assert rig.records.catalog.revision() == 0
-    assert [rig.records.catalog.raise_revision() for _ in range(3)] == [1, 2, 3]
-    assert rig.records.catalog.revision() == 3
+    assert rig.records.catalog.read().number == 0
+    assert [rig.records.catalog.change("clusters").number for _ in range(3)] == [1, 2, 3]
+    assert rig.records.catalog.read().number == 3
 
 
 def test_keeps_pending_changes(rig: Rig) -> None:

@@ -155,7 +155,7 @@ def test_a_lost_source_withdraws_nothing(
     fleet.pump()
     there = [each["metadata"]["name"] for each in east.objects(CONFIG)]
     assert there == ["for-a"]
-    lose("manifest/EventSource")
+    lose("manifest/EventSource", "catalog")
 
     with pytest.raises(MissingError, match="'manifest/EventSource /services'"):
         fleet.stages["sweep"].handle(Sweep(EAST, full=True))

@@ -265,3 +265,69 @@ def test_a_match_of_a_source_that_went_meanwhile_does_not_stay(
 
     assert list(fleet.records.matches.of("fleet/east")) == []
     assert made(east) == {}
+
+
+def test_what_was_rendered_with_older_labels_does_not_stay(fleet: Fleet, east: FakeKube) -> None:
+    """A label set between the reading of a cluster and the applying counts in the end."""
+    annotations = "{projectsveltos.io/instantiate: ok, projectsveltos.io/template: ok}"
+    later = """'{{ "{{ .Cluster.metadata.labels.color }}" }}'"""
+    text = DECLARED.replace("{projectsveltos.io/instantiate: ok}", annotations)
+    fleet.declare.label("fleet/east", {"color": "red"})
+    fleet.apply(text.replace("'{{ .Resource.metadata.labels.v }}'", later))
+    fleet.write("east", service())
+    fleet.pump()
+    assert made(east) == {"for-web": "red"}
+
+    def happens() -> None:
+        fleet.declare.label("fleet/east", {"color": "red"})
+        # Whoever reads is so slow that its message is given to another.
+        fleet.clock.advance(timedelta(seconds=121))
+        fleet.pump()
+
+    fleet.declare.label("fleet/east", {"color": "blue"})
+    meanwhile(fleet.records.clusters, "get", happens)
+    fleet.pump()
+
+    assert made(east) == {"for-web": "red"}
+
+
+OWN = """
+apiVersion: config.projectsveltos.io/v1beta1
+kind: ClusterProfile
+metadata: {name: own}
+spec:
+  clusterSelector: {matchLabels: {env: production}}
+  policyRefs: [{kind: ConfigMap, name: own, namespace: default}]
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: own, namespace: default}
+data:
+  main.yaml: |
+    apiVersion: v1
+    kind: ConfigMap
+    metadata: {name: own, namespace: default}
+    data: {v: '1'}
+"""
+
+
+def test_a_cluster_that_comes_back_before_its_end_was_told_gets_all(fleet: Fleet) -> None:
+    """Profiles that have not heard that a cluster went are applied to the next one of its name."""
+    fleet.apply(OWN)
+    fleet.write("east", service())
+    fleet.pump()
+    fleet.declare.deregister("fleet/east")
+    deploy = fleet.queues["deploy"]
+    for _ in range(2):
+        # The withdrawals come first; nobody has told the profiles yet.
+        [delivery] = deploy.receive(1, wait=timedelta(0))
+        assert delivery.message.body["do"] == "apply"
+        fleet.work("deploy", [delivery])
+    del fleet.access.clusters["fleet/east"]
+
+    fleet.register("east", env="production")
+    east = fleet.access.clusters["fleet/east"]
+    fleet.write("east", service())
+    fleet.pump()
+
+    assert made(east) == {"for-web": "1", "own": "1"}

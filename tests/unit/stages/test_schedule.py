@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bellhop.errors import DeniedError, UnreachableError
+from bellhop.errors import DeniedError, StaleError, UnreachableError
 from bellhop.messages import Resolve, Sweep
 from bellhop.model.gvk import GVK, Resource
 from bellhop.model.record import Outcome
@@ -266,3 +266,33 @@ def test_the_house_collects_what_no_record_names(fleet: Fleet, tmp_path: Path) -
         fleet.clock.advance(timedelta(hours=1))
         fleet.pump()
     assert blobs() == 0
+
+
+@pytest.mark.parametrize("verb", ["apply", "remove"])
+def test_a_cluster_that_says_it_was_overtaken_is_an_outcome(
+    fleet: Fleet, east: FakeKube, verb: str
+) -> None:
+    """A 409 for ever is shown and tried again; it is no write of ours that was lost."""
+    east.serve(Resource(WIDGET, "widgets", namespaced=True))
+    if verb == "remove":
+        fleet.apply(PROFILE)
+    fleet.pump()
+    east.fail_with(StaleError("the object has been modified"), verb)
+    if verb == "remove":
+        fleet.declare.delete([("ClusterProfile", "", "own")])
+    else:
+        fleet.apply(PROFILE)
+    for _ in range(60):
+        fleet.clock.advance(MINUTE)
+        fleet.pump()
+
+    failed = outcome(fleet)
+    assert failed.phase == "Failed"
+    assert ("has been modified" if verb == "apply" else "changed meanwhile") in failed.message
+    assert failed.retry_at
+    assert all(not queue.list() for queue in fleet.queues.values())
+    east.fail_with(None)
+    for _ in range(17):
+        fleet.clock.advance(MINUTE)
+        fleet.pump()
+    assert len(east.objects(WIDGET)) == (verb == "apply")

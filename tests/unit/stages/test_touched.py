@@ -12,6 +12,7 @@ import pytest
 from bellhop.errors import DeniedError
 from bellhop.messages import Sweep
 from bellhop.model.gvk import GVK
+from bellhop.stages.declare import Declare
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube
 
@@ -185,3 +186,27 @@ def test_a_kind_that_may_not_be_listed_keeps_no_other_from_being_judged(fleet: F
 
     assert found["evaluate"] == 0
     assert "secrets is forbidden" in fleet.records.health.get("fleet/east").value.message
+
+
+def test_what_follows_is_published_in_pages(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A declaration that touches many clusters holds no more than a page of messages at a time."""
+    pages: list[int] = []
+
+    class Counting(type(fleet.publisher)):  # type: ignore[misc]
+        def publish(self, messages: Any) -> None:
+            found = list(messages)
+            pages.append(len(found))
+            super().publish(found)
+
+    monkeypatch.setattr("bellhop.stages.declare._PAGE", 7)
+    for number in range(20):
+        fleet.register(f"c{number:02}", env="production")
+    fleet.pump(limit=10**6)
+    fleet.declare = Declare(fleet.records, fleet.catalogs, Counting(fleet.queues), fleet.settings)
+
+    found = asked(fleet, lambda: fleet.apply(source("watched"), trigger("one", "watched"), MADE))
+
+    assert max(pages) == 7
+    assert sum(pages) == 40
+    assert found["sweep"] == 20
+    assert found["instantiate"] >= 20

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from bellhop.cli import output
-from bellhop.cli.contexts import EMBEDDED, KINDS, Context, load, require_embedded, save
+from bellhop.cli.contexts import EMBEDDED, PROVIDERS, Context, load, require_embedded, save
 from bellhop.cli.exampled import Command, Group
 from bellhop.cli.options import JSON, YAML, output_option
 from bellhop.cli.output import say
@@ -69,7 +69,7 @@ def use(name: str) -> None:
 @click.option("--state", type=click.Path(path_type=Path), help="State folder.")
 @click.option(
     "--kind",
-    type=click.Choice(KINDS),
+    type=click.Choice(PROVIDERS),
     default=EMBEDDED,
     show_default=True,
     help="Kind of the installation.",

@@ -17,7 +17,7 @@ from bellhop.model.visible import visible
 
 if TYPE_CHECKING:
     from bellhop.engine.render import Dialect, MissingKey
-    from bellhop.fleet.rehearsal import Generated, Rehearsal, Verdict
+    from bellhop.fleet.rehearsal import Generated, Judged, Rehearsal
     from bellhop.model.record import Cluster
 
 ALL, PROFILES, CONFIGMAPS, MANIFESTS = "all", "profiles", "configmaps", "manifests"
@@ -141,11 +141,11 @@ def command(  # noqa: PLR0913 - one parameter an option
         read(os.environ),
         quoting=show_secrets,
     )
-    verdicts = rehearsal.judge(documents(files(objects, recursive=recursive)), force=force)
-    for each in verdicts:
+    judged = rehearsal.judge(documents(files(objects, recursive=recursive)), force=force)
+    for each in judged:
         _tell(each, rehearsal.source().name)
-    (_print_json if form == JSON else _print_yaml)(rehearsal, verdicts, show)
-    for each in verdicts:
+    (_print_json if form == JSON else _print_yaml)(rehearsal, judged, show)
+    for each in judged:
         if each.error:
             # The other objects were served, as in the pipeline; the exit code tells of this one.
             raise each.error
@@ -199,29 +199,29 @@ def _cluster(given: str) -> Cluster:
     return Cluster(namespace, name, kept, "", "", datetime.now(UTC))
 
 
-def _tell(verdict: Verdict, source: str) -> None:
+def _tell(judged: Judged, source: str) -> None:
     from bellhop.fleet.survey import object_name
 
-    if verdict.error:
+    if judged.error:
         return
-    does = "matches" if verdict.matching else "does not match"
-    because = f": {verdict.because}" if verdict.because else ""
-    say(f"{object_name(verdict.key)} {does} EventSource '{source}'{because}", err=True)
+    does = "matches" if judged.matching else "does not match"
+    because = f": {judged.because}" if judged.because else ""
+    say(f"{object_name(judged.key)} {does} EventSource '{source}'{because}", err=True)
 
 
-def _print_yaml(rehearsal: Rehearsal, verdicts: Sequence[Verdict], show: str) -> None:
+def _print_yaml(rehearsal: Rehearsal, judged: Sequence[Judged], show: str) -> None:
     from bellhop.fleet.survey import object_name
     from bellhop.model.document import dump
 
     nothing = True
-    for made in rehearsal.generate(verdicts):
+    for made in rehearsal.generate(judged):
         nothing = False
         profile = made.profile
         whose = object_name(profile.object) or "all objects that match"
         said = visible(
             f"# ClusterProfile {profile.name}, tier {profile.tier}: {whose} in {profile.cluster}"
         )
-        if not made.deliveries:
+        if not made.placements:
             said += "\n# for no cluster: the destination selector selects none of those given"
         if show not in {ALL, PROFILES}:
             compose(said)
@@ -240,13 +240,13 @@ def _documents(made: Generated, said: str, show: str) -> Iterator[tuple[str, Map
             comment = f"# {each.ref}, instantiated from {each.origin}"
             yield visible(comment), each.manifest
     if show in {ALL, MANIFESTS}:
-        for delivery in made.deliveries:
-            for content in delivery.contents:
-                comment = visible(f"# for {delivery.cluster}, from {content.ref}, {content.entry}")
+        for placement in made.placements:
+            for content in placement.contents:
+                comment = visible(f"# for {placement.cluster}, from {content.ref}, {content.entry}")
                 yield from ((comment, manifest) for manifest in content.manifests)
 
 
-def _print_json(rehearsal: Rehearsal, verdicts: Sequence[Verdict], show: str) -> None:
+def _print_json(rehearsal: Rehearsal, judged: Sequence[Judged], show: str) -> None:
     from bellhop.fleet.survey import object_name
 
     told = {
@@ -259,7 +259,7 @@ def _print_json(rehearsal: Rehearsal, verdicts: Sequence[Verdict], show: str) ->
                 "matching": each.matching,
                 "because": each.because,
             }
-            for each in verdicts
+            for each in judged
         ],
         "profiles": [
             {
@@ -268,7 +268,7 @@ def _print_json(rehearsal: Rehearsal, verdicts: Sequence[Verdict], show: str) ->
                 "tier": made.profile.tier,
                 **_shown(made, show),
             }
-            for made in rehearsal.generate(verdicts)
+            for made in rehearsal.generate(judged)
         ],
     }
     document(told)
@@ -286,14 +286,14 @@ def _shown(made: Generated, show: str) -> dict[str, Any]:
         MANIFESTS: {
             "destinations": [
                 {
-                    "cluster": delivery.cluster,
+                    "cluster": placement.cluster,
                     "manifests": [
                         {"from": content.ref, "entry": content.entry, "manifest": manifest}
-                        for content in delivery.contents
+                        for content in placement.contents
                         for manifest in content.manifests
                     ],
                 }
-                for delivery in made.deliveries
+                for placement in made.placements
             ]
         },
     }

@@ -109,7 +109,12 @@ def _tell(here: Installation, cluster: Cluster, story: Story) -> None:
     story.grid(
         "Profiles",
         (
-            (outcome.profile, outcome.phase, age(outcome.at, now), outcome.message)
+            (
+                outcome.profile,
+                outcome.phase,
+                age(outcome.at, now),
+                outcome.message + survey.next_try(outcome),
+            )
             for outcome in here.records.outcomes.of(cluster.key)
         ),
     )

@@ -12,7 +12,7 @@ from bellhop.fleet import generated, survey
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.survey import Standing
 from bellhop.model.gvk import ObjectKey
-from bellhop.model.record import Content
+from bellhop.model.record import Content, Outcome
 from bellhop.ports.kube import Manifest
 
 COLUMNS = (
@@ -92,7 +92,7 @@ def _tell(here: Installation, standing: Standing, story: Story) -> None:
                 cluster,
                 (known[cluster].phase if cluster in known else "Provisioning"),
                 (age(known[cluster].at, now) if cluster in known else ""),
-                (known[cluster].message if cluster in known else ""),
+                (_told(known[cluster]) if cluster in known else ""),
             )
             for cluster in (*profile.destinations, *profile.leaving)
         ),
@@ -111,6 +111,10 @@ def _tell(here: Installation, standing: Standing, story: Story) -> None:
             for key, held in kept.value.held.items()
         ),
     )
+
+
+def _told(outcome: Outcome) -> str:
+    return outcome.message + survey.next_try(outcome)
 
 
 def _content(content: Content) -> tuple[str, str, str]:
@@ -147,6 +151,7 @@ def _status(standing: Standing) -> dict[str, Any]:
                 "phase": each.phase,
                 "lastAppliedTime": each.at,
                 **({"failureMessage": each.message} if each.message else {}),
+                **({"nextTryTime": each.retry_at} if each.retry_at else {}),
             }
             for each in standing.outcomes
         ],

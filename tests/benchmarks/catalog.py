@@ -1,0 +1,121 @@
+"""What reading the catalog costs: `python -m tests.benchmarks.catalog [RULES] [CLUSTERS]`.
+
+RULES sources, as many triggers, and CLUSTERS clusters. The floor is decoding the same bytes as
+JSON, in the same run; store operations are counted, since in a cloud each takes milliseconds.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from bellhop.model.gvk import GVK
+from bellhop.model.kinds import of
+from bellhop.model.record import Cluster
+from tests.fakes.fleet import Fleet
+
+SERVICE = GVK("", "v1", "Service")
+LUA = "function evaluate()\n  return {matching=true}\nend\n" * 3
+LIB = "lib.projectsveltos.io/v1beta1"
+ROUNDS = 5
+
+
+def rules(number: int) -> list[dict[str, Any]]:
+    """Return a source and the trigger that names it, by the cluster's label."""
+    selector = {"group": "", "version": "v1", "kind": "Service", "evaluate": LUA}
+    source = {"collectResources": True, "resourceSelectors": [selector]}
+    trigger = {
+        "sourceClusterSelector": {"matchLabels": {"env": "prod"}},
+        "eventSourceName": f"s{number}",
+        "oneForEvent": True,
+        "policyRefs": [{"kind": "ConfigMap", "name": f"c{number}", "namespace": "default"}],
+    }
+    return [
+        {"apiVersion": LIB, "kind": kind, "metadata": {"name": name}, "spec": spec}
+        for kind, name, spec in (
+            ("EventSource", f"s{number}", source),
+            ("EventTrigger", f"t{number}", trigger),
+        )
+    ]
+
+
+def settled(folder: Path, count: int, clusters: int) -> Fleet:
+    """Return a fleet in which all is declared, and nobody has read it yet."""
+    fleet = Fleet(folder)
+    fleet.publisher.publish = _unheard  # type: ignore[method-assign]
+    for number in range(clusters):
+        labels = {"env": "prod", "region": "eu", "number": str(number)}
+        digest = f"{number:064}"
+        fleet.records.clusters.put(
+            Cluster("fleet", f"c{number}", labels, "v1.34.2", digest, fleet.clock.now())
+        )
+    fleet.declare.apply([of(each) for number in range(count) for each in rules(number)])
+    return fleet
+
+
+def _unheard(_messages: object) -> None:
+    """Publish nothing: this is about reading."""
+
+
+def timed(fleet: Fleet, act: Callable[[], Any]) -> tuple[float, int]:
+    """Return the ms that something takes, and how often it asks the store."""
+    gc.collect()
+    fleet.store.counts.clear()
+    begun = time.perf_counter()
+    act()
+    took = (time.perf_counter() - begun) * 1000
+    asked = sum(count for kind, count in fleet.store.counts.items() if kind != "item")
+    return took, asked
+
+
+def floor(fleet: Fleet, count: int) -> float:
+    """Return the ms that decoding what the catalog is made of takes."""
+    texts = [json.dumps(each) for number in range(count) for each in rules(number)]
+    texts += [json.dumps(dict(item.value)) for item in fleet.store.query("cluster")]
+    return timed(fleet, lambda: [json.loads(text) for text in texts])[0]
+
+
+def main(count: int, clusters: int) -> None:
+    """Print what each question takes beside the floor."""
+    with tempfile.TemporaryDirectory() as folder:
+        fleet = settled(Path(folder), count, clusters)
+        best: dict[str, tuple[float, int]] = {}
+
+        def note(name: str, act: Callable[[], Any]) -> None:
+            found = timed(fleet, act)
+            best[name] = min(found, best.get(name, found))
+
+        for turn in range(ROUNDS):
+            note("json.loads", lambda: floor(fleet, count))
+            best["json.loads"] = (min(floor(fleet, count), best["json.loads"][0]), 0)
+            fleet.reread()
+            fleet.publisher.publish = _unheard  # type: ignore[method-assign]
+            note("cold start", fleet.catalogs.current)
+            catalog = fleet.catalogs.current()
+            note("a first question", lambda found=catalog: found.sources_for("fleet/c0", SERVICE))
+            for key in catalog.clusters:
+                catalog.kinds_in(key)
+            other = Fleet(Path(folder))
+            other.publisher.publish = _unheard  # type: ignore[method-assign]
+            other.declare.label("fleet/c1", {"turn": str(turn)})
+            note("again after a label", fleet.catalogs.current)
+            after = fleet.catalogs.current()
+            note("all answers then", lambda found=after: [*map(found.kinds_in, found.clusters)])
+            other.declare.apply([of(rules(count)[0] | {"metadata": {"name": f"more{turn}"}})])
+            note("again after a source", fleet.catalogs.current)
+            other.close()
+        fleet.close()
+    print(f"{count} sources and triggers, {clusters} clusters      ms   ratio  store")
+    for name, (took, asked) in best.items():
+        print(f"{name:<38} {took:>8.1f} {took / best['json.loads'][0]:>7.1f} {asked:>6}")
+
+
+if __name__ == "__main__":
+    numbers = [int(each) for each in sys.argv[1:]]
+    main(*(numbers or [200, 2000]))

@@ -1,0 +1,109 @@
+"""Draws what happens in a World, and plays it to its end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hypothesis import strategies as st
+
+from tests.fakes import rig
+from tests.fakes.declared import KEYS, Key
+from tests.fakes.ending import check
+from tests.fakes.known import played
+from tests.fakes.world import CLUSTERS, NAMES, Step, World, plain
+
+_cluster = st.sampled_from(CLUSTERS)
+_kind = st.sampled_from(["Service", "Service", "ServiceAccount", "Widget"])
+_name = st.sampled_from(NAMES)
+_ring = st.sampled_from(["yes", "yes", "no"])
+_push = st.sampled_from(["sent", "sent", "late", "lost"])
+_which = st.integers(0, len(KEYS) - 1)
+_number = st.integers(0, 40)
+_stages = st.sampled_from(
+    [*["sweep evaluate deploy"] * 2, "evaluate deploy", "deploy evaluate", "sweep"]
+)
+_verb = st.sampled_from(["resource", "get", "list", "apply", "remove"])
+_how = st.sampled_from(["silent", "denied", "up"])
+_doom = st.one_of(st.just(0), st.integers(1, 30), st.integers(1, 90))
+_works = [
+    st.tuples(st.integers(0, 5), _stages, _doom),
+    st.tuples(st.integers(0, 5), _stages, _doom),
+    st.tuples(st.just(1), st.just("sweep evaluate deploy"), _doom),
+]
+STEPS = {
+    "put": [st.tuples(_cluster, _kind, _name, _ring, st.integers(0, 2), _push)],
+    "drop": [st.tuples(_cluster, _kind, _name, _push)],
+    "anew": [st.tuples(_cluster, _kind, _name, st.integers(0, 2), _push)],
+    "late": [st.tuples(st.integers(0, 5), st.booleans())],
+    "label": [
+        st.tuples(
+            _cluster,
+            st.sampled_from(["env", "dep", "x"]),
+            st.sampled_from(["production", "eng", None]),
+        )
+    ],
+    "apply": [st.tuples(_which, st.integers(0, 3))],
+    "delete": [st.tuples(_which)],
+    "down": [st.tuples(_cluster, _how), st.tuples(_cluster, _how, _verb)],
+    "sweep": [st.tuples(_cluster, st.booleans())],
+    "echo": [st.tuples(_cluster, _kind, _name)],
+    "replay": [st.tuples(_number)],
+    "work": _works,
+    "overlap": [st.tuples(st.integers(2, 3), _number, st.sampled_from(["", "!"]))],
+    "long overlap": [st.tuples(st.integers(2, 3), _number, st.sampled_from(["+", "+!"]))],
+    "leave": [st.tuples(_cluster)],
+    "replace": [st.tuples(_cluster)],
+    "rotate": [st.tuples(_cluster, st.sampled_from(["new", "newer"]))],
+    "doom": [st.tuples(st.integers(1, 40))],
+    "week": [st.tuples()],
+    "patience": [st.tuples()],
+    "refuse": [st.tuples(st.sampled_from(["sweep", "evaluate", "deploy"]), st.booleans())],
+    "dead": [st.tuples()],
+    "widgets": [st.tuples(_cluster, st.booleans())],
+    "gadget": [st.tuples()],
+    "gadgets": [st.tuples(_cluster, st.booleans())],
+    "raise": [st.tuples(st.integers(0, 1))],
+    "flip": [st.tuples(st.integers(0, 1))],
+    "hand": [st.tuples(_cluster, _number)],
+    "foreign": [st.tuples(_cluster, _number)],
+    "backup": [st.tuples(_cluster)],
+    "restore": [st.tuples(_cluster)],
+}
+"""What may happen; `work` may end with the death of whoever works, `overlap` is two or three."""
+
+ANY = st.one_of(
+    *(
+        strategy.map(lambda given_, verb=verb: (verb.split()[-1], *given_))
+        for verb, strategies in STEPS.items()
+        if played(verb)
+        for strategy in strategies
+    )
+)
+"""One thing that may happen, of those that should end well by now."""
+
+STARTS = st.fixed_dictionaries({key: st.integers(0, 3) for key in KEYS})
+"""What is declared at first."""
+
+HISTORIES = st.lists(ANY, min_size=6, max_size=30)
+
+
+def run(declared: dict[Key, int], steps: list[Step], *, lively: bool = True) -> bool:
+    """Declare all in the variants given, go through the steps, heal, and check.
+
+    Say whether anybody died.
+    """
+    with rig.folder() as folder:
+        world = World(Path(folder))
+        world.begin({key: plain(key, which) for key, which in declared.items()})
+        for name in NAMES:
+            world.do_put("east", "Service", name, "yes", 0, "sent")
+        if lively:
+            world.fleet.pump()
+        for step in steps:
+            world.do(step)
+
+        world.heal()
+
+        check(world)
+        world.fleet.close()
+        return world.deaths > 0

@@ -1,0 +1,102 @@
+"""Compares everything that is recorded, and everything that is in the clusters, with the model."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from bellhop.model.gvk import ObjectKey
+from tests.fakes import rig
+from tests.fakes.declared import ALL, EACH, FLIP
+from tests.fakes.world import Thing, Wish, World
+
+
+def same(what: str, found: Any, wanted: Any) -> None:
+    """Compare one thing; a difference says what is too much and what is missing."""
+    if found == wanted:
+        return
+    if isinstance(found, dict) and isinstance(wanted, dict):
+        found = {key: value for key, value in found.items() if wanted.get(key) != value} or found
+        wanted = {key: value for key, value in wanted.items() if found.get(key) != value}
+    elif isinstance(found, set) and isinstance(wanted, set):
+        found, wanted = found - wanted, wanted - found
+    raise AssertionError(f"{what}: found {found}, and the model wants {wanted}")
+
+
+def check(world: World) -> None:
+    """Compare everything with the model; nothing may be left over."""
+    for cluster in world.clusters:
+        check_cluster(world, cluster)
+        check_source(world, cluster)
+    wishes = {wish.name: wish for wish in world.wishes()}
+    triggers = ["each", "all", "flip", ""]
+    profiles = {each.name: each for each in rig.profiles(world.fleet, triggers)}
+    same("profiles", {*profiles}, {*wishes})
+    for name, profile in profiles.items():
+        wanted = {f"fleet/{each}" for each in wishes[name].destinations}
+        same(f"destinations of {name}", {*profile.destinations}, wanted)
+        same(f"what {name} waits for", (profile.leaving, profile.error), ((), ""))
+    same("what is left over", rig.left_over(world.fleet), [])
+
+
+def check_cluster(world: World, cluster: str) -> None:
+    """Compare a cluster, and all records about it as a destination, with the model."""
+    wishes = [wish for wish in world.wishes() if cluster in wish.destinations]
+    owners: dict[Thing, Wish] = {}
+    for wish in sorted(wishes, key=lambda each: each.tier):
+        for thing in wish.objects:
+            owners.setdefault(thing, wish)
+    _check_objects(world, cluster, owners)
+    held = {
+        wish.name: mine
+        for wish in wishes
+        if (mine := {thing for thing, owner in owners.items() if owner is wish})
+    }
+    same(f"inventories in {cluster}", rig.inventories(world.fleet, cluster), held)
+    owned = {thing: (wish.name, wish.tier) for thing, wish in owners.items()}
+    same(f"owners in {cluster}", rig.owners(world.fleet, cluster), owned)
+    ended = {
+        wish.name: ("Provisioned", "")
+        if all(owners[thing] is wish for thing in wish.objects)
+        else ("FailedNonRetriable", "Conflict")
+        for wish in wishes
+    }
+    same(f"outcomes in {cluster}", rig.outcomes(world.fleet, cluster), ended)
+
+
+def _check_objects(world: World, cluster: str, owners: dict[Thing, Wish]) -> None:
+    """Compare what is there; what others wrote in our place needs only to be there."""
+    length = str(len(world.labels[cluster]))
+    wanted = {thing: owner.objects[thing].replace("LEN", length) for thing, owner in owners.items()}
+    made = world.made(cluster)
+    loose = {thing for where, thing in world.anybodys if where == cluster}
+    there = {thing: (each.get("data") or {}).get("v", "") for thing, each in made.items()}
+    same(
+        f"objects in {cluster}",
+        {thing: v for thing, v in there.items() if thing not in loose},
+        {thing: v for thing, v in wanted.items() if thing not in loose},
+    )
+    same(f"objects missing in {cluster}", loose & wanted.keys() - made.keys(), set())
+    same(f"objects of others removed in {cluster}", world.kube(cluster).wronged, [])
+
+
+def check_source(world: World, cluster: str) -> None:
+    """Compare what is known of a cluster as a source with what is in it."""
+    matching = {
+        (source, str(ObjectKey.of(each)))
+        for trigger in (EACH, ALL, FLIP)
+        for each in world.matching(cluster, trigger)
+        if (source := rig.source_of(world.fleet, trigger[2], cluster))
+    }
+    same(f"matches in {cluster}", rig.matches(world.fleet, cluster), matching)
+    kube = world.kube(cluster)
+    there = {
+        str(ObjectKey.of(each))
+        for gvk in rig.kinds(world.fleet, cluster)
+        for each in kube.objects(gvk)
+    }
+    same(f"observations in {cluster}", rig.observed(world.fleet, cluster), there)
+    same(f"state of {cluster}", rig.state(world.fleet, cluster), "Healthy")
+    digest = hashlib.sha256(world.tokens[cluster].encode()).hexdigest()
+    registered = (world.labels[cluster], digest)
+    same(f"registration of {cluster}", rig.registered(world.fleet, cluster), registered)

@@ -1,0 +1,76 @@
+"""Clusters with a past: definitions come and go, backups are restored."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from dataclasses import dataclass
+
+from bellhop.model.gvk import GVK, Identity, ObjectKey, Resource
+from bellhop.ports.kube import Manifest
+from tests.fakes.kube import FakeKube
+
+WIDGET = GVK("shop.io", "v1", "Widget")
+"""A kind of a definition that may vanish; sources watch it."""
+
+GADGET = GVK("shop.io", "v1", "Gadget")
+"""Another one; profiles bring it."""
+
+BUDGET = GVK("policy", "v1", "PodDisruptionBudget")
+OLD_BUDGET = BUDGET._replace(version="v1beta1")
+
+_SERVED = (
+    Resource(WIDGET, "widgets", namespaced=True),
+    Resource(GADGET, "gadgets", namespaced=True),
+    Resource(BUDGET, "poddisruptionbudgets", namespaced=True),
+    Resource(OLD_BUDGET, "poddisruptionbudgets", namespaced=True),
+)
+
+
+@dataclass(frozen=True)
+class Backup:
+    """All that etcd holds, and the number of its next write."""
+
+    objects: dict[Identity, Manifest]
+    applied: dict[Identity, Manifest]
+    version: int
+
+
+class LivingKube(FakeKube):
+    """One cluster that serves kinds of definitions, and remembers what was wronged."""
+
+    def __init__(self, cluster: str = "fleet/fake") -> None:
+        super().__init__(cluster)
+        self.wronged: list[ObjectKey] = []
+        """What was removed through the port though it was never applied through it."""
+        for resource in _SERVED:
+            self.serve(resource)
+
+    def define(self, gvk: GVK, *, there: bool) -> None:
+        """Serve a kind of a definition, or delete the definition and its objects."""
+        if there:
+            self.serve(next(each for each in _SERVED if each.gvk == gvk))
+        else:
+            self.unserve(gvk)
+
+    def backup(self) -> Backup:
+        """Keep what is there."""
+        with self._lock:
+            version = next(self._versions)
+            return Backup(copy.deepcopy(self._objects), copy.deepcopy(self._applied), version)
+
+    def restore(self, backup: Backup) -> None:
+        """Be as at a backup; what was written since never was, and its versions come again."""
+        with self._lock:
+            there = copy.deepcopy(backup.objects).items()
+            self._objects = {key: each for key, each in there if self._served(*key[:2])}
+            self._applied = copy.deepcopy(backup.applied)
+            self._versions = itertools.count(backup.version)
+
+    def remove(self, gvk: GVK, namespace: str, name: str, *, uid: str = "") -> bool:
+        key = ObjectKey(gvk, namespace, name)
+        strange = key.identity in self._objects and key.identity not in self._applied
+        removed = super().remove(*key, uid=uid)
+        if removed and strange:
+            self.wronged.append(key)
+        return removed

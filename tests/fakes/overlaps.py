@@ -1,0 +1,309 @@
+"""Short histories in which two or three act at once, played under every choice of turns.
+
+Each is a small world, what happened before, and who acts. `plays` enumerates the choices: single
+interruptions of a sort, at every step if asked for; then two of them, and any from seeds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+from tests.fakes import rig
+from tests.fakes.declared import (
+    ALL,
+    ALL_TEXT,
+    EACH,
+    EACH_TEXT,
+    FLIP,
+    FLIP_TEXT,
+    KEYS,
+    OWN,
+    OWN_TEXT,
+    WATCHED,
+    Key,
+)
+from tests.fakes.ending import check
+from tests.fakes.turns import DIES, LATER, Chooser, Drawn, Moves, Told, Turns, read, spelled
+from tests.fakes.world import Step, World
+
+_ONE: Mapping[Key, int] = {WATCHED: 0, EACH: 0, EACH_TEXT: 0}
+_TWO: Mapping[Key, int] = {WATCHED: 0, ALL: 0, ALL_TEXT: 0, OWN: 0, OWN_TEXT: 1}
+_THERE: Step = ("put", "east", "Service", "a", "yes", 0, "sent")
+
+
+def _which(key: Key) -> int:
+    return KEYS.index(key)
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """What is declared, what happened before (and was worked off), what is asked for, who acts.
+
+    None stands for a worker, steps for a user or a sender.
+    """
+
+    name: str
+    declared: Mapping[Key, int]
+    before: Sequence[Step]
+    asked: Sequence[Step]
+    acts: Mapping[str, Sequence[Step] | None]
+    clusters: Sequence[str] = ("east",)
+
+
+def _overlap(name: str, **given: object) -> Overlap:
+    defaults = {"declared": _ONE, "before": [_THERE], "asked": [], "acts": {"a": None, "b": None}}
+    return Overlap(name, **{**defaults, **given})  # type: ignore[arg-type]
+
+
+def _put(ring: str, v: int, *, name: str = "a", large: bool = False) -> Step:
+    return ("put", "east", "Service", name, ring, v, "sent", large)
+
+
+OVERLAPS = [
+    _overlap("an object comes", before=[], asked=[_put("yes", 1)]),
+    _overlap(
+        "an object changes twice",
+        asked=[_put("yes", 1)],
+        acts={"a": None, "b": None, "s": [_put("yes", 2)]},
+    ),
+    _overlap(
+        "an object matches no more while it is judged",
+        before=[_put("no", 0)],
+        asked=[_put("yes", 1)],
+        acts={"a": None, "b": None, "s": [_put("no", 2)]},
+    ),
+    _overlap(
+        "an object goes while it is judged",
+        asked=[_put("yes", 1)],
+        acts={"a": None, "b": None, "s": [("drop", "east", "Service", "a", "sent")]},
+    ),
+    _overlap(
+        "an object goes, and another comes under its name",
+        asked=[("drop", "east", "Service", "a", "sent")],
+        acts={"a": None, "b": None, "s": [_put("yes", 3)]},
+    ),
+    _overlap(
+        "two senders tell of one object",
+        before=[],
+        acts={"r": [_put("yes", 1)], "s": [_put("yes", 2)], "a": None},
+    ),
+    _overlap(
+        "a large object changes while it is read",
+        before=[_put("yes", 0, large=True)],
+        asked=[_put("yes", 1, large=True)],
+        acts={"a": None, "b": None, "s": [_put("yes", 2, large=True)]},
+    ),
+    _overlap(
+        "a sweep meets an event",
+        asked=[("put", "east", "Service", "b", "yes", 1, "lost"), ("sweep", "east", False)],
+        acts={"a": None, "b": None, "s": [_put("yes", 1)]},
+    ),
+    _overlap(
+        "a sweep meets a deletion",
+        asked=[("sweep", "east", True)],
+        acts={"a": None, "b": None, "s": [("drop", "east", "Service", "a", "sent")]},
+    ),
+    _overlap(
+        "a text changes while it is rendered",
+        asked=[_put("yes", 1)],
+        acts={"a": None, "b": None, "u": [("apply", _which(EACH_TEXT), 1)]},
+    ),
+    _overlap(
+        "a source changes while an object is judged",
+        asked=[_put("no", 1)],
+        acts={"a": None, "b": None, "u": [("apply", _which(WATCHED), 1)]},
+    ),
+    _overlap(
+        "a source goes while an object is judged",
+        asked=[_put("yes", 1)],
+        acts={"a": None, "b": None, "u": [("delete", _which(WATCHED))]},
+    ),
+    _overlap(
+        "a trigger goes while it is instantiated",
+        asked=[_put("yes", 1)],
+        acts={"a": None, "b": None, "u": [("delete", _which(EACH))]},
+    ),
+    _overlap(
+        "a trigger goes and comes",
+        acts={"a": None, "b": None, "u": [("delete", _which(EACH)), ("apply", _which(EACH), 2)]},
+    ),
+    _overlap(
+        "a trigger is made anew in another form",
+        declared={WATCHED: 0, FLIP: 0, FLIP_TEXT: 0},
+        acts={"a": None, "b": None, "u": [("flip", 1)]},
+    ),
+    _overlap(
+        "a profile shrinks and grows while it is applied",
+        declared={OWN: 0, OWN_TEXT: 0},
+        before=[],
+        asked=[("apply", _which(OWN_TEXT), 1)],
+        acts={"a": None, "b": None, "u": [("apply", _which(OWN_TEXT), 0)]},
+    ),
+    _overlap(
+        "a profile goes while it is applied",
+        declared={OWN: 0, OWN_TEXT: 0},
+        before=[],
+        asked=[("apply", _which(OWN_TEXT), 1)],
+        acts={"a": None, "b": None, "u": [("delete", _which(OWN))]},
+    ),
+    _overlap(
+        "two profiles want one object",
+        declared=_TWO,
+        before=[],
+        asked=[_THERE],
+    ),
+    _overlap(
+        "the winner of an object gives it up while another takes it",
+        declared=_TWO,
+        asked=[_put("yes", 1)],
+        acts={"a": None, "b": None, "u": [("apply", _which(OWN_TEXT), 0)]},
+    ),
+    _overlap(
+        "tiers change sides",
+        declared=_TWO,
+        asked=[_put("yes", 1)],
+        acts={"a": None, "b": None, "u": [("apply", _which(OWN), 1)]},
+    ),
+    _overlap(
+        "a destination is left and chosen again",
+        declared={WATCHED: 0, EACH: 1, EACH_TEXT: 2},
+        asked=[("label", "west", "dep", None)],
+        acts={"a": None, "b": None, "u": [("label", "west", "dep", "eng")]},
+        clusters=("east", "west"),
+    ),
+    _overlap(
+        "a source cluster is chosen no more while it is swept",
+        asked=[("sweep", "east", True)],
+        acts={"a": None, "b": None, "u": [("label", "east", "env", None)]},
+    ),
+    _overlap(
+        "a label is set while a token is renewed",
+        acts={
+            "t": [("rotate", "east", "new")],
+            "u": [("label", "east", "x", "1")],
+            "a": None,
+        },
+    ),
+    _overlap(
+        "two labels are set at once",
+        acts={"t": [("label", "east", "x", "1")], "u": [("label", "east", "y", "1")], "a": None},
+    ),
+    _overlap(
+        "a cluster leaves and comes back while it is worked on",
+        asked=[_put("yes", 1)],
+        acts={"a": None, "b": None, "u": [("leave", "east")]},
+    ),
+    _overlap(
+        "a cluster is made anew while it is worked on",
+        asked=[_put("yes", 1)],
+        acts={"a": None, "b": None, "u": [("replace", "east"), ("sweep", "east", False)]},
+    ),
+    _overlap(
+        "a backup is restored while it is worked on",
+        before=[("backup", "east"), _THERE],
+        asked=[_put("yes", 1)],
+        acts={"a": None, "b": None, "u": [("restore", "east"), ("sweep", "east", False)]},
+    ),
+    _overlap(
+        "an apiVersion is raised while it is applied",
+        declared={OWN: 0, OWN_TEXT: 2},
+        before=[],
+        asked=[("sweep", "east", True)],
+        acts={"a": None, "b": None, "u": [("raise", 1)]},
+    ),
+    _overlap(
+        "a definition vanishes while its objects are judged",
+        declared={WATCHED: 3, EACH: 0, EACH_TEXT: 0},
+        before=[("put", "east", "Widget", "a", "yes", 0, "sent")],
+        asked=[("put", "east", "Widget", "a", "yes", 1, "sent")],
+        acts={"a": None, "b": None, "u": [("widgets", "east", False)]},
+    ),
+]
+"""Each has two workers at least, or whoever else may meet."""
+
+SORTS = ("", LATER, DIES)
+"""Interruptions: by another, by another for so long that all that was held is not, by death."""
+
+
+def play(overlap: Overlap, chooser: Chooser) -> Turns:
+    """Play one history to its end, heal, and check.
+
+    Raises:
+        AssertionError: it ended otherwise than the model says; a note tells how to play it again.
+    """
+    with _world(overlap) as world:
+        turns = None
+        try:
+            turns = world.overlap(overlap.acts, chooser)
+            world.heal()
+            check(world)
+        except BaseException as error:
+            moves = spelled(world.last_moves)
+            error.add_note(f"played: '{overlap.name}' with the moves '{moves}'")
+            raise
+    return turns
+
+
+@contextmanager
+def _world(overlap: Overlap) -> Iterator[World]:
+    with rig.folder() as folder:
+        world = World(Path(folder), overlap.clusters)
+        try:
+            world.begin(overlap.declared)
+            for step in overlap.before:
+                world.do(step)
+            world.fleet.pump()
+            for step in overlap.asked:
+                world.do(step)
+            yield world
+        finally:
+            world.fleet.close()
+
+
+def single(overlap: Overlap, sort: str, steps: int, stride: int = 1) -> Iterator[Moves]:
+    """Yield one interruption of a sort at every step, or at each n-th, by each other actor."""
+    others = [""] if sort == DIES else list(overlap.acts)[1:]
+    for at in range(1, steps + 1, stride):
+        for other in others:
+            yield {at: other + sort}
+
+
+def again(text: str) -> Turns:
+    """Play once more what a failure's note tells of.
+
+    Raises:
+        LookupError: it is no such note.
+    """
+    found = re.search(r"'(?P<name>[^']+)' with the moves '(?P<moves>[^']*)'", text)
+    if not found:
+        raise LookupError(f"cannot find what was played in {text!r}")
+    overlap = next(each for each in OVERLAPS if each.name == found["name"])
+    return play(overlap, Told(read(found["moves"])))
+
+
+def pairs(overlap: Overlap, sort: str, steps: int, count: int, draw: Random) -> Iterator[Moves]:
+    """Yield that many draws of two interruptions, of which the second is of the sort."""
+    others = list(overlap.acts)
+    for _ in range(count):
+        first, second = sorted(draw.sample(range(1, steps + 1), 2))
+        last = DIES if sort == DIES else draw.choice(others) + sort
+        yield {first: draw.choice(others[1:]) + (sort if sort == LATER else ""), second: last}
+
+
+def plays(
+    overlap: Overlap, sort: str, *, most: int, twice: int = 0, seeds: Sequence[int] = ()
+) -> Iterator[Chooser]:
+    """Yield choosers: `most` single interruptions, evenly, `twice` of two, and one a seed."""
+    steps = play(overlap, Told({})).steps
+    stride = max(steps * max(len(overlap.acts) - 1, 1) // most, 1)
+    for moves in single(overlap, sort, steps, stride):
+        yield Told(moves)
+    for moves in pairs(overlap, sort, steps, twice, Random(sum(seeds))):
+        yield Told(moves)
+    for seed in seeds:
+        yield Drawn(seed, rare=8, kinds=sort)

@@ -1,0 +1,222 @@
+"""Where histories touch the wiring of a Fleet: processes, batches, messages, and what is recorded.
+
+Worlds and schedules know a fleet by these functions alone, so that ports, stages and records can
+be redrawn without a word changing in a history.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from bellhop.engine.naming import profile_name
+from bellhop.errors import MissingError, PermanentError
+from bellhop.messages import Apply, Evaluate, Instantiate, Sweep
+from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.records import Records, Sealer
+from tests.fakes.fleet import FakeAccess, Fleet
+
+STAGES = "sweep evaluate deploy"
+"""The stages that are fed by a queue, in the order in which a worker looks at them."""
+
+VISIBILITY = timedelta(seconds=121)
+"""After this long a message in hand is given to another, and whatever a worker holds ends."""
+
+MEMORY = Path("/dev/shm")
+
+Wrap = Callable[[str, Any], Any]
+
+
+def folder() -> TemporaryDirectory[str]:
+    """Make a folder for one history; in memory, where the machine has such: a disk is slower."""
+    return TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None)
+
+
+class WrappedAccess(FakeAccess):
+    """Clients behind a proxy."""
+
+    def __init__(self, wrap: Wrap) -> None:
+        super().__init__()
+        self._wrap = wrap
+
+    def open(self, *args: Any, **kwargs: Any) -> Any:
+        return self._wrap("cluster", super().open(*args, **kwargs))
+
+
+def interpose(fleet: Fleet, wrap: Wrap) -> None:
+    """Put a proxy around every port: store, blobs, queues and the clusters' clients."""
+    fleet.access = WrappedAccess(wrap)
+    fleet.store._store = wrap("store", fleet.store._store)
+    blobs = wrap("blobs", fleet.records._payloads._blobs)
+    fleet.records = Records(fleet.store, blobs, Sealer(bytes(32)), fleet.clock)
+    fleet.queues = {name: wrap(name, queue) for name, queue in fleet.queues.items()}
+    fleet.reread()
+
+
+def process(fleet: Fleet) -> Fleet:
+    """Start another process on the same store, queues and clusters; it remembers nothing."""
+    another = copy.copy(fleet)
+    another.reread()
+    return another
+
+
+def batch(fleet: Fleet, stage: str, *, limit: int) -> bool:
+    """Take one batch of a stage's messages and work on it; say whether there was any."""
+    deliveries = fleet.queues[stage].receive(limit, wait=timedelta(0))
+    fleet.work(stage, deliveries)
+    return bool(deliveries)
+
+
+def release(fleet: Fleet) -> None:
+    """Give back what workers hold that are known to be dead."""
+    for queue in fleet.queues.values():
+        queue.release()
+
+
+def tick(fleet: Fleet) -> None:
+    """Do what the schedule does: publish what is due, and finish what was abandoned."""
+    fleet.schedule.tick()
+    fleet.declare.resume()
+
+
+def ask_sweep(fleet: Fleet, cluster: str, *, full: bool) -> None:
+    """Ask for a sweep as a user or the schedule does."""
+    fleet.publisher.publish([Sweep(f"fleet/{cluster}", full=full)])
+
+
+def echo(fleet: Fleet, cluster: str, destination: str, key: ObjectKey) -> None:
+    """Repeat messages about one object that were sent, or might have been, at any time."""
+    here = f"fleet/{cluster}"
+    profile = profile_name("each", here, str(key))
+    fleet.publisher.publish(
+        [
+            Evaluate(here, str(key), trace="echo"),
+            Instantiate("each", here, str(key)),
+            Apply("each", here, profile, f"fleet/{destination}"),
+        ]
+    )
+
+
+def publish(fleet: Fleet, queue: str, message: Any) -> None:
+    """Send a recorded message again."""
+    fleet.queues[queue].publish([message])
+
+
+def replay_dead(fleet: Fleet) -> int:
+    """Replay every dead letter, as a user does; say how many there were."""
+    found = [(queue, letter.id) for queue in fleet.queues.values() for letter in queue.list()]
+    for queue, number in found:
+        queue.replay(number)
+    return len(found)
+
+
+def rotate(fleet: Fleet, cluster: str, token_digest: str) -> None:
+    """Register a cluster again as it is, with another token."""
+    found = fleet.records.clusters.get(f"fleet/{cluster}")
+    assert found
+    fleet.declare.register(replace(found.value, token_digest=token_digest), expect=found.token)
+
+
+def label(fleet: Fleet, cluster: str, labels: dict[str, str | None]) -> None:
+    """Set labels of a cluster."""
+    fleet.declare.label(f"fleet/{cluster}", labels)
+
+
+def deregister(fleet: Fleet, cluster: str) -> None:
+    """Forget a cluster; one that is forgotten already is fine."""
+    with suppress(MissingError):
+        fleet.declare.deregister(f"fleet/{cluster}")
+
+
+def delete(fleet: Fleet, key: tuple[str, str, str]) -> None:
+    """Delete what was declared; what is not there is fine."""
+    with suppress(MissingError):
+        fleet.declare.delete([key])
+
+
+# What is recorded -------------------------------------------------------------------------------
+
+
+def inventories(fleet: Fleet, cluster: str) -> dict[str, set[tuple[str, str]]]:
+    """Return kind and name of what profiles hold, without what was only begun."""
+    return {
+        each.profile: {(key.kind, key.name) for key, held in each.held.items() if held.digest}
+        for each in fleet.records.inventories.of(f"fleet/{cluster}")
+    }
+
+
+def owners(fleet: Fleet, cluster: str) -> dict[tuple[str, str], tuple[str, int]]:
+    """Return profile and tier of who owns each object, by kind and name."""
+    found = {}
+    for key, owner in fleet.records.owners.of(f"fleet/{cluster}"):
+        found[key.kind, key.name] = (owner.profile, owner.tier)
+    return found
+
+
+def outcomes(fleet: Fleet, cluster: str) -> dict[str, tuple[str, str]]:
+    """Return phase and reason of each profile in a cluster."""
+    return {
+        each.profile: (each.phase, each.reason)
+        for each in fleet.records.outcomes.of(f"fleet/{cluster}")
+    }
+
+
+def matches(fleet: Fleet, cluster: str) -> set[tuple[str, str]]:
+    """Return source and object of what is recorded as matching."""
+    found = fleet.records.matches.of(f"fleet/{cluster}")
+    return {(each.source, str(each.key)) for each in found}
+
+
+def observed(fleet: Fleet, cluster: str) -> set[str]:
+    """Return the objects that are recorded as being there."""
+    found = fleet.records.observations.heads(f"fleet/{cluster}")
+    return {str(key) for key, _, _, gone in found if not gone}
+
+
+def kinds(fleet: Fleet, cluster: str) -> Sequence[GVK]:
+    """Return the kinds that count in a cluster."""
+    return list(fleet.catalogs.current().kinds_in(f"fleet/{cluster}"))
+
+
+def source_of(fleet: Fleet, trigger: str, cluster: str) -> str:
+    """Return the name of the source that a trigger means in a cluster; "" if there is none."""
+    catalog = fleet.catalogs.current()
+    try:
+        source = catalog.source_of(catalog.triggers[trigger], f"fleet/{cluster}")
+    except PermanentError:
+        return ""
+    return source.name if source else ""
+
+
+def state(fleet: Fleet, cluster: str) -> str:
+    """Return how a cluster was when last met."""
+    return fleet.records.health.get(f"fleet/{cluster}").value.state
+
+
+def registered(fleet: Fleet, cluster: str) -> tuple[dict[str, str], str]:
+    """Return the labels of a cluster, and its token's digest."""
+    found = fleet.records.clusters.get(f"fleet/{cluster}")
+    assert found
+    return dict(found.value.labels), found.value.token_digest
+
+
+def profiles(fleet: Fleet, triggers: Sequence[str]) -> Iterator[Any]:
+    """Yield the profiles of some triggers; the users' own are those of the trigger ""."""
+    for trigger in triggers:
+        yield from fleet.records.profiles.of(trigger)
+
+
+def left_over(fleet: Fleet) -> list[str]:
+    """Return what should be nothing once all is done."""
+    found = [f"a pending change {row[0]}" for row in fleet.records.pending.all()]
+    for name, queue in fleet.queues.items():
+        found += [f"a dead letter of {name}: {letter.reason}" for letter in queue.list()]
+    lines = fleet.output.getvalue().splitlines()
+    errors = [line for line in lines if '"ERROR"' in line and "dead letters" not in line]
+    return found + [f"an error in the log: {line}" for line in errors]

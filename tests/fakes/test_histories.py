@@ -1,0 +1,45 @@
+"""That histories played by hand are counted, and told when they end wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.fakes import histories
+from tests.fakes.overlaps import OVERLAPS, Overlap
+
+
+def test_counts_what_it_plays() -> None:
+    """As many histories of an overlap as asked for, about, and none ended wrong."""
+    name, done, wrong = histories.overlaps(0, "", 16, seed=7)
+
+    assert (name, wrong) == (OVERLAPS[0].name, [])
+    assert 14 <= done <= 20
+
+
+def test_tells_what_ends_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each failure is told with what it takes to play it again, and the others are played."""
+    broken = Overlap(
+        "one of no use", OVERLAPS[0].declared, [], [], {"a": None, "u": [("no such",)]}
+    )
+    monkeypatch.setattr(histories, "OVERLAPS", [broken])
+
+    _, done, wrong = histories.overlaps(0, "", 8, seed=7)
+
+    assert done == 0
+    assert wrong == [
+        (
+            "AttributeError: 'World' object has no attribute 'do_no such'\n"
+            "    played: 'one of no use' with the moves ''"
+        )
+    ]
+
+
+def test_worlds_are_drawn_from_a_seed() -> None:
+    """A number of worlds is played, and all end well."""
+    assert histories.worlds(3, seed=7) == ("a world", 3, [])
+
+
+def test_plays_one_again(capsys: pytest.CaptureFixture[str]) -> None:
+    """A failure's note is played once more; its status is that it ended well."""
+    assert histories.main([f"'{OVERLAPS[0].name}' with the moves '3:b'"]) == 0
+    assert capsys.readouterr().out == "ended well\n"

@@ -1,0 +1,1 @@
+"""Mutants: small breakages of stages and records that histories and contracts must notice."""

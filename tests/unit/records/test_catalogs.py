@@ -1,0 +1,318 @@
+"""The catalog is read in as few reads as its revision allows, and is never older than that says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from bellhop.adapters.local.blobs import FileBlobs
+from bellhop.errors import MissingError, StaleError, UnreachableError
+from bellhop.ports.store import ANY, Item
+from bellhop.records import Records, Sealer
+from bellhop.records.catalogs import Catalogs
+from bellhop.records.payloads import SHARDS
+from tests.fakes.fleet import CountingStore
+from tests.unit.records.rig import LARGE, Rig, cluster
+
+LIB = "lib.projectsveltos.io/v1beta1"
+
+
+def source(name: str, kind: str = "Service", note: str = "") -> dict[str, Any]:
+    selectors = [{"group": "", "version": "v1", "kind": kind}]
+    metadata = {"name": name, "annotations": {"note": note}}
+    spec = {"resourceSelectors": selectors}
+    return {"apiVersion": LIB, "kind": "EventSource", "metadata": metadata, "spec": spec}
+
+
+class Watched(CountingStore):
+    """A store that counts, and before some write lets something happen first."""
+
+    def __init__(self, store: Any) -> None:
+        super().__init__(store)
+        self.before: dict[tuple[str, str], Callable[[], None]] = {}
+
+    def put(self, item: Item, *, expect: str | None = ANY) -> Item:
+        act = self.before.pop((item.partition, item.sort), None)
+        if act:
+            act()
+        return super().put(item, expect=expect)
+
+
+@pytest.fixture
+def store(rig: Rig) -> Watched:
+    return Watched(rig.store)
+
+
+@pytest.fixture
+def records(rig: Rig, store: Watched) -> Records:
+    return Records(store, FileBlobs(rig.folder), Sealer(bytes(32)), rig.clock)
+
+
+def declare(records: Records, name: str, *more: str, tell: bool = True) -> None:
+    records.manifests.put("EventSource", "", name, source(name, *more))
+    if tell:
+        records.catalog.change("declared")
+
+
+def names(records: Records) -> list[str]:
+    """Return the sources as a process sees them that has just begun."""
+    return sorted(Catalogs(records).current().sources)
+
+
+def reads(store: Watched, act: Callable[[], Any]) -> dict[str, int]:
+    store.counts.clear()
+    act()
+    return {kind: count for kind, count in store.counts.items() if kind != "item"}
+
+
+@pytest.mark.parametrize("count", [1, 40])
+def test_a_cold_start_reads_as_often_however_much_is_declared(
+    records: Records, store: Watched, count: int
+) -> None:
+    """The revision, the snapshot's head and payload, and one query for the clusters."""
+    for number in range(count):
+        declare(records, f"s{number}")
+    names(records)
+
+    assert reads(store, lambda: names(records)) == {"get": 3, "query": 1}
+    assert len(names(records)) == count
+
+
+def test_a_large_catalog_is_one_blob(records: Records, store: Watched) -> None:
+    """What does not fit in an item is read from the blob store, and is the same."""
+    for name in ("a", "b"):
+        declare(records, name, "Service", LARGE[: len(LARGE) // 2])
+    names(records)
+
+    assert reads(store, lambda: names(records)) == {"get": 2, "query": 1}
+    assert names(records) == ["a", "b"]
+
+
+def test_a_label_reads_the_clusters_and_no_rule(records: Records, store: Watched) -> None:
+    """The rules at hand are the same objects; the clusters are one query."""
+    declare(records, "s")
+    records.clusters.put(cluster())
+    catalogs = Catalogs(records)
+    first = catalogs.current()
+    records.clusters.put(cluster("west"))
+    records.catalog.change("clusters")
+
+    assert reads(store, catalogs.current) == {"get": 1, "query": 1}
+    later = catalogs.current()
+    assert sorted(later.clusters) == ["fleet/east", "fleet/west"]
+    assert later.clusters["fleet/east"] is first.clusters["fleet/east"]
+    assert later.sources["s"] is first.sources["s"]
+    assert later.revision > first.revision
+
+
+def test_a_declaration_reads_no_cluster_and_parses_what_changed(
+    records: Records, store: Watched
+) -> None:
+    """Clusters and unchanged rules are those at hand; what went is gone."""
+    for name in ("a", "b", "c"):
+        declare(records, name)
+    catalogs = Catalogs(records)
+    first = catalogs.current()
+    declare(records, "b", "Pod")
+    records.manifests.delete("EventSource", "", "c")
+    records.catalog.change("declared")
+    names(records)
+
+    assert reads(store, catalogs.current) == {"get": 3}
+    later = catalogs.current()
+    assert sorted(later.sources) == ["a", "b"]
+    assert later.sources["a"] is first.sources["a"]
+    assert [each.kind for each in later.sources["b"].kinds] == ["Pod"]
+
+
+def test_a_label_keeps_the_holders(records: Records) -> None:
+    """A ConfigMap is read again when something is declared, not when a cluster changes."""
+    manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
+    records.manifests.put("ConfigMap", "default", "a", manifest)
+    records.catalog.change("declared")
+    catalogs = Catalogs(records)
+    held = catalogs.holder("ConfigMap", "default", "a")
+    records.catalog.change("clusters")
+
+    assert catalogs.holder("ConfigMap", "default", "a") is held
+    records.catalog.change("declared")
+    assert catalogs.holder("ConfigMap", "default", "a") is not held
+
+
+def lose(store: Watched) -> None:
+    for shard in SHARDS:
+        for item in list(store.query(f"payload/catalog/{shard}")):
+            store.delete(item.partition, item.sort)
+
+
+def test_a_lost_snapshot_is_written_anew(records: Records, store: Watched) -> None:
+    """It holds nothing that the manifests do not."""
+    declare(records, "s")
+    names(records)
+    lose(store)
+
+    assert names(records) == ["s"]
+    assert reads(store, lambda: names(records)) == {"get": 3, "query": 1}
+
+
+def test_a_lost_manifest_does_not_hurt_until_something_else_is_declared(
+    records: Records, store: Watched
+) -> None:
+    """The snapshot still tells it; without one nothing is decided, and nothing is written down."""
+    declare(records, "s")
+    names(records)
+    for shard in SHARDS:
+        for item in list(store.query(f"payload/manifest/EventSource/{shard}")):
+            store.delete(item.partition, item.sort)
+
+    assert names(records) == ["s"]
+    declare(records, "other")
+    for _ in range(2):
+        with pytest.raises(MissingError, match="EventSource /s"):
+            names(records)
+    assert sorted(Catalogs(records).known().sources) == ["other"]
+    declare(records, "s")
+    assert names(records) == ["other", "s"]
+
+
+def test_a_killed_declaration_is_seen_once_its_mark_is_drawn(records: Records) -> None:
+    """Between manifest and mark the snapshot before it counts; then it does not any more."""
+    declare(records, "a")
+    assert names(records) == ["a"]
+    declare(records, "b", tell=False)
+    assert names(records) == ["a"]
+
+    records.catalog.change("declared", "clusters")
+
+    assert names(records) == ["a", "b"]
+
+
+def test_a_slow_reader_replaces_no_later_snapshot(records: Records, store: Watched) -> None:
+    """Whoever read the rules before a declaration, and writes after it, loses."""
+    declare(records, "a")
+
+    def overtake() -> None:
+        declare(records, "b")
+        assert names(records) == ["a", "b"]
+
+    store.before["catalog", "snapshot"] = overtake
+    Catalogs(records).current()
+
+    assert reads(store, lambda: names(records)) == {"get": 3, "query": 1}
+    assert names(records) == ["a", "b"]
+
+
+def test_a_reader_that_is_out_of_date_writes_no_snapshot(records: Records) -> None:
+    """What was read for an earlier mark is not kept under it, nor under the present one."""
+    declare(records, "a")
+    mark = records.catalog.read().declared
+    old = {"EventSource": list(records.manifests.of("EventSource"))}
+    declare(records, "b")
+    names(records)
+    records.snapshot.put(mark, old)
+
+    assert names(records) == ["a", "b"]
+    assert records.snapshot.get(mark, ["EventSource"]) is None
+
+
+def test_a_store_restored_from_a_backup_believes_no_later_snapshot(
+    records: Records, store: Watched
+) -> None:
+    """Marks are drawn: the number that comes again names another catalog."""
+    declare(records, "a")
+    names(records)
+    kept = store.get("catalog", "revision")
+    assert kept
+    declare(records, "b")
+    names(records)
+    store.put(Item("catalog", "revision", kept.value))
+    records.manifests.delete("EventSource", "", "b")
+    declare(records, "c")
+
+    assert names(records) == ["a", "c"]
+
+
+def test_a_snapshot_of_a_version_that_knew_less_is_not_used(records: Records) -> None:
+    """A kind that it does not tell of is not taken for one of which there is nothing."""
+    declare(records, "a")
+    mark = records.catalog.read().declared
+    records.snapshot.put(mark, {"EventSource": [source("a")]})
+
+    assert records.snapshot.get(mark, ["EventSource"]) == {"EventSource": [source("a")]}
+    assert records.snapshot.get(mark, ["EventSource", "ClusterSet"]) is None
+
+
+def test_a_snapshot_that_cannot_be_written_keeps_nobody_from_reading(
+    records: Records, store: Watched
+) -> None:
+    """It saves work and bears nothing."""
+    declare(records, "a")
+
+    def refuse() -> None:
+        raise UnreachableError("The store does not answer.")
+
+    store.before["catalog", "snapshot"] = refuse
+
+    assert names(records) == ["a"]
+
+
+# The revision -------------------------------------------------------------------------------
+
+
+def test_whoever_is_overtaken_by_the_other_half_draws_its_own_mark(
+    records: Records, store: Watched
+) -> None:
+    """A label that wins the write does not tell for the declaration beside it."""
+    declare(records, "a")
+    before = records.catalog.read()
+    store.before["catalog", "revision"] = lambda: (records.catalog.change("clusters"), None)[1]
+
+    after = records.catalog.change("declared")
+
+    assert after.declared != before.declared
+    assert after.clusters != before.clusters
+    assert after.number == before.number + 2
+
+
+def test_whoever_is_overtaken_by_the_same_half_is_told_for(
+    records: Records, store: Watched
+) -> None:
+    """One mark that was drawn after both writes tells of both."""
+    declare(records, "a")
+    before = records.catalog.read()
+    store.before["catalog", "revision"] = lambda: (records.catalog.change("declared"), None)[1]
+
+    after = records.catalog.change("declared")
+
+    assert after == records.catalog.read()
+    assert after.number == before.number + 1
+
+
+def test_a_revision_of_an_earlier_version_counts_as_two_marks(
+    records: Records, store: Watched
+) -> None:
+    """While both versions run, each change of the earlier one is a change of both halves."""
+    store.put(Item("catalog", "revision", {"number": 41}))
+    first = records.catalog.read()
+    later = records.catalog.change("clusters")
+    store.put(Item("catalog", "revision", {"number": 43}))
+    last = records.catalog.read()
+
+    assert later.number == 42
+    assert later.declared == first.declared
+    assert len({first.declared, last.declared}) == 2
+    assert len({first.clusters, later.clusters, last.clusters}) == 3
+
+
+def test_gives_up_a_revision_that_others_change_for_ever(records: Records, store: Watched) -> None:
+    """The note of the change remains, and whoever finds it tells of it."""
+
+    def always(item: Item, **_more: Any) -> Item:
+        raise StaleError(f"Something else is at {item.sort}.")
+
+    store.put = always  # type: ignore[method-assign]
+
+    with pytest.raises(StaleError, match="others change it all the time"):
+        records.catalog.change("declared")

@@ -1,0 +1,54 @@
+"""Two or three at once, interrupted anywhere: it ends as if one had come after the other.
+
+`make fuzz` plays thousands; here it is a share, the same each time.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.fakes.known import played
+from tests.fakes.overlaps import OVERLAPS, SORTS, Overlap, again, play, plays
+from tests.fakes.turns import DIES, LATER, Told, spelled
+
+_MOST = 4
+_SEEDS = 2
+_SAID = {"": "another", LATER: "another, for long", DIES: "death"}
+
+
+@pytest.mark.parametrize(
+    ("overlap", "sort"),
+    [
+        pytest.param(overlap, sort, id=f"{overlap.name}, interrupted by {_SAID[sort]}")
+        for overlap in OVERLAPS
+        for sort in SORTS
+        if played(overlap.name, sort)
+    ],
+)
+def test_ends_as_if_one_came_after_the_other(overlap: Overlap, sort: str) -> None:
+    """Whoever is interrupted wherever, the model and all records agree once all have ended."""
+    for chooser in plays(overlap, sort, most=_MOST, seeds=range(_SEEDS)):
+        play(overlap, chooser)
+
+
+def test_tells_how_to_play_again_what_failed() -> None:
+    """A failure brings the name of the overlap and the moves that led to it."""
+    overlap = OVERLAPS[0]
+    broken = Overlap(overlap.name, overlap.declared, [("no such step",)], [], overlap.acts)
+    with pytest.raises(AttributeError, match="no such step"):
+        play(broken, Told({}))
+
+    failing = Overlap(overlap.name, overlap.declared, [], [], {"a": None, "u": [("no such step",)]})
+    with pytest.raises(AttributeError) as caught:
+        play(failing, Told({2: "u"}))
+
+    assert caught.value.__notes__ == [f"played: '{overlap.name}' with the moves '2:u'"]
+
+
+def test_plays_again_what_was_told() -> None:
+    """A failure's note is enough to play its history once more; anything else is refused."""
+    turns = again(f"played: '{OVERLAPS[0].name}' with the moves '2:b 9:a 20:!'")
+
+    assert spelled(turns.moves) == "2:b 9:a 20:!"
+    with pytest.raises(LookupError, match="cannot find what was played in 'no note'"):
+        again("no note")
