@@ -1,4 +1,8 @@
-"""One suite for each port, run on every provider: `rig` is what a test gets of one."""
+"""One suite for each port, run on every provider that has it: `rig` is what a test gets of one.
+
+A module of tests names its `PORT`. A provider is one file in `rigs`: its `Rig` declares which
+`ports` it has, and which `courtesies` of a queue (courtesies.py).
+"""
 
 from __future__ import annotations
 
@@ -16,20 +20,36 @@ RIGS = {
     path.stem: f"tests.contract.rigs.{path.stem}:Rig"
     for path in sorted((Path(__file__).parent / "rigs").glob("*.py"))
 }
-"""A provider is one file there: its `Rig` has a method for each port that the provider has."""
 
 Other = Callable[..., "subprocess.Popen[str]"]
 
 
-@pytest.fixture(params=RIGS)
-def rig_class(request: pytest.FixtureRequest) -> str:
-    return RIGS[request.param]
+def load(rig_class: str) -> Any:
+    """Return the class that `module:name` names."""
+    module, _, name = rig_class.partition(":")
+    return getattr(import_module(module), name)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "courtesy(*names): what a queue may lack, by declaration")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a module's tests on the providers that have its port."""
+    if "rig_class" in metafunc.fixturenames:
+        port = metafunc.module.PORT
+        rigs = {stem: name for stem, name in RIGS.items() if port in load(name).ports}
+        metafunc.parametrize("rig_class", list(rigs.values()), ids=list(rigs))
 
 
 @pytest.fixture
-def rig(rig_class: str, tmp_path: Path) -> Iterator[Any]:
-    module, _, name = rig_class.partition(":")
-    rig = getattr(import_module(module), name)(str(tmp_path))
+def rig(rig_class: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
+    found = load(rig_class)
+    for mark in request.node.iter_markers("courtesy"):
+        lacking = set(mark.args) - found.courtesies
+        if lacking:
+            pytest.skip(f"{found.__module__} declares no {', '.join(sorted(lacking))}")
+    rig = found(str(tmp_path))
     yield rig
     rig.close()
 

@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import Any
 
 from bellhop.errors import StaleError
-from bellhop.ports.queue import Done, Message
+from bellhop.ports.queue import Delivery, Done, Message, Result
 from bellhop.ports.store import ABSENT, Item
 
 
@@ -60,43 +60,45 @@ def count(rig: Any, times: str) -> None:
         left -= 1
 
 
-def publish_until_killed(rig: Any) -> None:
-    """Publish pairs until killed; say each pair once it is published."""
+def publish_until_killed(rig: Any, by: str, most: str) -> None:
+    """Publish pairs until killed, so many at most; say each pair once it is published."""
     queue = rig.queue()
     say("ready")
-    number = 0
-    while True:
-        queue.publish(
-            [Message({"pair": number, "half": half}, f"group {half}") for half in ("a", "b")]
-        )
+    for number in range(int(most)):
+        halves = ({"n": number, "by": by, "half": half} for half in ("a", "b"))
+        queue.publish([Message(half, f"group {by} {half['half']}") for half in halves])
         say(number)
-        number += 1
+    sys.stdin.read()
 
 
-def publish(rig: Any, count: str, groups: str) -> None:
+def publish(rig: Any, by: str, count: str, groups: str) -> None:
     """Publish so many messages over so many groups."""
     queue = rig.queue()
     say("ready")
     for number in range(int(count)):
-        queue.publish([Message({"number": number}, f"group {number % int(groups)}")])
+        queue.publish([Message({"n": number, "by": by}, f"group {number % int(groups)}")])
 
 
-def work(rig: Any) -> None:
-    """Take and finish messages until there are none for a second; say each."""
-    queue = rig.queue()
+def work(rig: Any, visibility: str, seconds: str) -> None:
+    """Finish messages until none has come for so long; say each before it is finished."""
+    queue = rig.queue(visibility=float(visibility))
     say("ready")
-    while deliveries := queue.receive(5, wait=timedelta(seconds=1)):
-        for delivery in deliveries:
-            say(delivery.message.body["number"])
-            queue.settle(delivery, Done())
+
+    def handle(delivery: Delivery) -> Result:
+        body = delivery.message.body
+        say(f"{body['by']} {body['n']} {body.get('half', '')}")
+        return Done()
+
+    rig.serve(queue, handle, idle=float(seconds))
 
 
-def take_and_hang(rig: Any) -> None:
+def take_and_hang(rig: Any, visibility: str) -> None:
     """Take what there is and never finish it."""
-    queue = rig.queue()
+    queue = rig.queue(visibility=float(visibility))
     say("ready")
+    sys.stdin.readline()
     for delivery in queue.receive(10, wait=timedelta(0)):
-        say(delivery.message.body["number"])
+        say(delivery.message.body["n"])
     say("taken")
     sys.stdin.read()
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from bellhop.errors import MissingError
 from bellhop.ports.blobs import Blobs
 
+PORT = "blobs"
 MEGABYTES = 1_572_864
 """1.5 MiB: what etcd lets an object have."""
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -21,10 +22,14 @@ from hypothesis.stateful import (
 )
 
 from bellhop.ports.queue import Again, Delivery, Done, Message
+from tests.contract.courtesies import COUNTS, ONCE, ORDER, PAUSES, STANDSTILL
 
-VISIBILITY = timedelta(seconds=10)
+PORT = "consumer"
+VISIBILITY = 10
+"""Units of the rig, as all durations here."""
+
 ATTEMPTS = 3
-seconds = st.integers(0, 15).map(lambda n: timedelta(seconds=n))
+units = st.integers(0, 15)
 
 
 @dataclass
@@ -79,7 +84,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.published = 0
 
     def now(self) -> datetime:
-        now: datetime = self.rig.clock.now()
+        now: datetime = self.rig.now()
         return now
 
     def group(self, name: str) -> Group:
@@ -117,7 +122,7 @@ class QueueMachine(RuleBasedStateMachine):
             entry.attempt += 1
             assert delivery.attempt == entry.attempt
             entry.receipt = delivery.receipt
-            groups[name].held_until = self.now() + VISIBILITY
+            groups[name].held_until = self.now() + self.rig.span(VISIBILITY)
         return multiple(*deliveries)
 
     def _bury_spent(self) -> None:
@@ -147,10 +152,10 @@ class QueueMachine(RuleBasedStateMachine):
             group.line.remove(entry)
             self._let_go(group)
 
-    @rule(delivery=deliveries, delay=seconds)
-    def retry(self, delivery: Delivery, delay: timedelta) -> None:
+    @rule(delivery=deliveries, delay=units)
+    def retry(self, delivery: Delivery, delay: int) -> None:
         group, entry = self._held(delivery)
-        became = self.queue.settle(delivery, Again(delay, "again"))
+        became = self.queue.settle(delivery, Again(self.rig.span(delay), "again"))
         if entry is None:
             assert became == Done()
             return
@@ -158,7 +163,7 @@ class QueueMachine(RuleBasedStateMachine):
         assert again == (entry.attempt < ATTEMPTS)
         entry.receipt = ""
         if again:
-            entry.available_at = self.now() + delay
+            entry.available_at = self.now() + self.rig.span(delay)
         else:
             group.line.remove(entry)
             self.dead.append((delivery.message.group, entry.number))
@@ -169,7 +174,7 @@ class QueueMachine(RuleBasedStateMachine):
         group, entry = self._held(delivery)
         assert self.queue.extend(delivery) == (entry is not None)
         if entry is not None:
-            group.held_until = self.now() + VISIBILITY
+            group.held_until = self.now() + self.rig.span(VISIBILITY)
 
     @precondition(lambda self: self.dead)
     @rule(data=st.data())
@@ -180,8 +185,8 @@ class QueueMachine(RuleBasedStateMachine):
         self.dead.remove((letter.message.group, number))
         self.append(letter.message.group, number)
 
-    @rule(by=seconds)
-    def pass_time(self, by: timedelta) -> None:
+    @rule(by=units)
+    def pass_time(self, by: int) -> None:
         self.rig.pass_time(by)
 
     @invariant()
@@ -191,7 +196,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """Everything that was not finished can still be had, in order."""
-        self.rig.pass_time(timedelta(hours=1))
+        self.rig.pass_time(1000)
         left = {name: [e.number for e in self.group(name).line] for name in self.groups}
         found: dict[str, list[int]] = {name: [] for name in self.groups}
         while deliveries := self.queue.receive(100, wait=timedelta(0)):
@@ -205,6 +210,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.queue.close()
 
 
+@pytest.mark.courtesy(ORDER, PAUSES, COUNTS, ONCE, STANDSTILL)
 def test_keeps_to_the_model(rig: Any) -> None:
     """Whatever is done to a queue, it answers as the model does."""
     run_state_machine_as_test(

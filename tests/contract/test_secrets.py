@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from bellhop.errors import InvalidError, MissingError, TooLargeError
 from bellhop.ports.secrets import Secrets
 
+PORT = "secrets"
 NAME = "kubeconfig/ns/name"
 
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from bellhop.errors import InvalidError, StaleError, TooLargeError
 from bellhop.ports.store import ABSENT, ANY, ITEM_LIMIT, KEY_LIMIT, Item, Store
 
+PORT = "store"
 HOUR = timedelta(hours=1)
 
 settings_for_stores = settings(

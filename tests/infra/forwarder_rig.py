@@ -46,7 +46,19 @@ DEPLOYMENT = Resource(
     namespaced=True,
     subresources=("scale", "status"),
 )
-WATCHED = (CONFIG_MAP, SERVICE, DEPLOYMENT, NAMESPACE)
+SCALERS = tuple(
+    Resource(
+        GVK("autoscaling", version, "HorizontalPodAutoscaler"),
+        "horizontalpodautoscalers",
+        namespaced=True,
+        subresources=("status",),
+    )
+    for version in ("v1", "v2beta2")
+)
+EXAMPLE = (CONFIG_MAP, SERVICE, DEPLOYMENT, NAMESPACE)
+"""What the manifests in infra/base/examples show."""
+
+WATCHED = (*EXAMPLE, *SCALERS)
 
 
 def until(what: str, done: Callable[[], Any], *, patience: float = 30.0) -> Any:

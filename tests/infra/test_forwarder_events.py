@@ -149,6 +149,30 @@ def test_tells_the_end_after_a_quick_end(rig: Rig) -> None:
     assert rig.inbox.named("brief")[-1]["gone"]["uid"] == uid
 
 
+@pytest.mark.parametrize("written", ["v1", "v2beta1", "v2beta2"])
+def test_sends_every_version_that_counts(rig: Rig, written: str) -> None:
+    """Whatever version of a kind is written, made and deleted, all that count are told."""
+    path = f"/apis/autoscaling/{written}/namespaces/default/horizontalpodautoscalers"
+    target = {"kind": "Deployment", "name": "d", "apiVersion": "apps/v1"}
+    scaler = {
+        "apiVersion": f"autoscaling/{written}",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "h"},
+        "spec": {"maxReplicas": 3, "scaleTargetRef": target},
+    }
+    uid = rig.api.do("POST", path, scaler)["metadata"]["uid"]
+    rig.settle()
+    made = [item["object"] for item in rig.inbox.named("h")]
+    rig.api.do("DELETE", f"{path}/h")
+    rig.settle()
+    gone = [item["gone"] for item in rig.inbox.named("h") if "gone" in item]
+
+    versions = {"autoscaling/v1", "autoscaling/v2beta2"}
+    assert {each["apiVersion"] for each in made} == versions
+    assert {each["metadata"]["uid"] for each in made} == {uid}
+    assert {ObjectKey.parse(each["key"]).gvk.api_version for each in gone} == versions
+
+
 def test_sends_nothing_of_dry_runs(rig: Rig) -> None:
     """Dry runs of a create, an update and a deletion are not even looked at."""
     rig.api.create("real")

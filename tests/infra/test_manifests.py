@@ -20,13 +20,12 @@ from bellhop.model.gvk import GVK
 from bellhop.model.kubeconfig import sanitise
 from infra.lab.binaries import KUBECTL, look_up, release
 from infra.lab.cluster import Cluster
-from tests.infra.forwarder_rig import WATCHED
+from tests.infra.forwarder_rig import EXAMPLE
 
 pytest_plugins = ["tests.kube_fixtures"]
 
 INFRA = Path(__file__).parents[2] / "infra"
 BASE = INFRA / "base"
-EXAMPLE = WATCHED
 FORWARDER = {"url": "", "ca": "the PEM of the certificate authority", "path": "/unguessable"}
 OVERLAYS = ("base", "overlays/one-replica", "overlays/kept-spool")
 OVERLAYS_NEED = (1, 21)

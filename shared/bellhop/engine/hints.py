@@ -7,7 +7,7 @@ arrives in which case was recorded from an API server; the recordings are the te
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -35,36 +35,45 @@ class Hint:
 
 
 class Watched:
-    """The kinds that count in a cluster, found by kind or by resource."""
+    """The kinds that count in a cluster, found by kind or by resource, in all their versions.
+
+    An API server rings and audits in one version of a kind; sources may name others.
+    """
 
     def __init__(self, kinds: Iterable[WatchedKind]) -> None:
-        self._kinds = {watched.gvk for watched in kinds}
-        self._plurals = {
-            (watched.gvk.group, watched.gvk.version, watched.plural): watched.gvk
-            for watched in kinds
-            if watched.plural
-        }
+        self._kinds: dict[tuple[str, str], list[GVK]] = {}
+        self._plurals: dict[tuple[str, str], list[GVK]] = {}
+        for watched in sorted(set(kinds), key=lambda each: each.gvk):
+            gvk = watched.gvk
+            self._kinds.setdefault((gvk.group, gvk.kind), []).append(gvk)
+            if watched.plural:
+                self._plurals.setdefault((gvk.group, watched.plural), []).append(gvk)
 
     def __contains__(self, gvk: GVK) -> bool:
-        return gvk in self._kinds
+        return gvk in self.versions(gvk)
 
-    def of_resource(self, group: str, version: str, plural: str) -> GVK | None:
-        """Find a kind by the resource that serves it."""
-        return self._plurals.get((group, version, plural))
+    def versions(self, gvk: GVK) -> Sequence[GVK]:
+        """Return the versions that count of a kind."""
+        return self._kinds.get((gvk.group, gvk.kind), [])
+
+    def of_resource(self, group: str, plural: str) -> Sequence[GVK]:
+        """Find a kind, in the versions that count, by the resource that serves it."""
+        return self._plurals.get((group, plural), [])
 
 
 class AnyKind(Watched):
-    """Every kind counts: for who is rung only for kinds that do."""
+    """Every kind counts, as it comes: for who is rung only for kinds and versions that do."""
 
     def __init__(self) -> None:
         super().__init__(())
 
-    def __contains__(self, gvk: GVK) -> bool:
-        return bool(gvk.kind)
+    def versions(self, gvk: GVK) -> Sequence[GVK]:
+        """Return the version that was asked for."""
+        return [gvk] if gvk.kind else []
 
 
-def admission(request: Mapping[str, Any], watched: Watched) -> Hint | None:
-    """Read the `request` of an AdmissionReview v1; None if it concerns nothing that counts.
+def admission(request: Mapping[str, Any], watched: Watched) -> Sequence[Hint]:
+    """Read the `request` of an AdmissionReview v1: a hint for each version that counts, or none.
 
     A dry run has no effect and is none. A DELETE brings only oldObject; one of a collection has
     no name in the request. Other subresources (scale, binding) bring objects of other kinds:
@@ -74,31 +83,30 @@ def admission(request: Mapping[str, Any], watched: Watched) -> Hint | None:
         InvalidError: no API server sends such a request.
     """
     if request.get("dryRun"):
-        return None
-    gvk: GVK | None
+        return []
     same = _text(request.get("subResource")) in _SAME_IN_ADMISSION
     if same:
         kind = _mapping(request.get("kind"))
         gvk = GVK(*(_text(kind.get(part)) for part in ("group", "version", "kind")))
+        versions = watched.versions(gvk)
     else:
         resource = _mapping(request.get("resource"))
-        gvk = watched.of_resource(
-            *(_text(resource.get(part)) for part in ("group", "version", "resource"))
+        versions = watched.of_resource(
+            *(_text(resource.get(part)) for part in ("group", "resource"))
         )
-    if gvk is None or gvk not in watched:
-        return None
     subject = _mapping(request.get("oldObject")) or _mapping(request.get("object"))
     metadata = _mapping(subject.get("metadata"))
     name = _text(request.get("name")) or _text(metadata.get("name"))
     if not name:
-        return None
-    namespace = "" if gvk == _NAMESPACE else _text(request.get("namespace"))
-    return _hint(ObjectKey(gvk, namespace, name), metadata if same else {})
+        return []
+    namespace = _text(request.get("namespace"))
+    return _hints(versions, namespace, name, metadata if same else {})
 
 
 def audit(events: Iterable[Any], watched: Watched) -> Iterator[Hint | dict[str, Any]]:
     """Read the items of an audit EventList: stored objects where events have them, else hints.
 
+    Where other versions of the kind count than the one that was written, each has a hint.
     Only finished writes that succeeded count, and no dry runs: those show in the request's URI
     alone. A deletion's response is a Status without the object, so it is a hint; so is an update
     that may have ended the object. An event that no API server sends is passed over: a list is
@@ -115,8 +123,7 @@ def _of_event(event: Mapping[str, Any], watched: Watched) -> Iterator[Hint | dic
         return
     ref, response = _mapping(event.get("objectRef")), _mapping(event.get("responseObject"))
     if event.get("verb") in {"create", "update", "patch"} and _same_object(ref, response):
-        if GVK.of(response) in watched:
-            yield _ending(response) or dict(response)
+        yield from _stored(response, watched)
         return
     yield from _deletions(event, ref, response, watched)
 
@@ -129,9 +136,14 @@ def version_of(metadata: Mapping[str, Any]) -> int:
         return 0
 
 
-def _hint(key: ObjectKey, metadata: Mapping[str, Any]) -> Hint:
-    check_key(key)
-    return Hint(key, check_uid(metadata.get("uid")), check_version(metadata.get("resourceVersion")))
+def _hints(
+    versions: Iterable[GVK], namespace: str, name: str, metadata: Mapping[str, Any]
+) -> list[Hint]:
+    uid, before = metadata.get("uid"), metadata.get("resourceVersion")
+    keys = [ObjectKey(gvk, "" if gvk == _NAMESPACE else namespace, name) for gvk in versions]
+    for key in keys:
+        check_key(key)
+    return [Hint(key, check_uid(uid), check_version(before)) for key in keys]
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
@@ -176,16 +188,23 @@ def _same_object(ref: Mapping[str, Any], response: Mapping[str, Any]) -> bool:
     )
 
 
-def _ending(response: Mapping[str, Any]) -> Hint | None:
-    """Return a hint for an object that nothing holds any more once this write is stored.
+def _stored(response: Mapping[str, Any], watched: Watched) -> Iterator[Hint | dict[str, Any]]:
+    key, metadata = ObjectKey.of(response), _mapping(response.get("metadata"))
+    written = [gvk for gvk in watched.versions(key.gvk) if gvk == key.gvk and not _ends(metadata)]
+    if written:
+        yield dict(response)
+    others = [gvk for gvk in watched.versions(key.gvk) if gvk not in written]
+    # Stored already: what a look shows is news, whatever its version.
+    yield from _hints(others, key.namespace, key.name, {"uid": metadata.get("uid")})
+
+
+def _ends(metadata: Mapping[str, Any]) -> bool:
+    """Say if nothing holds an object any more once this write is stored.
 
     Removing the last finalizer deletes the object and answers with it as it was before; no event
     of a deletion follows. A Pod in its grace period looks the same, so it takes a look to tell.
     """
-    metadata = _mapping(response.get("metadata"))
-    if metadata.get("deletionTimestamp") and not metadata.get("finalizers"):
-        return _hint(ObjectKey.of(response), {"uid": metadata.get("uid")})
-    return None
+    return bool(metadata.get("deletionTimestamp")) and not metadata.get("finalizers")
 
 
 def _deletions(
@@ -194,22 +213,18 @@ def _deletions(
     response: Mapping[str, Any],
     watched: Watched,
 ) -> Iterator[Hint]:
-    gvk = watched.of_resource(
-        *(_text(ref.get(part)) for part in ("apiGroup", "apiVersion", "resource"))
-    )
-    if gvk is None:
-        return
+    versions = watched.of_resource(*(_text(ref.get(part)) for part in ("apiGroup", "resource")))
     if event.get("verb") == "deletecollection":
         items = response.get("items")
         for item in items if isinstance(items, list) else []:
             metadata = _mapping(_mapping(item).get("metadata"))
             namespace, name = _text(metadata.get("namespace")), _text(metadata.get("name"))
-            yield _hint(ObjectKey(gvk, namespace, name), metadata)
+            yield from _hints(versions, namespace, name, metadata)
         return
     metadata = _mapping(response.get("metadata"))
     name = _text(ref.get("name")) or _text(metadata.get("name"))
     if not name:
         return
     details = _mapping(response.get("details")) or metadata
-    namespace = "" if gvk == _NAMESPACE else _text(ref.get("namespace"))
-    yield _hint(ObjectKey(gvk, namespace, name), {"uid": details.get("uid")})
+    namespace = _text(ref.get("namespace"))
+    yield from _hints(versions, namespace, name, {"uid": details.get("uid")})

@@ -14,18 +14,18 @@ from typing import Any
 
 from bellhop import luabox
 from bellhop.engine import instantiate as engine
-from bellhop.engine import secrecy
 from bellhop.engine.allowing import refuse_rendered
 from bellhop.engine.catalog import Catalog, cluster_object
-from bellhop.engine.criteria import passes, selects
-from bellhop.engine.naming import instance_name, profile_name
+from bellhop.engine.generating import draft_profile, generate
+from bellhop.engine.judging import judge, why_not
+from bellhop.engine.naming import instance_name
 from bellhop.engine.observe import observe
 from bellhop.engine.planning import plan, wanted
 from bellhop.engine.render import Limits
 from bellhop.errors import InvalidError, MissingError, ScriptError
 from bellhop.fleet import generated
 from bellhop.model.document import Document
-from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.model.gvk import ObjectKey
 from bellhop.model.kinds import (
     ClusterProfile,
     ConfigMap,
@@ -36,7 +36,6 @@ from bellhop.model.kinds import (
     Secret,
 )
 from bellhop.model.record import Cluster, Content, Profile
-from bellhop.model.source import ResourceSelector
 from bellhop.settings import Settings
 
 Object = tuple[ObjectKey, dict[str, Any]]
@@ -182,76 +181,41 @@ class Rehearsal:
         raise MissingError(f"{said}; they have: {there}")
 
     def _judge(self, source: EventSource, key: ObjectKey, manifest: dict[str, Any]) -> Judged:
-        reasons = []
-        secret = not self._quoting and secrecy.holds_values(manifest)
-        for selector in source.selectors:
-            if not selects(selector, manifest):
-                reasons.append(_why_not(selector, manifest))
-                continue
-            if not selector.script:
-                return Judged(key, manifest, matching=True, because="")
-            limits = luabox.Limits(
-                seconds=self._settings.script_seconds, memory=self._settings.script_memory
-            )
-            try:
-                script = luabox.Script(selector.script, name=source.name, limits=limits)
-                verdict = luabox.evaluate(script, manifest)
-            except luabox.LuaError as error:
-                words = f"{error.plain}; {secrecy.LOCALLY}" if secret else str(error)
-                failure = ScriptError(words, name=source.name)
-                return Judged(key, manifest, matching=False, because=words, error=failure)
-            message = "" if secret else verdict.message
-            if verdict.matching:
-                return Judged(key, manifest, matching=True, because=message)
-            said = f": {message}" if message else ""
-            reasons.append(f"its script says no{said}")
-        return Judged(key, manifest, matching=False, because="; ".join(dict.fromkeys(reasons)))
+        limits = luabox.Limits(
+            seconds=self._settings.script_seconds, memory=self._settings.script_memory
+        )
+        try:
+            judged = judge(source, manifest, limits, quoting=self._quoting)
+        except ScriptError as error:
+            return Judged(key, manifest, matching=False, because=str(error), error=error)
+        if judged.matching:
+            return Judged(key, manifest, matching=True, because=judged.message)
+        reasons = dict.fromkeys(why_not(each, manifest) for each in judged.declined)
+        return Judged(key, manifest, matching=False, because="; ".join(reasons))
 
     def _profile(self, key: str, objects: Sequence[Object]) -> Generated:
         trigger, cluster = self.trigger, self.cluster
-        collect = self.source().collect_resources
-        root = engine.variables(trigger, cluster_object(cluster), objects, collect=collect)
-        refs = engine.resolve(
-            trigger.policy_refs,
-            root,
-            namespace=cluster.namespace,
-            limits=self._limits,
-            annotations=trigger.annotations,
+        done = generate(
+            trigger,
+            cluster,
+            objects,
+            self._holder,
+            self._limits,
+            collect=self.source().collect_resources,
             quoting=self._quoting,
         )
-        contents = engine.contents(
-            [(ref, self._holder(ref)) for ref in refs],
-            root,
-            always=trigger.era_always_renders,
-            limits=self._limits,
-            annotations=trigger.annotations,
-            quoting=self._quoting,
-        )
-        refuse_rendered(trigger, contents)
-        profile = Profile(
-            name=profile_name(trigger.name, cluster.key, key),
-            trigger=trigger.name,
-            cluster=cluster.key,
-            object=key,
-            contents=contents,
-            destinations=self._catalog.destinations(trigger, cluster.key),
-            leaving=(),
-            tier=trigger.tier,
-            leaves_policies=trigger.leaves_policies,
-            continue_on_conflict=trigger.continue_on_conflict,
-            digest="",
-            allow=trigger.allow,
-        )
-        made = tuple(self._instantiate(refs, root, profile))
+        bare = draft_profile(self._catalog, trigger, cluster.key, key)
+        profile = replace(bare, contents=done.contents)
+        made = tuple(self._instantiate(done.refs, done.root, profile))
         renamed = {str(each.origin): str(each.ref) for each in made}
         held = tuple(
-            Content(renamed.get(str(ref), str(ref)), "") for ref in refs if self._holder(ref)
+            Content(renamed.get(str(ref), str(ref)), "") for ref in done.refs if self._holder(ref)
         )
         return Generated(
             profile,
             generated.manifest(replace(profile, contents=held)),
             made,
-            tuple(self._place(contents, each) for each in profile.destinations),
+            tuple(self._place(done.contents, each) for each in profile.destinations),
         )
 
     def _instantiate(
@@ -311,24 +275,3 @@ def _object(document: Document, cluster: Cluster) -> Object:
     seen = observe(cluster.key, data, datetime.now(UTC))
     assert seen.manifest is not None
     return seen.key, dict(seen.manifest)
-
-
-def _why_not(selector: ResourceSelector, manifest: Mapping[str, Any]) -> str:
-    """Say what keeps a selector from an object that it does not select."""
-    gvk, metadata = GVK.of(manifest), manifest["metadata"]
-    labels = metadata.get("labels") or {}
-    if gvk != selector.gvk:
-        return f"it is a {gvk}, and {selector.gvk} is asked for"
-    if metadata.get("deletionTimestamp"):
-        return "it is being deleted"
-    for word, asked in (("namespace", selector.namespace), ("name", selector.name)):
-        if asked and metadata.get(word) != asked:
-            return f"its {word} is '{metadata.get(word) or ''}', and '{asked}' is asked for"
-    if selector.selector is not None and not selector.selector.admits(labels):
-        return f"its labels are not what the selector asks for: {selector.selector}"
-    for each in selector.label_filters:
-        if not passes([each], labels):
-            there = f"is '{labels[each.key]}'" if each.key in labels else "is not there"
-            asked = f" '{each.value}'" if each.operation in {"Equal", "Different"} else ""
-            return f"its label '{each.key}' {there}, and the filter asks {each.operation}{asked}"
-    return "it is not selected"

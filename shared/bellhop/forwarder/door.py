@@ -91,18 +91,16 @@ class Door:
 
     def _note(self, request: Mapping[str, Any]) -> None:
         try:
-            hint = None if changes_nothing(request) else admission(request, _KINDS)
+            hints = [] if changes_nothing(request) else admission(request, _KINDS)
         except (InvalidError, AttributeError, TypeError, ValueError, RecursionError):
             self._counts.add("malformed")
             return
-        if hint is None:
-            self._counts.add("ignored")
-            return
-        self._counts.add("hints")
-        try:
-            self._ring(hint, datetime.now(UTC).isoformat())
-        except Exception as error:  # noqa: BLE001 - the API server is answered whatever happens
-            self._log.error("Failed to note a hint", error, object=str(hint.key))
+        self._counts.add("hints" if hints else "ignored")
+        for hint in hints:
+            try:
+                self._ring(hint, datetime.now(UTC).isoformat())
+            except Exception as error:  # noqa: BLE001 - the API server is answered, come what may
+                self._log.error("Failed to note a hint", error, object=str(hint.key))
 
 
 def changes_nothing(request: Mapping[str, Any]) -> bool:

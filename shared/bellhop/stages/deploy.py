@@ -13,8 +13,9 @@ from typing import Any
 
 from bellhop.engine import instantiate as engine
 from bellhop.engine.allowing import refuse_rendered
-from bellhop.engine.catalog import Catalog, cluster_object
+from bellhop.engine.catalog import Catalog
 from bellhop.engine.digest import digest
+from bellhop.engine.generating import draft_profile, generate
 from bellhop.engine.naming import profile_name
 from bellhop.engine.render import Limits
 from bellhop.errors import InvalidError, MissingError, PermanentError, StaleError
@@ -116,9 +117,8 @@ class Deploy:
             matched = self._matched(catalog, trigger, message.cluster, message.object)
             if trigger is None or not matched:
                 return self._withdraw(found, message, note)
-            draft = self._draft(catalog, trigger, message, name)
-            draft = self._fill(draft, catalog, trigger, matched)
-            return self._write(found, draft, message, note)
+            new = draft_profile(catalog, trigger, message.cluster, message.object)
+            return self._write(found, self._fill(new, catalog, trigger, matched), message, note)
 
     def _refuse(self, message: Instantiate, problem: PermanentError) -> None:
         """Leave all as it is where nobody can say which source a trigger means."""
@@ -165,24 +165,6 @@ class Deploy:
             if each and each.value.manifest
         ]
 
-    def _draft(
-        self, catalog: Catalog, trigger: EventTrigger, message: Instantiate, name: str
-    ) -> Profile:
-        return Profile(
-            name=name,
-            trigger=trigger.name,
-            cluster=message.cluster,
-            object=message.object,
-            contents=(),
-            destinations=catalog.destinations(trigger, message.cluster),
-            leaving=(),
-            tier=trigger.tier,
-            leaves_policies=trigger.leaves_policies,
-            continue_on_conflict=trigger.continue_on_conflict,
-            digest="",
-            allow=trigger.allow,
-        )
-
     def _fill(
         self,
         draft: Profile,
@@ -193,29 +175,18 @@ class Deploy:
         """Render the contents; what fails for good is kept as the profile's error."""
         source = catalog.source_of(trigger, draft.cluster)
         assert source is not None
-        cluster = catalog.clusters[draft.cluster]
-        root = engine.variables(
-            trigger, cluster_object(cluster), matched, collect=source.collect_resources
-        )
         try:
-            refs = engine.resolve(
-                trigger.policy_refs,
-                root,
-                namespace=cluster.namespace,
-                limits=self._limits,
-                annotations=trigger.annotations,
+            made = generate(
+                trigger,
+                catalog.clusters[draft.cluster],
+                matched,
+                self._holder,
+                self._limits,
+                collect=source.collect_resources,
             )
-            contents = engine.contents(
-                self._holders(refs),
-                root,
-                always=trigger.era_always_renders,
-                limits=self._limits,
-                annotations=trigger.annotations,
-            )
-            refuse_rendered(trigger, contents)
         except PermanentError as error:
             return replace(draft, error=str(error), error_code=error.code)
-        return _sealed(draft, contents)
+        return _sealed(draft, made.contents)
 
     # Users' own profiles ----------------------------------------------------------------------
 
@@ -251,7 +222,8 @@ class Deploy:
         )
         try:
             refs = engine.resolve(declared.policy_refs, {}, namespace="", limits=self._limits)
-            contents = engine.contents(self._holders(refs), None, always=False, limits=self._limits)
+            held = [(ref, self._holder(ref)) for ref in refs]
+            contents = engine.contents(held, None, always=False, limits=self._limits)
             refuse_rendered(declared, contents)
         except PermanentError as error:
             return replace(draft, error=str(error), error_code=error.code)
@@ -259,10 +231,8 @@ class Deploy:
 
     # Profiles ---------------------------------------------------------------------------------
 
-    def _holders(
-        self, refs: Sequence[engine.Ref]
-    ) -> list[tuple[engine.Ref, ConfigMap | Secret | None]]:
-        return [(ref, self._catalogs.holder(ref.kind, ref.namespace, ref.name)) for ref in refs]
+    def _holder(self, ref: engine.Ref) -> ConfigMap | Secret | None:
+        return self._catalogs.holder(ref.kind, ref.namespace, ref.name)
 
     def _found(self, trigger: str, cluster: str, name: str) -> Found:
         """Read a profile; contents that are lost are as good as none, where there are others."""

@@ -7,13 +7,11 @@ same however many objects match.
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache
 
 from bellhop import luabox
-from bellhop.engine import secrecy
 from bellhop.engine.catalog import Catalog
-from bellhop.engine.criteria import selects
 from bellhop.engine.digest import content, digest
+from bellhop.engine.judging import judge
 from bellhop.engine.observe import bury
 from bellhop.errors import ScriptError, StaleError
 from bellhop.messages import Evaluate as Message
@@ -143,10 +141,9 @@ class Evaluate:
         """Return the match as it must be; None where there is none and was none."""
         was = old is not None and old.matching
         error = message = ""
-        secret = secrecy.holds_values(observation.manifest)
         try:
-            with secrecy.unforeseen(f"cannot evaluate source '{source.name}'", secret=secret):
-                matching, message = self._evaluate(source, observation)
+            judged = judge(source, observation.manifest, self._limits)
+            matching, message = judged.matching, judged.message[:_LONGEST]
         except ScriptError as failure:
             # An error is never an empty answer: what matched before is kept.
             matching, error = was, str(failure)
@@ -167,27 +164,6 @@ class Evaluate:
             message=message,
             error=error,
         )
-
-    def _evaluate(self, source: EventSource, observation: Observation) -> tuple[bool, str]:
-        if observation.manifest is None:
-            return False, ""
-        secret = secrecy.holds_values(observation.manifest)
-        message = ""
-        for selector in source.selectors:
-            if not selects(selector, observation.manifest):
-                continue
-            if not selector.script:
-                return True, ""
-            try:
-                script = _compile(selector.script, source.name, self._limits)
-                verdict = luabox.evaluate(script, dict(observation.manifest))
-            except luabox.LuaError as error:
-                words = f"{error.plain}; {secrecy.LOCALLY}" if secret else str(error)
-                raise ScriptError(words, name=source.name) from None if secret else error
-            message = "" if secret else verdict.message[:_LONGEST]
-            if verdict.matching:
-                return True, message
-        return False, message
 
     def _digest(self, source: EventSource, observation: Observation) -> str:
         # Without collectResources templates see nothing but the reference.
@@ -219,8 +195,3 @@ def _tells(match: Match, old: Match) -> bool:
 
 
 _WHAT = {True: "matched", False: "unmatched"}
-
-
-@lru_cache(maxsize=256)
-def _compile(text: str, name: str, limits: luabox.Limits) -> luabox.Script:
-    return luabox.Script(text, name=name, limits=limits)

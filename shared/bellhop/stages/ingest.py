@@ -213,9 +213,9 @@ class Ingest:
         request = data.get("request")
         if not isinstance(request, Mapping) or not isinstance(request.get("uid"), str):
             raise InvalidError("cannot read the AdmissionReview: it has no request with a uid")
-        hint = admission(request, watched)
-        if hint:
-            self._publisher.publish([self._confirm(cluster, hint)])
+        hints = [self._confirm(cluster, hint) for hint in admission(request, watched)]
+        if hints:
+            self._publisher.publish(hints)
         response = {"uid": request["uid"], "allowed": True}
         review = {
             "apiVersion": "admission.k8s.io/v1",

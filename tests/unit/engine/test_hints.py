@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,9 +42,10 @@ def request(action: str) -> dict[str, Any]:
     return dict(recorded(f"admission-{action}")["request"])
 
 
-def brief(hint: Hint | None) -> tuple[str, str, int] | None:
-    """Shorten a hint to its object, the beginning of its uid, and the version before."""
-    return None if hint is None else (str(hint.key), hint.uid[:6], hint.before)
+def brief(hints: Sequence[Hint]) -> tuple[str, str, int] | None:
+    """Shorten at most one hint to its object, the beginning of its uid, and the version before."""
+    assert len(hints) <= 1
+    return (str(hints[0].key), hints[0].uid[:6], hints[0].before) if hints else None
 
 
 def config_map(name: str) -> str:
@@ -122,29 +124,28 @@ def test_has_an_expectation_for_every_recording() -> None:
 
 def test_passes_over_kinds_that_do_not_count() -> None:
     """A cluster in which nothing counts has no hints."""
-    assert admission(request("update-put"), Watched([])) is None
+    assert admission(request("update-put"), Watched([])) == []
 
 
 @pytest.mark.parametrize("action", ["update-put", "create-event", "namespace-finalize-0"])
 def test_lets_every_kind_count_where_asked(action: str) -> None:
     """A receiver that is rung for its kinds alone needs no list of them."""
-    assert admission(request(action), AnyKind()) is not None
+    assert admission(request(action), AnyKind()) != []
 
 
 @pytest.mark.parametrize("action", ["scale-put", "create-sar", "token-request", "create-dryrun"])
 def test_lets_every_kind_count_but_nothing_without_an_object(action: str) -> None:
     """What names no object of its own resource is no hint, whatever counts."""
-    assert admission(request(action), AnyKind()) is None
+    assert admission(request(action), AnyKind()) == []
 
 
 def test_hints_at_what_has_no_name_in_its_request() -> None:
     """Deletions of a collection are named by the object alone."""
     given = request("deletecollection-0")
 
-    hint = admission(given, WATCHED)
+    [hint] = admission(given, WATCHED)
 
     assert "name" not in given
-    assert hint is not None
     assert hint.key.name == "coll0"
 
 
@@ -230,6 +231,86 @@ def test_hints_at_the_uid_that_a_deletion_names() -> None:
 
     assert isinstance(hint, Hint)
     assert hint.uid.startswith("448c02")
+
+
+SCALERS = [GVK("autoscaling", version, "HorizontalPodAutoscaler") for version in ("v1", "v2")]
+TWO_VERSIONS = Watched([WatchedKind(gvk, "horizontalpodautoscalers") for gvk in SCALERS])
+WRITTEN = {
+    "apiVersion": "autoscaling/v2beta2",
+    "kind": "HorizontalPodAutoscaler",
+    "metadata": {"name": "h", "namespace": "default", "uid": "u-1", "resourceVersion": "7"},
+}
+REF = {
+    "apiGroup": "autoscaling",
+    "apiVersion": "v2beta2",
+    "resource": "horizontalpodautoscalers",
+    "namespace": "default",
+    "name": "h",
+}
+
+
+def at(*versions: GVK) -> list[ObjectKey]:
+    return [ObjectKey(gvk, "default", "h") for gvk in versions]
+
+
+@pytest.mark.parametrize("sub", ["", "status", "scale"])
+def test_hints_at_every_version_that_counts(sub: str) -> None:
+    """A review in a version that no source names hints at each version that one does."""
+    review = {
+        "operation": "UPDATE",
+        "kind": {"group": "autoscaling", "version": "v2beta2", "kind": "HorizontalPodAutoscaler"},
+        "resource": {
+            "group": "autoscaling",
+            "version": "v2beta2",
+            "resource": "horizontalpodautoscalers",
+        },
+        "subResource": sub,
+        "namespace": "default",
+        "name": "h",
+        "object": WRITTEN,
+        "oldObject": WRITTEN,
+    }
+
+    hints = admission(review, TWO_VERSIONS)
+
+    assert [hint.key for hint in hints] == at(*SCALERS)
+    assert {hint.before for hint in hints} == {0 if sub == "scale" else 7}
+
+
+def audited(version: str, verb: str = "update") -> dict[str, Any]:
+    written = {**WRITTEN, "apiVersion": f"autoscaling/{version}"}
+    return {
+        "stage": "ResponseComplete",
+        "verb": verb,
+        "responseStatus": {"code": 200},
+        "objectRef": {**REF, "apiVersion": version},
+        "responseObject": {} if verb == "delete" else written,
+    }
+
+
+def test_an_audited_write_hints_at_the_other_versions() -> None:
+    """The version that was written is there, for others that count it takes a look."""
+    stored, hint = audit([audited("v1")], TWO_VERSIONS)
+
+    assert isinstance(stored, dict)
+    assert ObjectKey.of(stored) == at(SCALERS[0])[0]
+    assert hint == Hint(at(SCALERS[1])[0], "u-1", 0)
+
+
+@pytest.mark.parametrize("verb", ["update", "delete"])
+def test_an_audited_write_in_a_version_that_does_not_count_hints_at_those_that_do(
+    verb: str,
+) -> None:
+    """Whoever writes or deletes in another version is not missed."""
+    hints = list(audit([audited("v2beta2", verb)], TWO_VERSIONS))
+
+    assert [hint.key for hint in hints if isinstance(hint, Hint)] == at(*SCALERS)
+
+
+def test_counts_each_version_for_itself() -> None:
+    """A version that no source names does not count, though its kind does."""
+    assert SCALERS[0] in TWO_VERSIONS
+    assert GVK("autoscaling", "v2beta2", "HorizontalPodAutoscaler") not in TWO_VERSIONS
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,42 @@ def test_rings_for_each_kind_and_what_writes_its_object() -> None:
     ]
 
 
+def test_rings_in_each_version_that_counts() -> None:
+    """An API server calls a webhook once for a write, so each version has a webhook."""
+    scalers = [
+        Resource(
+            GVK("autoscaling", version, "HorizontalPodAutoscaler"),
+            "horizontalpodautoscalers",
+            namespaced=True,
+        )
+        for version in ("v1", "v2beta2", "v2")
+    ]
+    webhooks = wiring.webhook_configuration([*scalers, SERVICE], OUTSIDE)["webhooks"]
+
+    told = [
+        [(rule["apiVersions"][0], rule["resources"][0]) for rule in webhook["rules"]]
+        for webhook in webhooks
+    ]
+    plural = "horizontalpodautoscalers"
+    assert told == [[("v1", "services"), ("v1", plural)], [("v2", plural)], [("v2beta2", plural)]]
+    assert len({webhook["name"] for webhook in webhooks}) == 3
+    assert len({str({**webhook, "name": "", "rules": []}) for webhook in webhooks}) == 1
+
+
+def test_rings_in_each_group_of_one_resource() -> None:
+    """Where a resource moved to another group, an API server takes both for one."""
+    ingresses = [
+        Resource(GVK(group, "v1beta1", "Ingress"), "ingresses", namespaced=True)
+        for group in ("extensions", "networking.k8s.io")
+    ]
+    webhooks = wiring.webhook_configuration(ingresses, OUTSIDE)["webhooks"]
+
+    assert [webhook["rules"][0]["apiGroups"] for webhook in webhooks] == [
+        ["extensions"],
+        ["networking.k8s.io"],
+    ]
+
+
 def test_writes_the_same_whatever_the_order() -> None:
     """Sweeps that see the kinds in another order change nothing."""
     kinds = [SERVICE, DEPLOYMENT, NAMESPACE, CONFIG_MAP]

@@ -283,6 +283,28 @@ def test_answers_an_admission_review_and_reads_the_object_back(watching: Fleet) 
     assert [each["metadata"]["name"] for each in policies] == ["front-web"]
 
 
+def test_a_ring_in_one_version_is_confirmed_in_those_that_sources_name(watching: Fleet) -> None:
+    """An API server rings in one version of a kind; the source names another."""
+    kube = watching.access.clusters["fleet/east"]
+    stored = kube.put(service("web"))
+    request = {
+        "uid": "r-1",
+        "kind": {"group": "", "version": "v2", "kind": "Service"},
+        "resource": {"group": "", "version": "v2", "resource": "services"},
+        "operation": "CREATE",
+        "namespace": "default",
+        "name": "web",
+        "object": {"metadata": {"name": "web", "uid": stored["metadata"]["uid"]}},
+    }
+    review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+
+    watching.post("east", review)
+    watching.clock.advance(_SOON)
+    watching.pump()
+
+    assert [each["metadata"]["name"] for each in kube.objects(_POLICY)] == ["front-web"]
+
+
 def test_takes_stored_objects_from_audit_events(watching: Fleet) -> None:
     """An audit event of a finished write carries the object; a deletion is confirmed first."""
     kube = watching.access.clusters["fleet/east"]

@@ -166,7 +166,7 @@ def test_an_older_judgement_does_not_stay(fleet: Fleet, east: FakeKube, before: 
         fleet.clock.advance(timedelta(seconds=121))
         fleet.pump()
 
-    meanwhile(fleet.stages["evaluate"], "_evaluate", newer)
+    meanwhile(fleet.stages["evaluate"], "_judge", newer)
     fleet.pump()
 
     assert list(fleet.records.matches.of("fleet/east")) == []
@@ -260,7 +260,7 @@ def test_a_match_of_a_source_that_went_meanwhile_does_not_stay(
             while deliveries := fleet.queues[name].receive(10, wait=timedelta(0)):
                 fleet.work(name, deliveries)
 
-    meanwhile(fleet.stages["evaluate"], "_evaluate", gone)
+    meanwhile(fleet.stages["evaluate"], "_judge", gone)
     fleet.pump()
 
     assert list(fleet.records.matches.of("fleet/east")) == []

@@ -1,0 +1,112 @@
+"""Whether an object matches a source: its selectors in turn, each with its script."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from bellhop import luabox
+from bellhop.engine import secrecy
+from bellhop.engine.criteria import passes, selects
+from bellhop.errors import ScriptError
+from bellhop.model.gvk import GVK
+from bellhop.model.kinds import EventSource
+from bellhop.model.source import ResourceSelector
+
+
+@dataclass(frozen=True, slots=True)
+class Declined:
+    """A selector that does not take an object; `said` is its script's message, if that ran."""
+
+    selector: ResourceSelector
+    said: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """What a source makes of an object, with the message of the script that was run last."""
+
+    matching: bool
+    message: str = ""
+    declined: Sequence[Declined] = ()
+
+
+def judge(
+    source: EventSource,
+    manifest: Mapping[str, Any] | None,
+    limits: luabox.Limits,
+    *,
+    quoting: bool = False,
+) -> Ruling:
+    """Ask a source's selectors in turn, until one takes the object; None is one that is gone.
+
+    Of a script that had a Secret no word is told, unless by `quoting`: for who has it at hand.
+
+    Raises:
+        ScriptError: a script fails, or breaks out of its limits.
+        TemporaryError: something unforeseen happened where a Secret was in reach.
+    """
+    if manifest is None:
+        return Ruling(matching=False)
+    secret = secrecy.holds_values(manifest) and not quoting
+    with secrecy.unforeseen(f"cannot evaluate source '{source.name}'", secret=secret):
+        return _ask(source, manifest, limits, secret=secret)
+
+
+def why_not(declined: Declined, manifest: Mapping[str, Any]) -> str:
+    """Say in words what keeps a selector from an object that it does not take."""
+    if declined.said is not None:
+        said = f": {declined.said}" if declined.said else ""
+        return f"its script says no{said}"
+    selector, gvk, metadata = declined.selector, GVK.of(manifest), manifest["metadata"]
+    labels = metadata.get("labels") or {}
+    if gvk != selector.gvk:
+        return f"it is a {gvk}, and {selector.gvk} is asked for"
+    if metadata.get("deletionTimestamp"):
+        return "it is being deleted"
+    for word, asked in (("namespace", selector.namespace), ("name", selector.name)):
+        if asked and metadata.get(word) != asked:
+            return f"its {word} is '{metadata.get(word) or ''}', and '{asked}' is asked for"
+    if selector.selector is not None and not selector.selector.admits(labels):
+        return f"its labels are not what the selector asks for: {selector.selector}"
+    for each in selector.label_filters:
+        if not passes([each], labels):
+            there = f"is '{labels[each.key]}'" if each.key in labels else "is not there"
+            asked = f" '{each.value}'" if each.operation in {"Equal", "Different"} else ""
+            return f"its label '{each.key}' {there}, and the filter asks {each.operation}{asked}"
+    return "it is not selected"
+
+
+def _ask(
+    source: EventSource, manifest: Mapping[str, Any], limits: luabox.Limits, *, secret: bool
+) -> Ruling:
+    message, declined = "", []
+    for selector in source.selectors:
+        if not selects(selector, manifest):
+            declined.append(Declined(selector))
+            continue
+        if not selector.script:
+            return Ruling(matching=True)
+        verdict = _run(selector.script, source.name, manifest, limits, secret=secret)
+        message = "" if secret else verdict.message
+        if verdict.matching:
+            return Ruling(matching=True, message=message)
+        declined.append(Declined(selector, message))
+    return Ruling(matching=False, message=message, declined=declined)
+
+
+def _run(
+    text: str, name: str, manifest: Mapping[str, Any], limits: luabox.Limits, *, secret: bool
+) -> luabox.Verdict:
+    try:
+        return luabox.evaluate(_compile(text, name, limits), dict(manifest))
+    except luabox.LuaError as error:
+        words = f"{error.plain}; {secrecy.LOCALLY}" if secret else str(error)
+        raise ScriptError(words, name=name) from None if secret else error
+
+
+@lru_cache(maxsize=256)
+def _compile(text: str, name: str, limits: luabox.Limits) -> luabox.Script:
+    return luabox.Script(text, name=name, limits=limits)
