@@ -150,17 +150,44 @@ class Apply(Envelope):
 
 @dataclass(frozen=True, slots=True)
 class Sweep(Envelope):
-    """List a cluster; `full` evaluates all objects, not only those that changed."""
+    """List a cluster; `full` evaluates all objects, not only those that changed.
+
+    With a `walk` it goes on with that one, whose record says where, and otherwise nothing.
+    """
 
     stage: ClassVar[str] = "sweep"
     do: ClassVar[str] = "sweep"
     cluster: str
     full: bool = False
+    walk: str = ""
 
     @property
     def group(self) -> str:
         """One cluster."""
         return self.cluster
+
+
+@dataclass(frozen=True, slots=True)
+class Survey(Envelope):
+    """Look at what profiles hold in a cluster; `full` also at kinds of which they hold nothing.
+
+    `kind` (GROUP/KIND), `after` and `last` say how far it has come: where a list goes on, and
+    beyond which place; `restarts` how often it began a kind anew.
+    """
+
+    stage: ClassVar[str] = "sweep"
+    do: ClassVar[str] = "survey"
+    cluster: str
+    full: bool = False
+    kind: str = ""
+    after: str = ""
+    last: str = ""
+    restarts: int = 0
+
+    @property
+    def group(self) -> str:
+        """One cluster's holdings."""
+        return f"{self.cluster}/survey"
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +246,7 @@ _KINDS: tuple[type[Envelope], ...] = (
     Resolve,
     Apply,
     Sweep,
+    Survey,
     Confirm,
     Tidy,
     Keep,

@@ -441,6 +441,33 @@ def test_reads_a_list_page_by_page(kube: Kube) -> None:
     }
 
 
+def test_pages_follow_the_bytes_of_namespaces_and_names(kube: Kube) -> None:
+    """What is on no page can be told by the places that its pages cover."""
+    places = ["a-b/x", "a-b/x-1", "a-b/x.y", "a/x", "a/x-1", "a/x.y", "a0/x"]
+    for each in ("a", "a0", "a-b"):
+        kube.apply(namespace(each))
+    for place in reversed(places):
+        where, _, name = place.partition("/")
+        kube.apply(config_map(name, where))
+    pages = [kube.page(CONFIG_MAP, limit=2)]
+    while pages[-1].after:
+        pages.append(kube.page(CONFIG_MAP, limit=2, after=pages[-1].after))
+
+    metadata = [each["metadata"] for page in pages for each in page.items]
+    found = [f"{each['namespace']}/{each['name']}" for each in metadata]
+    assert found == sorted(found)
+    assert [each for each in found if each in places] == places
+
+
+def test_a_page_tells_who_applied_an_object(kube: Kube) -> None:
+    """Other tools leave the same labels; ours is the field manager."""
+    kube.apply(config_map("mine", v="1"))
+
+    items = kube.page(CONFIG_MAP, limit=50).items
+    [metadata] = [each["metadata"] for each in items if each["metadata"]["name"] == "mine"]
+    assert {each["manager"] for each in metadata["managedFields"]} == {"bellhop"}
+
+
 def test_pages_may_have_different_sizes(kube: Kube) -> None:
     """Who learns that pages are too large asks for less from where it was."""
     for index in range(5):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
 START = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -28,3 +30,14 @@ class FakeClock:
         with self._lock:
             self._now += by
             return self._now
+
+    @contextmanager
+    def behind(self, by: timedelta) -> Iterator[None]:
+        """Be another machine's clock for a while, one that is behind."""
+        with self._lock:
+            self._now -= by
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._now += by

@@ -169,7 +169,7 @@ class FakeKube:
                 self._lists[token] = found
             end = int(start) + limit
             rest = self._lists[token]
-            items = copy.deepcopy(rest[int(start) : end])
+            items = [self._with_managers(each) for each in rest[int(start) : end]]
             return Page(items, f"{token}/{end}" if end < len(rest) else "")
 
     def list(self, gvk: GVK, *, namespace: str = "", labels: str = "") -> Iterator[Manifest]:
@@ -211,12 +211,20 @@ class FakeKube:
         self._called(Call("list", gvk, namespace))
         self._known(gvk)
         requirements = _requirements(labels)
-        return [
+        found = [
             manifest
             for manifest in self.objects(gvk)
             if namespace in ("", manifest["metadata"].get("namespace", ""))
             and _fits(manifest["metadata"].get("labels") or {}, requirements)
         ]
+        # As etcd keeps them: namespace `a-b` comes before `a`, since `-` is less than `/`.
+        return sorted(found, key=_place)
+
+    def _with_managers(self, manifest: Manifest) -> Manifest:
+        shown = copy.deepcopy(manifest)
+        if ObjectKey.of(manifest).identity in self._applied:
+            shown["metadata"]["managedFields"] = [{"manager": "bellhop", "operation": "Apply"}]
+        return shown
 
     def _served(self, group: str, kind: str) -> Sequence[Resource]:
         found = [each for gvk, each in self._resources.items() if gvk[::2] == (group, kind)]
@@ -301,6 +309,11 @@ def _shown(manifest: Manifest, gvk: GVK | None) -> Manifest:
     """Return a copy as a version shows it, or as it was written."""
     shown = copy.deepcopy(manifest)
     return shown if gvk is None else {**shown, "apiVersion": gvk.api_version}
+
+
+def _place(manifest: Manifest) -> str:
+    metadata = manifest["metadata"]
+    return f"{metadata.get('namespace', '')}/{metadata['name']}"
 
 
 def _priority(version: str) -> tuple[int, int, int, str]:

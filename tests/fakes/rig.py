@@ -176,7 +176,7 @@ def matches(fleet: Fleet, cluster: str) -> set[tuple[str, str]]:
 def observed(fleet: Fleet, cluster: str) -> set[str]:
     """Return the objects that are recorded as being there."""
     found = fleet.records.observations.heads(f"fleet/{cluster}")
-    return {str(key) for key, _, _, gone in found if not gone}
+    return {str(each.key) for each in found if not each.gone}
 
 
 def kinds(fleet: Fleet, cluster: str) -> Sequence[GVK]:

@@ -6,7 +6,17 @@ import pytest
 
 from bellhop import messages
 from bellhop.errors import InvalidError
-from bellhop.messages import Apply, Confirm, Evaluate, Instantiate, Publisher, Resolve, Sweep, Tidy
+from bellhop.messages import (
+    Apply,
+    Confirm,
+    Evaluate,
+    Instantiate,
+    Publisher,
+    Resolve,
+    Survey,
+    Sweep,
+    Tidy,
+)
 from bellhop.ports.queue import GROUP_LIMIT, Message
 
 EVERY = [
@@ -16,6 +26,8 @@ EVERY = [
     Resolve("own"),
     Apply("made", "fleet/east", "made-1", "fleet/west", contested="/v1/ConfigMap/default/x"),
     Sweep("fleet/east", full=True),
+    Sweep("fleet/east", walk="w"),
+    Survey("fleet/east", kind="/Service", after="token", last="default/web"),
     Confirm("fleet/east", "/v1/Service/default/web", "uid", 7),
     Tidy("fleet/east"),
 ]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from bellhop.adapters.local.certificates import life
-from bellhop.fleet import survey
+from bellhop.fleet import strays, survey
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.renewal import ends_at, next_at
 
@@ -43,6 +44,7 @@ def failures(here: Installation) -> Iterator[Failure]:
     yield from _declared(here)
     yield from _matches(here)
     yield from _profiles(here)
+    yield from _findings(here)
     yield from _dead_letters(here)
 
 
@@ -147,6 +149,26 @@ def _profiles(here: Installation) -> Iterator[Failure]:
                     outcome.at,
                     f"{outcome.message}{tries}",
                 )
+
+
+def _findings(here: Installation) -> Iterator[Failure]:
+    strayed: Counter[str] = Counter()
+    for cluster, key, finding in strays.findings(here):
+        if finding.what == "stray":
+            strayed[cluster] += 1
+            continue
+        sentence = (
+            f"somebody made it in place of the one that '{finding.profile}' holds, and it stays;"
+            f" remove it, or `bellhop redeploy {finding.profile}` to take it over"
+        )
+        which = f"{survey.object_name(key)} in {cluster}"
+        yield Failure("foreign", which, finding.since, sentence)
+    for cluster, number in strayed.items():
+        sentence = (
+            f"{number} of its objects carry Bellhop's marks, and no profile holds them;"
+            " `bellhop show strays` lists them"
+        )
+        yield Failure("strays", cluster, None, sentence)
 
 
 def _dead_letters(here: Installation) -> Iterator[Failure]:

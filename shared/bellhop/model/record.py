@@ -54,9 +54,11 @@ class Cluster:
 class Health:
     """How a cluster was when we last met it; `missed` counts what only sweeps had found.
 
-    `judgement` has a digest of each source by which all its objects were last evaluated; `uid` is
-    that of its namespace kube-system, which no two clusters share. `begun` says that a sweep is
-    under way, or ended half-way; `failures` counts those in a row that could not look.
+    `judgement` has a digest of each source by which all its objects were last evaluated, or, for
+    one of which not all kinds could be looked at, of each `SOURCE KIND` that could; `uid` is that
+    of its namespace kube-system, which no two clusters share. `failures` counts the times in a
+    row that we could not look; `walk` is the last one that ended, and `unseen` are the kinds that
+    it could not look at.
     """
 
     state: Literal["Healthy", "Down", "Unknown"] = "Unknown"
@@ -66,8 +68,46 @@ class Health:
     missed: int = 0
     judgement: Mapping[str, str] = field(default_factory=dict)
     uid: str = ""
-    begun: bool = False
     failures: int = 0
+    walk: str = ""
+    unseen: tuple[GVK, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """A sweep under way: how far it has come, and what it found so far.
+
+    `judged` is a digest of the sources it goes by; `again` says what was asked for meanwhile.
+    `step` is what it does next in `kind`, which is `absent` where no version of it is served:
+    its list goes on with `after`, beyond the place `last`, which is within that page if it was
+    `cut`; `read` objects were on its pages so far, `known` were kept, and `missing` of these are
+    on no page. `untold` says of a kind up to which place
+    observations were written that may not have been told. `hand` names who wrote it last.
+    """
+
+    id: str
+    judged: str
+    credentials: str
+    full: bool = False
+    again: Literal["", "look", "full"] = ""
+    step: Literal["next", "read", "judge", "bury", "forget"] = "next"
+    kind: GVK | None = None
+    absent: bool = False
+    after: str = ""
+    last: str = ""
+    cut: bool = False
+    read: int = 0
+    known: int = 0
+    missing: int = 0
+    barren: int = 0
+    restarts: int = 0
+    found: int = 0
+    missed: int = 0
+    uid: str = ""
+    untold: Mapping[str, str] = field(default_factory=dict)
+    unseen: tuple[GVK, ...] = ()
+    problems: tuple[str, ...] = ()
+    hand: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +274,21 @@ class Owner:
     tier: int
     waiting: tuple[tuple[str, str, str], ...] = ()
     tell: tuple[tuple[str, str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """An object in a cluster that is not as the records have it.
+
+    A stray carries our marks, and no profile holds it; of a foreign one a profile holds what was
+    there before somebody made another object of its name.
+    """
+
+    what: Literal["stray", "foreign"]
+    profile: str
+    uid: str
+    version: str
+    since: datetime
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,10 @@
-"""Clusters, how they are, who may send for them, and what sweeps suspect."""
+"""Clusters, how they are, and who may send for them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
 from bellhop.errors import InvalidError, StaleError
-from bellhop.model.gvk import GVK
 from bellhop.model.record import Cluster, Gate, Health
 from bellhop.ports.store import ABSENT, ANY, Item, Store
 from bellhop.records.table import RETRIES, Kept, Table
@@ -76,35 +75,6 @@ class Healths:
     def delete(self, cluster: str) -> bool:
         """Forget how a cluster was; say whether it was known."""
         return self._store.delete("health", cluster)
-
-
-class Strikes:
-    """How many sweeps in a row found suspiciously much of a kind gone."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-
-    def get(self, cluster: str, gvk: GVK) -> Kept[int]:
-        """Read how many; none where there is no record."""
-        item = self._store.get(f"strikes/{cluster}", str(gvk))
-        return Kept(int(item.value["count"]), item.token) if item else Kept(0, ABSENT)
-
-    def put(self, cluster: str, gvk: GVK, count: int, *, expect: str | None = ANY) -> str:
-        """Write how many sweeps in a row agree, and return the token; none is forgotten.
-
-        Raises:
-            StaleError: something else than `expect` is there.
-        """
-        partition, sort = f"strikes/{cluster}", str(gvk)
-        if not count:
-            self._store.delete(partition, sort, expect=expect)
-            return ABSENT
-        return self._store.put(Item(partition, sort, {"count": count}), expect=expect).token
-
-    def forget(self, cluster: str) -> None:
-        """Delete all of a cluster."""
-        for item in self._store.query(f"strikes/{cluster}"):
-            self._store.delete(item.partition, item.sort)
 
 
 class Gates:

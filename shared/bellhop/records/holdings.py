@@ -1,16 +1,21 @@
-"""What profiles hold in clusters: each one's inventory, and each object's owner."""
+"""What profiles hold in clusters: each one's inventory, each object's owner, and what is amiss."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
 
-from bellhop.errors import MissingError
+from bellhop.errors import MissingError, StaleError
 from bellhop.model.gvk import Identity
-from bellhop.model.record import Held, Inventory, Owner
+from bellhop.model.record import Finding, Held, Inventory, Owner
+from bellhop.ports.clock import Clock
 from bellhop.ports.store import ABSENT, ANY, Store
 from bellhop.records.codec import decode, encode
 from bellhop.records.payloads import Payloads, Sealed
-from bellhop.records.table import Kept, Table
+from bellhop.records.table import RETRIES, Kept, Table
+
+_REMEMBERED = timedelta(days=7)
 
 
 class Owners:
@@ -24,9 +29,14 @@ class Owners:
         """Read who owns an object."""
         return self._table.get(f"owner/{cluster}", str(key))
 
-    def of(self, cluster: str) -> Iterator[tuple[Identity, Owner]]:
-        """Yield the objects of a cluster that are owned, each with who owns it."""
-        for item in self._table.items(f"owner/{cluster}"):
+    def of(
+        self, cluster: str, prefix: str = "", *, after: str = ""
+    ) -> Iterator[tuple[Identity, Owner]]:
+        """Yield the objects of a cluster that are owned, each with who owns it, by object.
+
+        Only those whose text begins with `prefix` and comes `after` another one.
+        """
+        for item in self._table.items(f"owner/{cluster}", prefix, after):
             yield Identity.parse(item.sort), self._table.read(item.value)
 
     def put(self, cluster: str, key: Identity, owner: Owner, *, expect: str | None = ANY) -> str:
@@ -94,9 +104,70 @@ class Inventories:
         payload = encode(inventory, omit=("cluster", "profile", "holder", "until"))["held"]
         return self._payloads.put(partition, sort, head, payload, expect=expect)
 
+    def doubt(
+        self, cluster: str, profile: str, now: datetime, keys: Collection[Identity] | None = None
+    ) -> bool:
+        """Take it for unsure that these objects, or all, are as they were applied.
+
+        False if a worker is at it, or if there is nothing to doubt.
+
+        Raises:
+            StaleError: other writers keep winning.
+        """
+        for _ in range(RETRIES):
+            kept = self.get(cluster, profile)
+            if kept is None or (kept.value.until or now) > now:
+                return False
+            held = kept.value.held
+            doubted = {key for key in held if keys is None or key in keys}
+            unsure = {
+                key: replace(each, digest="", uid="") if key in doubted else each
+                for key, each in held.items()
+            }
+            try:
+                if unsure != held:
+                    self.put(replace(kept.value, held=unsure), expect=kept.token)
+            except StaleError:
+                continue
+            return bool(doubted)
+        raise StaleError(f"cannot doubt what '{profile}' holds: other writers keep winning")
+
     def _made_up(self, cluster: str, profile: str) -> Inventory:
         owned = (key for key, owner in self._owners.of(cluster) if owner.profile == profile)
         return Inventory(cluster, profile, {key: Held("", "") for key in owned})
+
+
+class Findings:
+    """Objects that are not as the records have them, by cluster and object."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._table = Table(store, Finding)
+
+    def of(
+        self, cluster: str, prefix: str = "", *, after: str = ""
+    ) -> Iterator[tuple[Identity, Finding]]:
+        """Yield what was found in a cluster, by object, as `Owners.of` does."""
+        for item in self._table.items(f"finding/{cluster}", prefix, after):
+            yield Identity.parse(item.sort), self._table.read(item.value)
+
+    def put(self, cluster: str, key: Identity, finding: Finding) -> None:
+        """Note what was found; it is forgotten when nobody finds it again for a week."""
+        old = self._table.get(f"finding/{cluster}", str(key))
+        if old and replace(old.value, since=finding.since) == finding:
+            finding = old.value
+        expires = self._clock.now() + _REMEMBERED
+        self._table.put(f"finding/{cluster}", str(key), finding, expires_at=expires)
+
+    def delete(self, cluster: str, key: Identity) -> bool:
+        """Forget what was found; say whether anything was."""
+        return self._store.delete(f"finding/{cluster}", str(key))
+
+    def forget(self, cluster: str) -> None:
+        """Delete all of a cluster."""
+        for item in self._store.query(f"finding/{cluster}"):
+            self._store.delete(item.partition, item.sort)
 
 
 def _inventory(cluster: str, found: Sealed) -> Inventory:

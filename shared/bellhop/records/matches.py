@@ -22,10 +22,14 @@ class Matches:
         item = self._store.get(f"match/{cluster}", f"{source}/{key}")
         return Kept(self._read(cluster, item), item.token) if item else None
 
-    def of(self, cluster: str, source: str = "") -> Iterator[Match]:
-        """Yield the matches of a cluster, or of one source in it, by object."""
+    def of(self, cluster: str, source: str = "", *, after: str = "") -> Iterator[Match]:
+        """Yield the matches of a cluster, or of one source in it, by object.
+
+        Only those `after` a SOURCE/OBJECT, where it is given.
+        """
         prefix = f"{source}/" if source else ""
-        return (self._read(cluster, item) for item in self._table.items(f"match/{cluster}", prefix))
+        items = self._table.items(f"match/{cluster}", prefix, after)
+        return (self._read(cluster, item) for item in items)
 
     def put(self, match: Match, *, expect: str | None = ANY) -> str:
         """Write one match and return its token.

@@ -23,12 +23,13 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 class Seen(NamedTuple):
-    """The head of an observation."""
+    """The head of an observation; its token is for who then asks the cluster itself."""
 
     key: ObjectKey
     uid: str
     resource_version: int
     gone: bool
+    token: str = ""
 
 
 class Observations:
@@ -54,12 +55,20 @@ class Observations:
         item = self._payloads.store.get(f"observation/{cluster}", str(key))
         return item.token if item else ABSENT
 
-    def heads(self, cluster: str, gvk: GVK | None = None) -> Iterator[Seen]:
-        """Yield the heads of all or one kind's objects, without reading the objects."""
+    def head(self, cluster: str, key: ObjectKey) -> Seen | None:
+        """Read the head of an observation, without the object."""
+        item = self._payloads.store.get(f"observation/{cluster}", str(key))
+        return _seen(item) if item else None
+
+    def heads(self, cluster: str, gvk: GVK | None = None, *, after: str = "") -> Iterator[Seen]:
+        """Yield the heads of all or one kind's objects, without reading the objects.
+
+        In the byte order of their keys; only those that come `after` a key.
+        """
         prefix = "/".join(gvk) + "/" if gvk else ""
-        for item in self._payloads.store.query(f"observation/{cluster}", prefix=prefix):
-            value = item.value
-            yield Seen(ObjectKey.parse(item.sort), value["uid"], value["rv"], value["gone"])
+        partition = f"observation/{cluster}"
+        for item in self._payloads.store.query(partition, prefix=prefix, after=after):
+            yield _seen(item)
 
     def of(self, cluster: str, gvk: GVK) -> Iterator[Observation]:
         """Yield the observations of a kind.
@@ -73,15 +82,16 @@ class Observations:
             if found:
                 yield _observation(cluster, found)
 
-    def put(self, observation: Observation, *, asked_at: datetime | None = None) -> bool:
+    def put(self, observation: Observation, *, asked: str | None = None) -> bool:
         """Write an observation if it is not older than what is there; say whether it is news.
 
         Equal ones are written too: a sender that repeats itself may not have been heard to the
         end. A tombstone hides its object's uid and every older version.
 
         Versions are compared within one life of a cluster. Who asked the cluster itself says
-        when (`asked_at`): the answer is newer than all that was kept before, whatever versions
-        say, so that a cluster restored from a backup, or made anew, is seen as it is.
+        what was kept before (`asked`: the head's token, or ABSENT). Where it still is, the answer
+        is newer, whatever versions say, so that a cluster restored from a backup, or made anew,
+        is seen as it is; where it was replaced meanwhile, versions decide.
 
         Raises:
             StaleError: other writers keep winning.
@@ -89,8 +99,7 @@ class Observations:
         partition, sort = f"observation/{observation.cluster}", str(observation.key)
         for _ in range(RETRIES):
             old = self._payloads.store.get(partition, sort)
-            known = old and not (asked_at and datetime.fromisoformat(old.value["at"]) < asked_at)
-            if old and known and _supersedes(old.value, observation):
+            if old and old.token != asked and _supersedes(old.value, observation):
                 return False
             version = observation.resource_version
             if old and observation.gone:
@@ -129,6 +138,11 @@ class Observations:
                 f"cannot read the observation of '{item.sort}': its payload is lost;"
                 " the next sweep of the cluster writes it anew"
             ) from error
+
+
+def _seen(item: Item) -> Seen:
+    value = item.value
+    return Seen(ObjectKey.parse(item.sort), value["uid"], value["rv"], value["gone"], item.token)
 
 
 def _observation(cluster: str, found: Sealed) -> Observation:

@@ -7,9 +7,9 @@ from datetime import datetime
 from bellhop.ports.blobs import Blobs
 from bellhop.ports.clock import Clock
 from bellhop.ports.store import Store
-from bellhop.records.clusters import Clusters, Gates, Healths, Strikes
+from bellhop.records.clusters import Clusters, Gates, Healths
 from bellhop.records.declared import CatalogRevision, Manifests, Pending
-from bellhop.records.holdings import Inventories, Owners
+from bellhop.records.holdings import Findings, Inventories, Owners
 from bellhop.records.ledger import Ledger
 from bellhop.records.matches import Matches
 from bellhop.records.observations import Observations
@@ -20,6 +20,7 @@ from bellhop.records.refusals import RefusalCounts
 from bellhop.records.sealing import Sealer
 from bellhop.records.snapshot import Snapshot
 from bellhop.records.timers import Timers
+from bellhop.records.walks import Strikes, Walks
 
 
 class Records:
@@ -31,6 +32,7 @@ class Records:
         self._payloads = Payloads(store, blobs, sealer, clock)
         self.clusters = Clusters(store)
         self.health = Healths(store)
+        self.walks = Walks(store, clock)
         self.strikes = Strikes(store)
         self.gates = Gates(store)
         self.refusals = RefusalCounts(store)
@@ -43,6 +45,7 @@ class Records:
         self.profiles = Profiles(self._payloads)
         self.owners = Owners(store)
         self.inventories = Inventories(self._payloads, self.owners)
+        self.findings = Findings(store, clock)
         self.outcomes = Outcomes(store)
         self.ledger = Ledger(store)
         self.timers = Timers(store)
@@ -59,6 +62,7 @@ class Records:
         self.forget_holdings(key)
         self.outcomes.forget(key)
         self.strikes.forget(key)
+        self.walks.forget(key)
         self.health.delete(key)
         self.refusals.delete(key)
 
@@ -66,6 +70,7 @@ class Records:
         """Delete what profiles own in a cluster: it is not the cluster that it was."""
         self._payloads.forget(f"inventory/{key}")
         self.owners.forget(key)
+        self.findings.forget(key)
 
     def collect(self, now: datetime) -> int:
         """Delete blobs that no record has named for a day; return how many there were.

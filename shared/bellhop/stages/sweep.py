@@ -2,67 +2,49 @@
 
 At registration, on a schedule, when sources change, and to confirm a hint. It heals what the
 push missed and counts it. It never takes an error, or one surprising answer, for emptiness.
+
+A sweep is a walk through the kinds that count, in turns. How far it has come is a record, which
+every step writes on condition of the one before, so that whoever gets its message, be it after a
+death, goes on where it is. A sweep that is asked for meanwhile follows; one that has to judge by
+other sources begins the walk anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+import uuid
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
 
 from bellhop.engine.catalog import Catalog
-from bellhop.engine.observe import bury, observe
+from bellhop.engine.digest import digest
 from bellhop.engine.pacing import spread, sweep_timer
 from bellhop.engine.wiring import concealed, forwarder_role, webhook_configuration
-from bellhop.errors import BellhopError, InvalidError, PermanentError, TemporaryError
+from bellhop.errors import BellhopError, InvalidError, PermanentError, StaleError, TemporaryError
 from bellhop.logs import Log
-from bellhop.messages import Apply, Confirm, Envelope, Evaluate, Instantiate, Keep, Publisher, Tidy
+from bellhop.messages import Apply, Confirm, Envelope, Instantiate, Keep, Publisher, Survey, Tidy
 from bellhop.messages import Sweep as Message
-from bellhop.model.gvk import GVK, ObjectKey, Resource
-from bellhop.model.record import Cluster, Health, Observation, WatchedKind
+from bellhop.model.gvk import GVK, Resource
+from bellhop.model.record import Cluster, Health, Walk, WatchedKind
 from bellhop.ports.access import Access
 from bellhop.ports.kube import Kube
-from bellhop.records import Records
+from bellhop.ports.store import ABSENT
+from bellhop.records import Kept, Records
 from bellhop.records.catalogs import Catalogs
 from bellhop.settings import Settings
-from bellhop.stages.ledger import Nobody, Note, write
+from bellhop.stages.course import Course, OvertakenError
+from bellhop.stages.hints import Hints
+from bellhop.stages.look import Look
+from bellhop.stages.survey import Survey as Holdings
 
-_SETTLED = timedelta(seconds=10)
-"""How long after its hint a change that cannot be seen is taken not to have happened."""
+_QUICK = 4
+"""Tries that follow each other quickly; then a cluster that is away is left to the schedule."""
 
 _SKEW = timedelta(minutes=2)
 """How far clocks may be apart before it is said."""
 
-_SOON = timedelta(milliseconds=20)
-_QUICK = 4
-"""Tries that follow each other quickly; then a cluster that is away is left to the schedule."""
-
-
-@dataclass
-class _Look:
-    """What one look at a cluster found: its uid, objects, changes, and what it could not do.
-
-    Of kinds that are `unseen` it could not look at the objects.
-    """
-
-    uid: str
-    found: int = 0
-    missed: int = 0
-    problems: list[str] = field(default_factory=list)
-    unseen: set[GVK] = field(default_factory=set)
-    remark: str = ""
-
-
-def _clocks(skew: timedelta | None) -> str:
-    """Say that a cluster's clock and ours differ, in a sentence; empty if they agree."""
-    if skew is None or abs(skew) < _SKEW:
-        return ""
-    minutes = round(abs(skew) / timedelta(minutes=1))
-    where = "ahead of" if skew > timedelta(0) else "behind"
-    return (
-        f"its clock is {minutes} minutes {where} ours; sweeps and events go on, but times are off"
-        " and tokens may end too early: set the one that is wrong"
-    )
+_END = "\U0010ffff"
 
 
 class Sweep:
@@ -83,6 +65,9 @@ class Sweep:
         self._publisher = publisher
         self._settings = settings
         self._log = log
+        self._hints = Hints(records, catalogs, access, publisher)
+        self._look = Look(records, publisher, settings, log)
+        self._holdings = Holdings(records, access, publisher, settings, log)
 
     def handle(self, message: Envelope) -> None:
         """Do one message's work.
@@ -93,9 +78,11 @@ class Sweep:
         """
         match message:
             case Confirm():
-                self._confirm(message)
+                self._hints.confirm(message)
             case Message():
-                self._sweep(message.cluster, full=message.full)
+                self._sweep(message)
+            case Survey():
+                self._holdings.handle(message)
             case Tidy():
                 # Work that was under way when the cluster was forgotten may have left traces.
                 if self._records.clusters.get(message.cluster) is None:
@@ -115,140 +102,128 @@ class Sweep:
                 due = now + spread(name, self._settings.sweep_interval)
                 self._records.timers.set(name, due, Message(cluster.key).message().body)
 
-    # Hints ------------------------------------------------------------------------------------
+    # Turns --------------------------------------------------------------------------------------
 
-    def _confirm(self, message: Confirm) -> None:
-        cluster, key = message.cluster, ObjectKey.parse(message.object)
-        now = self._records.clock.now()
-        record = self._records.clusters.get(cluster)
-        if record is None:
-            return
-        kube = self._access.open(cluster, version=record.value.credentials)
-        manifest = kube.get(key.gvk, key.namespace, key.name)
-        if manifest is not None:
-            seen = observe(cluster, manifest, now)
-            pending = seen.uid == message.uid and seen.resource_version == message.before
-        else:
-            old = self._records.observations.get(cluster, key)
-            uid = message.uid or (old.value.uid if old else "")
-            seen = bury(cluster, key, uid, message.before, now)
-            # A creation that is not stored yet, or never will be, has nothing to bury.
-            pending = old is None
-        if pending:
-            self._wait(message, now)
-            if manifest is None:
-                return
-        self._keep(seen, message)
-
-    def _wait(self, message: Confirm, now: datetime) -> None:
-        """Look again a little later, as long as the change may still be on its way.
-
-        The API server stores only after its webhooks have answered.
-
-        Raises:
-            TemporaryError: it is not long since the hint came.
-        """
-        age = now - datetime.fromisoformat(message.rang) if message.rang else _SETTLED
-        if age < _SETTLED:
-            raise TemporaryError(
-                f"the change of '{message.object}' in '{message.cluster}' is not to be seen yet",
-                delay=max(age, _SOON),
-            )
-
-    def _keep(self, seen: Observation, hint: Confirm) -> None:
-        if not self._records.observations.put(seen, asked_at=seen.seen_at):
-            return
-        message = Evaluate(seen.cluster, str(seen.key), hint.trace, hint.rang)
-        self._publisher.publish([message])
-        note = Note("gone" if seen.gone else "rang")
-        write(self._records, message, seen.cluster, str(seen.key), note)
-
-    # The whole cluster ----------------------------------------------------------------------
-
-    def _sweep(self, name: str, *, full: bool) -> None:
+    def _sweep(self, message: Message) -> None:
         catalog = self._catalogs.current()
-        cluster = catalog.clusters.get(name)
+        cluster = catalog.clusters.get(message.cluster)
         if cluster is None:
             return
-        health = self._records.health.get(name).value
-        judged = catalog.judgement(name)
-        # What the sources were when all was evaluated last says more than what was asked for: a
-        # message may have been given up while the cluster was away. And a sweep that was begun
-        # and not ended may have written what it did not tell.
-        full = full or health.begun or health.swept_at is None
-        fresh = {each for each in judged if full or health.judgement.get(each) != judged[each]}
-        self._records.health.put(name, replace(health, begun=True))
-        try:
-            look = self._look(cluster, catalog, health.uid, fresh)
-        except BellhopError as error:
-            self._down(name, health, error)
+        kept = self._records.walks.get(cluster.key)
+        if message.walk and (kept is None or kept.value.id != message.walk):
             return
-        left = set(health.judgement) - set(judged)
-        if full or left or fresh:
-            self._reconcile(catalog, name, None if full or left else fresh)
-        first = health.swept_at is None
-        self._records.health.put(
-            name,
-            Health(
-                state="Healthy",
-                message="; ".join(filter(None, (*look.problems, look.remark))),
-                swept_at=self._records.clock.now(),
-                seen=health.seen + look.found,
-                missed=health.missed + (0 if first or full else look.missed),
-                judgement={
-                    source: judged[source]
-                    for source in judged
-                    if look.unseen.isdisjoint(catalog.sources[source].kinds)
-                },
-                uid=look.uid,
-            ),
-        )
-        if health.state != "Healthy":
-            self._try_again(name)
+        met = self._records.health.get(cluster.key)
+        try:
+            course = self._take_up(message, cluster, catalog, kept, met.value)
+            self._go_on(course, met.value)
+        except OvertakenError:
+            self._log.info("Left a walk to another worker", cluster=cluster.key)
+        except BellhopError as error:
+            self._down(cluster.key, met, error)
 
-    def _down(self, name: str, health: Health, error: BellhopError) -> None:
+    def _take_up(
+        self,
+        message: Message,
+        cluster: Cluster,
+        catalog: Catalog,
+        kept: Kept[Walk] | None,
+        health: Health,
+    ) -> Course:
+        """Take up the walk that is under way, or begin one."""
+        judged = digest(dict(catalog.judgement(cluster.key)))
+        old = kept.value if kept else None
+        full = message.full or health.swept_at is None
+        anew = Walk(uuid.uuid4().hex, judged, cluster.credentials, full=full)
+        if old and ((judged, cluster.credentials) != _by(old) or full > old.full):
+            anew = replace(anew, full=full or old.full, untold=old.untold)
+            old = None
+        kube = self._access.open(cluster.key, version=cluster.credentials)
+        token = kept.token if kept else ABSENT
+        course = Course(self._records, cluster, catalog, kube, old or anew, token)
+        if old is None:
+            course.keep()
+        elif not message.walk and not health.failures:
+            # It may be this very message that comes again; to look once more does no harm.
+            course.keep(again="full" if message.full or old.again == "full" else "look")
+        return course
+
+    def _go_on(self, course: Course, health: Health) -> None:
+        """Go on with a walk until it ends, or for as long as a turn lasts."""
+        begun = self._records.clock.now()
+        due = _due(course.catalog, course.name, health, course.walk)
+        if course.walk.kind is None and course.walk.step == "next":
+            self._meet(course, health.uid)
+        while not self._step(course, health, due):
+            if self._records.clock.now() - begun >= self._settings.turn:
+                self._publisher.publish([Message(course.name, walk=course.walk.id)])
+                return
+
+    def _step(self, course: Course, health: Health, due: Collection[GVK]) -> bool:
+        """Take one step; say whether the walk has ended."""
+        walk = course.walk
+        if walk.step == "forget":
+            return self._forget(course, health)
+        gvk = walk.kind
+        if walk.step == "next":
+            kinds = course.catalog.kinds_in(course.name)
+            gvk = next((each for each in kinds if walk.kind is None or each > walk.kind), None)
+        if gvk is None:
+            course.keep(step="forget", last="")
+            return False
+        try:
+            if walk.step == "next":
+                self._look.begin(course, gvk)
+            else:
+                self._look.step(course, gvk, whole=gvk in due)
+        except BellhopError as error:
+            tried = gvk in health.unseen or health.failures >= _QUICK
+            if isinstance(error, TemporaryError) and not tried:
+                raise
+            # A kind that may not be listed, or is away, keeps no other from being looked at.
+            course.keep(
+                step="next",
+                kind=gvk,
+                unseen=(*walk.unseen, gvk),
+                problems=course.problem(str(error)),
+            )
+        return False
+
+    def _down(self, name: str, met: Kept[Health], error: BellhopError) -> None:
         """Note that a cluster cannot be looked at; soon after it began, try again.
 
         Raises:
             BellhopError: as it was given.
         """
-        health = replace(
-            health, state="Down", message=str(error), begun=True, failures=health.failures + 1
-        )
-        self._records.health.put(name, health)
-        if isinstance(error, TemporaryError) and health.failures > _QUICK:
+        failures = met.value.failures + 1
+        health = replace(met.value, state="Down", message=str(error), failures=failures)
+        with suppress(StaleError):
+            # Who wrote it meanwhile has met the cluster later.
+            self._records.health.put(name, health, expect=met.token)
+        if isinstance(error, TemporaryError) and failures > _QUICK:
             self._log.warning("Left a cluster to the schedule", cluster=name, error=str(error))
             return
         raise error
 
-    def _look(self, cluster: Cluster, catalog: Catalog, uid: str, fresh: set[str]) -> _Look:
-        """Look at all kinds that count; of those that `fresh` sources name, judge every object."""
-        kube = self._access.open(cluster.key, version=cluster.credentials)
-        look = _Look(self._identify(kube, cluster.key, uid))
+    # The beginning ------------------------------------------------------------------------------
+
+    def _meet(self, course: Course, known: str) -> None:
+        """See which cluster this is, and have it ring for the kinds that count."""
+        uid = self._identify(course.kube, course.name, known)
+        problems: list[str] = []
         resources: list[Resource] = []
-        for gvk in catalog.kinds_in(cluster.key):
-            resource = kube.resource(gvk)
-            if resource is None:
-                # A kind that is not served says nothing about objects we have seen of it.
-                self._log.warning("Skipped a kind", cluster=cluster.key, kind=str(gvk))
-                continue
-            resources.append(resource)
-        # Ringing is set up before looking, so that nothing falls between the two.
-        self._wire(kube, cluster, resources, catalog.revision, look)
-        refused = []
-        due = {gvk for source in fresh for gvk in catalog.sources[source].kinds}
-        for resource in resources:
+        for gvk in course.catalog.kinds_in(course.name):
             try:
-                self._look_at(kube, cluster.key, resource.gvk, look, full=resource.gvk in due)
-            except PermanentError as error:
-                # A kind that may not be listed keeps no other from being looked at.
-                refused.append(error)
-                look.unseen.add(resource.gvk)
-        if refused and len(refused) == len(resources):
-            raise refused[0]
-        look.problems += map(str, refused)
-        look.remark = _clocks(kube.skew)
-        return look
+                resource = course.kube.resource(gvk)
+            except TemporaryError as error:
+                # An API that is away for a while is not one that is gone: leave all as it is.
+                problems.append(str(error))
+                continue
+            if resource is not None:
+                resources.append(resource)
+        # Ringing is set up before looking, so that nothing falls between the two.
+        if not problems:
+            problems = self._wire(course, resources)
+        course.keep(uid=uid, problems=tuple(problems))
 
     def _identify(self, kube: Kube, cluster: str, known: str) -> str:
         """Read which cluster this is; in one made anew under an old name we own nothing yet.
@@ -272,88 +247,109 @@ class Sweep:
             )
         return uid
 
-    def _look_at(self, kube: Kube, cluster: str, gvk: GVK, look: _Look, *, full: bool) -> None:
-        asked_at = self._records.clock.now()
-        before = {
-            key: (uid, rv, gone)
-            for key, uid, rv, gone in self._records.observations.heads(cluster, gvk)
-        }
-        seen: set[ObjectKey] = set()
-        news: list[Observation] = []
-        for manifest in kube.list(gvk):
-            now = observe(cluster, manifest, self._records.clock.now())
-            seen.add(now.key)
-            if before.get(now.key) != (now.uid, now.resource_version, False):
-                news.append(now)
-        known = {key: (uid, rv) for key, (uid, rv, gone) in before.items() if not gone}
-        news += self._gone(kube, cluster, gvk, known, seen)
-        fresh = [each for each in news if self._records.observations.put(each, asked_at=asked_at)]
-        due = {each.key for each in fresh} | ({*seen, *before} if full else set())
-        self._publisher.publish([Evaluate(cluster, str(key)) for key in sorted(due)])
-        look.found += len(seen)
-        look.missed += len(fresh)
-
-    def _gone(
-        self,
-        kube: Kube,
-        cluster: str,
-        gvk: GVK,
-        known: Mapping[ObjectKey, tuple[str, int]],
-        seen: set[ObjectKey],
-    ) -> list[Observation]:
-        """Return tombstones for what a list no longer has and a read confirms as not there."""
-        missing = [key for key in sorted(known) if key not in seen]
-        if not self._believed(cluster, gvk, len(missing), len(known)):
-            return []
-        now = self._records.clock.now()
-        return [
-            bury(cluster, key, *known[key], now)
-            for key in missing
-            if kube.get(gvk, key.namespace, key.name) is None
-        ]
-
-    def _believed(self, cluster: str, gvk: GVK, missing: int, known: int) -> bool:
-        """Hold back a deletion of suspiciously much until sweeps in a row agree."""
-        share = missing / known if known else 0.0
-        if missing <= self._settings.deletion_floor or share <= self._settings.deletion_share:
-            self._records.strikes.put(cluster, gvk, 0)
-            return True
-        strikes = self._records.strikes.get(cluster, gvk).value + 1
-        agreed = strikes >= self._settings.deletion_agreement
-        self._records.strikes.put(cluster, gvk, 0 if agreed else strikes)
-        if not agreed:
-            detail = (
-                f"{missing} of {known} are missing from a list; held until"
-                f" {self._settings.deletion_agreement} sweeps agree"
-            )
-            self._log.warning("Held a deletion", cluster=cluster, kind=str(gvk), detail=detail)
-            note = Note("held", detail)
-            write(self._records, Nobody(), cluster, str(ObjectKey(gvk, "", "*")), note)
-        return agreed
-
-    # What follows from a look ---------------------------------------------------------------
-
-    def _wire(
-        self,
-        kube: Kube,
-        cluster: Cluster,
-        resources: list[Resource],
-        revision: int,
-        look: _Look,
-    ) -> None:
-        """Have the API server ring for these kinds, and the gate let them in."""
-        kinds = [WatchedKind(each.gvk, each.plural) for each in resources]
-        self._records.gates.put(cluster.key, cluster.gate(kinds, revision))
+    def _wire(self, course: Course, resources: list[Resource]) -> list[str]:
+        """Have the API server ring for these kinds, and the gate let them in; say what cannot."""
+        cluster, kinds = course.cluster, [WatchedKind(x.gvk, x.plural) for x in resources]
+        self._records.gates.put(cluster.key, cluster.gate(kinds, course.catalog.revision))
         if not cluster.forwarder:
-            return
+            return []
         try:
-            kube.apply(forwarder_role(resources))
-            kube.apply(webhook_configuration(resources, cluster.forwarder))
+            course.kube.apply(forwarder_role(resources))
+            course.kube.apply(webhook_configuration(resources, cluster.forwarder))
         except PermanentError as error:
             # Sweeps go on without the push; the cluster's health says what is missing.
             said = concealed(str(error), cluster.forwarder)
-            look.problems.append(said)
             self._log.warning("Cannot set up ringing", cluster=cluster.key, error=said)
+            return [said]
+        return []
+
+    # The end ------------------------------------------------------------------------------------
+
+    def _forget(self, course: Course, health: Health) -> bool:
+        """Let go of what no source in force asks for, ask triggers, and end the walk.
+
+        Of some sources, or of all that there are. Where a trigger cannot say which source it
+        means, nothing is let go.
+        """
+        kinds = course.catalog.kinds_in(course.name)
+        judgement = _judgement(course.catalog, course.name, health, course.walk)
+        if kinds and set(kinds) <= set(course.walk.unseen):
+            down = replace(health, state="Down", failures=health.failures + 1)
+            self._end(course, replace(down, judgement=judgement))
+            return True
+        touched = _touched(course.catalog, course.name, health, course.walk)
+        if touched is None or touched:
+            if not course.catalog.problems_in(course.name) and not self._let_go(course, kinds):
+                return False
+            names = _triggers(course.catalog, course.name, touched)
+            self._publisher.publish(Instantiate(name, course.name) for name in names)
+        if health.state != "Healthy":
+            self._try_again(course.name)
+        self._publisher.publish([Survey(course.name, full=course.walk.full)])
+        first = health.swept_at is None
+        counted = health.walk == course.walk.id
+        self._end(
+            course,
+            Health(
+                state="Healthy",
+                swept_at=self._records.clock.now(),
+                seen=health.seen + (0 if counted else course.walk.found),
+                missed=health.missed
+                + (0 if counted or first or course.walk.full else course.walk.missed),
+                judgement=judgement,
+            ),
+        )
+        return True
+
+    def _end(self, course: Course, health: Health) -> None:
+        """Write how the cluster is, and do what was asked for meanwhile."""
+        walk = course.walk
+        health = replace(
+            health,
+            message="; ".join(filter(None, (*walk.problems, _clocks(course.kube.skew)))),
+            uid=walk.uid,
+            walk=walk.id,
+            unseen=walk.unseen,
+        )
+        token = self._records.health.get(course.name).token
+        # Whoever ends the walk after this has written something else by then.
+        course.keep()
+        try:
+            self._records.health.put(course.name, health, expect=token)
+        except StaleError as error:
+            raise OvertakenError(course.name) from error
+        if walk.again:
+            self._publisher.publish([Message(course.name, full=walk.again == "full")])
+        course.end()
+
+    def _let_go(self, course: Course, kinds: Collection[GVK]) -> bool:
+        """Delete what is kept of kinds and matches that count no more; say whether that was all."""
+        begun = self._records.clock.now()
+        self._forget_kinds(course.name, kinds)
+        catalog = course.catalog
+        for match in self._records.matches.of(course.name, after=course.walk.last):
+            place = f"{match.source}/{match.key}"
+            if self._records.clock.now() - begun > self._settings.turn:
+                course.keep(last=place)
+                return False
+            sources = {each.name for each in catalog.sources_for(course.name, match.key.gvk)}
+            known = self._records.observations.token(course.name, match.key)
+            if match.source not in sources or not known:
+                self._records.matches.delete(course.name, match.source, match.key)
+        return True
+
+    def _forget_kinds(self, cluster: str, kinds: Collection[GVK]) -> None:
+        """Delete the observations of kinds that count no more, without reading the others."""
+        after = ""
+        while True:
+            head = next(self._records.observations.heads(cluster, after=after), None)
+            if head is None:
+                return
+            if head.key.gvk in kinds:
+                after = "/".join((*head.key.gvk, _END))
+            else:
+                self._records.observations.delete(cluster, head.key)
+                after = str(head.key)
 
     def _try_again(self, cluster: str) -> None:
         """Publish what failed in this cluster and may go better now that it answers."""
@@ -365,30 +361,82 @@ class Sweep:
             ]
         )
 
-    def _reconcile(self, catalog: Catalog, cluster: str, sources: set[str] | None) -> None:
-        """Let go of matches and objects that no source in force asks for; ask triggers.
 
-        Those of some sources, or of all that there are. Where a trigger cannot say which source
-        it means, nothing is let go.
-        """
-        if not catalog.problems_in(cluster):
-            self._forget(catalog, cluster)
-        triggers = (
-            set(catalog.triggers)
-            if sources is None
-            else {name for each in sources for name in catalog.triggers_on(cluster, each)}
-        )
-        self._publisher.publish(Instantiate(name, cluster) for name in sorted(triggers))
+def _clocks(skew: timedelta | None) -> str:
+    """Say that a cluster's clock and ours differ, in a sentence; empty if they agree."""
+    if skew is None or abs(skew) < _SKEW:
+        return ""
+    minutes = round(abs(skew) / timedelta(minutes=1))
+    where = "ahead of" if skew > timedelta(0) else "behind"
+    return (
+        f"its clock is {minutes} minutes {where} ours; sweeps and events go on, but times are off"
+        " and tokens may end too early: set the one that is wrong"
+    )
 
-    def _forget(self, catalog: Catalog, cluster: str) -> None:
-        matches = list(self._records.matches.of(cluster))
-        kinds = set(catalog.kinds_in(cluster))
-        seen: set[ObjectKey] = set()
-        for key, *_ in list(self._records.observations.heads(cluster)):
-            seen.add(key)
-            if key.gvk not in kinds:
-                self._records.observations.delete(cluster, key)
-        for match in matches:
-            sources = {source.name for source in catalog.sources_for(cluster, match.key.gvk)}
-            if match.source not in sources or match.key not in seen:
-                self._records.matches.delete(cluster, match.source, match.key)
+
+def _by(walk: Walk) -> tuple[str, str]:
+    return walk.judged, walk.credentials
+
+
+# What was judged by which source ----------------------------------------------------------------
+
+
+def _due(catalog: Catalog, cluster: str, health: Health, walk: Walk) -> set[GVK]:
+    """Return the kinds of which every object has to be evaluated.
+
+    What the sources were when all was evaluated last says more than what was asked for: a message
+    may have been given up while the cluster was away.
+    """
+    return {
+        gvk
+        for source, mark in catalog.judgement(cluster).items()
+        for gvk in catalog.sources[source].kinds
+        if walk.full or not _is_judged(health.judgement, source, str(gvk), mark)
+    }
+
+
+def _is_judged(judgement: Mapping[str, str], source: str, kind: str, mark: str) -> bool:
+    return mark in (judgement.get(source), judgement.get(f"{source} {kind}"))
+
+
+def _touched(catalog: Catalog, cluster: str, health: Health, walk: Walk) -> set[str] | None:
+    """Return the sources of which something new is known; None says that all are to be asked."""
+    judged = catalog.judgement(cluster)
+    left = {each.partition(" ")[0] for each in health.judgement} - set(judged)
+    if walk.full or left:
+        return None
+    return {
+        source
+        for source, mark in judged.items()
+        # The name alone stands for the source itself: it may have let go of a kind.
+        for kind in ("", *map(str, set(catalog.sources[source].kinds) - set(walk.unseen)))
+        if not _is_judged(health.judgement, source, kind, mark)
+    }
+
+
+def _judgement(catalog: Catalog, cluster: str, health: Health, walk: Walk) -> dict[str, str]:
+    """Return by which sources all objects are evaluated now, as `Health` has it.
+
+    A kind that could not be looked at is evaluated as it was, unless something new was written.
+    """
+    found: dict[str, str] = {}
+    for source, mark in catalog.judgement(cluster).items():
+        kinds = catalog.sources[source].kinds
+        lost = {
+            gvk
+            for gvk in kinds & {*walk.unseen}
+            if walk.full
+            or str(gvk) in walk.untold
+            or not _is_judged(health.judgement, source, str(gvk), mark)
+        }
+        if lost:
+            found |= {f"{source} {kind}": mark for kind in ("", *map(str, kinds - lost))}
+        else:
+            found[source] = mark
+    return found
+
+
+def _triggers(catalog: Catalog, cluster: str, sources: set[str] | None) -> list[str]:
+    if sources is None:
+        return sorted(catalog.triggers)
+    return sorted({name for each in sources for name in catalog.triggers_on(cluster, each)})

@@ -270,7 +270,8 @@ def test_tells_all_that_is_wrong(bellhop: Bellhop, here: Installation) -> None:
     """Every place where a failure may stand is looked at, and each is one sentence."""
     fleet.populate(here)
     here.records.health.put("default/workload", Health("Down", message="no answer"))
-    here.records.strikes.put("default/workload", fleet.SERVICE.gvk, 2)
+    for walk in ("first", "second"):
+        here.records.strikes.add("default/workload", fleet.SERVICE.gvk, walk)
     here.declare.delete([("EventSource", "", "sveltos-service")])
     failed = Match(
         "default/workload",
@@ -300,7 +301,8 @@ def test_tells_all_that_is_wrong(bellhop: Bellhop, here: Installation) -> None:
 def test_tells_of_deletions_that_are_held(bellhop: Bellhop, here: Installation) -> None:
     """Suspiciously much that is gone is said until sweeps agree."""
     fleet.populate(here)
-    here.records.strikes.put("default/workload", fleet.SERVICE.gvk, 2)
+    for walk in ("first", "second"):
+        here.records.strikes.add("default/workload", fleet.SERVICE.gvk, walk)
     told = bellhop("show", "failures").stdout
 
     assert "Service in default/workload" in told

@@ -13,6 +13,7 @@ from bellhop.model.record import (
     Outcome,
     Owner,
     Refusals,
+    Walk,
 )
 from bellhop.ports.store import ABSENT
 from bellhop.records.payloads import SHARDS
@@ -36,8 +37,10 @@ def fill(rig: Rig, key: str) -> None:
     rig.records.clusters.put(cluster(key.partition("/")[2]))
     rig.records.gates.put(key, gate())
     rig.records.health.put(key, Health("Healthy"))
-    rig.records.strikes.put(key, SERVICE, 1)
     rig.records.refusals.put(key, Refusals(1, START, START))
+    rig.records.strikes.add(key, SERVICE, "walk")
+    rig.records.walks.put(key, Walk("walk", "", ""))
+    rig.records.walks.suspect(key, [WEB])
     seen = observation(spec={"text": LARGE})
     rig.records.observations.put(Observation(key, WEB, "u", 1, seen.manifest, START))
     rig.records.matches.put(Match(key, "s", WEB, matching=True, digest="d", since=START))
@@ -47,12 +50,12 @@ def fill(rig: Rig, key: str) -> None:
 
 
 def left(rig: Rig, key: str) -> set[str]:
-    kinds = ("observation", "match", "inventory", "owner", "outcome", "strikes")
+    kinds = ("observation", "match", "inventory", "owner", "outcome", "strikes", "suspect")
     found = {kind for kind in kinds if list(rig.store.query(f"{kind}/{key}"))}
     for kind in kinds:
         if any(list(rig.store.query(f"payload/{kind}/{key}/{shard}")) for shard in SHARDS):
             found.add(f"payload of {kind}")
-    named = ("cluster", "gate", "health", "refusals")
+    named = ("cluster", "gate", "health", "refusals", "walk")
     return found | {kind for kind in named if rig.store.get(kind, key)}
 
 
@@ -61,7 +64,7 @@ def test_a_cluster_that_is_forgotten_leaves_nothing(rig: Rig) -> None:
     for key in (EAST, "fleet/east-2"):
         fill(rig, key)
     everything = left(rig, EAST)
-    assert (len(everything), rig.blobs()) == (11, 2)
+    assert (len(everything), rig.blobs()) == (13, 2)
 
     rig.records.forget_cluster(EAST)
     assert left(rig, EAST).isdisjoint({"cluster", "gate"})

@@ -10,7 +10,6 @@ from bellhop.model.record import (
     Observation,
 )
 from bellhop.records.observations import TOMBSTONE
-from tests.fakes.clock import START
 from tests.fakes.kept import value_of
 from tests.unit.records.rig import (
     EAST,
@@ -83,8 +82,34 @@ def test_what_a_cluster_answers_now_is_newer_than_what_was_kept(
 ) -> None:
     """After a restored backup versions and even uids come back; what was asked later is right."""
     rig.records.observations.put(first)
+    asked = rig.records.observations.token(EAST, WEB)
     restored = observation(version=2)
 
-    assert not rig.records.observations.put(restored, asked_at=START)
-    assert rig.records.observations.put(restored, asked_at=START + timedelta(seconds=1))
+    assert not rig.records.observations.put(restored)
+    assert rig.records.observations.put(restored, asked=asked)
     assert value_of(rig.records.observations.get(EAST, WEB)) == restored
+
+
+@pytest.mark.parametrize("before", [True, False], ids=["something was kept", "nothing was kept"])
+def test_what_came_while_a_cluster_was_asked_is_judged_by_its_version(
+    rig: Rig,
+    before: bool,  # noqa: FBT001 - drawn by name
+) -> None:
+    """The answer may be older than what another process has written since it was asked for."""
+    if before:
+        rig.records.observations.put(observation(version=3))
+    asked = rig.records.observations.token(EAST, WEB)
+    rig.records.observations.put(observation(version=5))
+
+    assert not rig.records.observations.put(observation(version=4), asked=asked)
+    assert rig.records.observations.put(observation(version=6), asked=asked)
+
+
+def test_heads_are_told_with_their_tokens_and_from_where_they_are_wanted(rig: Rig) -> None:
+    """Who asks a cluster says which head it saw before; who goes page by page says from where."""
+    rig.records.observations.put(observation())
+    [head] = rig.records.observations.heads(EAST, WEB.gvk)
+
+    assert head.token == rig.records.observations.token(EAST, WEB)
+    assert head == rig.records.observations.head(EAST, WEB)
+    assert list(rig.records.observations.heads(EAST, WEB.gvk, after=str(WEB))) == []

@@ -149,7 +149,7 @@ def test_heads_are_listed_without_reading_a_payload(rig: Rig) -> None:
     rig.records.profiles.put(profile())
     lose(rig)
 
-    assert list(rig.records.observations.heads(EAST)) == [(WEB, "u1", 5, False)]
+    assert [each[:4] for each in rig.records.observations.heads(EAST)] == [(WEB, "u1", 5, False)]
     assert list(rig.records.profiles.heads("t")) == [profile(contents=())]
 
 
@@ -298,7 +298,7 @@ def test_an_observation_that_is_lost_is_written_by_whoever_sees_it_next(
             rig.records.observations.get(EAST, WEB)
     with pytest.raises(TemporaryError):
         list(rig.records.observations.of(EAST, SERVICE))
-    assert list(rig.records.observations.heads(EAST)) == [(WEB, "", 0, False)]
+    assert [each[:4] for each in rig.records.observations.heads(EAST)] == [(WEB, "", 0, False)]
     assert rig.records.observations.put(observation(version=5))
     assert value_of(rig.records.observations.get(EAST, WEB)) == observation(version=5)
 

@@ -136,14 +136,14 @@ def test_a_kind_that_may_not_be_listed_keeps_no_other_from_being_swept(
     fleet: Fleet, east: FakeKube
 ) -> None:
     """The cluster is Healthy and its message names what is refused; a right given later heals."""
-    whole = east.list
+    whole = east.page
 
     def narrow(gvk: GVK, **more: str) -> object:
         if gvk == ACCOUNT:
             raise DeniedError("cluster 'fleet/east' refuses: no right to list serviceaccounts")
         return whole(gvk, **more)
 
-    east.list = narrow  # type: ignore[assignment, method-assign]
+    east.page = narrow  # type: ignore[assignment, method-assign]
     fleet.apply(source("ServiceAccount", "Service"))
     fleet.pump()
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot"}}
@@ -154,7 +154,7 @@ def test_a_kind_that_may_not_be_listed_keeps_no_other_from_being_swept(
     assert (health.state, "serviceaccounts" in health.message) == ("Healthy", True)
     assert made(east) == ["for-db", "for-web"]
 
-    east.list = whole  # type: ignore[method-assign]
+    east.page = whole  # type: ignore[method-assign]
     sweep(fleet)
 
     assert made(east) == ["for-db", "for-robot", "for-web"]
@@ -355,14 +355,14 @@ def test_a_cluster_that_is_forgotten_in_the_middle_of_work_leaves_nothing(
     fleet: Fleet, east: FakeKube
 ) -> None:
     """What a sweep writes after the cluster was deregistered is deleted a little later."""
-    whole = east.list
+    whole = east.page
 
     def late(gvk: GVK, **more: str) -> object:
         fleet.declare.deregister(EAST)
         return whole(gvk, **more)
 
     east.put(service("db"))
-    east.list = late  # type: ignore[assignment, method-assign]
+    east.page = late  # type: ignore[assignment, method-assign]
     fleet.publisher.publish([Sweep(EAST)])
     fleet.pump()
     assert fleet.send("east", {"object": service("web")}).status == 401

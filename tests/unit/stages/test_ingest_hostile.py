@@ -52,7 +52,7 @@ def paths(data: Any, before: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 
 def kept(fleet: Fleet) -> list[Any]:
-    return sorted(map(tuple, fleet.records.observations.heads("fleet/east")))
+    return sorted(each[:4] for each in fleet.records.observations.heads("fleet/east"))
 
 
 BATCH = {

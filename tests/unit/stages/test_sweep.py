@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from bellhop.errors import DeniedError, TemporaryError, UnreachableError
 from bellhop.messages import Confirm, Sweep
 from bellhop.model.gvk import GVK, ObjectKey, Resource
+from bellhop.ports.kube import Page
 from tests.fakes.fleet import SERVICE, Fleet, service
 from tests.fakes.kept import value_of
 from tests.fakes.kube import FakeKube
@@ -75,14 +77,40 @@ def test_believes_a_missing_object_only_when_a_read_confirms_it(
     """A list that comes back short withdraws nothing as long as the object can be read."""
     fleet.write("east", service("web"))
     fleet.pump()
-    whole = east.list
-    east.list = lambda _gvk, **_: iter([])  # type: ignore[assignment, misc, method-assign]
+    whole = east.page
+    east.page = lambda _gvk, **_: Page([])  # type: ignore[assignment, method-assign]
     sweep(fleet)
     assert policies(east) == ["front-web"]
 
-    east.list = whole  # type: ignore[method-assign]
+    east.page = whole  # type: ignore[method-assign]
     east.drop(*WEB)
     sweep(fleet)
+    assert policies(east) == []
+
+
+@pytest.mark.parametrize("verb", ["page", "get"])
+def test_what_comes_while_a_cluster_is_asked_is_not_undone_by_its_answer(
+    fleet: Fleet, east: FakeKube, verb: str
+) -> None:
+    """Nor where the clock of the process that takes events is three seconds behind."""
+    stored = east.put(service("web"))
+    real = getattr(east, verb)
+
+    def slow(*args: Any, **more: Any) -> Any:
+        found = real(*args, **more)
+        if args[0] == SERVICE and east.objects(SERVICE):
+            fleet.clock.advance(timedelta(seconds=1))
+            with fleet.clock.behind(timedelta(seconds=3)):
+                fleet.drop("east", stored)
+        return found
+
+    setattr(east, verb, slow)
+    if verb == "page":
+        sweep(fleet)
+    else:
+        confirm(fleet, stored["metadata"]["uid"], before=1)
+
+    assert east.objects(SERVICE) == []
     assert policies(east) == []
 
 
@@ -102,16 +130,106 @@ def test_holds_a_deletion_of_suspiciously_much(fleet: Fleet, east: FakeKube) -> 
     assert policies(east) == ["front-s18", "front-s19"]
 
 
-def test_takes_a_kind_that_is_not_served_for_no_answer(fleet: Fleet, east: FakeKube) -> None:
-    """A definition that vanished says nothing about objects that were seen."""
+def test_a_kind_that_is_not_served_any_more_has_no_objects_when_sweeps_agree(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """With its definition went its objects; until three sweeps say so it is held, and told."""
     fleet.write("east", service("web"))
     fleet.pump()
+    [served] = [east.resource(SERVICE)]
+    assert served
     east.unserve(SERVICE)
 
+    sweep(fleet, 2)
+    assert policies(east) == ["front-web"]
+    assert "not served any more" in fleet.records.health.get("fleet/east").value.message
     sweep(fleet)
+    assert policies(east) == []
+    assert list(fleet.records.matches.of("fleet/east")) == []
+
+    east.serve(served)
+    east.put(service("web"))
+    sweep(fleet)
+    assert policies(east) == ["front-web"]
+    assert fleet.records.health.get("fleet/east").value.message == ""
+
+
+def test_a_kind_that_is_served_again_before_sweeps_agree_has_lost_nothing(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """Sweeps that see the kind between those that do not begin to count anew."""
+    fleet.write("east", service("web"))
+    fleet.pump()
+    served = east.resource(SERVICE)
+    assert served
+    for _ in range(3):
+        east._resources.pop(SERVICE)
+        sweep(fleet, 2)
+        east.serve(served)
+        sweep(fleet)
 
     assert policies(east) == ["front-web"]
-    assert "Skipped a kind" in fleet.output.getvalue()
+    assert "remove" not in {call.verb for call in east.calls}
+
+
+def test_a_version_that_is_not_served_any_more_says_nothing(fleet: Fleet, east: FakeKube) -> None:
+    """The objects are there in another version; the cluster's message says which one to name."""
+    fleet.write("east", service("web"))
+    fleet.pump()
+    east.serve(Resource(SERVICE._replace(version="v2"), "services", namespaced=True))
+    east.unserve(SERVICE)
+
+    sweep(fleet, 4)
+
+    assert policies(east) == ["front-web"]
+    assert "serves Service as v2" in fleet.records.health.get("fleet/east").value.message
+
+
+@pytest.mark.parametrize("where", ["resource", "served"])
+def test_a_kind_whose_api_is_away_has_not_lost_its_objects(
+    fleet: Fleet, east: FakeKube, where: str
+) -> None:
+    """An aggregated API that does not answer is an error, however often, and harms only itself."""
+    other = GVK("apps", "v1", "Deployment")
+    fleet.apply(
+        """
+apiVersion: lib.projectsveltos.io/v1beta1
+kind: EventSource
+metadata: {name: sveltos-service}
+spec:
+  collectResources: true
+  resourceSelectors:
+  - {group: "", version: v1, kind: Service}
+  - {group: apps, version: v1, kind: Deployment}
+"""
+    )
+    fleet.write("east", service("web"))
+    fleet.pump()
+    if where == "served":
+        east.unserve(SERVICE)
+        east._resources.pop(SERVICE, None)
+    real = getattr(east, where)
+
+    def away(*args: Any) -> Any:
+        if args in ((SERVICE,), ("", "Service")):
+            raise UnreachableError("the API behind it does not answer")
+        return real(*args)
+
+    setattr(east, where, away)
+    deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "robot"}}
+    east.put(deployment)
+    for _ in range(5):
+        sweep(fleet)
+        for _ in range(6):
+            fleet.clock.advance(timedelta(minutes=1))
+            fleet.pump()
+
+    health = fleet.records.health.get("fleet/east").value
+    assert (health.state, health.message) == ("Healthy", "the API behind it does not answer")
+    assert fleet.records.observations.head("fleet/east", ObjectKey(other, "default", "robot"))
+    kept = fleet.records.observations.head("fleet/east", WEB)
+    assert kept
+    assert not kept.gone
 
 
 def test_applies_again_what_had_failed_for_a_while(fleet: Fleet, east: FakeKube) -> None:
@@ -179,6 +297,48 @@ def test_forgets_a_hint_of_a_creation_that_never_was(fleet: Fleet, east: FakeKub
 
     assert fleet.records.observations.get("fleet/east", WEB) is None
     assert east.objects(POLICY) == []
+
+
+def test_a_hint_in_one_version_rings_for_all_that_sources_name(fleet: Fleet) -> None:
+    """An API server rings in the version that was written; it is the same object in each."""
+    kube = fleet.register("east", env="production")
+    versions = [GVK("autoscaling", each, "HorizontalPodAutoscaler") for each in ("v1", "v2")]
+    for gvk in versions:
+        kube.serve(Resource(gvk, "horizontalpodautoscalers", namespaced=True))
+    for gvk in versions:
+        fleet.apply(
+            f"""
+apiVersion: lib.projectsveltos.io/v1beta1
+kind: EventSource
+metadata: {{name: {gvk.version}}}
+spec:
+  resourceSelectors: [{{group: autoscaling, version: {gvk.version}, kind: {gvk.kind}}}]
+---
+apiVersion: lib.projectsveltos.io/v1beta1
+kind: EventTrigger
+metadata: {{name: {gvk.version}}}
+spec:
+  sourceClusterSelector: {{matchLabels: {{env: production}}}}
+  eventSourceName: {gvk.version}
+"""
+        )
+    fleet.pump()
+    metadata = {"name": "web", "namespace": "default"}
+    stored = kube.put(
+        {"apiVersion": "autoscaling/v2", "kind": versions[1].kind, "metadata": metadata}
+    )
+    uid = stored["metadata"]["uid"]
+    rang = ObjectKey(versions[1], "default", "web")
+    hint = Confirm("fleet/east", str(rang), uid=uid, before=0)
+
+    fleet.stages["sweep"].handle(hint)
+    fleet.pump()
+    assert {each.key.gvk for each in fleet.records.matches.of("fleet/east")} == {*versions}
+
+    kube.drop(*rang)
+    fleet.stages["sweep"].handle(hint)
+    fleet.pump()
+    assert list(fleet.records.matches.of("fleet/east")) == []
 
 
 def test_gives_up_a_message_nobody_sends(fleet: Fleet) -> None:

@@ -163,10 +163,10 @@ def test_a_kind_that_may_not_be_listed_keeps_no_other_from_being_judged(fleet: F
     """Sweeps go on evaluating only what changed of the kinds that can be looked at."""
 
     class Partly(FakeKube):
-        def list(self, gvk: GVK, **more: Any) -> Any:
+        def page(self, gvk: GVK, **more: Any) -> Any:
             if gvk.kind == "Secret":
                 raise DeniedError("secrets is forbidden")
-            return super().list(gvk, **more)
+            return super().page(gvk, **more)
 
     kube = fleet.access.clusters["fleet/east"] = Partly("fleet/east")
     fleet.register("east", env="production")

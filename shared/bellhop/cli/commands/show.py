@@ -37,6 +37,12 @@ _FAILURES = (
     Column("SINCE", "since", shown=lambda value: output.stamp(value) or "-"),
     Column("SENTENCE", "sentence"),
 )
+_STRAYS = (
+    Column("CLUSTER", "cluster"),
+    Column("OBJECT", "object"),
+    Column("OF", "profile"),
+    Column("SINCE", "since", shown=output.stamp),
+)
 _DURATION = re.compile(r"(\d+)(s|m|h|d)")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
@@ -159,3 +165,28 @@ def failures(form: str) -> None:
         for each in found(installation())
     )
     output.present(_FAILURES, rows, form, nothing="Nothing is wrong.")
+
+
+@command.command("strays", cls=Command, examples=("bellhop show strays --cluster prod/eu-1",))
+@click.option("--cluster", default="", metavar="NAMESPACE/NAME", help="What is in one cluster.")
+@output_option
+@state_option
+def strays(cluster: str, form: str) -> None:
+    """Show what carries Bellhop's marks in clusters and no profile holds.
+
+    A sweep finds what is of a kind that profiles hold, `bellhop sweep --full` also others of the
+    usual kinds. `bellhop remove-strays` removes them.
+    """
+    from bellhop.fleet.strays import strays as found
+    from bellhop.fleet.survey import object_name
+
+    rows = (
+        {
+            "cluster": each.cluster,
+            "object": object_name(each.key),
+            "profile": each.finding.profile,
+            "since": each.finding.since,
+        }
+        for each in found(installation(), cluster)
+    )
+    output.present(_STRAYS, rows, form, nothing="No strays found.")

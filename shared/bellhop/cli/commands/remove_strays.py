@@ -1,0 +1,29 @@
+"""`bellhop remove-strays`: remove what carries our marks and nobody holds."""
+
+from __future__ import annotations
+
+import click
+
+from bellhop.cli.exampled import Command
+from bellhop.cli.options import state_option
+from bellhop.cli.session import installation
+
+
+@click.command("remove-strays", cls=Command, examples=("bellhop remove-strays prod/eu-1",))
+@click.argument("key", metavar="NAMESPACE/NAME")
+@state_option
+def command(key: str) -> None:
+    """Remove from a cluster the strays that `bellhop show strays` lists.
+
+    Each is looked at once more: what a profile holds by now, or somebody made anew, stays.
+    """
+    from bellhop.fleet.strays import remove
+    from bellhop.fleet.survey import object_name
+
+    found = False
+    for stray, removed in remove(installation(), key):
+        found = True
+        verb = "Removed" if removed else "Left"
+        click.echo(f"{verb} {object_name(stray.key)} of '{stray.finding.profile}'.")
+    if not found:
+        click.echo("No strays found.", err=True)

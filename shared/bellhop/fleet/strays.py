@@ -1,0 +1,65 @@
+"""Objects that carry Bellhop's marks and that no profile holds: to be shown, and removed if asked.
+
+They are what remains where Bellhop's own state was restored from a backup, and what profiles left
+on purpose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from bellhop.engine.planning import OWNER
+from bellhop.errors import MissingError
+from bellhop.fleet.installation import Installation
+from bellhop.model.gvk import Identity
+from bellhop.model.record import Finding
+
+
+class Stray(NamedTuple):
+    """One object: where it is, what it is, and what was found."""
+
+    cluster: str
+    key: Identity
+    finding: Finding
+
+
+def findings(here: Installation, cluster: str = "") -> Iterator[Stray]:
+    """Yield what surveys found amiss in one cluster, or in all, by cluster and object."""
+    for key in [cluster] if cluster else sorted(here.catalogs.known().clusters):
+        for identity, finding in here.records.findings.of(key):
+            yield Stray(key, identity, finding)
+
+
+def strays(here: Installation, cluster: str = "") -> Iterator[Stray]:
+    """Yield the strays of one cluster, or of all."""
+    return (each for each in findings(here, cluster) if each.finding.what == "stray")
+
+
+def remove(here: Installation, cluster: str) -> Iterator[tuple[Stray, bool]]:
+    """Remove the strays of a cluster; yield each, and whether it was removed.
+
+    What somebody owns by now, made anew, or took the marks from is left alone.
+
+    Raises:
+        MissingError: there is no such cluster.
+        BellhopError: the cluster does not answer, or refuses.
+    """
+    kept = here.records.clusters.get(cluster)
+    if kept is None:
+        raise MissingError(
+            f"cannot remove strays from cluster '{cluster}': it is not registered;"
+            " `bellhop get clusters` lists those that are"
+        )
+    kube = here.access.open(cluster, version=kept.value.credentials)
+    for each in list(strays(here, cluster)):
+        place = each.key.at(each.finding.version)
+        there = kube.get(*place)
+        metadata = (there or {}).get("metadata") or {}
+        marked = (metadata.get("annotations") or {}).get(OWNER) == each.finding.profile
+        same = marked and metadata.get("uid") == each.finding.uid
+        # Whoever applies it owns it first. What is applied from here on, a sweep puts back.
+        ours = same and here.records.owners.get(cluster, each.key) is None
+        removed = ours and kube.remove(*place, uid=each.finding.uid)
+        here.records.findings.delete(cluster, each.key)
+        yield each, removed

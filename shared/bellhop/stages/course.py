@@ -1,0 +1,82 @@
+"""A walk in the hands of one worker: where it is, and the right to say so.
+
+Each write of a walk is conditional on the one before. Of two workers on one walk the one whose
+write fails ends quietly: the other goes on.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import replace
+from typing import Any
+
+from bellhop.engine.catalog import Catalog
+from bellhop.errors import StaleError
+from bellhop.model.record import Cluster, Walk
+from bellhop.ports.kube import Kube
+from bellhop.records import Records
+
+MOST_PROBLEMS = 10
+"""Sentences about one walk that are kept."""
+
+
+class OvertakenError(Exception):
+    """Another worker goes on with the walk, or it has ended."""
+
+
+class Course:
+    """A walk under way, as this worker last wrote it."""
+
+    def __init__(
+        self,
+        records: Records,
+        cluster: Cluster,
+        catalog: Catalog,
+        kube: Kube,
+        walk: Walk,
+        token: str,
+    ) -> None:
+        self.cluster = cluster
+        self.catalog = catalog
+        self.kube = kube
+        self.walk = walk
+        self._token = token
+        self._records = records
+        self._hand = uuid.uuid4().hex[:12]
+
+    @property
+    def name(self) -> str:
+        """Name the cluster."""
+        return self.cluster.key
+
+    def keep(self, **changes: Any) -> None:
+        """Write how far the walk has come.
+
+        Raises:
+            OvertakenError: another worker was quicker.
+        """
+        walk = replace(self.walk, **changes, hand=self._hand)
+        try:
+            self._token = self._records.walks.put(self.name, walk, expect=self._token)
+        except StaleError as error:
+            # A store's client that was not answered may have repeated a write that was done.
+            now = self._records.walks.get(self.name)
+            if now is None or now.value != walk:
+                raise OvertakenError(self.name) from error
+            self._token = now.token
+        self.walk = walk
+
+    def end(self) -> None:
+        """End the walk.
+
+        Raises:
+            OvertakenError: another worker was quicker.
+        """
+        try:
+            self._records.walks.delete(self.name, expect=self._token)
+        except StaleError as error:
+            raise OvertakenError(self.name) from error
+
+    def problem(self, sentence: str) -> tuple[str, ...]:
+        """Return the walk's problems with one more."""
+        return tuple(dict.fromkeys((*self.walk.problems, sentence)))[:MOST_PROBLEMS]

@@ -1,0 +1,307 @@
+"""Look: one kind of one cluster, page by page, beside what is kept of it.
+
+  page ─► what is newer is written and told ─► what is kept and not on it is suspected ─► next page
+  last page ─► suspiciously much is held ─► each suspect that a read confirms as gone is buried
+
+Pages of a list show one state, while events go on: what a page has may be older than what is
+kept. Where versions say so, the object itself is read before the page is believed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice, takewhile
+from typing import Any, NamedTuple
+
+from bellhop.engine.observe import bury, observe
+from bellhop.errors import MissingError, StaleError, UnreachableError
+from bellhop.logs import Log
+from bellhop.messages import Evaluate, Publisher
+from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.model.record import Observation
+from bellhop.ports.kube import Kube, Page
+from bellhop.records import Records
+from bellhop.records.observations import Seen
+from bellhop.settings import Settings
+from bellhop.stages.course import Course
+from bellhop.stages.ledger import Nobody, Note, write
+
+PAGE = 500
+"""Objects of one page; a turn ends between two."""
+
+_BATCH = 100
+"""Suspects that are looked at before others may have their turn."""
+
+_RESTARTS = 3
+_MOST = 1_000_000
+_BARREN = 1_000
+_END = "\U0010ffff"
+"""What no place comes after."""
+
+_ANEW: Mapping[str, Any] = {
+    "after": "",
+    "last": "",
+    "cut": False,
+    "read": 0,
+    "known": 0,
+    "missing": 0,
+    "barren": 0,
+}
+"""A walk at the beginning of a kind."""
+
+
+class _Reach(NamedTuple):
+    """How far a page reaches: where the list goes on, its last place, and whether it was cut."""
+
+    after: str
+    last: str
+    cut: bool = False
+
+
+class Look:
+    """Takes a walk through one kind, a step at a time."""
+
+    def __init__(
+        self, records: Records, publisher: Publisher, settings: Settings, log: Log
+    ) -> None:
+        self._records = records
+        self._publisher = publisher
+        self._settings = settings
+        self._log = log
+
+    def step(self, course: Course, gvk: GVK, *, whole: bool) -> None:
+        """Take the next step in a kind; of a `whole` one every object is evaluated, known or not.
+
+        Raises:
+            StaleError: the list changes faster than it can be read.
+            UnreachableError: the list has no end.
+        """
+        match course.walk.step:
+            case "read":
+                self._read(course, gvk, whole=whole)
+            case "judge":
+                course.keep(step="bury" if self._believed(course, gvk) else "next")
+            case "bury":
+                self._bury_some(course, gvk)
+
+    def begin(self, course: Course, gvk: GVK) -> None:
+        """Begin with a kind: see whether it is served at all."""
+        if not self._drop_suspects(course.name, gvk):
+            return
+        fresh: dict[str, Any] = {"kind": gvk, "restarts": 0, **_ANEW}
+        there = course.kube.resource(gvk) is not None
+        served = None if there else course.kube.served(gvk.group, gvk.kind)
+        if there or served is None:
+            course.keep(step="read", absent=not there, **fresh)
+            return
+        # Its objects are there, and this version of them is not to be seen.
+        self._log.warning("Skipped a kind", cluster=course.name, kind=str(gvk))
+        sentence = (
+            f"cannot look at {gvk}: the cluster serves {gvk.kind} as {served.gvk.version};"
+            " name that version in the EventSource"
+        )
+        course.keep(step="next", problems=course.problem(sentence), **fresh)
+
+    def _read(self, course: Course, gvk: GVK, *, whole: bool) -> None:
+        """Look at the next page."""
+        walk = course.walk
+        if walk.absent:
+            heads = list(islice(self._heads(course.name, gvk, walk.last), PAGE))
+            last = _place(heads[-1].key) if len(heads) == PAGE else _END
+            reach = _Reach("more" if last != _END else "", last)
+            self._take(course, gvk, heads, {}, reach, whole=whole)
+            return
+        try:
+            page = course.kube.page(gvk, limit=PAGE, after=walk.after)
+        except StaleError:
+            if not walk.after or walk.restarts >= _RESTARTS:
+                raise
+            course.keep(restarts=walk.restarts + 1, **_ANEW)
+            return
+        barren = 0 if page.items else walk.barren + 1
+        if walk.read > _MOST or barren > _BARREN:
+            raise UnreachableError(f"cannot list {gvk.kind} in '{course.name}': it has no end")
+        limit = 2 * PAGE
+        if not _ascends(page, "" if walk.cut else walk.last):
+            # Only a list in the order of our keys tells by what is on a page what is on none.
+            course.keep(**_ANEW)
+            page, limit = Page(list(course.kube.list(gvk))), _MOST
+        if barren != walk.barren:
+            course.keep(barren=barren)
+        self._compare(course, gvk, page, limit, whole=whole)
+
+    # A page -------------------------------------------------------------------------------------
+
+    def _compare(self, course: Course, gvk: GVK, page: Page, limit: int, *, whole: bool) -> None:
+        """Set what is kept beside a page; of its places only so many as keep `limit` objects."""
+        now, begin = self._records.clock.now(), course.walk.last
+        seen = [observe(course.name, manifest, now) for manifest in page.items]
+        found = {each.key: each for each in seen if each.key.gvk == gvk}
+        last = max(map(_place, found), default=begin) if page.after else _END
+        heads = list(
+            islice(
+                takewhile(
+                    lambda each: _place(each.key) <= last, self._heads(course.name, gvk, begin)
+                ),
+                limit + 1,
+            )
+        )
+        cut = len(heads) > limit
+        if cut:
+            # Very many are gone at once: the same page is read again for the rest of them.
+            heads.pop()
+            last = _place(heads[-1].key)
+        found = {key: each for key, each in found.items() if begin < _place(key) <= last}
+        reach = _Reach(course.walk.after if cut else page.after, last, cut)
+        self._take(course, gvk, heads, found, reach, whole=whole)
+
+    def _take(
+        self,
+        course: Course,
+        gvk: GVK,
+        heads: Iterable[Seen],
+        found: dict[ObjectKey, Observation],
+        reach: _Reach,
+        *,
+        whole: bool,
+    ) -> None:
+        """Take a page for what it is, and go beyond it; `heads` are what is kept of its places."""
+        walk, last = course.walk, reach.last
+        before = {each.key: each for each in heads}
+        living = [key for key, each in before.items() if not each.gone]
+        missing = [key for key in living if key not in found]
+        news = [seen for key, seen in found.items() if _is_news(seen, before.get(key))]
+        mark = walk.untold.get(str(gvk), "")
+        if news and mark < last:
+            # Whoever comes after a death tells all up to here, whatever it finds written.
+            course.keep(untold={**walk.untold, str(gvk): last})
+        fresh = [key for seen in news for key in self._write(course.kube, seen)]
+        due = {*found, *before} if whole else {key for key in found if _place(key) <= mark}
+        self._tell(course.name, {*fresh, *due})
+        self._records.walks.suspect(course.name, missing)
+        untold = course.walk.untold
+        if untold.get(str(gvk), "") <= last:
+            untold = {kind: place for kind, place in untold.items() if kind != str(gvk)}
+        course.keep(
+            step="read" if reach.after or reach.cut else "judge",
+            **reach._asdict(),
+            read=walk.read + len(found),
+            known=walk.known + len(living),
+            missing=walk.missing + len(missing),
+            found=walk.found + len(found),
+            missed=walk.missed + len(fresh),
+            untold=untold,
+        )
+
+    def _write(self, kube: Kube, seen: Observation) -> Iterator[ObjectKey]:
+        """Write what a page has, and yield its key if it was news."""
+        if self._records.observations.put(seen):
+            yield seen.key
+            return
+        # What is kept is newer, or of another life of the cluster: the object itself tells.
+        head = self._records.observations.head(seen.cluster, seen.key)
+        manifest = kube.get(*seen.key)
+        if head is None or manifest is None:
+            return
+        now = observe(seen.cluster, manifest, self._records.clock.now())
+        newer = now.key == seen.key and _is_news(now, head)
+        if newer and self._records.observations.put(now, asked=head.token):
+            yield now.key
+
+    def _heads(self, cluster: str, gvk: GVK, last: str) -> Iterator[Seen]:
+        after = "/".join((*gvk, last)) if last else ""
+        return self._records.observations.heads(cluster, gvk, after=after)
+
+    def _tell(self, cluster: str, keys: Iterable[ObjectKey]) -> None:
+        self._publisher.publish([Evaluate(cluster, str(key)) for key in sorted(keys)])
+
+    # What is gone -------------------------------------------------------------------------------
+
+    def _believed(self, course: Course, gvk: GVK) -> bool:
+        """Hold back a deletion of suspiciously much until sweeps in a row agree."""
+        walk, settings = course.walk, self._settings
+        missing, known = walk.missing, walk.known
+        if walk.absent:
+            reason = f"the kind is not served any more, and {missing} objects of it were seen"
+            suspicious = missing > 0
+        else:
+            reason = f"{missing} of {known} are missing from a list"
+            suspicious = missing > settings.deletion_floor and missing > (
+                settings.deletion_share * known
+            )
+        if not suspicious:
+            self._records.strikes.clear(course.name, gvk)
+            return True
+        strikes = self._records.strikes.add(course.name, gvk, walk.id)
+        if strikes >= settings.deletion_agreement:
+            return True
+        detail = f"{reason}; held until {settings.deletion_agreement} sweeps agree"
+        self._log.warning("Held a deletion", cluster=course.name, kind=str(gvk), detail=detail)
+        key = str(ObjectKey(gvk, "", "*"))
+        write(self._records, Nobody(), course.name, key, Note("held", detail))
+        course.keep(problems=course.problem(f"{gvk.kind}: {detail}"))
+        return False
+
+    def _bury_some(self, course: Course, gvk: GVK) -> None:
+        """Look for the next suspects, and bury those that are gone."""
+        suspects = list(islice(self._records.walks.suspects(course.name, gvk), _BATCH))
+        buried = self._bury(course.kube, course.name, suspects)
+        if len(suspects) < _BATCH:
+            self._records.strikes.clear(course.name, gvk)
+            course.keep(step="next", missed=course.walk.missed + buried)
+        elif buried:
+            course.keep(missed=course.walk.missed + buried)
+
+    def _bury(self, kube: Kube, cluster: str, suspects: Sequence[ObjectKey]) -> int:
+        """Bury those that a read confirms as not there, tell, and suspect them no longer."""
+        told: list[ObjectKey] = []
+        buried = 0
+        for key in suspects:
+            head = self._records.observations.head(cluster, key)
+            if head and not head.gone and self._is_gone(kube, cluster, key):
+                tomb = bury(
+                    cluster, key, head.uid, head.resource_version, self._records.clock.now()
+                )
+                if self._records.observations.put(tomb, asked=head.token):
+                    buried += 1
+                    told.append(key)
+            elif head and head.gone:
+                told.append(key)
+        self._tell(cluster, told)
+        self._records.walks.clear(cluster, suspects)
+        return buried
+
+    def _is_gone(self, kube: Kube, cluster: str, key: ObjectKey) -> bool:
+        try:
+            return kube.get(*key) is None
+        except MissingError:
+            agreed = self._records.strikes.get(cluster, key.gvk).value
+            if agreed >= self._settings.deletion_agreement:
+                # With the kind's definition went every object of it.
+                return True
+            raise
+
+    def _drop_suspects(self, cluster: str, gvk: GVK) -> bool:
+        """Suspect some no more, and tell of who was buried untold; say whether that was all."""
+        suspects = list(islice(self._records.walks.suspects(cluster, gvk), _BATCH))
+        heads = [self._records.observations.head(cluster, key) for key in suspects]
+        self._tell(cluster, [each.key for each in heads if each and each.gone])
+        self._records.walks.clear(cluster, suspects)
+        return len(suspects) < _BATCH
+
+
+def _is_news(seen: Observation, head: Seen | None) -> bool:
+    return head is None or head[1:4] != (seen.uid, seen.resource_version, False)
+
+
+def _place(key: ObjectKey) -> str:
+    return f"{key.namespace}/{key.name}"
+
+
+def _ascends(page: Page, last: str) -> bool:
+    for manifest in page.items:
+        place = _place(ObjectKey.of(manifest))
+        if place <= last:
+            return False
+        last = place
+    return True

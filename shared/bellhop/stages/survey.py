@@ -1,0 +1,270 @@
+"""Survey: whether what profiles hold in a cluster is there, and what is there beside it.
+
+A kind at a time, what bears our label is listed beside what is owned. What a read confirms as
+gone is taken for unsure in its inventory, and its profile is asked to be applied: applying what
+is there after all changes nothing. What bears our marks and nobody owns is a stray; it is noted
+and shown, and stays until somebody asks for its removal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import islice, takewhile
+from typing import Any, NamedTuple
+
+from bellhop.engine.planning import OWNER
+from bellhop.errors import MissingError, PermanentError, StaleError, TemporaryError
+from bellhop.logs import Log
+from bellhop.messages import Apply, Publisher
+from bellhop.messages import Survey as Message
+from bellhop.model.gvk import GVK, Identity, ObjectKey, Resource
+from bellhop.model.record import Finding, Owner
+from bellhop.ports.access import Access
+from bellhop.ports.kube import Kube, Manifest, Page
+from bellhop.records import Records
+from bellhop.settings import Settings
+
+PAGE = 500
+"""Objects of one page; a turn ends between two."""
+
+_ASKED = 100
+"""Objects that are read one by one, where they may not be listed, before a turn may end."""
+
+_LABEL = "projectsveltos.io/reason=Resources"
+_MANAGER = "bellhop"
+_END = "\U0010ffff"
+_RESTARTS = 3
+
+_USUAL = (
+    "/ConfigMap",
+    "/Namespace",
+    "/Secret",
+    "/Service",
+    "/ServiceAccount",
+    "apiextensions.k8s.io/CustomResourceDefinition",
+    "apps/DaemonSet",
+    "apps/Deployment",
+    "apps/StatefulSet",
+    "batch/CronJob",
+    "batch/Job",
+    "networking.k8s.io/Ingress",
+    "networking.k8s.io/NetworkPolicy",
+    "rbac.authorization.k8s.io/ClusterRole",
+    "rbac.authorization.k8s.io/ClusterRoleBinding",
+    "rbac.authorization.k8s.io/Role",
+    "rbac.authorization.k8s.io/RoleBinding",
+)
+"""What add-ons consist of: a full survey looks for strays of these kinds, owned or not."""
+
+
+_Who = tuple[str, str, str]
+"""A profile's trigger, source cluster and name."""
+
+
+class _Stretch(NamedTuple):
+    """A part of a kind: what is listed there, unless it could not be, and where it ends."""
+
+    listed: Mapping[Identity, Manifest] | None
+    after: str
+    last: str
+
+
+class Survey:
+    """Compares a cluster with what profiles hold in it."""
+
+    def __init__(
+        self,
+        records: Records,
+        access: Access,
+        publisher: Publisher,
+        settings: Settings,
+        log: Log,
+    ) -> None:
+        self._records = records
+        self._access = access
+        self._publisher = publisher
+        self._settings = settings
+        self._log = log
+
+    def handle(self, message: Message) -> None:
+        """Go on with a survey for as long as a turn lasts; the next message does the rest.
+
+        What a cluster that does not answer leaves open, the survey after its next sweep sees.
+        """
+        record = self._records.clusters.get(message.cluster)
+        if record is None:
+            return
+        kube = self._access.open(message.cluster, version=record.value.credentials)
+        begun = self._records.clock.now()
+        while True:
+            if not message.kind or message.last == _END:
+                kind = self._next_kind(message)
+                if not kind:
+                    return
+                message = replace(message, kind=kind, after="", last="", restarts=0)
+            try:
+                message = self._step(kube, message)
+            except TemporaryError as error:
+                self._log.warning("Left a survey", cluster=message.cluster, error=str(error))
+                return
+            except PermanentError as error:
+                # A kind of which nothing may be known keeps no other from being looked at.
+                self._log.warning("Skipped a kind", cluster=message.cluster, error=str(error))
+                message = replace(message, last=_END)
+            if self._records.clock.now() - begun >= self._settings.turn:
+                self._publisher.publish([message])
+                return
+
+    def _next_kind(self, message: Message) -> str:
+        """Find the next kind that somebody owns, or of which something was found."""
+        cluster, after = message.cluster, f"{message.kind}/{_END}" if message.kind else ""
+        nexts = (
+            next(self._records.owners.of(cluster, after=after), None),
+            next(self._records.findings.of(cluster, after=after), None),
+        )
+        kinds = [f"{found[0].group}/{found[0].kind}" for found in nexts if found]
+        if message.full:
+            kinds += [kind for kind in _USUAL if f"{kind}/" > after]
+        return min(kinds, key=lambda kind: f"{kind}/", default="")
+
+    def _step(self, kube: Kube, message: Message) -> Message:
+        group, _, kind = message.kind.rpartition("/")
+        resource = kube.served(group, kind)
+        try:
+            stretch = self._stretch(kube, resource, message)
+        except StaleError:
+            if message.restarts >= _RESTARTS:
+                return replace(message, last=_END)
+            return replace(message, after="", last="", restarts=message.restarts + 1)
+        owned = dict(_within(self._owners(message), stretch.last))
+        listed = stretch.listed or {}
+        found: dict[Identity, Finding] = {}
+        gone: dict[_Who, list[Identity]] = {}
+        for key, owner in owned.items():
+            if not owner.profile or key in listed:
+                continue
+            # With a kind that is not served any more went every object of it.
+            there = self._read(kube, resource, key) if resource else None
+            if there is None:
+                who = (owner.trigger, owner.source, owner.profile)
+                gone.setdefault(who, []).append(key)
+            elif self._is_another(message.cluster, key, owner, there):
+                found[key] = self._finding("foreign", there, owner.profile)
+        for who, keys in gone.items():
+            self._put_back(message.cluster, who, keys)
+        for key, manifest in listed.items():
+            if key not in owned and self._is_stray(kube, message.cluster, key, manifest):
+                found[key] = self._finding("stray", manifest)
+        self._note(message, stretch, found)
+        return replace(message, after=stretch.after, last=stretch.last)
+
+    def _owners(self, message: Message) -> Iterator[tuple[Identity, Owner]]:
+        after = f"{message.kind}/{message.last}" if message.last else ""
+        return self._records.owners.of(message.cluster, f"{message.kind}/", after=after)
+
+    def _stretch(self, kube: Kube, resource: Resource | None, message: Message) -> _Stretch:
+        """Read the next page of a kind; where it may not be listed, take some that are owned."""
+        if resource is not None and (message.after or not message.last):
+            try:
+                page = kube.page(resource.gvk, limit=PAGE, after=message.after, labels=_LABEL)
+            except PermanentError:
+                page = None
+            if page is not None and _ascends(page, message.last):
+                listed = {ObjectKey.of(each).identity: each for each in page.items}
+                last = max(map(_place, listed), default=message.last) if page.after else _END
+                return _Stretch(listed, page.after, last)
+        owned = list(islice(self._owners(message), _ASKED))
+        return _Stretch(None, "", _place(owned[-1][0]) if len(owned) == _ASKED else _END)
+
+    # What is gone -------------------------------------------------------------------------------
+
+    def _read(self, kube: Kube, resource: Resource, key: Identity) -> Manifest | None:
+        try:
+            return kube.get(*key.at(resource.gvk.version))
+        except MissingError:
+            return None
+        except PermanentError:
+            # Who may not read it cannot say that it is gone.
+            return {}
+
+    def _is_another(self, cluster: str, key: Identity, owner: Owner, there: Manifest) -> bool:
+        if not there or _owner(there) == owner.profile:
+            return False
+        kept = self._records.inventories.get(cluster, owner.profile)
+        held = kept.value.held.get(key) if kept else None
+        return held is not None and held.uid not in ("", _uid(there))
+
+    def _put_back(self, cluster: str, who: _Who, keys: list[Identity]) -> None:
+        """Have a profile applied that lost objects, unless somebody is at it right now."""
+        trigger, source, profile = who
+        now = self._records.clock.now()
+        if self._records.inventories.doubt(cluster, profile, now, keys):
+            names = ", ".join(f"{key.kind} {key.namespace}/{key.name}" for key in keys[:3])
+            self._log.warning(
+                "Missed what was applied", cluster=cluster, profile=profile, objects=names
+            )
+            self._publisher.publish([Apply(trigger, source, profile, cluster)])
+
+    # What is there beside it --------------------------------------------------------------------
+
+    def _is_stray(self, kube: Kube, cluster: str, key: Identity, listed: Manifest) -> bool:
+        """Say whether an object of ours is nobody's: not since a moment ago, nor for a moment.
+
+        An object is owned before it is applied, and removed before it is given up.
+        """
+        if not _is_ours(listed) or self._records.owners.get(cluster, key):
+            return False
+        there = kube.get(*key.at(GVK.of(listed).version))
+        if there is None or _uid(there) != _uid(listed) or not _owner(there):
+            return False
+        ending = (there.get("metadata") or {}).get("deletionTimestamp")
+        return not ending and self._records.owners.get(cluster, key) is None
+
+    def _note(self, message: Message, stretch: _Stretch, found: dict[Identity, Finding]) -> None:
+        """Note what was found in a stretch, and forget what is not there any more."""
+        after = f"{message.kind}/{message.last}" if message.last else ""
+        known = self._records.findings.of(message.cluster, f"{message.kind}/", after=after)
+        for key, finding in list(_within(known, stretch.last)):
+            # What may not be listed says nothing about strays.
+            if key not in found and (stretch.listed is not None or finding.what == "foreign"):
+                self._records.findings.delete(message.cluster, key)
+        for key, finding in found.items():
+            self._records.findings.put(message.cluster, key, finding)
+
+    def _finding(self, what: Any, there: Manifest, profile: str = "") -> Finding:
+        now = self._records.clock.now()
+        return Finding(what, profile or _owner(there), _uid(there), GVK.of(there).version, now)
+
+
+def _within(rows: Iterator[tuple[Identity, Any]], last: str) -> Iterator[tuple[Identity, Any]]:
+    return takewhile(lambda row: _place(row[0]) <= last, rows)
+
+
+def _place(key: Identity) -> str:
+    return f"{key.namespace}/{key.name}"
+
+
+def _ascends(page: Page, last: str) -> bool:
+    for manifest in page.items:
+        place = _place(ObjectKey.of(manifest).identity)
+        if place <= last:
+            return False
+        last = place
+    return True
+
+
+def _is_ours(manifest: Manifest) -> bool:
+    """Say whether we applied it: Sveltos itself leaves the same marks."""
+    managers = (manifest.get("metadata") or {}).get("managedFields") or []
+    ours = any(isinstance(each, dict) and each.get("manager") == _MANAGER for each in managers)
+    return ours and bool(_owner(manifest))
+
+
+def _owner(manifest: Manifest) -> str:
+    annotations = (manifest.get("metadata") or {}).get("annotations") or {}
+    return str(annotations.get(OWNER) or "")
+
+
+def _uid(manifest: Manifest) -> str:
+    return str((manifest.get("metadata") or {}).get("uid") or "")

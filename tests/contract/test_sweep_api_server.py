@@ -1,0 +1,141 @@
+"""Sweeps and surveys of a real API server, in pages of two."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bellhop.adapters.kube.client import KubeClient
+from bellhop.messages import Confirm, Sweep
+from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.model.kubeconfig import sanitise
+from bellhop.stages import look, survey
+from infra.lab.cluster import Cluster
+from tests.fakes.fleet import Fleet
+
+pytest_plugins = ["tests.kube_fixtures"]
+
+EAST = "fleet/east"
+CONFIG = GVK("", "v1", "ConfigMap")
+SCALERS = [GVK("autoscaling", each, "HorizontalPodAutoscaler") for each in ("v1", "v2beta2")]
+ITEM = """
+    ---
+    apiVersion: v1
+    kind: ConfigMap
+    metadata: {{name: {name}, namespace: swept}}
+"""
+PROFILE = """
+apiVersion: config.projectsveltos.io/v1beta1
+kind: ClusterProfile
+metadata: {name: own}
+spec:
+  clusterSelector: {matchLabels: {env: production}}
+  policyRefs: [{kind: ConfigMap, name: own, namespace: default}]
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: own, namespace: default}
+data:
+  main.yaml: |
+""" + "".join(ITEM.format(name=name) for name in "abcde")
+
+
+@pytest.fixture
+def kube(source_cluster: Cluster) -> Iterator[KubeClient]:
+    """A client of a fresh cluster."""
+    client = KubeClient(EAST, sanitise(source_cluster.kubeconfig()))
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def fleet(tmp_path: Path, kube: KubeClient, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fleet]:
+    """An installation that knows the cluster, and reads two objects at a time."""
+    for each in (look, survey):
+        monkeypatch.setattr(each, "PAGE", 2)
+    one = Fleet(tmp_path)
+    one.access.clusters[EAST] = kube  # type: ignore[assignment]
+    one.register("east", env="production")
+    yield one
+    one.close()
+
+
+def there(kube: KubeClient) -> list[str]:
+    return [each["metadata"]["name"] for each in kube.list(CONFIG, namespace="swept")]
+
+
+def sweep(fleet: Fleet, *, full: bool = False) -> None:
+    fleet.publisher.publish([Sweep(EAST, full=full)])
+    fleet.pump()
+
+
+def test_what_was_applied_is_put_back_and_what_is_nobodys_is_shown(
+    fleet: Fleet, kube: KubeClient
+) -> None:
+    """Objects that go by hand come back; after our records are lost they are strays."""
+    fleet.apply(PROFILE)
+    fleet.pump()
+    assert there(kube) == [*"abcde"]
+    for name in "bd":
+        kube.remove(CONFIG, "swept", name)
+
+    sweep(fleet)
+
+    assert there(kube) == [*"abcde"]
+    assert list(fleet.records.findings.of(EAST)) == []
+    fleet.records.forget_holdings(EAST)
+    sweep(fleet, full=True)
+    strays = {key.name for key, finding in fleet.records.findings.of(EAST)}
+    assert strays == {*"abcde"}
+
+
+def test_a_source_is_swept_and_a_hint_counts_in_every_version(
+    fleet: Fleet, kube: KubeClient
+) -> None:
+    """Objects are found and missed on whatever page, and one that is written in one version."""
+    for gvk in SCALERS:
+        fleet.apply(
+            f"""
+apiVersion: lib.projectsveltos.io/v1beta1
+kind: EventSource
+metadata: {{name: {gvk.version}}}
+spec:
+  resourceSelectors: [{{group: autoscaling, version: {gvk.version}, kind: {gvk.kind}}}]
+---
+apiVersion: lib.projectsveltos.io/v1beta1
+kind: EventTrigger
+metadata: {{name: {gvk.version}}}
+spec:
+  sourceClusterSelector: {{matchLabels: {{env: production}}}}
+  eventSourceName: {gvk.version}
+"""
+        )
+    fleet.pump()
+    spec = {"maxReplicas": 3, "scaleTargetRef": {"kind": "Deployment", "name": "d"}}
+    for name in "abcde":
+        metadata = {"name": name, "namespace": "default"}
+        kube.apply(
+            {
+                "apiVersion": "autoscaling/v1",
+                "kind": SCALERS[0].kind,
+                "metadata": metadata,
+                "spec": spec,
+            }
+        )
+    sweep(fleet)
+    kube.remove(SCALERS[0], "default", "b")
+    kube.remove(SCALERS[0], "default", "e")
+    sweep(fleet)
+    matches = {(each.source, each.key.name) for each in fleet.records.matches.of(EAST)}
+    assert matches == {(gvk.version, name) for gvk in SCALERS for name in "acd"}
+
+    head = fleet.records.observations.head(EAST, ObjectKey(SCALERS[0], "default", "a"))
+    assert head
+    kube.remove(SCALERS[0], "default", "a")
+    hint = Confirm(EAST, str(ObjectKey(SCALERS[0], "default", "a")), head.uid, 0)
+    fleet.stages["sweep"].handle(hint)
+    fleet.pump()
+    matches = {(each.source, each.key.name) for each in fleet.records.matches.of(EAST)}
+    assert matches == {(gvk.version, name) for gvk in SCALERS for name in "cd"}

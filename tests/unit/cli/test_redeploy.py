@@ -1,0 +1,45 @@
+"""`bellhop redeploy`, `show strays` and `remove-strays` as they are typed."""
+
+from __future__ import annotations
+
+import json
+
+from bellhop.fleet.installation import Installation
+from bellhop.model.record import Finding
+from tests.unit.cli import fleet
+from tests.unit.cli.conftest import Bellhop
+
+
+def test_asks_for_what_is_held(bellhop: Bellhop, here: Installation) -> None:
+    """How much is said, and that nobody is there to do it."""
+    fleet.populate(here)
+    result = bellhop("redeploy", fleet.PROFILE, "--cluster", "default/workload")
+
+    assert result.stdout == "Asked for 1 deployment.\n"
+    assert "`bellhop serve` does not answer" in result.stderr
+    kept = here.records.inventories.get("default/workload", fleet.PROFILE)
+    assert kept
+    assert {each.digest for each in kept.value.held.values()} == {""}
+
+
+def test_what_is_not_there_cannot_be_asked_for(bellhop: Bellhop, here: Installation) -> None:
+    """A wrong name is an error."""
+    fleet.populate(here)
+
+    assert "profile 'other': it is not in any cluster" in bellhop("redeploy", "other").stderr
+    assert "'a/b': it is not registered" in bellhop("redeploy", "--cluster", "a/b").stderr
+    assert "'a/b': it is not registered" in bellhop("remove-strays", "a/b").stderr
+
+
+def test_shows_strays(bellhop: Bellhop, here: Installation) -> None:
+    """Each with the profile that its marks name; what is foreign is none."""
+    fleet.populate(here)
+    assert bellhop("show", "strays").stderr == "No strays found.\n"
+    for what in ("stray", "foreign"):
+        key = fleet.POLICY._replace(name=what)
+        finding = Finding("stray" if what == "stray" else "foreign", "p", "u", "v1", fleet.now())
+        here.records.findings.put("default/workload", key, finding)
+
+    [row] = json.loads(bellhop("show", "strays", "-o", "json").stdout)
+    assert (row["object"], row["profile"]) == ("NetworkPolicy default/stray", "p")
+    assert bellhop("show", "strays", "--cluster", "default/other").stdout == ""

@@ -1,0 +1,490 @@
+"""Sweeps of large clusters: page by page, in turns, by whoever is there to go on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bellhop.errors import DeniedError, StaleError
+from bellhop.messages import Sweep
+from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.settings import Settings
+from bellhop.stages import look
+from tests.fakes.fleet import SERVICE, Fleet, service
+from tests.fakes.kube import FakeKube
+
+EAST = "fleet/east"
+CONFIG = GVK("", "v1", "ConfigMap")
+DECLARED = """
+apiVersion: lib.projectsveltos.io/v1beta1
+kind: EventSource
+metadata: {name: watched}
+spec:
+  collectResources: true
+  resourceSelectors: [{group: "", version: v1, kind: Service}]
+---
+apiVersion: lib.projectsveltos.io/v1beta1
+kind: EventTrigger
+metadata: {name: made}
+spec:
+  sourceClusterSelector: {matchLabels: {env: production}}
+  eventSourceName: watched
+  oneForEvent: false
+  policyRefs: [{kind: ConfigMap, name: made, namespace: default}]
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: made, namespace: default, annotations: {projectsveltos.io/instantiate: ok}}
+data:
+  main.yaml: |
+    apiVersion: v1
+    kind: ConfigMap
+    metadata: {name: made, namespace: default}
+    data: {all: '{{ range .Resources }}{{ .metadata.namespace }}/{{ .metadata.name }} {{ end }}'}
+"""
+
+
+@pytest.fixture(autouse=True)
+def _short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(look, "PAGE", 2)
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Fleet:
+    """A fleet in which a turn is over after each step."""
+    return Fleet(tmp_path, Settings(turn=timedelta(0)))
+
+
+@pytest.fixture
+def east(fleet: Fleet) -> FakeKube:
+    """A cluster that was swept, with five objects in namespaces that sort in their own way."""
+    kube = fleet.register("east", env="production")
+    for namespace in ("a", "a-b"):
+        metadata = {"name": namespace}
+        kube.put({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+    for namespace, name in (("a", "1"), ("a", "2"), ("a-b", "1"), ("a-b", "2"), ("default", "1")):
+        kube.put(service(name, namespace))
+    fleet.apply(DECLARED)
+    fleet.pump()
+    assert made(kube) == ["a-b/1", "a-b/2", "a/1", "a/2", "default/1"]
+    return kube
+
+
+def made(kube: FakeKube) -> list[str]:
+    """Return the objects that templates were given."""
+    return sorted(each for one in kube.objects(CONFIG) for each in one["data"]["all"].split())
+
+
+def sweep(fleet: Fleet, *, full: bool = False) -> None:
+    fleet.publisher.publish([Sweep(EAST, full=full)])
+    fleet.pump()
+
+
+def turns(fleet: Fleet, number: int) -> None:
+    """Work on so many messages of the sweep stage."""
+    for _ in range(number):
+        fleet.work("sweep", fleet.queues["sweep"].receive(1, wait=timedelta(0)))
+
+
+def once(kube: FakeKube, verb: str, happens: Callable[[], Any], *, on: int = 1) -> None:
+    """Let something happen before a verb is answered, the nth time that it is about Services."""
+    real, asked = getattr(kube, verb), Counter[str]()
+
+    def slow(gvk: GVK, *args: Any, **more: Any) -> Any:
+        asked[verb] += gvk == SERVICE
+        if gvk == SERVICE and asked[verb] == on:
+            happens()
+        return real(gvk, *args, **more)
+
+    setattr(kube, verb, slow)
+
+
+def test_what_is_on_no_page_is_gone_and_what_is_new_is_found(fleet: Fleet, east: FakeKube) -> None:
+    """Whatever page it was, or would be, on."""
+    for place in (("a", "1"), ("a-b", "2"), ("default", "1")):
+        east.drop(SERVICE, *place)
+    east.put(service("0", "a-b"))
+    east.put(service("9", "default"))
+
+    sweep(fleet)
+
+    assert made(east) == ["a-b/0", "a-b/1", "a/2", "default/9"]
+    health = fleet.records.health.get(EAST).value
+    assert health.missed == 5
+    assert fleet.records.walks.get(EAST) is None
+    assert list(fleet.records.walks.suspects(EAST, SERVICE)) == []
+
+
+def test_a_large_cluster_is_swept_in_turns(fleet: Fleet, east: FakeKube) -> None:
+    """Each message reads a page at most, and what is remembered does not grow with the cluster."""
+    pages: list[int] = []
+    sizes: set[int] = set()
+    for number in range(40):
+        east.put(service(f"s{number:03}"))
+
+    def read() -> int:
+        return len([each for each in east.calls if (each.verb, each.gvk) == ("list", SERVICE)])
+
+    fleet.publisher.publish([Sweep(EAST)])
+    while deliveries := fleet.queues["sweep"].receive(1, wait=timedelta(0)):
+        before = read()
+        fleet.work("sweep", deliveries)
+        pages.append(read() - before)
+        walk = fleet.store._store.get("walk", EAST)
+        sizes.add(len(str(walk.value)) if walk else 0)
+
+    assert max(pages) == 1
+    assert sum(pages) == 23
+    assert max(sizes) < 1000
+
+
+@pytest.mark.parametrize("left", [(0, 39), (39, 40), ()], ids=["between", "before", "all"])
+def test_very_many_that_are_gone_at_once_are_taken_in_turns(
+    fleet: Fleet, east: FakeKube, left: tuple[int, ...]
+) -> None:
+    """A page may cover the places of more than anybody can look at in one turn."""
+    for number in range(41):
+        east.put(service(f"s{number:03}", "a"))
+    sweep(fleet)
+    for number in set(range(41)) - set(left):
+        east.drop(SERVICE, "a", f"s{number:03}")
+    noted: list[int] = []
+    suspect = fleet.records.walks.suspect
+
+    def counting(cluster: str, keys: Any) -> None:
+        noted.append(len(keys))
+        suspect(cluster, keys)
+
+    fleet.records.walks.suspect = counting  # type: ignore[method-assign]
+    for _ in range(3):
+        sweep(fleet)
+
+    assert max(noted) == 4
+    assert len(made(east)) == 5 + len(left)
+    assert list(fleet.records.walks.suspects(EAST, SERVICE)) == []
+
+
+def test_a_list_that_is_forgotten_half_way_is_begun_anew(fleet: Fleet, east: FakeKube) -> None:
+    """What was on its first pages counts once, and nothing of it is taken for gone."""
+    east.drop(SERVICE, "a", "1")
+    once(east, "page", east.expire, on=2)
+
+    sweep(fleet)
+
+    assert made(east) == ["a-b/1", "a-b/2", "a/2", "default/1"]
+    assert fleet.records.health.get(EAST).value.missed == 1
+
+
+def test_a_list_that_is_never_read_to_its_end_is_an_error(fleet: Fleet, east: FakeKube) -> None:
+    """It withdraws nothing, and the schedule tries again."""
+    real = east.page
+
+    def hasty(gvk: GVK, **more: Any) -> Any:
+        if more.get("after"):
+            raise StaleError("the list is too old by now")
+        return real(gvk, **more)
+
+    east.page = hasty  # type: ignore[method-assign]
+    for _ in range(20):
+        sweep(fleet)
+        fleet.clock.advance(timedelta(minutes=2))
+
+    assert fleet.records.health.get(EAST).value.state == "Down"
+    assert len(made(east)) == 5
+
+
+def test_a_list_in_another_order_is_read_as_a_whole(fleet: Fleet, east: FakeKube) -> None:
+    """An aggregated API may have its own; then a page says nothing about what is on none."""
+    real = FakeKube._list
+
+    def backwards(self: FakeKube, *args: Any) -> Any:
+        return real(self, *args)[::-1]
+
+    east._list = backwards.__get__(east)  # type: ignore[method-assign]
+    east.drop(SERVICE, "a-b", "1")
+
+    sweep(fleet)
+
+    assert made(east) == ["a-b/2", "a/1", "a/2", "default/1"]
+
+
+def test_events_that_come_between_two_pages_are_not_undone(fleet: Fleet, east: FakeKube) -> None:
+    """Later pages show the state of the first one: what is kept may be newer."""
+    [first, last] = [each for each in east.objects(SERVICE) if each["metadata"]["name"] == "1"][::2]
+    assert last["metadata"]["namespace"] == "default"
+
+    def events() -> None:
+        fleet.drop("east", last)
+        fleet.drop("east", first)
+        fleet.write("east", service("7", "default"))
+
+    once(east, "page", events, on=2)
+
+    sweep(fleet)
+    assert made(east) == ["a-b/1", "a-b/2", "a/2", "default/7"]
+
+
+def test_what_a_restored_cluster_has_is_believed_on_every_page(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """Versions went back, and an object that was deleted is there again with its old uid."""
+    backup = {key: dict(each) for key, each in east._objects.items()}
+    fleet.write("east", service("1", "a", spec={"ports": [{"port": 1}]}))
+    fleet.drop(
+        "east", next(e for e in east.objects(SERVICE) if e["metadata"]["namespace"] == "default")
+    )
+    fleet.pump()
+    assert len(made(east)) == 4
+    config = {key: each for key, each in east._objects.items() if key[1] == "ConfigMap"}
+    east._objects = {**backup, **config}
+
+    sweep(fleet)
+
+    assert len(made(east)) == 5
+    kept = fleet.records.observations.get(EAST, ObjectKey(SERVICE, "a", "1"))
+    assert kept
+    assert kept.value.manifest
+    assert kept.value.manifest["spec"]["ports"][0]["port"] == 80
+
+
+def test_of_two_at_one_walk_one_goes_on(fleet: Fleet, east: FakeKube) -> None:
+    """Who comes late with a page finds another's mark, and ends quietly."""
+    east.put(service("3", "a"))
+    evaluated: list[Any] = []
+    real = fleet.publisher.publish
+
+    def noting(messages: Any) -> None:
+        batch = list(messages)
+        evaluated.extend(each for each in batch if each.do == "evaluate")
+        real(batch)
+
+    fleet.publisher.publish = noting  # type: ignore[method-assign]
+    once(east, "page", lambda: sweep(fleet), on=2)
+
+    sweep(fleet)
+
+    assert "a/3" in made(east)
+    assert fleet.records.walks.get(EAST) is None
+    assert fleet.queues["sweep"].list() == []
+    assert len(evaluated) <= 2
+    assert fleet.records.health.get(EAST).value.missed == 1
+
+
+def test_what_is_asked_for_during_a_sweep_is_done_after_it(fleet: Fleet, east: FakeKube) -> None:
+    """Nobody begins from the start again, and what was passed already is looked at once more."""
+    fleet.publisher.publish([Sweep(EAST)])
+    turns(fleet, 4)
+    walk = fleet.records.walks.get(EAST)
+    assert walk
+    assert walk.value.last
+    east.put(service("0", "a-b"))
+
+    fleet.publisher.publish([Sweep(EAST)])
+    turns(fleet, 1)
+    still = fleet.records.walks.get(EAST)
+    assert still
+    assert still.value.id == walk.value.id
+    fleet.pump()
+
+    assert "a-b/0" in made(east)
+    assert fleet.records.walks.get(EAST) is None
+
+
+def test_a_walk_that_judges_by_sources_of_yesterday_begins_anew(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """All objects are evaluated by what is declared now; a message of the old walk does nothing."""
+    fleet.publisher.publish([Sweep(EAST)])
+    turns(fleet, 4)
+    old = fleet.records.walks.get(EAST)
+    assert old
+    fleet.apply(DECLARED.replace("kind: Service}]", "kind: Service, namespace: a}]"))
+    turns(fleet, 2)
+    new = fleet.records.walks.get(EAST)
+    assert new
+    assert new.value.id != old.value.id
+    fleet.stages["sweep"].handle(Sweep(EAST, walk=old.value.id))
+    assert fleet.records.walks.get(EAST) == new
+
+    fleet.pump()
+    assert made(east) == ["a/1", "a/2"]
+
+
+def test_a_message_of_a_walk_that_ended_does_nothing(fleet: Fleet, east: FakeKube) -> None:
+    """Be it a week later, from the dead letters."""
+    east.calls.clear()
+
+    fleet.stages["sweep"].handle(Sweep(EAST, walk="last week"))
+
+    assert east.calls == []
+    assert fleet.pump() == 0
+
+
+def test_only_the_page_that_was_under_way_is_told_whole(fleet: Fleet, east: FakeKube) -> None:
+    """Who died before it published tells of that page again, and of no other."""
+    east.put(service("3", "a"))
+    publish = fleet.queues["evaluate"].publish
+
+    def die(_: Any) -> None:
+        fleet.queues["evaluate"].publish = publish  # type: ignore[method-assign]
+        raise SystemExit(9)
+
+    fleet.publisher.publish([Sweep(EAST)])
+    fleet.queues["evaluate"].publish = die  # type: ignore[method-assign]
+    with pytest.raises(SystemExit):
+        fleet.pump()
+    fleet.queues["sweep"].release()
+    told: list[str] = []
+
+    def noting(messages: Any) -> None:
+        told.extend(each.body["object"].removeprefix("/v1/Service/") for each in messages)
+        publish(messages)
+
+    fleet.queues["evaluate"].publish = noting  # type: ignore[method-assign]
+    fleet.pump()
+
+    assert "a/3" in told
+    assert {*told} == {"a/3", "default/1"}
+    assert "a/3" in made(east)
+
+
+def test_a_held_deletion_is_agreed_on_by_three_sweeps_and_not_by_three_tries(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """A sweep that says so again after a death counts once."""
+    for number in range(20):
+        east.put(service(f"s{number:02}"))
+    sweep(fleet)
+    for number in range(20):
+        east.drop(SERVICE, "default", f"s{number:02}")
+    keep = fleet.records.ledger.note
+
+    def die(_: Any) -> None:
+        fleet.records.ledger.note = keep  # type: ignore[method-assign]
+        raise SystemExit(9)
+
+    for _ in range(2):
+        fleet.records.ledger.note = die  # type: ignore[method-assign]
+        with pytest.raises(SystemExit):
+            sweep(fleet)
+        fleet.queues["sweep"].release()
+        fleet.records.walks.put(EAST, _again(fleet, ""))
+        fleet.pump()
+        assert len(made(east)) == 25
+
+    sweep(fleet)
+    assert len(made(east)) == 5
+
+
+def _again(fleet: Fleet, again: Any) -> Any:
+    from dataclasses import replace  # noqa: PLC0415 - one test's walk
+
+    walk = fleet.records.walks.get(EAST)
+    assert walk
+    return replace(walk.value, again=again)
+
+
+def test_a_kind_that_is_refused_is_not_evaluated_whole_when_it_may_be_listed_again(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """What was evaluated by the same source is known; one that nobody could list is not."""
+    whole = east.page
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise DeniedError("no right to list services")
+
+    east.page = refuse  # type: ignore[method-assign]
+    sweep(fleet)
+    assert fleet.records.health.get(EAST).value.state == "Down"
+    east.page = whole  # type: ignore[method-assign]
+    told: list[Any] = []
+    publish = fleet.queues["evaluate"].publish
+    fleet.queues["evaluate"].publish = (  # type: ignore[method-assign]
+        lambda messages: (told.extend(messages), publish(messages))[1]
+    )
+
+    sweep(fleet)
+
+    assert told == []
+    assert fleet.records.health.get(EAST).value.state == "Healthy"
+
+
+def test_a_kind_that_is_refused_lets_its_source_be_judged_by_the_others(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """A source that names it beside another kind is not evaluated whole by every sweep."""
+    whole = east.page
+
+    def narrow(gvk: GVK, **more: Any) -> Any:
+        if gvk.kind == "Secret":
+            raise DeniedError("no right to list secrets")
+        return whole(gvk, **more)
+
+    east.page = narrow  # type: ignore[method-assign]
+    more = "kind: Service}, {group: '', version: v1, kind: Secret}]"
+    fleet.apply(DECLARED.replace("kind: Service}]", more))
+    fleet.pump()
+    sweep(fleet)
+    done = Counter[str]()
+    for stage in fleet.stages.values():
+        real = stage.handle
+
+        def counting(message: Any, real: Any = real) -> None:
+            done[message.do] += 1
+            real(message)
+
+        stage.handle = counting  # type: ignore[method-assign]
+
+    sweep(fleet)
+
+    assert (done["sweep"] > 0, done["evaluate"], done["instantiate"]) == (True, 0, 0)
+    east.page = whole  # type: ignore[method-assign]
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}
+    east.put(secret)
+    sweep(fleet)
+    assert "default/s" in made(east)
+
+
+def test_a_worker_that_comes_back_late_does_not_say_how_the_cluster_was(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """Neither that it was well nor that it was down."""
+    from bellhop.errors import UnreachableError  # noqa: PLC0415 - one test's error
+
+    real = east.page
+
+    def stalled(*_: Any, **__: Any) -> Any:
+        east.page = real  # type: ignore[method-assign]
+        fleet.clock.advance(timedelta(minutes=3))
+        sweep(fleet)
+        assert fleet.records.health.get(EAST).value.state == "Healthy"
+        raise UnreachableError("what was asked long ago was never answered")
+
+    east.page = stalled  # type: ignore[method-assign]
+    fleet.publisher.publish([Sweep(EAST)])
+    for _ in range(4):
+        turns(fleet, 1)
+
+    assert fleet.records.health.get(EAST).value.state == "Healthy"
+
+
+def test_a_list_without_end_is_given_up(
+    fleet: Fleet, east: FakeKube, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pages that promise more and hold nothing lead nowhere."""
+    from bellhop.ports.kube import Page  # noqa: PLC0415 - one test's page
+
+    monkeypatch.setattr(look, "_BARREN", 3)
+    east.page = lambda *_, **__: Page([], "more")  # type: ignore[assignment, method-assign]
+    for _ in range(10):
+        sweep(fleet)
+        fleet.clock.advance(timedelta(minutes=2))
+
+    health = fleet.records.health.get(EAST).value
+    assert (health.state, "it has no end" in health.message) == ("Down", True)
+    assert len(made(east)) == 5
