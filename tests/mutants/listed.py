@@ -491,12 +491,6 @@ _RECORDS = [
     ),
     Mutant(
         "records/observations.py",
-        "known = old and not (asked_at",
-        "known = old and not (asked_at and asked_at.year < 2000",
-        "What a restored cluster says is older than what it said before.",
-    ),
-    Mutant(
-        "records/observations.py",
         "                self._payloads.follow(old, new, observation.manifest)\n",
         "                now = self._payloads.store.get(partition, sort)\n"
         "                self._payloads.follow(now, new, observation.manifest)\n",
@@ -685,51 +679,9 @@ _DEPLOY = [
 _SWEEP = [
     Mutant(
         "stages/sweep.py",
-        "            if kube.get(gvk, key.namespace, key.name) is None\n",
-        "",
-        "A list is believed without a look at what it lacks.",
-    ),
-    Mutant(
-        "stages/sweep.py",
-        "if missing <= self._settings.deletion_floor or share <= self._settings.deletion_share:",
-        "if missing >= 0:",
-        "One surprising answer is taken for emptiness.",
-    ),
-    Mutant(
-        "stages/sweep.py",
         "if known and uid != known:",
         "if known and not uid:",
         "A cluster made anew is taken for the one that it was.",
-    ),
-    Mutant(
-        "stages/sweep.py",
-        "if not catalog.problems_in(cluster):",
-        "if catalog:",
-        "Where a trigger cannot say its source, everything is let go.",
-    ),
-    Mutant(
-        "stages/sweep.py",
-        "            pending = old is None\n",
-        "            pending = False\n",
-        "A creation that is not stored yet is buried.",
-    ),
-    Mutant(
-        "stages/sweep.py",
-        "if before.get(now.key) != (now.uid, now.resource_version, False):",
-        "if now.key not in before:",
-        "A change that the push missed is not seen.",
-    ),
-    Mutant(
-        "stages/sweep.py",
-        "due = {each.key for each in fresh} | (",
-        "due = {each.key for each in fresh if each.gone} | (",
-        "What a sweep finds new is not evaluated.",
-    ),
-    Mutant(
-        "stages/sweep.py",
-        "news += self._gone(kube, cluster, gvk, known, seen)",
-        "news += ()",
-        "A deletion that the push missed is not seen.",
     ),
     Mutant(
         "stages/sweep.py",
@@ -744,34 +696,109 @@ _SWEEP = [
         "What failed while a cluster was away waits for its own time.",
     ),
     Mutant(
-        "stages/sweep.py",
-        "full = full or health.begun or health.swept_at is None",
-        "full = full or health.swept_at is None",
-        "A sweep that died half-way is taken for one that told all.",
+        "stages/look.py",
+        "                # With the kind's definition went every object of it.\n"
+        "                return True\n",
+        "                # With the kind's definition went every object of it.\n"
+        "                return False\n",
+        "A kind that is served no more keeps what its objects brought.",
     ),
     Mutant(
-        "stages/sweep.py",
-        "        self._records.health.put(name, replace(health, begun=True))\n        try",
-        "        try",
-        "That a sweep has begun is noted nowhere.",
+        "stages/look.py",
+        "return kube.get(*key) is None",
+        "return True",
+        "A list is believed without a look at what it lacks.",
     ),
     Mutant(
-        "stages/sweep.py",
-        "if full or health.judgement.get(each) != judged[each]}",
-        "if full}",
-        "Sources that changed while a cluster was away judge nothing.",
+        "stages/look.py",
+        "        if not suspicious:\n",
+        "        if self:\n",
+        "One surprising answer is taken for emptiness.",
     ),
     Mutant(
-        "stages/sweep.py",
-        "                if look.unseen.isdisjoint(catalog.sources[source].kinds)\n",
+        "stages/look.py",
+        "        fresh = [key for seen in news for key in self._write(course.kube, seen)]\n",
+        "        fresh: list[ObjectKey] = []\n",
+        "A change that the push missed is not seen.",
+    ),
+    Mutant(
+        "stages/look.py",
+        "        self._tell(course.name, {*fresh, *due})\n",
+        "        self._tell(course.name, due)\n",
+        "What a sweep finds new is not evaluated.",
+    ),
+    Mutant(
+        "stages/look.py",
+        "        self._tell(course.name, {*fresh, *due})\n",
+        "        self._tell(course.name, fresh)\n",
+        "Sources that changed judge only what changed, too.",
+    ),
+    Mutant(
+        "stages/look.py",
+        "        self._records.walks.suspect(course.name, missing)\n",
         "",
-        "What could not be looked at is taken for judged.",
+        "A deletion that the push missed is not seen.",
+    ),
+    Mutant(
+        "stages/look.py",
+        "            course.keep(untold={**walk.untold, str(gvk): last})\n",
+        "            pass\n",
+        "What a sweep wrote before it died is told to nobody.",
+    ),
+    Mutant(
+        "stages/look.py",
+        "        if newer and self._records.observations.put(now, asked=head.token):",
+        "        if newer and self._records.observations.put(now):",
+        "What a restored cluster says is older than what it said before.",
+    ),
+    Mutant(
+        "stages/look.py",
+        "            elif head and head.gone:\n                told.append(key)\n",
+        "",
+        "Who was buried before a death is told to nobody.",
     ),
     Mutant(
         "stages/sweep.py",
-        "            if match.source not in sources or match.key not in seen:\n",
+        "            if not course.catalog.problems_in(course.name) and not"
+        " self._let_go(course, kinds):\n",
+        "            if not self._let_go(course, kinds):\n",
+        "Where a trigger cannot say its source, everything is let go.",
+    ),
+    Mutant(
+        "stages/sweep.py",
+        "            if match.source not in sources or not known:\n",
         "            if not match.source:\n",
         "Matches of sources that are gone stay.",
+    ),
+    Mutant(
+        "stages/sweep.py",
+        "        self._publisher.publish([Survey(course.name, full=course.walk.full)])\n",
+        "",
+        "Destinations are not looked at.",
+    ),
+    Mutant(
+        "stages/sweep.py",
+        "            raise OvertakenError(course.name) from error\n",
+        "            pass\n",
+        "A sweep that was overtaken ends another's walk.",
+    ),
+    Mutant(
+        "stages/sweep.py",
+        "        if walk.again:\n            self._publisher",
+        "        if not walk:\n            self._publisher",
+        "What is asked for while a sweep is under way is not done.",
+    ),
+    Mutant(
+        "stages/survey.py",
+        "            if there is None:\n                who",
+        "            if there is None and not owner.profile:\n                who",
+        "What was deleted by hand is not put back.",
+    ),
+    Mutant(
+        "stages/survey.py",
+        "            self._publisher.publish([Apply(trigger, source, profile, cluster)])\n",
+        "            pass\n",
+        "What was lost is noted, and nobody is asked to put it back.",
     ),
 ]
 
