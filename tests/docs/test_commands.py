@@ -70,6 +70,12 @@ def run(stand: Stand, command: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+def leave(stand: Stand, name: str) -> None:
+    """Take out a cluster of the stand: one cluster is not registered under two names."""
+    done = run(stand, f"bellhop deregister cluster --namespace demo --cluster {name}")
+    assert done.returncode == 0, done.stderr
+
+
 def test_the_tutorial_runs_as_it_is_written(stand: Stand) -> None:
     """Each command succeeds, and what was brought is there when the next one asks for it."""
     for command in commands("docs/tutorial/first-fleet.md"):
@@ -99,6 +105,8 @@ def test_the_readme_runs_as_it_is_written(stand: Stand, tmp_path: Path) -> None:
     (tmp_path / "stand" / "source.kubeconfig").rename(tmp_path / "eu-1.yaml")
     told = [line for line in commands("README.md") if line.startswith("bellhop ")]
     assert [shlex.split(line)[1] for line in told] == ["serve", "register", "apply", "show"]
+    # The stand has registered the cluster under another name.
+    told[1] = f"{told[1]} --allow-twice"
     for line in told[1:3]:
         done = run(stand, line.replace("eu-1.yaml", str(tmp_path / "eu-1.yaml")))
         assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
@@ -157,6 +165,7 @@ def test_the_way_to_register_runs_as_it_is_written(stand: Stand) -> None:
     told = page.replace("\\\n", "").splitlines()
     ours = [line for line in told if line.startswith("bellhop ") and "serve" not in line]
     assert [shlex.split(line)[1] for line in ours] == ["register", "get", "describe", "deregister"]
+    leave(stand, "destination")
     kubeconfig = stand.folder / "destination.kubeconfig"
     for line in ours:
         done = run(stand, line.replace("eu-1.kubeconfig", str(kubeconfig)))
