@@ -347,7 +347,11 @@ class World:
             mine = copy.copy(self)
             mine.fleet = rig.process(self.fleet)
             while steps:
-                mine.do(steps[0])
+                try:
+                    mine.do(steps[0])
+                finally:
+                    # What it has come to is what the model goes by.
+                    self.sweeps, self.form = mine.sweeps, mine.form
                 steps.pop(0)
 
         return act
