@@ -9,7 +9,7 @@ import pytest
 
 from bellhop.errors import ConflictError, InvalidError, UnreachableError
 from bellhop.model.gvk import GVK, Identity, ObjectKey
-from bellhop.model.record import Owner
+from bellhop.model.record import Inventory, Owner, Profile
 from bellhop.ports.store import ANY, Item
 from bellhop.stages.claim import Claims
 from tests.fakes.fleet import Fleet
@@ -329,3 +329,77 @@ def test_what_is_held_and_nobodys_is_removed(fleet: Fleet, east: FakeKube) -> No
 
     assert by(east) == ""
     assert list(fleet.records.inventories.of(EAST)) == []
+
+
+def wanting(name: str, tier: int = 100) -> Profile:
+    """Return a profile that may take objects."""
+    return Profile(name, "", "", "", (), (EAST,), (), tier, False, False, "")  # noqa: FBT003
+
+
+def test_of_two_who_find_an_object_nobodys_one_has_it(fleet: Fleet) -> None:
+    """Who writes second sees that somebody was quicker, and waits."""
+    claims, get = Claims(fleet.records, fleet.publisher), fleet.records.owners.get
+
+    def slow(cluster: str, key: Identity) -> object:
+        fleet.records.owners.get = get  # type: ignore[method-assign]
+        found = get(cluster, key)
+        claims.take(EAST, SHARED, wanting("quick"))
+        return found
+
+    fleet.records.owners.get = slow  # type: ignore[method-assign, assignment]
+    with pytest.raises(ConflictError, match="profile 'quick' of tier 100 has it"):
+        claims.take(EAST, SHARED, wanting("slow"))
+
+    owner = get(EAST, SHARED)
+    assert owner
+    assert (owner.value.profile, owner.value.waiting) == ("quick", (("", "", "slow"),))
+
+
+def test_nobody_gives_up_what_another_has(fleet: Fleet) -> None:
+    """Who comes late to give an object up leaves it to who has it by now."""
+    claims = Claims(fleet.records, fleet.publisher)
+    claims.take(EAST, SHARED, wanting("first"))
+
+    claims.give_up(EAST, SHARED, "second")
+
+    owner = fleet.records.owners.get(EAST, SHARED)
+    assert owner
+    assert owner.value.profile == "first"
+
+
+def test_who_takes_an_object_tells_those_whom_a_dead_giver_had_not_told(fleet: Fleet) -> None:
+    """Given up by who died before telling, it is told of by who takes it next."""
+    claims = Claims(fleet.records, fleet.publisher)
+    untold = Owner("", "", "", 0, (), (("", "", "waits"),))
+    fleet.records.owners.put(EAST, SHARED, untold)
+
+    claims.take(EAST, SHARED, wanting("next"))
+
+    [delivery] = fleet.queues["deploy"].receive(9, wait=timedelta(0))
+    assert (delivery.message.body["profile"], "contested" in delivery.message.body) == (
+        "waits",
+        True,
+    )
+    owner = fleet.records.owners.get(EAST, SHARED)
+    assert owner
+    assert owner.value.tell == ()
+
+
+def test_who_finds_a_lease_taken_meanwhile_applies_nothing(fleet: Fleet, east: FakeKube) -> None:
+    """Between the look at an inventory and the lease on it another worker may take that."""
+    get = fleet.records.inventories.get
+    until = fleet.clock.now() + timedelta(minutes=2)
+
+    def slow(cluster: str, name: str) -> object:
+        fleet.records.inventories.get = get  # type: ignore[method-assign]
+        found = get(cluster, name)
+        fleet.records.inventories.put(Inventory(EAST, name, {}, "another", until))
+        return found
+
+    fleet.records.inventories.get = slow  # type: ignore[method-assign, assignment]
+    fleet.apply(profile("first"))
+    fleet.pump()
+
+    kept = get(EAST, "first")
+    assert kept
+    assert (kept.value.holder, by(east)) == ("another", "")

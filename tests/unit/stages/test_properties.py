@@ -55,20 +55,20 @@ _C_GOES = ("drop", "east", "Service", "c", "sent")
 @pytest.mark.parametrize(
     ("steps", "stride"),
     [
-        pytest.param([("put", "east", "Service", "c", "yes", 1, "sent")], 2, id="an object comes"),
+        pytest.param([("put", "east", "Service", "c", "yes", 1, "sent")], 3, id="an object comes"),
         pytest.param(
-            [("put", "east", "Service", "a", "yes", 2, "sent")], 4, id="an object changes"
+            [("put", "east", "Service", "a", "yes", 2, "sent")], 6, id="an object changes"
         ),
         pytest.param(
-            [("put", "east", "Service", "a", "no", 0, "sent")], 4, id="it matches no more"
+            [("put", "east", "Service", "a", "no", 0, "sent")], 6, id="it matches no more"
         ),
-        pytest.param([("drop", "east", "Service", "a", "sent")], 2, id="an object goes"),
-        pytest.param([("delete", KEYS.index(EACH))], 6, id="a trigger goes"),
-        pytest.param([("delete", KEYS.index(WATCHED))], 6, id="a source goes"),
-        pytest.param([("apply", KEYS.index(OWN_TEXT), 1)], 4, id="a conflict"),
+        pytest.param([("drop", "east", "Service", "a", "sent")], 3, id="an object goes"),
+        pytest.param([("delete", KEYS.index(EACH))], 9, id="a trigger goes"),
+        pytest.param([("delete", KEYS.index(WATCHED))], 9, id="a source goes"),
+        pytest.param([("apply", KEYS.index(OWN_TEXT), 1)], 6, id="a conflict"),
         pytest.param(
             [("put", "east", "Service", "c", "yes", 1, "sent"), DEATH, _C_GOES],
-            4,
+            6,
             id="an object comes and, after a death, goes",
         ),
     ],
