@@ -7,7 +7,7 @@ import click
 from bellhop.cli import session
 from bellhop.cli.exampled import Command
 from bellhop.cli.options import state_option
-from bellhop.cli.output import count
+from bellhop.cli.output import count, say
 
 
 @click.command(
@@ -28,13 +28,13 @@ def command(profile: str | None, cluster: str) -> None:
 
     here = session.installation()
     asked = redeploy(here, profile or "", cluster)
-    click.echo(f"Asked for {count(len(asked), 'deployment')}.")
+    say(f"Asked for {count(len(asked), 'deployment')}.")
     for each in asked:
         if each.busy:
-            click.echo(
+            say(
                 f"warning: '{each.profile}' is just being applied to '{each.cluster}'; ask again"
                 " when that has ended",
                 err=True,
             )
     if asked and not session.answers(here.inbound):
-        click.echo("warning: `bellhop serve` does not answer; it is done once it runs", err=True)
+        say("warning: `bellhop serve` does not answer; it is done once it runs", err=True)

@@ -6,6 +6,7 @@ import click
 
 from bellhop.cli.exampled import Command
 from bellhop.cli.options import state_option
+from bellhop.cli.output import say
 from bellhop.cli.session import installation
 
 
@@ -24,6 +25,6 @@ def command(key: str) -> None:
     for stray, removed in remove(installation(), key):
         found = True
         verb = "Removed" if removed else "Left"
-        click.echo(f"{verb} {object_name(stray.key)} of '{stray.finding.profile}'.")
+        say(f"{verb} {object_name(stray.key)} of '{stray.finding.profile}'.")
     if not found:
-        click.echo("No strays found.", err=True)
+        say("No strays found.", err=True)
