@@ -105,18 +105,23 @@ class Inventories:
         return self._payloads.put(partition, sort, head, payload, expect=expect)
 
     def doubt(
-        self, cluster: str, profile: str, now: datetime, keys: Collection[Identity] | None = None
+        self,
+        cluster: str,
+        profile: str,
+        now: datetime | None,
+        keys: Collection[Identity] | None = None,
     ) -> bool:
         """Take it for unsure that these objects, or all, are as they were applied.
 
-        False if a worker is at it, or if there is nothing to doubt.
+        False if a worker is at it `now`, or if there is nothing to doubt. Without a time whoever
+        is at it finds its next write refused.
 
         Raises:
             StaleError: other writers keep winning.
         """
         for _ in range(RETRIES):
             kept = self.get(cluster, profile)
-            if kept is None or (kept.value.until or now) > now:
+            if kept is None or (now and (kept.value.until or now) > now):
                 return False
             held = kept.value.held
             doubted = {key for key in held if keys is None or key in keys}

@@ -66,8 +66,16 @@ class Records:
         self.health.delete(key)
         self.refusals.delete(key)
 
+    def doubt_holdings(self, key: str) -> None:
+        """Take nothing for certain that profiles hold in a cluster: it is not what it was.
+
+        Inventories stay: somebody may have written to one what is in the new cluster already.
+        """
+        for inventory in list(self.inventories.of(key)):
+            self.inventories.doubt(key, inventory.profile, None)
+
     def forget_holdings(self, key: str) -> None:
-        """Delete what profiles own in a cluster: it is not the cluster that it was."""
+        """Delete what profiles own in a cluster that is forgotten."""
         self._payloads.forget(f"inventory/{key}")
         self.owners.forget(key)
         self.findings.forget(key)

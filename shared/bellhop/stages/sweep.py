@@ -238,7 +238,7 @@ class Sweep:
         uid = str(((manifest or {}).get("metadata") or {}).get("uid") or known)
         if known and uid != known:
             self._log.warning("Met another cluster under an old name", cluster=cluster)
-            self._records.forget_holdings(cluster)
+            self._records.doubt_holdings(cluster)
             self._publisher.publish(
                 [
                     Apply(each.trigger, each.source, each.profile, cluster)

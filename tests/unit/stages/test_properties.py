@@ -88,3 +88,48 @@ def test_survives_death_at_every_step(steps: list[Step], stride: int) -> None:
         died = run(declared, [work if step is DEATH else step for step in given_])
 
     assert doom > 20
+
+
+_A = ("put", "east", "Service", "a", "yes", 0, "sent")
+_GOES = ("drop", "east", "Service", "a", "sent")
+_ALL = "sweep evaluate deploy"
+
+
+@pytest.mark.parametrize(
+    ("flip", "steps", "lively"),
+    [
+        pytest.param(
+            0,
+            [("replace", "east"), ("raise", 0), ("work", 0, _ALL, 0), _A, ("delete", 0)],
+            True,
+            id="its profile goes after it was applied there",
+        ),
+        pytest.param(
+            0,
+            [
+                _A,
+                _GOES,
+                ("overlap", 2, 0, "+"),
+                ("gadget",),
+                ("replace", "east"),
+                ("work", 1, _ALL, 0),
+                ("delete", 0),
+            ],
+            False,
+            id="a kind comes with it",
+        ),
+        pytest.param(
+            1,
+            [("replace", "east"), ("flip", 0), _A, ("work", 0, _ALL, 0), ("flip", 0), _A],
+            True,
+            id="its trigger takes another form",
+        ),
+    ],
+)
+def test_forgets_nothing_of_a_cluster_that_came_in_place_of_another(
+    flip: int,
+    steps: list[Step],
+    lively: bool,  # noqa: FBT001 - as histories have it
+) -> None:
+    """What was applied to the new one before a sweep met it is in an inventory still."""
+    run({**dict.fromkeys(KEYS, 0), FLIP: flip}, steps, lively=lively)
