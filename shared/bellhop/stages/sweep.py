@@ -328,14 +328,14 @@ class Sweep:
         self._forget_kinds(course.name, kinds)
         catalog = course.catalog
         for match in self._records.matches.of(course.name, after=course.walk.last):
-            place = f"{match.source}/{match.key}"
-            if self._records.clock.now() - begun > self._settings.turn:
-                course.keep(last=place)
-                return False
             sources = {each.name for each in catalog.sources_for(course.name, match.key.gvk)}
             known = self._records.observations.token(course.name, match.key)
             if match.source not in sources or not known:
                 self._records.matches.delete(course.name, match.source, match.key)
+            if self._records.clock.now() - begun > self._settings.turn:
+                # Only what was looked at is behind us: time may have passed before the first.
+                course.keep(last=f"{match.source}/{match.key}")
+                return False
         return True
 
     def _forget_kinds(self, cluster: str, kinds: Collection[GVK]) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.fakes.known import played
 from tests.fakes.overlaps import OVERLAPS, SORTS, Overlap, again, play, plays
-from tests.fakes.turns import DIES, LATER, Told, spelled
+from tests.fakes.turns import DIES, LATER, Told, read, spelled
 
 _MOST = 4
 _SEEDS = 2
@@ -52,3 +52,20 @@ def test_plays_again_what_was_told() -> None:
     assert spelled(turns.moves) == "2:b 9:a 20:!"
     with pytest.raises(LookupError, match="cannot find what was played in 'no note'"):
         again("no note")
+
+
+@pytest.mark.parametrize(
+    ("name", "moves"),
+    [
+        pytest.param(name, "122:b+ 143:u+", id=f"{name}, and a turn ends before its first match")
+        for name in (
+            "a source goes while an object is judged",
+            "a trigger goes while it is instantiated",
+        )
+    ],
+)
+def test_ends_well_where_it_once_did_not(name: str, moves: str) -> None:
+    """Histories that long draws found: each has cost somebody a thought already."""
+    [overlap] = [each for each in OVERLAPS if each.name == name]
+
+    play(overlap, Told(read(moves)))
