@@ -2,7 +2,7 @@
 
 Each document is written in both languages, checked to render to the same text, and rendered in
 turns, so that both meet the same weather; the figure is the best of the rounds. Where an oracle
-was built (`python -m tests.golden.gotemplate.regenerate`), Go's own time is shown beside.
+was built (`make oracle`), Go's own time is shown beside.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from bellhop.gotemplate import Template, event_functions
 from bellhop.gotemplate.compiler import Program
 from bellhop.gotemplate.funcs.builtins import FUNCTIONS
 from bellhop.gotemplate.functions import FunctionSet
-from tests.golden.gotemplate.regenerate import cache
+from tests.golden.programs import oracle_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -154,7 +154,7 @@ def best(actions: list[Callable[[], object]], repeat: int) -> list[float]:
 
 def go_time(subject: Subject) -> float | None:
     """Ask the oracle how long Go takes, in seconds; None where there is no oracle."""
-    program = cache() / "oracle"
+    program = oracle_path()
     if not program.exists():
         return None
     question = {
