@@ -9,6 +9,7 @@ cluster's sweeps. It saves work and guarantees nothing.
 from __future__ import annotations
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, asdict, dataclass, fields
 from typing import Any, ClassVar, Self
@@ -21,7 +22,7 @@ _READABLE = 80
 
 
 @dataclass(frozen=True, slots=True)
-class Envelope:
+class Envelope(ABC):
     """What all messages have: a stage that they are for, a group, and a body that reads back."""
 
     stage: ClassVar[str]
@@ -30,9 +31,9 @@ class Envelope:
     """Fields in which two messages may differ and still ask for the same work."""
 
     @property
+    @abstractmethod
     def group(self) -> str:
         """Say which messages had better come one after the other."""
-        raise NotImplementedError
 
     def message(self) -> Message:
         """Return what goes into the queue; fields with their default are left out."""

@@ -246,7 +246,9 @@ def _outline(refusal: Refusal) -> str:
 
 def _forbidden(refusal: Refusal, call: Call, words: str) -> BellhopError:
     if any(c.get("reason") == "NamespaceTerminating" for c in refusal.causes()):
-        return StaleError(f"{call}: namespace '{call.namespace}' is being deleted")
+        return StaleError(
+            f"{call}: namespace '{call.namespace}' is being deleted; try again once it is gone"
+        )
     return DeniedError(f"{call}{words or ': it is forbidden'}")
 
 
