@@ -69,7 +69,7 @@ class Baseline:
                 return
             if get is not None:
                 self._await_caches(get, *touched)
-        raise UnreachableError(f"'{self._prefix}' cannot be reset, since it keeps changing.")
+        raise UnreachableError(f"cannot reset '{self._prefix}': it keeps changing")
 
     def _restore_once(self) -> tuple[set[str], int] | None:
         now = self._read(values=False)
@@ -114,4 +114,4 @@ def _await_absence(get: Get, groups: set[str]) -> None:
         if not groups & served:
             return
         time.sleep(0.005)
-    raise UnreachableError(f"The API groups {sorted(groups)} do not go away.")
+    raise UnreachableError(f"cannot reset the API: its groups {sorted(groups)} do not go away")

@@ -24,8 +24,8 @@ ETCD = "etcd"
 KUBECTL = "kubectl"
 
 HOW_TO_GET_THEM = (
-    "Set KUBEBUILDER_ASSETS to a folder with kube-apiserver and etcd (envtest's binaries will "
-    "do) or put them on PATH."
+    "set KUBEBUILDER_ASSETS to a folder with kube-apiserver and etcd (envtest's binaries will "
+    "do), or put them on PATH"
 )
 
 
@@ -62,8 +62,8 @@ def find(environ: Mapping[str, str] = os.environ) -> Binaries:
     if apiserver is None or etcd is None:
         missing = " and ".join(name for name in (APISERVER, ETCD) if found[name] is None)
         raise MissingError(
-            f"A control plane cannot be started without {missing}. {HOW_TO_GET_THEM} "
-            "On Debian `python -m infra.lab build` makes them."
+            f"cannot start a control plane without {missing}; {HOW_TO_GET_THEM}; on Debian"
+            " `python -m infra.lab build` makes them"
         )
     version = release(apiserver)
     return Binaries(
@@ -89,7 +89,7 @@ def release(program: Path) -> tuple[int, int]:
     answer = said_version(program)
     if match := re.search(r"v(\d+)\.(\d+)\.", answer):
         return int(match[1]), int(match[2])
-    raise PermanentError(f"The release of '{program}' is unknown, since it says {answer!r}.")
+    raise PermanentError(f"cannot tell the release of '{program}': it says {answer!r}")
 
 
 def said_version(program: Path) -> str:

@@ -75,7 +75,7 @@ def _make(wanted: AbstractSet[str], cache: Path, progress: Progress, recipe: Rec
         try:
             made = recipe(wanted, shop)
         except BellhopError as error:
-            raise type(error)(f"{error} {HOW_TO_GET_THEM}") from error
+            raise type(error)(f"{error}; {HOW_TO_GET_THEM}") from error
         progress.stage("checking")
         for program in made.values():
             said_version(program)
@@ -90,9 +90,9 @@ def _debian_recipe(wanted: AbstractSet[str], folder: Path) -> Recipe:
     names = ", ".join(sorted(wanted))
     if not debian.is_at_hand():
         raise MissingError(
-            f"{names} cannot be made here, since this is no Debian with apt and its "
-            f"archive keyring. {HOW_TO_GET_THEM}"
+            f"cannot make {names} here: this is no Debian with apt and its archive keyring;"
+            f" {HOW_TO_GET_THEM}"
         )
     if shutil.disk_usage(folder).free < _NEEDED_BYTES:
-        raise PermanentError(f"{names} cannot be made, since '{folder}' has less than 4 GB free.")
+        raise PermanentError(f"cannot make {names}: '{folder}' has less than 4 GB free")
     return kubernetes.make

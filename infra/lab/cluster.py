@@ -101,8 +101,8 @@ class Cluster:
         """
         if controllers and self._binaries.controller_manager is None:
             raise MissingError(
-                f"'{self.name}' cannot have controllers, since there is no "
-                "kube-controller-manager of the API server's release beside it or on PATH."
+                f"cannot run controllers for '{self.name}': there is no kube-controller-manager of"
+                " the API server's release beside it or on PATH"
             )
         flags = server_flags(
             self._folder,
@@ -180,8 +180,8 @@ class Cluster:
             time.sleep(0.03)
         process.stop()
         raise UnreachableError(
-            f"Cluster '{self.name}' did not start, the last words of "
-            f"'{process.log_path.stem}': {process.last_words()}"
+            f"cannot start cluster '{self.name}'; the last words of '{process.log_path.stem}':"
+            f" {process.last_words()}"
         )
 
     def _serves(self, *paths: str) -> bool:

@@ -84,12 +84,12 @@ class ControlPlane:
             MissingError: Controllers are wanted and there is no program for them.
         """
         if not re.fullmatch(r"[a-z0-9][a-z0-9-]*", name):
-            raise InvalidError(f"A cluster cannot be called '{name}': use a-z, 0-9 and '-'.")
+            raise InvalidError(f"cannot call a cluster '{name}': use a-z, 0-9 and '-'")
         folder = self._folder / "clusters" / name
         try:
             folder.mkdir(parents=True, mode=0o700)
         except FileExistsError:
-            raise InvalidError(f"There is a cluster '{name}' already.") from None
+            raise InvalidError(f"there is a cluster '{name}' already") from None
         cluster = Cluster(name, folder, self._binaries, self._etcd, self._nursery)
         self._exits.callback(cluster.close)
         cluster.boot(controllers=controllers, extra_args=extra_args)
@@ -112,12 +112,12 @@ def _claim(folder: Path, exits: contextlib.ExitStack) -> None:
     folder.mkdir(parents=True, mode=0o700, exist_ok=True)
     lock_path = folder / _LOCK
     if any(folder.iterdir()) and not lock_path.exists():
-        raise InvalidError(f"'{folder}' cannot be the lab's folder, since it holds other things.")
+        raise InvalidError(f"cannot use '{folder}' as the lab's folder: it holds other things")
     lock = exits.enter_context(lock_path.open("w"))
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise BusyError(f"Another process has its lab in '{folder}'.") from None
+        raise BusyError(f"another process has its lab in '{folder}'") from None
     exits.callback(shutil.rmtree, folder, ignore_errors=True)
     _empty(folder)
 

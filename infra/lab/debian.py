@@ -95,8 +95,8 @@ class Archive:
                 return
         why = re.search(r"E: ([^|]+)", str(failures[0]))
         raise UnreachableError(
-            f"Debian's archive cannot be read at {system}: "
-            f"{(why[1] if why else str(failures[0])).strip(' .')}."
+            f"cannot read Debian's archive at {system}: "
+            f"{(why[1] if why else str(failures[0])).strip(' .')}"
         ) from failures[0]
 
     def fetch(self, *names: str) -> None:

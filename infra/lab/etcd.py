@@ -130,7 +130,7 @@ class Etcd:
         finally:
             connection.close()
         if response.status != http.client.OK:
-            raise UnreachableError(f"etcd answers {response.status} to '{method}'.")
+            raise UnreachableError(f"etcd answers {response.status} to '{method}'")
         answer: dict[str, Any] = json.loads(content)
         return answer
 

@@ -44,7 +44,7 @@ class Workshop:
         """
         program = shutil.which(str(argv[0]), path=(env or os.environ).get("PATH"))
         if program is None:
-            raise PermanentError(f"'{argv[0]}' is not on PATH, and the build needs it.")
+            raise PermanentError(f"cannot build: '{argv[0]}' is not on PATH")
         process = self._nursery.start(
             [program, *argv[1:]], self._log_path, cwd=cwd or self.folder, env=env, tree=True
         )

@@ -88,8 +88,8 @@ def _have(program: Path, make: Callable[[Workshop], Path]) -> Path:
             return program
         if not debian.is_at_hand():
             raise MissingError(
-                f"'{program.name}' cannot be made here, since this is no Debian with apt and its "
-                "archive keyring."
+                f"cannot make '{program.name}' here: this is no Debian with apt and its archive"
+                " keyring"
             )
         progress.say(f"making it, to be kept in {program.parent}.")
         with workshop(program.parent, progress) as shop:

@@ -372,7 +372,7 @@ def test_failed_start_quotes_the_log(control_plane: ControlPlane) -> None:
     with pytest.raises(UnreachableError) as caught:
         control_plane.start_cluster("broken", extra_args=["--no-such-flag"])
 
-    assert "Cluster 'broken' did not start" in str(caught.value)
+    assert "cannot start cluster 'broken'" in str(caught.value)
     assert "unknown flag: --no-such-flag" in str(caught.value)
 
 
@@ -382,7 +382,7 @@ def test_controllers_need_their_program(control_plane_binaries: Binaries, tmp_pa
         control_plane_binaries.apiserver, control_plane_binaries.etcd, None, None, (1, 31)
     )
     with ControlPlane(bare, tmp_path / "lab") as plane:
-        with pytest.raises(MissingError, match="'one' cannot have controllers"):
+        with pytest.raises(MissingError, match="cannot run controllers for 'one'"):
             plane.start_cluster("one", controllers=True)
 
         assert plane.clusters == {}
@@ -391,8 +391,8 @@ def test_controllers_need_their_program(control_plane_binaries: Binaries, tmp_pa
 @pytest.mark.parametrize(
     ("name", "complaint"),
     [
-        pytest.param("../up", "cannot be called", id="a path"),
-        pytest.param("", "cannot be called", id="nothing"),
+        pytest.param("../up", "cannot call", id="a path"),
+        pytest.param("", "cannot call", id="nothing"),
         pytest.param("source", "already", id="a taken name"),
     ],
 )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -11,7 +13,10 @@ import pytest
 from bellhop import errors
 from bellhop.errors import BellhopError, InvalidError, PermanentError, TemporaryError
 
-PAGE = Path(__file__).parents[2] / "docs" / "reference" / "errors.md"
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "reference" / "errors.md"
+OTHERS_WORDS = ("gotemplate/", "Value is immutable")
+"""Sentences that are worded as Go's templates and as API servers word them."""
 TREE = {
     name: each
     for name, each in vars(errors).items()
@@ -88,3 +93,35 @@ def test_a_temporary_error_may_say_how_long_to_wait() -> None:
     """Without a delay the queue decides."""
     assert TemporaryError("wait").delay is None
     assert TemporaryError("wait", delay=timedelta(seconds=7)).delay == timedelta(seconds=7)
+
+
+def sentences(tree: ast.AST) -> Iterator[str]:
+    """Yield the sentences that code gives to errors; what is put in later stands as {}."""
+    for call in ast.walk(tree):
+        if isinstance(call, ast.Call) and call.args:
+            name = getattr(call.func, "id", "") or getattr(call.func, "attr", "")
+            if name.endswith("Error") or name == "mistake":
+                yield from _text(call.args[0])
+
+
+def _text(node: ast.expr) -> Iterator[str]:
+    if isinstance(node, ast.JoinedStr):
+        yield "".join(
+            getattr(each, "value", "") if isinstance(each, ast.Constant) else "{}"
+            for each in node.values
+        )
+    elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node.value
+
+
+@pytest.mark.parametrize("folder", ["shared/bellhop", "infra"])
+def test_errors_speak_one_dialect(folder: str) -> None:
+    """A sentence goes on from "cannot …": no capital but a name's, no full stop, one sentence."""
+    told = [
+        f"{path}: {each}"
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        for each in sentences(ast.parse(path.read_text()))
+        if re.search(r"^[A-Z][a-z ]|\.$|\. |could not be", each)
+    ]
+
+    assert [each for each in told if not any(word in each for word in OTHERS_WORDS)] == []

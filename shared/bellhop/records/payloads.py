@@ -120,7 +120,7 @@ class Payloads:
         elif value.get("payload"):
             kept = self.store.get(_shard(item.partition, value["payload"]), value["payload"])
             if kept is None:
-                raise MissingError(f"There is no payload {value['payload']!r}.")
+                raise MissingError(f"there is no payload {value['payload']!r}")
             sealed = as_bytes(kept.value["sealed"])
         elif "sealed" in value:
             sealed = as_bytes(value["sealed"])

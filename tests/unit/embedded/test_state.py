@@ -136,7 +136,7 @@ def test_a_full_disk_is_one_sentence_at_the_start(disk: Path, blocks: int) -> No
         opened(disk / "state")
     ballast.unlink()
 
-    assert str(caught.value).endswith("could not be used: the disk is full. Free some space.")
+    assert str(caught.value).endswith("the disk is full; free some space")
     opened(disk / "state")
 
 

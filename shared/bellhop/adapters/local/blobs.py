@@ -30,7 +30,7 @@ class FileBlobs:
             try:
                 return path.read_bytes()
             except FileNotFoundError as error:
-                raise MissingError(f"There is no blob {name!r}.") from error
+                raise MissingError(f"there is no blob {name!r}") from error
 
     def put(self, name: str, value: bytes) -> None:
         """Write a blob, whole or not at all; writing it again replaces it."""

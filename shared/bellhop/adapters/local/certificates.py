@@ -43,8 +43,8 @@ def make_authority(common_name: str, *, now: datetime, validity: timedelta) -> A
     """
     if not 0 < len(common_name) <= _COMMON_NAME_LENGTH:
         raise InvalidError(
-            f"The authority {common_name!r} could not be made: "
-            f"its name must have 1 to {_COMMON_NAME_LENGTH} characters."
+            f"cannot make the authority {common_name!r}: its name must have 1 to"
+            f" {_COMMON_NAME_LENGTH} characters"
         )
     key = ec.generate_private_key(ec.SECP256R1())
     name = _name(common_name)
@@ -96,7 +96,7 @@ def life(pem: bytes) -> tuple[datetime, datetime]:
     try:
         certificate = x509.load_pem_x509_certificate(pem)
     except ValueError as error:
-        raise InvalidError("The life of a certificate could not be told: it is not PEM.") from error
+        raise InvalidError("cannot tell the life of a certificate: it is not PEM") from error
     return certificate.not_valid_before_utc, certificate.not_valid_after_utc
 
 
@@ -129,7 +129,7 @@ def _certificates(pem: str) -> Sequence[x509.Certificate]:
     try:
         return x509.load_pem_x509_certificates(pem.encode())
     except ValueError as error:
-        raise InvalidError("Certificates could not be read: they are not PEM.") from error
+        raise InvalidError("cannot read certificates: they are not PEM") from error
 
 
 def _has_issued(authority: x509.Certificate, certificate: x509.Certificate) -> bool:
@@ -148,7 +148,7 @@ def _builder(
     validity: timedelta,
 ) -> x509.CertificateBuilder:
     if validity <= timedelta(0):
-        raise InvalidError("A certificate could not be issued: it would have ended already.")
+        raise InvalidError("cannot issue a certificate: it would have ended already")
     return (
         x509.CertificateBuilder()
         .subject_name(subject)
@@ -167,16 +167,16 @@ def _load(authority: Authority) -> tuple[x509.Certificate, ec.EllipticCurvePriva
         key = serialization.load_pem_private_key(authority.key_pem, password=None)
     except (ValueError, TypeError) as error:
         raise InvalidError(
-            "A certificate could not be issued: the authority's certificate or key is not PEM."
+            "cannot issue a certificate: the authority's certificate or key is not PEM"
         ) from error
     if not isinstance(key, ec.EllipticCurvePrivateKey):
-        raise InvalidError("A certificate could not be issued: the authority's key is not EC.")
+        raise InvalidError("cannot issue a certificate: the authority's key is not EC")
     return certificate, key
 
 
 def _alternatives(names: Sequence[str]) -> x509.SubjectAlternativeName:
     if not names:
-        raise InvalidError("A certificate could not be issued: it has no name.")
+        raise InvalidError("cannot issue a certificate: it has no name")
     return x509.SubjectAlternativeName([_alternative(name) for name in names])
 
 
@@ -193,7 +193,7 @@ def _alternative(name: str) -> x509.GeneralName:
         return x509.DNSName(encoded)
     except ValueError as error:
         raise InvalidError(
-            f"A certificate could not be issued: {name!r} is neither a DNS name nor an IP address."
+            f"cannot issue a certificate: {name!r} is neither a DNS name nor an IP address"
         ) from error
 
 

@@ -134,7 +134,7 @@ class Database:
             # Processes that are started anew, as all of ours are, know no such limits.
             session = self._session = self._open(inherited=session)
         if session.closed:
-            raise PermanentError(f"The file {str(self.path)!r} was used after it was closed.")
+            raise PermanentError(f"cannot use the file {str(self.path)!r}: it was closed")
         return session
 
     def _open(self, *, inherited: _Session | None) -> _Session:
@@ -200,14 +200,13 @@ class Database:
         tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         if application != self._schema.application and (application or version or tables):
             raise InvalidError(
-                f"The file {str(self.path)!r} could not be opened as a {self._schema.noun}: "
-                "it belongs to something else. Name another file."
+                f"cannot open the file {str(self.path)!r} as a {self._schema.noun}: it belongs to"
+                " something else; name another file"
             )
         if version > self._schema.version:
             raise InvalidError(
-                f"The {self._schema.noun} {str(self.path)!r} could not be opened: a newer Bellhop "
-                f"wrote it (version {version}, this one knows {self._schema.version}). "
-                "Upgrade Bellhop."
+                f"cannot open the {self._schema.noun} {str(self.path)!r}: a newer Bellhop wrote it"
+                f" (version {version}, this one knows {self._schema.version}); upgrade Bellhop"
             )
         return version
 

@@ -19,8 +19,8 @@ from bellhop.errors import (
     TooLargeError,
 )
 
-_FULL = "the disk is full. Free some space"
-_DAMAGED = "it is damaged or no database. Restore it, or move it away to start anew"
+_FULL = "the disk is full; free some space"
+_DAMAGED = "it is damaged or no database; restore it, or move it away to start anew"
 
 RESULTS: Mapping[int, tuple[type[BellhopError], str]] = {
     sqlite3.SQLITE_BUSY: (TemporaryError, "another process has held it for too long"),
@@ -35,10 +35,10 @@ RESULTS: Mapping[int, tuple[type[BellhopError], str]] = {
     sqlite3.SQLITE_NOTADB: (InvalidError, _DAMAGED),
     sqlite3.SQLITE_FORMAT: (InvalidError, _DAMAGED),
     sqlite3.SQLITE_TOOBIG: (TooLargeError, "a value is too large for it"),
-    sqlite3.SQLITE_CANTOPEN: (DeniedError, "it cannot be opened. Look at the folder's rights"),
-    sqlite3.SQLITE_READONLY: (DeniedError, "it may not be written. Look at the file's rights"),
-    sqlite3.SQLITE_PERM: (DeniedError, "it may not be used. Look at the file's rights"),
-    sqlite3.SQLITE_AUTH: (DeniedError, "it may not be used. Look at the file's rights"),
+    sqlite3.SQLITE_CANTOPEN: (DeniedError, "it cannot be opened; look at the folder's rights"),
+    sqlite3.SQLITE_READONLY: (DeniedError, "it may not be written; look at the file's rights"),
+    sqlite3.SQLITE_PERM: (DeniedError, "it may not be used; look at the file's rights"),
+    sqlite3.SQLITE_AUTH: (DeniedError, "it may not be used; look at the file's rights"),
 }
 """By SQLite's primary result code."""
 
@@ -64,8 +64,8 @@ CLASSES: Mapping[type[Exception], tuple[type[BellhopError], str]] = {
 """By class, the nearest of an exception's ancestors, where no code says more."""
 
 NUMBERS: Mapping[int, tuple[type[BellhopError], str]] = {
-    errno.EACCES: (DeniedError, "it may not be used. Look at the file's rights"),
-    errno.EPERM: (DeniedError, "it may not be used. Look at the file's rights"),
+    errno.EACCES: (DeniedError, "it may not be used; look at the file's rights"),
+    errno.EPERM: (DeniedError, "it may not be used; look at the file's rights"),
     errno.EROFS: (DeniedError, "the file system is read-only"),
     errno.ENOSPC: (TemporaryError, _FULL),
     errno.EDQUOT: (TemporaryError, _FULL),
@@ -81,7 +81,7 @@ NUMBERS: Mapping[int, tuple[type[BellhopError], str]] = {
 def translate(error: Exception, path: Path) -> BellhopError:
     """Return Bellhop's error for one of sqlite3's or the operating system's about `path`."""
     kind, why = _entry(error)
-    return kind(f"The file {str(path)!r} could not be used: {why}.", reason=_reason(error))
+    return kind(f"cannot use the file {str(path)!r}: {why}", reason=_reason(error))
 
 
 def _entry(error: Exception) -> tuple[type[BellhopError], str]:

@@ -365,7 +365,7 @@ class SqliteQueue:
             (self._name, _number(number)),
         ).fetchone()
         if found is None:
-            raise MissingError(f"The queue {self._name!r} has no dead letter {number!r}.")
+            raise MissingError(f"the queue {self._name!r} has no dead letter {number!r}")
         return found[0], found[1]
 
     def _pause(self, deadline: float, rung: int, change: int, next_at: int | None) -> bool:
@@ -400,8 +400,8 @@ def _group(message: Message) -> str:
     group = message.group
     if not (0 < len(group) <= GROUP_LIMIT and group.isascii() and group.isprintable()):
         raise InvalidError(
-            f"A message of the group {group[:GROUP_LIMIT]!r} could not be published: a group's "
-            f"name has 1 to {GROUP_LIMIT} printable ASCII characters."
+            f"cannot publish a message of the group {group[:GROUP_LIMIT]!r}: a group's name has 1"
+            f" to {GROUP_LIMIT} printable ASCII characters"
         )
     return group
 
@@ -411,12 +411,12 @@ def _text(message: Message) -> str:
         text = _encode(dict(message.body))
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidError(
-            f"A message of the group {message.group!r} could not be published: it is not JSON."
+            f"cannot publish a message of the group {message.group!r}: it is not JSON"
         ) from error
     if len(text) > MESSAGE_LIMIT:
         raise TooLargeError(
-            f"A message of the group {message.group!r} could not be published: "
-            f"its {len(text)} bytes exceed the queue's {MESSAGE_LIMIT}."
+            f"cannot publish a message of the group {message.group!r}: its {len(text)} bytes exceed"
+            f" the queue's {MESSAGE_LIMIT}"
         )
     return text
 
@@ -424,7 +424,7 @@ def _text(message: Message) -> str:
 def _parse(receipt: str) -> tuple[int, int]:
     number, attempt = map(_number, receipt.partition(".")[::2])
     if min(number, attempt) < 0:
-        raise InvalidError(f"The receipt {receipt!r} is not one of this queue's.")
+        raise InvalidError(f"the receipt {receipt!r} is not one of this queue's")
     return number, attempt
 
 

@@ -43,7 +43,7 @@ class FileSecrets:
     def __init__(self, folder: Path | str, key: bytes) -> None:
         if len(key) != KEY_BYTES:
             raise InvalidError(
-                f"The secrets' key could not be used: it has {len(key)} bytes, not {KEY_BYTES}."
+                f"cannot use the secrets' key: it has {len(key)} bytes, not {KEY_BYTES}"
             )
         self._folder = Path(folder).absolute()
         self._cipher = AESGCM(key)
@@ -61,7 +61,7 @@ class FileSecrets:
             try:
                 content = path.read_bytes()
             except FileNotFoundError as error:
-                raise MissingError(f"There is no secret {name!r}.") from error
+                raise MissingError(f"there is no secret {name!r}") from error
         head = _head(name)
         start = len(head) + _NONCE_BYTES
         try:
@@ -70,8 +70,8 @@ class FileSecrets:
             return self._cipher.decrypt(content[len(head) : start], content[start:], head)
         except (InvalidTag, ValueError) as error:
             raise InvalidError(
-                f"The secret {name!r} could not be opened: it was sealed with another key, or "
-                "altered. Restore the key, or write the secret anew."
+                f"cannot open the secret {name!r}: it was sealed with another key, or altered;"
+                " restore the key, or write the secret anew"
             ) from error
 
     def put(self, name: str, value: bytes) -> None:
@@ -82,8 +82,8 @@ class FileSecrets:
         """
         if len(value) > LIMIT:
             raise TooLargeError(
-                f"The secret {name!r} could not be written: "
-                f"its {len(value)} bytes exceed the secret store's {LIMIT}."
+                f"cannot write the secret {name!r}: its {len(value)} bytes exceed the secret"
+                f" store's {LIMIT}"
             )
         head, nonce = _head(name), os.urandom(_NONCE_BYTES)
         write_whole(self._path(name), head + nonce + self._cipher.encrypt(nonce, value, head))
@@ -105,7 +105,7 @@ def _bytes(name: str) -> bytes:
     try:
         return name.encode()
     except UnicodeEncodeError as error:
-        raise InvalidError("A secret's name could not be used: it is not valid Unicode.") from error
+        raise InvalidError("cannot use a secret's name: it is not valid Unicode") from error
 
 
 def _head(name: str) -> bytes:

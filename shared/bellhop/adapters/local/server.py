@@ -61,8 +61,8 @@ class Server:
     ) -> None:
         if not certificate_pem and not _is_loopback(host):
             raise InvalidError(
-                f"The server could not be set up on {host!r}: without a certificate it listens "
-                "on 127.0.0.1 only. Give it a certificate and its key."
+                f"cannot set up the server on {host!r}: without a certificate it listens on"
+                " 127.0.0.1 only; give it a certificate and its key"
             )
         self._host = host
         self._port = port
@@ -97,9 +97,7 @@ class Server:
             kind, why = _FAILURES.get(
                 error.errno or 0, (InvalidError, "this machine has no such address")
             )
-            raise kind(
-                f"The address '{self._host}:{self._port}' could not be listened on: {why}."
-            ) from error
+            raise kind(f"cannot listen on '{self._host}:{self._port}': {why}") from error
         self._port = self._house.port = self._listener.getsockname()[1]
         self._thread.start()
         self._house.ready.wait()
@@ -111,7 +109,7 @@ class Server:
             InvalidError: the certificate and its key cannot be used, or the server has no TLS.
         """
         if self._house.context is None:
-            raise InvalidError("The certificate could not be renewed: the server has no TLS.")
+            raise InvalidError("cannot renew the certificate: the server has no TLS")
         # Another context, not this one loaded anew: between its certificate and its key, who
         # shakes hands at that moment would be refused.
         self._house.context = tls.make_context(certificate_pem, key_pem)

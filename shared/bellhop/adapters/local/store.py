@@ -129,7 +129,7 @@ class SqliteStore:
         if statement is _PUT_TOKEN:
             row["expect"] = expect
         if not self._database.rows(statement, row):
-            raise _stale("written", item.partition, item.sort, expect)
+            raise _stale("write", item.partition, item.sort, expect)
         self._tidy()
         return replace(item, token=token)
 
@@ -144,7 +144,7 @@ class SqliteStore:
             return True
         if expect == ANY or (expect == ABSENT and not self._database.rows(_GET, key)):
             return False
-        raise _stale("deleted", partition, sort, expect)
+        raise _stale("delete", partition, sort, expect)
 
     def query(
         self, partition: str, *, prefix: str = "", after: str = "", limit: int | None = None
@@ -195,11 +195,11 @@ def _key(partition: str, sort: str) -> dict[str, Any]:
     try:
         longest = max(len(partition.encode()), len(sort.encode()))
     except UnicodeEncodeError as error:
-        raise InvalidError("A key could not be used: it is not valid Unicode.") from error
+        raise InvalidError("cannot use a key: it is not valid Unicode") from error
     if longest > KEY_LIMIT:
         raise TooLargeError(
-            f"The key {partition!r} {sort!r} could not be used: "
-            f"its {longest} bytes exceed the store's {KEY_LIMIT}."
+            f"cannot use the key {partition!r} {sort!r}: its {longest} bytes exceed the store's"
+            f" {KEY_LIMIT}"
         )
     return {"partition": partition, "sort": sort}
 
@@ -222,13 +222,13 @@ def _text(item: Item) -> str:
         text = _encode(dict(item.value))
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidError(
-            f"The item {item.partition!r} {item.sort!r} could not be written: it is not JSON."
+            f"cannot write the item {item.partition!r} {item.sort!r}: it is not JSON"
         ) from error
     size = len(text) + len(item.partition.encode()) + len(item.sort.encode())
     if size > ITEM_LIMIT:
         raise TooLargeError(
-            f"The item {item.partition!r} {item.sort!r} could not be written: "
-            f"its {size} bytes exceed the store's {ITEM_LIMIT}."
+            f"cannot write the item {item.partition!r} {item.sort!r}: its {size} bytes exceed the"
+            f" store's {ITEM_LIMIT}"
         )
     return text
 
@@ -238,8 +238,7 @@ def _expiry(item: Item) -> int | None:
         return None
     if item.expires_at.utcoffset() is None:
         raise InvalidError(
-            f"The item {item.partition!r} {item.sort!r} could not be written: "
-            "its expiry has no time zone."
+            f"cannot write the item {item.partition!r} {item.sort!r}: its expiry has no time zone"
         )
     return to_microseconds(item.expires_at)
 
@@ -252,6 +251,6 @@ def _item(partition: str, sort: str, value: str, token: str, expires_at: int | N
 def _stale(verb: str, partition: str, sort: str, expect: str | None) -> StaleError:
     wanted = "nothing" if expect == ABSENT else f"the write {expect}"
     return StaleError(
-        f"The item {partition!r} {sort!r} could not be {verb}: "
-        f"{wanted} was expected and is not what is there. Read it again."
+        f"cannot {verb} the item {partition!r} {sort!r}: {wanted} was expected and is not what is"
+        " there; read it again"
     )

@@ -37,6 +37,6 @@ def load(context: ssl.SSLContext, certificate_pem: bytes, key_pem: bytes) -> Non
             context.load_cert_chain(f"/proc/self/fd/{descriptor}")
         except (ssl.SSLError, OSError) as error:
             raise InvalidError(
-                "The server's certificate could not be used: it or its key is not PEM, "
-                "or they do not belong together."
+                "cannot use the server's certificate: it or its key is not PEM, or they do not"
+                " belong together"
             ) from error

@@ -146,7 +146,7 @@ def test_a_name_beyond_ascii_is_written_as_clients_ask_for_it(authority: Authori
 )
 def test_refuses_what_is_no_name(authority: Authority, names: list[str]) -> None:
     """What is neither a DNS name nor an address is invalid."""
-    with pytest.raises(InvalidError, match="certificate could not be issued"):
+    with pytest.raises(InvalidError, match="cannot issue a certificate"):
         issue(authority, names, now=NOW, validity=DAY)
 
 

@@ -144,7 +144,7 @@ def test_refuses_a_certificate_that_cannot_be_used(
     authority: Authority, certificate: tuple[bytes, bytes], pem: bytes | None, key: bytes | None
 ) -> None:
     """A certificate without its own key is refused when the server is set up."""
-    with pytest.raises(InvalidError, match="certificate could not be used"):
+    with pytest.raises(InvalidError, match="cannot use the server's certificate"):
         Server(
             echo,
             host="127.0.0.1",
