@@ -20,7 +20,7 @@ from typing import Any
 
 import click
 
-from bellhop.cli.exampled import Group
+from bellhop.cli.examples import Group
 from bellhop.cli.options import Choice
 from bellhop.errors import BellhopError, InvalidError, TemporaryError
 

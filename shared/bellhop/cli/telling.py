@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from bellhop.cli.output import compose, line, styled
-from bellhop.fleet.survey import object_name
+from bellhop.fleet.overview import object_name
 from bellhop.fleet.timeline import profile_of, row
 from bellhop.model.record import Entry
 from bellhop.model.visible import visible

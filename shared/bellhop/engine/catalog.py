@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from bellhop.engine.digest import digest
-from bellhop.engine.render import Limits, dialect_of, render
+from bellhop.engine.render import dialect_of, render
 from bellhop.errors import PermanentError
+from bellhop.gotemplate import Limits
 from bellhop.model.gvk import GVK
 from bellhop.model.kinds import ClusterProfile, EventSource, EventTrigger
 from bellhop.model.record import Cluster

@@ -10,7 +10,7 @@ from bellhop.engine.allowing import refuse_rendered
 from bellhop.engine.catalog import Catalog, cluster_object
 from bellhop.engine.instantiate import Ref, contents, resolve, variables
 from bellhop.engine.naming import profile_name
-from bellhop.engine.render import Limits
+from bellhop.gotemplate import Limits
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.kinds import ConfigMap, EventTrigger, Secret
 from bellhop.model.record import Cluster, Content, Profile

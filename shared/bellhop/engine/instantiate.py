@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 from bellhop.engine import secrecy
 from bellhop.engine.manifests import read_manifests, render_manifests
-from bellhop.engine.render import ANNOTATION, Limits, Template, dialect_of
+from bellhop.engine.render import ANNOTATION, TemplateText, dialect_of
 from bellhop.errors import InvalidError, MissingError, TemplateError
-from bellhop.gotemplate import Struct
+from bellhop.gotemplate import Limits, Struct
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.kinds import ConfigMap, EventTrigger, PolicyRef, Secret
 from bellhop.model.record import Content
@@ -89,7 +89,7 @@ def resolve(
 
     def text(template: str, name: str) -> str:
         with secrecy.unforeseen(f"cannot render {name}", secret=secret):
-            asked = Template(template, name, dialect, secret and not quoting)
+            asked = TemplateText(template, name, dialect, secret and not quoting)
             made = asked.render(root, limits)
             if secret:
                 _refuse_values(withheld, asked, root, limits, [(name, made)])
@@ -145,7 +145,7 @@ def contents(
         secret = not quoting and (isinstance(holder, Secret) or secrecy.in_reach(root or {}))
         for entry, text in sorted(_texts(holder).items()):
             name = f"{ref.namespace}/{ref.name}/{entry}"
-            template = Template(text, name, dialect, secret)
+            template = TemplateText(text, name, dialect, secret)
             with secrecy.unforeseen(f"cannot render {name}", secret=secret):
                 made = _content(template, due, root or {}, limits, withheld)
             found.append(replace(made, ref=str(ref), entry=entry))
@@ -153,7 +153,7 @@ def contents(
 
 
 def _content(
-    template: Template,
+    template: TemplateText,
     due: _Due,
     root: Mapping[str, Any],
     limits: Limits,
@@ -179,7 +179,7 @@ def _content(
 
 def _refuse_values(
     withheld: secrecy.Withheld,
-    template: Template,
+    template: TemplateText,
     root: Mapping[str, Any],
     limits: Limits,
     names: Iterable[tuple[str, str]],
@@ -197,7 +197,7 @@ def _refuse_values(
         known.refuse_names(names, template.name)
 
 
-def _otherwise(template: Template, root: Mapping[str, Any], limits: Limits) -> str:
+def _otherwise(template: TemplateText, root: Mapping[str, Any], limits: Limits) -> str:
     """Return what a template writes with other values in its Secrets; nothing if it fails then."""
     try:
         return template.render(secrecy.otherwise(root), limits)
@@ -238,7 +238,7 @@ def instance(
     dialect = dialect_of(holder.annotations, annotations or {})
     secret = not quoting and (isinstance(holder, Secret) or secrecy.in_reach(root))
     texts = {
-        entry: Template(text, f"{ref.namespace}/{ref.name}/{entry}", dialect, secret).render(
+        entry: TemplateText(text, f"{ref.namespace}/{ref.name}/{entry}", dialect, secret).render(
             root, limits
         )
         for entry, text in sorted(_texts(holder).items())
@@ -275,7 +275,7 @@ def deploy_time(content: Content, cluster: Mapping[str, Any], *, limits: Limits)
         return content
     root = {"Cluster": cluster, "MgmtResources": {}}
     name = f"{content.ref}/{content.entry}"
-    template = Template(content.template, name, content.dialect, content.secret)
+    template = TemplateText(content.template, name, content.dialect, content.secret)
     with secrecy.unforeseen(f"cannot render {name}", secret=content.secret):
         objects = render_manifests(template, root, limits)
         known = secrecy.kept(content.withheld, json.dumps(cluster, default=str))

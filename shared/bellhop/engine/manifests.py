@@ -10,9 +10,10 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from bellhop.engine.render import Limits, Template
+from bellhop.engine.render import TemplateText
 from bellhop.engine.secrecy import LOCALLY
 from bellhop.errors import InvalidError, TooLargeError
+from bellhop.gotemplate import Limits
 from bellhop.model.document import Bounds, Document, read_documents
 
 _PLACE = re.compile(r", document \d+(?:, line (\d+))?\Z")
@@ -40,7 +41,7 @@ def read_manifests(text: str, *, source: str, secret: bool = False) -> tuple[dic
 
 
 def render_manifests(
-    template: Template, variables: Mapping[str, Any], limits: Limits
+    template: TemplateText, variables: Mapping[str, Any], limits: Limits
 ) -> tuple[dict[str, Any], ...]:
     """Render a template and read the objects it wrote, in order; nothing at all is fine.
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from bellhop import gotemplate
 from bellhop.engine.secrecy import LOCALLY
 from bellhop.errors import InvalidError, TemplateError
+from bellhop.gotemplate import Limits
 
 Dialect = Literal["go", "jinja2"]
 MissingKey = Literal["error", "default", "zero"]
@@ -22,15 +23,7 @@ _JINJA_STEPS = 250_000
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """What one rendering may take: seconds of wall time, characters of output."""
-
-    seconds: float = 5.0
-    output: int = 8 * 1024 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Template:
+class TemplateText:
     """A text to render: what errors call it, its dialect, and whether it may be quoted.
 
     What is `secret` is never quoted in an error, neither as written nor as rendered.
@@ -53,7 +46,7 @@ class Template:
         if "{{" not in self.text:
             return self.text
         try:
-            return self._compiled().render(variables, limits=_go(limits))
+            return self._compiled().render(variables, limits=limits)
         except gotemplate.GoTemplateError as error:
             # What a limit says is ours; all else may quote the text, or what a function was given.
             if self.secret and not isinstance(error, gotemplate.LimitError):
@@ -77,7 +70,7 @@ class Template:
             except jinja.JinjaError:
                 return []
         try:
-            return self._compiled().origins(variables, limits=_go(limits))
+            return self._compiled().origins(variables, limits=limits)
         except gotemplate.GoTemplateError:
             return []
 
@@ -110,8 +103,8 @@ def render(
     limits: Limits,
     dialect: Dialect = "go",
 ) -> str:
-    """Render a text; see `Template.render`."""
-    return Template(text, name, dialect).render(variables, limits)
+    """Render a text; see `TemplateText.render`."""
+    return TemplateText(text, name, dialect).render(variables, limits)
 
 
 def dialect_of(*annotations: Mapping[str, str]) -> Dialect:
@@ -128,9 +121,5 @@ def dialect_of(*annotations: Mapping[str, str]) -> Dialect:
     return _DIALECTS[chosen]
 
 
-def _go(limits: Limits) -> gotemplate.Limits:
-    return gotemplate.Limits(seconds=limits.seconds, output=limits.output)
-
-
-def _jinja(limits: Limits) -> gotemplate.Limits:
-    return _go(limits)._replace(steps=_JINJA_STEPS)
+def _jinja(limits: Limits) -> Limits:
+    return limits._replace(steps=_JINJA_STEPS)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from bellhop.adapters.local.certificates import life
-from bellhop.fleet import strays, survey
+from bellhop.fleet import overview, strays
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.renewal import ends_at, next_at
 
@@ -87,7 +87,7 @@ def _clusters(here: Installation) -> Iterator[Failure]:
             yield Failure("cluster", key, health.swept_at, f"it is down: {health.message}")
         elif health.message:
             yield Failure("cluster", key, health.swept_at, health.message)
-        refused = survey.refused(here, key)
+        refused = overview.refused(here, key)
         if refused:
             yield Failure("sender", key, None, refused)
         for gvk in catalog.kinds_in(key):
@@ -127,22 +127,22 @@ def _matches(here: Installation) -> Iterator[Failure]:
             if match.error:
                 yield Failure(
                     "evaluation",
-                    f"{match.source} on {survey.object_name(match.key)} in {cluster}",
+                    f"{match.source} on {overview.object_name(match.key)} in {cluster}",
                     None,
                     match.error,
                 )
 
 
 def _profiles(here: Installation) -> Iterator[Failure]:
-    for standing in survey.standings(here):
-        profile = standing.profile
+    for status in overview.statuses(here):
+        profile = status.profile
         if profile.error:
             yield Failure("profile", profile.name, None, profile.error)
-        for outcome in standing.outcomes:
+        for outcome in status.outcomes:
             told = profile.error and outcome.message == profile.error
             if outcome.phase in {"Failed", "FailedNonRetriable"} and not told:
                 tries = f" (failed {outcome.failures} times)" if outcome.failures > 1 else ""
-                tries += survey.next_try(outcome)
+                tries += overview.next_try(outcome)
                 yield Failure(
                     "deployment",
                     f"{outcome.profile} to {outcome.cluster}",
@@ -161,7 +161,7 @@ def _findings(here: Installation) -> Iterator[Failure]:
             f"somebody made it in place of the one that '{finding.profile}' holds, and it stays;"
             f" remove it, or `bellhop redeploy {finding.profile}` to take it over"
         )
-        which = f"{survey.object_name(key)} in {cluster}"
+        which = f"{overview.object_name(key)} in {cluster}"
         yield Failure("foreign", which, finding.since, sentence)
     for cluster, number in strayed.items():
         sentence = (

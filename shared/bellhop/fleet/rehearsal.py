@@ -21,9 +21,9 @@ from bellhop.engine.judging import judge, why_not
 from bellhop.engine.naming import instance_name
 from bellhop.engine.observe import observe
 from bellhop.engine.planning import plan, wanted
-from bellhop.engine.render import Limits
 from bellhop.errors import InvalidError, MissingError, ScriptError
 from bellhop.fleet import generated
+from bellhop.gotemplate import Limits
 from bellhop.model.document import Document
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.kinds import (
@@ -100,7 +100,7 @@ class Rehearsal:
     ) -> None:
         self._settings = settings
         self._quoting = quoting
-        self._limits = Limits(settings.template_seconds, settings.template_output)
+        self._limits = Limits(seconds=settings.template_seconds, output=settings.template_output)
         self._holders = {each.key: each for each in kinds if isinstance(each, ConfigMap | Secret)}
         self._catalog = Catalog(
             0,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from bellhop.fleet.survey import object_name
+from bellhop.fleet.overview import object_name
 from bellhop.model.record import Entry
 from bellhop.records import Records
 

@@ -117,7 +117,7 @@ class _Statements:
             return self._with(node)
         if isinstance(node, nodes.Range):
             return self._range(node)
-        if isinstance(node, nodes.Template):
+        if isinstance(node, nodes.TemplateCall):
             return self._template(node)
         return _jump(BREAK if isinstance(node, nodes.Break) else CONTINUE)
 
@@ -217,7 +217,7 @@ class _Statements:
 
         return run
 
-    def _template(self, node: nodes.Template) -> Run:
+    def _template(self, node: nodes.TemplateCall) -> Run:
         site, bodies, name = self.site, self.program.bodies, node.name
         evaluate = None
         if node.pipeline is not None:

@@ -250,7 +250,7 @@ class Continue(Node):
         return "{{continue}}"
 
 
-class Template(Node):
+class TemplateCall(Node):
     """A call of another template."""
 
     __slots__ = ("name", "pipeline")

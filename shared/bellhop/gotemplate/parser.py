@@ -258,7 +258,7 @@ class _Parser(Cursor):
             self._next()
         else:
             pipeline = self._pipeline(context, lexer.RIGHT_DELIM)
-        return nodes.Template(token.position, name, pipeline)
+        return nodes.TemplateCall(token.position, name, pipeline)
 
     def _block(self, token: Token) -> nodes.Node:
         del token
@@ -266,7 +266,7 @@ class _Parser(Cursor):
         token, name = self._template_name(context)
         pipeline = self._pipeline(context, lexer.RIGHT_DELIM)
         self._body(name, context)
-        return nodes.Template(token.position, name, pipeline)
+        return nodes.TemplateCall(token.position, name, pipeline)
 
     _RULES = {  # noqa: RUF012 - a table of the class's own methods, never written
         "block": _block,

@@ -17,8 +17,8 @@ from bellhop.engine.catalog import Catalog
 from bellhop.engine.digest import digest
 from bellhop.engine.generating import draft_profile, generate
 from bellhop.engine.naming import profile_name
-from bellhop.engine.render import Limits
 from bellhop.errors import InvalidError, MissingError, PermanentError, StaleError
+from bellhop.gotemplate import Limits
 from bellhop.messages import Apply, Envelope, Instantiate, Publisher, Resolve
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.kinds import ClusterProfile, ConfigMap, EventTrigger, Secret
@@ -50,7 +50,7 @@ class Deploy:
         self._catalogs = catalogs
         self._publisher = publisher
         self._execute = execute
-        self._limits = Limits(settings.template_seconds, settings.template_output)
+        self._limits = Limits(seconds=settings.template_seconds, output=settings.template_output)
 
     def handle(self, message: Envelope) -> None:
         """Do one message's work.

@@ -25,7 +25,6 @@ from bellhop.engine.catalog import cluster_object
 from bellhop.engine.instantiate import deploy_time
 from bellhop.engine.pacing import retry_timer, spread
 from bellhop.engine.planning import OWNER, Plan, Wanted, decorate, plan, wanted
-from bellhop.engine.render import Limits
 from bellhop.engine.secrecy import KIND as SECRET
 from bellhop.engine.secrecy import unquoted
 from bellhop.errors import (
@@ -37,6 +36,7 @@ from bellhop.errors import (
     StaleError,
     TemporaryError,
 )
+from bellhop.gotemplate import Limits
 from bellhop.messages import Apply, Publisher
 from bellhop.model.gvk import GVK, Identity, ObjectKey
 from bellhop.model.record import Cluster, Held, Inventory, Outcome, Phase, Profile
@@ -106,7 +106,7 @@ class Execute:
         self._publisher = publisher
         self._settings = settings
         self._claims = Claims(records, publisher)
-        self._limits = Limits(settings.template_seconds, settings.template_output)
+        self._limits = Limits(seconds=settings.template_seconds, output=settings.template_output)
 
     def handle(self, message: Apply) -> None:
         """Bring one cluster to what one profile wants there; every try starts from the records.

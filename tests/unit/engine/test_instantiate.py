@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from bellhop.engine.instantiate import SECRET_TYPE, Ref, contents, deploy_time, resolve, variables
-from bellhop.engine.render import Limits
 from bellhop.errors import InvalidError, MissingError, TemplateError
+from bellhop.gotemplate import Limits
 from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.model.kinds import ConfigMap, EventTrigger, PolicyRef, Secret, of
 

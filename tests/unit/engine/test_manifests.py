@@ -9,8 +9,9 @@ import time
 import pytest
 
 from bellhop.engine.manifests import BOUNDS, read_manifests, render_manifests
-from bellhop.engine.render import Limits, Template
+from bellhop.engine.render import TemplateText
 from bellhop.errors import InvalidError
+from bellhop.gotemplate import Limits
 
 
 def names(text: str) -> list[str]:
@@ -85,6 +86,7 @@ def test_refuses_kinds_that_cannot_be(version: str, kind: str) -> None:
         names(f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: a}}\n")
 
 
+LIMITS = Limits(output=8 * 1024 * 1024)
 HEAD = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n"
 POD = "{apiVersion: v1, kind: Pod, metadata: {name: x}}"
 
@@ -147,7 +149,7 @@ def test_what_a_template_writes_is_bounded_as_a_tree(text: str, expected: str) -
     before, begun = peak(), time.process_time()
 
     with pytest.raises(InvalidError, match=expected):
-        render_manifests(Template(text, "e"), {}, Limits())
+        render_manifests(TemplateText(text, "e"), {}, LIMITS)
 
     # Unbounded, reading the first of them takes minutes and gigabytes.
     assert time.process_time() - begun < 20
@@ -162,10 +164,14 @@ def peak() -> int:
 def test_large_but_honest_output_is_read() -> None:
     """Thousands of objects, and texts of a megabyte, are within the bounds."""
     many = render_manifests(
-        Template("{{ range until 5000 }}---\n%s\n{{ end }}".replace("%s", POD), "e"), {}, Limits()
+        TemplateText("{{ range until 5000 }}---\n%s\n{{ end }}".replace("%s", POD), "e"),
+        {},
+        Limits(output=8 * 1024 * 1024),
     )
     (large,) = render_manifests(
-        Template(HEAD + 'data: {a: "{{ repeat 1000000 "a," }}"}', "e"), {}, Limits()
+        TemplateText(HEAD + 'data: {a: "{{ repeat 1000000 "a," }}"}', "e"),
+        {},
+        Limits(output=8 * 1024 * 1024),
     )
 
     assert len(many) == 5000 < BOUNDS.documents

@@ -8,8 +8,9 @@ import pytest
 
 from bellhop.engine.instantiate import Ref, contents, deploy_time, resolve, variables
 from bellhop.engine.manifests import read_manifests
-from bellhop.engine.render import Limits, dialect_of
+from bellhop.engine.render import dialect_of
 from bellhop.errors import BellhopError, InvalidError, TemplateError
+from bellhop.gotemplate import Limits
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.kinds import ConfigMap, EventTrigger, Secret, of
 

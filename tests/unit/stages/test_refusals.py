@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from bellhop.errors import TemporaryError
-from bellhop.fleet.survey import object_name
+from bellhop.fleet.overview import object_name
 from bellhop.model.record import Refusals
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kept import value_of

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import click
 
-from bellhop.cli.exampled import Command
+from bellhop.cli.examples import Command
 from bellhop.cli.kinds import shown_name
 from bellhop.cli.options import state_option
 from bellhop.cli.output import say

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
-from bellhop.cli.exampled import Command
+from bellhop.cli.examples import Command
 
 _SHELLS = ("bash", "zsh", "fish")
 

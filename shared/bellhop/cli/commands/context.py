@@ -9,7 +9,7 @@ import click
 
 from bellhop.cli import output
 from bellhop.cli.contexts import EMBEDDED, PROVIDERS, Context, load, require_embedded, save
-from bellhop.cli.exampled import Command, Group
+from bellhop.cli.examples import Command, Group
 from bellhop.cli.options import JSON, YAML, output_option
 from bellhop.cli.output import say
 from bellhop.cli.session import chosen

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from bellhop.cli import output
-from bellhop.cli.exampled import Command, Group
+from bellhop.cli.examples import Command, Group
 from bellhop.cli.options import output_option, state_option
 from bellhop.cli.output import Column, Row, say
 from bellhop.cli.session import installation

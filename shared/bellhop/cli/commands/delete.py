@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bellhop.cli.exampled import Command
+from bellhop.cli.examples import Command
 from bellhop.cli.kinds import complete_kind, shown_name
 from bellhop.cli.options import state_option
 from bellhop.cli.output import say

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from bellhop.cli.exampled import Command, Group
+from bellhop.cli.examples import Command, Group
 from bellhop.cli.options import state_option
 from bellhop.cli.output import say
 from bellhop.cli.session import installation

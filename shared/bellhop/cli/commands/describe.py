@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from bellhop.cli.asking import absent, asked, naming_options
-from bellhop.cli.exampled import Command
+from bellhop.cli.examples import Command
 from bellhop.cli.kinds import complete_kind
 from bellhop.cli.options import state_option
 from bellhop.cli.output import say

@@ -6,7 +6,7 @@ import click
 
 from bellhop.cli import output
 from bellhop.cli.asking import absent, asked, naming_options
-from bellhop.cli.exampled import Command
+from bellhop.cli.examples import Command
 from bellhop.cli.kinds import complete_kind
 from bellhop.cli.options import JSON, YAML, output_option, state_option
 from bellhop.cli.session import installation

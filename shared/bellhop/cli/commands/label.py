@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import click
 
-from bellhop.cli.exampled import Command, Group
+from bellhop.cli.examples import Command, Group
 from bellhop.cli.options import state_option
 from bellhop.cli.output import pairs, say
 from bellhop.cli.session import installation

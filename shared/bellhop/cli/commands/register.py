@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from bellhop.cli import session
-from bellhop.cli.exampled import Command, Group
+from bellhop.cli.examples import Command, Group
 from bellhop.cli.options import state_option
 from bellhop.cli.output import pairs, say
 from bellhop.errors import InvalidError, MissingError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from bellhop.cli.exampled import Command
+from bellhop.cli.examples import Command
 from bellhop.cli.options import state_option
 from bellhop.cli.output import say
 from bellhop.cli.session import installation
@@ -18,8 +18,8 @@ def command(key: str) -> None:
 
     Each is looked at once more: what a profile holds by now, or somebody made anew, stays.
     """
+    from bellhop.fleet.overview import object_name
     from bellhop.fleet.strays import remove
-    from bellhop.fleet.survey import object_name
 
     found = False
     for stray, removed in remove(installation(), key):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bellhop.cli.exampled import Command
+from bellhop.cli.examples import Command
 from bellhop.cli.options import JSON, YAML
 from bellhop.cli.output import compose, document, raw, say
 from bellhop.errors import InvalidError
@@ -153,7 +153,8 @@ def command(  # noqa: PLR0913 - one parameter an option
 
 def _render_one(template: str, data: str | None, engine: Dialect, missing: MissingKey) -> None:
     from bellhop.cli.reading import documents, text
-    from bellhop.engine.render import Limits, Template
+    from bellhop.engine.render import TemplateText
+    from bellhop.gotemplate import Limits
     from bellhop.settings import read
 
     if engine != "go" and missing != "error":
@@ -166,10 +167,10 @@ def _render_one(template: str, data: str | None, engine: Dialect, missing: Missi
     if len(found) > 1 or not all(isinstance(each.data, dict) for each in found):
         raise InvalidError(f"cannot take variables from '{data}': it must be one mapping")
     settings = read(os.environ)
-    limits = Limits(settings.template_seconds, settings.template_output)
+    limits = Limits(seconds=settings.template_seconds, output=settings.template_output)
     variables: dict[str, Any] = found[0].data if found else {}
     name = "standard input" if template == "-" else Path(template).name
-    written = Template(text(template), name, engine, missing=missing).render(variables, limits)
+    written = TemplateText(text(template), name, engine, missing=missing).render(variables, limits)
     raw(written)
 
 
@@ -200,7 +201,7 @@ def _cluster(given: str) -> Cluster:
 
 
 def _tell(judged: Judged, source: str) -> None:
-    from bellhop.fleet.survey import object_name
+    from bellhop.fleet.overview import object_name
 
     if judged.error:
         return
@@ -210,7 +211,7 @@ def _tell(judged: Judged, source: str) -> None:
 
 
 def _print_yaml(rehearsal: Rehearsal, judged: Sequence[Judged], show: str) -> None:
-    from bellhop.fleet.survey import object_name
+    from bellhop.fleet.overview import object_name
     from bellhop.model.document import dump
 
     nothing = True
@@ -247,7 +248,7 @@ def _documents(made: Generated, said: str, show: str) -> Iterator[tuple[str, Map
 
 
 def _print_json(rehearsal: Rehearsal, judged: Sequence[Judged], show: str) -> None:
-    from bellhop.fleet.survey import object_name
+    from bellhop.fleet.overview import object_name
 
     told = {
         "trigger": rehearsal.trigger.name,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from bellhop.cli.exampled import Command
+from bellhop.cli.examples import Command
 from bellhop.cli.options import state_option
 from bellhop.cli.session import state_folder
 from bellhop.errors import InvalidError

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from bellhop.cli import output
-from bellhop.cli.exampled import Command, Group
+from bellhop.cli.examples import Command, Group
 from bellhop.cli.options import JSON, TABLE, YAML, output_option, state_option
 from bellhop.cli.output import Column, say
 from bellhop.cli.session import installation
@@ -177,8 +177,8 @@ def strays(cluster: str, form: str) -> None:
     A sweep finds what is of a kind that profiles hold, `bellhop sweep --full` also others of the
     usual kinds. `bellhop remove-strays` removes them.
     """
+    from bellhop.fleet.overview import object_name
     from bellhop.fleet.strays import strays as found
-    from bellhop.fleet.survey import object_name
 
     rows = (
         {

@@ -8,7 +8,7 @@ from bellhop.cli.output import Column, Row, age, count, pairs, stamp
 from bellhop.cli.story import Story
 from bellhop.cli.views.view import Query, View
 from bellhop.engine.catalog import cluster_object
-from bellhop.fleet import survey
+from bellhop.fleet import overview
 from bellhop.fleet.installation import Installation
 from bellhop.model.record import Cluster, Health
 from bellhop.ports.kube import Manifest
@@ -113,7 +113,7 @@ def _tell(here: Installation, cluster: Cluster, story: Story) -> None:
                 outcome.profile,
                 outcome.phase,
                 age(outcome.at, now),
-                outcome.message + survey.next_try(outcome),
+                outcome.message + overview.next_try(outcome),
             )
             for outcome in here.records.outcomes.of(cluster.key)
         ),
@@ -121,7 +121,7 @@ def _tell(here: Installation, cluster: Cluster, story: Story) -> None:
     story.grid(
         "Holds",
         (
-            (survey.object_name(key), f"ClusterProfile/{inventory.profile}")
+            (overview.object_name(key), f"ClusterProfile/{inventory.profile}")
             for inventory in here.records.inventories.of(cluster.key)
             for key in inventory.held
         ),
@@ -129,7 +129,7 @@ def _tell(here: Installation, cluster: Cluster, story: Story) -> None:
 
 
 def _message(here: Installation, key: str, health: Health) -> str:
-    return "; ".join(filter(None, (health.message, survey.refused(here, key))))
+    return "; ".join(filter(None, (health.message, overview.refused(here, key))))
 
 
 def _rings(cluster: Cluster) -> str:

@@ -8,9 +8,9 @@ from typing import Any
 from bellhop.cli.output import Column, Row, age, count
 from bellhop.cli.story import Story
 from bellhop.cli.views.view import Query, View, labels_of, name_of
-from bellhop.fleet import generated, survey
+from bellhop.fleet import generated, overview
 from bellhop.fleet.installation import Installation
-from bellhop.fleet.survey import Standing
+from bellhop.fleet.overview import ProfileStatus
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.record import Content, Outcome
 from bellhop.ports.kube import Manifest
@@ -29,14 +29,14 @@ COLUMNS = (
 
 def manifests(here: Installation, query: Query) -> Iterator[Manifest]:
     """Yield users' profiles as they were written, generated ones as they are, with status."""
-    for standing, manifest in _found(here, query):
-        yield {**manifest, "status": _status(standing)} if standing else manifest
+    for status, manifest in _found(here, query):
+        yield {**manifest, "status": _status(status)} if status else manifest
 
 
 def rows(here: Installation, query: Query) -> Iterator[Row]:
     """Yield one row for each profile."""
-    for standing, manifest in _found(here, query):
-        if standing is None:
+    for status, manifest in _found(here, query):
+        if status is None:
             yield {
                 "name": name_of(manifest),
                 "trigger": "",
@@ -48,43 +48,43 @@ def rows(here: Installation, query: Query) -> Iterator[Row]:
                 "message": "",
             }
             continue
-        profile = standing.profile
+        profile = status.profile
         yield {
             "name": profile.name,
             "trigger": profile.trigger,
             "from": profile.cluster,
-            "provisioned": f"{standing.provisioned}/{len(profile.destinations)}",
-            "state": standing.state,
-            "object": survey.object_name(profile.object),
+            "provisioned": f"{status.provisioned}/{len(profile.destinations)}",
+            "state": status.state,
+            "object": overview.object_name(profile.object),
             "tier": profile.tier,
-            "message": _message(standing),
+            "message": _message(status),
         }
 
 
 def describe(here: Installation, query: Query, story: Story) -> int:
     """Tell of each profile what it holds, where it goes and how that went."""
     told = 0
-    for standing, manifest in _found(here, query):
+    for status, manifest in _found(here, query):
         told += 1
         story.begin("ClusterProfile", name_of(manifest))
-        if standing is None:
+        if status is None:
             story.fact("State", "not taken to any cluster yet; `bellhop serve` does it")
             continue
-        _tell(here, standing, story)
+        _tell(here, status, story)
     return told
 
 
-def _tell(here: Installation, standing: Standing, story: Story) -> None:
-    profile = standing.profile
+def _tell(here: Installation, status: ProfileStatus, story: Story) -> None:
+    profile = status.profile
     now = here.records.clock.now()
-    story.fact("State", standing.state)
+    story.fact("State", status.state)
     story.fact("Trigger", profile.trigger)
     story.fact("From", profile.cluster)
-    story.fact("Object", survey.object_name(profile.object))
+    story.fact("Object", overview.object_name(profile.object))
     story.fact("Tier", str(profile.tier))
     story.fact("Error", profile.error)
     story.grid("Contents", (_content(content) for content in profile.contents))
-    known = {outcome.cluster: outcome for outcome in standing.outcomes}
+    known = {outcome.cluster: outcome for outcome in status.outcomes}
     story.grid(
         "Destinations",
         (
@@ -103,7 +103,7 @@ def _tell(here: Installation, standing: Standing, story: Story) -> None:
         (
             (
                 cluster,
-                survey.object_name(key),
+                overview.object_name(key),
                 age(held.applied_at, now) if held.digest else "being applied",
             )
             for cluster in (*profile.destinations, *profile.leaving)
@@ -114,37 +114,39 @@ def _tell(here: Installation, standing: Standing, story: Story) -> None:
 
 
 def _told(outcome: Outcome) -> str:
-    return outcome.message + survey.next_try(outcome)
+    return outcome.message + overview.next_try(outcome)
 
 
 def _content(content: Content) -> tuple[str, str, str]:
     if content.template:
         return content.ref, content.entry, "rendered for each cluster"
-    named = [survey.object_name(ObjectKey.of(dict(each))) for each in content.manifests]
+    named = [overview.object_name(ObjectKey.of(dict(each))) for each in content.manifests]
     return content.ref, content.entry, ", ".join(named)
 
 
-def _found(here: Installation, query: Query) -> Iterator[tuple[Standing | None, dict[str, Any]]]:
+def _found(
+    here: Installation, query: Query
+) -> Iterator[tuple[ProfileStatus | None, dict[str, Any]]]:
     """Yield every profile asked for, with its manifest; own ones nobody has resolved yet too."""
     own = {name_of(each): each for each in here.records.manifests.of("ClusterProfile")}
     pending = dict(own)
-    for standing in survey.standings(here):
-        profile = standing.profile
+    for status in overview.statuses(here):
+        profile = status.profile
         if not profile.trigger:
             pending.pop(profile.name, None)
         written = None if profile.trigger else own.get(profile.name)
         shown = written or generated.manifest(profile)
         if query.takes("", profile.name, labels_of(shown)):
-            yield standing, shown
+            yield status, shown
     for name, declared in pending.items():
         if query.takes("", name, labels_of(declared)):
             yield None, declared
 
 
-def _status(standing: Standing) -> dict[str, Any]:
-    status: dict[str, Any] = {
-        "matchingClusters": [generated.cluster_ref(each) for each in standing.profile.destinations],
-        "state": standing.state,
+def _status(status: ProfileStatus) -> dict[str, Any]:
+    shown: dict[str, Any] = {
+        "matchingClusters": [generated.cluster_ref(each) for each in status.profile.destinations],
+        "state": status.state,
         "clusters": [
             {
                 "cluster": each.cluster,
@@ -153,18 +155,18 @@ def _status(standing: Standing) -> dict[str, Any]:
                 **({"failureMessage": each.message} if each.message else {}),
                 **({"nextTryTime": each.retry_at} if each.retry_at else {}),
             }
-            for each in standing.outcomes
+            for each in status.outcomes
         ],
     }
-    if standing.profile.error:
-        status["failureMessage"] = standing.profile.error
-    return status
+    if status.profile.error:
+        shown["failureMessage"] = status.profile.error
+    return shown
 
 
-def _message(standing: Standing) -> str:
-    if standing.profile.error:
-        return standing.profile.error
-    failed = [f"{each.cluster}: {each.message}" for each in standing.outcomes if each.message]
+def _message(status: ProfileStatus) -> str:
+    if status.profile.error:
+        return status.profile.error
+    failed = [f"{each.cluster}: {each.message}" for each in status.outcomes if each.message]
     more = f" (and {count(len(failed) - 1, 'other')})" if len(failed) > 1 else ""
     return failed[0] + more if failed else ""
 

@@ -10,7 +10,7 @@ from bellhop.cli.redaction import hidden
 from bellhop.cli.story import Story
 from bellhop.cli.views.view import Query, View
 from bellhop.errors import StaleError
-from bellhop.fleet import survey
+from bellhop.fleet import overview
 from bellhop.fleet.installation import Installation
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.kinds import event_report
@@ -74,14 +74,14 @@ def describe(here: Installation, query: Query, story: Story) -> int:
         story.grid(
             count(len(matches), "object matches", "objects match"),
             (
-                (survey.object_name(match.key), f"since {age(match.since, now)}", match.message)
+                (overview.object_name(match.key), f"since {age(match.since, now)}", match.message)
                 for match in matches
             ),
         )
         story.section(
             "Errors",
             (
-                f"{survey.object_name(match.key)}: {match.error}"
+                f"{overview.object_name(match.key)}: {match.error}"
                 for match in here.records.matches.of(cluster, source)
                 if match.error
             ),
@@ -93,7 +93,7 @@ def describe(here: Installation, query: Query, story: Story) -> int:
 def _reports(
     here: Installation, query: Query
 ) -> Iterator[tuple[Mapping[str, Any], str, str, list[Match]]]:
-    for cluster, source in survey.sources_in_force(here):
+    for cluster, source in overview.sources_in_force(here):
         namespace, _, name = cluster.partition("/")
         metadata = event_report(namespace, name, source, [], collect=False)["metadata"]
         if query.takes(namespace, metadata["name"], metadata["labels"]):
@@ -133,7 +133,7 @@ def _status(here: Installation, cluster: str, source: str) -> dict[str, str]:
     if failing:
         first = failing[0]
         more = f" (and {count(len(failing) - 1, 'other')})" if len(failing) > 1 else ""
-        status["agentFailureMessage"] = f"{survey.object_name(first.key)}: {first.error}{more}"
+        status["agentFailureMessage"] = f"{overview.object_name(first.key)}: {first.error}{more}"
     failed = list(_failed(here, cluster, source))
     if failed:
         more = f" (and {count(len(failed) - 1, 'other')})" if len(failed) > 1 else ""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from bellhop.cli.output import Column, Row, age, count
 from bellhop.cli.story import Story
 from bellhop.cli.views.view import Query, View, labels_of, name_of
-from bellhop.fleet import survey
+from bellhop.fleet import overview
 from bellhop.fleet.installation import Installation
 from bellhop.model.kinds import EventSource, ResourceSelector
 from bellhop.ports.kube import Manifest
@@ -35,7 +35,7 @@ def rows(here: Installation, query: Query) -> Iterator[Row]:
     catalog = here.catalogs.current()
     for manifest in manifests(here, query):
         source = catalog.sources[name_of(manifest)]
-        found = survey.matches(here, source.name)
+        found = overview.matches(here, source.name)
         every = [match for matches in found.values() for match in matches]
         yield {
             "name": source.name,
@@ -60,7 +60,7 @@ def describe(here: Installation, query: Query, story: Story) -> int:
 def _tell(here: Installation, source: EventSource, story: Story) -> None:
     catalog = here.catalogs.current()
     now = here.records.clock.now()
-    found = survey.matches(here, source.name)
+    found = overview.matches(here, source.name)
     story.begin(source.kind, source.name)
     story.fact("Collects", "whole objects" if source.collect_resources else "references only")
     story.section(
@@ -82,7 +82,7 @@ def _tell(here: Installation, source: EventSource, story: Story) -> None:
     story.grid(
         "Matches",
         (
-            (match.cluster, survey.object_name(match.key), age(match.since, now), match.message)
+            (match.cluster, overview.object_name(match.key), age(match.since, now), match.message)
             for match in every
             if match.matching
         ),
@@ -90,7 +90,7 @@ def _tell(here: Installation, source: EventSource, story: Story) -> None:
     story.section(
         "Errors",
         (
-            f"{match.cluster}  {survey.object_name(match.key)}: {match.error}"
+            f"{match.cluster}  {overview.object_name(match.key)}: {match.error}"
             for match in every
             if match.error
         ),

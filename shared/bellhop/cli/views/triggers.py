@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from bellhop.cli.output import Column, Row, count
 from bellhop.cli.story import Story
 from bellhop.cli.views.view import Query, View, labels_of, name_of
-from bellhop.fleet import survey
+from bellhop.fleet import overview
 from bellhop.fleet.installation import Installation
-from bellhop.fleet.survey import Standing
+from bellhop.fleet.overview import ProfileStatus
 from bellhop.model.allow import read_allow
 from bellhop.model.kinds import EventTrigger
 from bellhop.ports.kube import Manifest
@@ -38,17 +38,17 @@ def manifests(here: Installation, query: Query) -> Iterator[Manifest]:
 
 def rows(here: Installation, query: Query) -> Iterator[Row]:
     """Yield one row for each trigger."""
-    known = survey.outcomes(here)
+    known = overview.outcomes(here)
     for manifest in manifests(here, query):
         trigger = here.catalogs.current().triggers[name_of(manifest)]
-        standings = list(survey.standings(here, trigger.name, known))
+        statuses = list(overview.statuses(here, trigger.name, known))
         yield {
             "name": trigger.name,
             "source": trigger.event_source_name,
             "oneForEvent": trigger.one_for_event,
             "clusters": len(_in_force(here, trigger)),
-            "profiles": len(standings),
-            "failing": sum(each.state in _FAILING for each in standings),
+            "profiles": len(statuses),
+            "failing": sum(each.state in _FAILING for each in statuses),
             "kind": trigger.kind,
             "sourceClusters": str(trigger.source_selector) or "<none>",
             "destinationClusters": _destination(trigger),
@@ -78,8 +78,8 @@ def _tell(here: Installation, trigger: EventTrigger, story: Story) -> None:
     story.fact("EventSource", f"{trigger.event_source_name} ({_found(here, trigger)})")
     story.grid("In force in", _in_force(here, trigger), nothing="no cluster")
     story.grid("Policy refs", _refs(here, trigger))
-    standings = list(survey.standings(here, trigger.name))
-    story.section("Profiles", (_profile(each) for each in standings))
+    statuses = list(overview.statuses(here, trigger.name))
+    story.section("Profiles", (_profile(each) for each in statuses))
 
 
 def _found(here: Installation, trigger: EventTrigger) -> str:
@@ -114,13 +114,13 @@ def _refs(here: Installation, trigger: EventTrigger) -> Iterator[Sequence[str]]:
         yield ref.kind, place, state
 
 
-def _profile(standing: Standing) -> str:
-    profile = standing.profile
-    where = f"for {survey.object_name(profile.object)}" if profile.object else "for all matches"
-    lines = [f"{profile.name}  {standing.state}  {where} in {profile.cluster}"]
+def _profile(status: ProfileStatus) -> str:
+    profile = status.profile
+    where = f"for {overview.object_name(profile.object)}" if profile.object else "for all matches"
+    lines = [f"{profile.name}  {status.state}  {where} in {profile.cluster}"]
     if profile.error:
         lines.append(f"  not renewed: {profile.error}")
-    known = {outcome.cluster: outcome for outcome in standing.outcomes}
+    known = {outcome.cluster: outcome for outcome in status.outcomes}
     for cluster in profile.destinations:
         outcome = known.get(cluster)
         phase = outcome.phase if outcome else "Provisioning"

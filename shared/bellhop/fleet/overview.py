@@ -18,7 +18,7 @@ Who = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
-class Standing:
+class ProfileStatus:
     """A profile and how applying it ended where it was tried."""
 
     profile: Profile
@@ -54,11 +54,11 @@ def outcomes(here: Installation) -> dict[Who, list[Outcome]]:
     return found
 
 
-def standings(
+def statuses(
     here: Installation,
     trigger: str | None = None,
     known: Mapping[Who, Sequence[Outcome]] | None = None,
-) -> Iterator[Standing]:
+) -> Iterator[ProfileStatus]:
     """Yield every profile, users' own first, or those of one trigger; by trigger and name.
 
     Triggers that were deleted count while a cluster still holds something of theirs. `known`
@@ -69,7 +69,7 @@ def standings(
     for name in sorted(triggers) if trigger is None else [trigger]:
         for profile in here.records.profiles.of(name):
             who = (profile.trigger, profile.cluster, profile.name)
-            yield Standing(profile, known.get(who, ()))
+            yield ProfileStatus(profile, known.get(who, ()))
 
 
 def sources_in_force(here: Installation) -> Iterator[tuple[str, str]]:
