@@ -14,32 +14,15 @@ from bellhop.model.kubeconfig import sanitise
 from bellhop.stages import look, survey
 from infra.lab.cluster import Cluster
 from tests.fakes.fleet import Fleet
+from tests.fakes.manifests import config, holder, join, profile
 
 pytest_plugins = ["tests.kube_fixtures"]
 
 EAST = "fleet/east"
 CONFIG = GVK("", "v1", "ConfigMap")
 SCALERS = [GVK("autoscaling", each, "HorizontalPodAutoscaler") for each in ("v1", "v2beta2")]
-ITEM = """
-    ---
-    apiVersion: v1
-    kind: ConfigMap
-    metadata: {{name: {name}, namespace: swept}}
-"""
-PROFILE = """
-apiVersion: config.projectsveltos.io/v1beta1
-kind: ClusterProfile
-metadata: {name: own}
-spec:
-  clusterSelector: {matchLabels: {env: production}}
-  policyRefs: [{kind: ConfigMap, name: own, namespace: default}]
----
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: own, namespace: default}
-data:
-  main.yaml: |
-""" + "".join(ITEM.format(name=name) for name in "abcde")
+OBJECTS = [config(name, namespace="swept") for name in "abcde"]
+PROFILE = join(profile(), holder("own", *OBJECTS))
 
 
 @pytest.fixture

@@ -2,70 +2,18 @@
 
 from __future__ import annotations
 
+from tests.fakes.manifests import INSTANTIATE, config, holder, profile, source, trigger
+
 Key = tuple[str, str, str]
 """Kind, namespace and name."""
 
 
-def _source(name: str, kind: str, more: str, group: str = "") -> str:
-    return f"""
-apiVersion: lib.projectsveltos.io/v1beta1
-kind: EventSource
-metadata: {{name: {name}}}
-spec:
-  collectResources: true
-  resourceSelectors: [{{group: "{group}", version: v1, kind: {kind}{more}}}]
-"""
-
-
-def _trigger(name: str, source: str, one: str, more: str) -> str:
-    return f"""
-apiVersion: lib.projectsveltos.io/v1beta1
-kind: EventTrigger
-metadata: {{name: {name}}}
-spec:
-  sourceClusterSelector: {{matchLabels: {{env: production}}}}
-  eventSourceName: '{source}'
-  oneForEvent: {one}
-  policyRefs: [{{kind: ConfigMap, name: {name}, namespace: default}}]
-{more}"""
-
-
-def _profile(tier: int, chosen: str) -> str:
-    return f"""
-apiVersion: config.projectsveltos.io/v1beta1
-kind: ClusterProfile
-metadata: {{name: own}}
-spec:
-  tier: {tier}
-  {chosen}
-  policyRefs: [{{kind: ConfigMap, name: own, namespace: default}}]
-"""
-
-
-def _holder(name: str, content: str, annotations: str = "projectsveltos.io/instantiate: ok") -> str:
-    body = "\n".join("    " + line for line in content.strip().splitlines())
-    return f"""
-apiVersion: v1
-kind: ConfigMap
-metadata: {{name: {name}, namespace: default, annotations: {{{annotations}}}}}
-data:
-  main.yaml: |
-{body}
-"""
-
-
 def _made(name: str, value: str) -> str:
-    return f"""
-apiVersion: v1
-kind: ConfigMap
-metadata: {{name: '{name}', namespace: made}}
-data: {{v: '{value}'}}
-"""
+    return config(name, f"v: '{value}'", namespace="made")
 
 
 def _also(api_version: str, kind: str) -> str:
     return f"""
----
 apiVersion: {api_version}
 kind: {kind}
 metadata: {{name: also, namespace: made}}
@@ -73,7 +21,7 @@ metadata: {{name: also, namespace: made}}
 
 
 _RING = ", selector: {matchLabels: {ring: 'yes'}}"
-_ENG = "  destinationClusterSelector: {matchLabels: {dep: eng}}\n"
+_ENG = "destinationClusterSelector: {matchLabels: {dep: eng}}"
 _EACH = "each-{{ .Cluster.metadata.name }}-{{ lower .Resource.kind }}-{{ .Resource.metadata.name }}"
 _V = "{{ .Resource.metadata.labels.v }}"
 _ALL = "{{ range .Resources }}{{ .metadata.name }}{{ .metadata.labels.v }} {{ end }}"
@@ -94,44 +42,48 @@ OWN_TEXT: Key = ("ConfigMap", "default", "own")
 
 DECLARED: dict[Key, tuple[str, ...]] = {
     WATCHED: (
-        _source("watched", "Service", _RING),
-        _source("watched", "Service", ""),
-        _source("watched", "ServiceAccount", _RING),
-        _source("watched", "Widget", _RING, "shop.io"),
+        source(more=_RING),
+        source(),
+        source("ServiceAccount", more=_RING),
+        source("Widget", more=_RING, group="shop.io"),
     ),
-    OF_EAST: (_source("of-east", "Service", _RING),),
+    OF_EAST: (source(name="of-east", more=_RING),),
     EACH: (
-        _trigger("each", "watched", "true", ""),
-        _trigger("each", "watched", "true", _ENG),
-        _trigger("each", "watched", "true", "  tier: 70\n"),
+        trigger("each"),
+        trigger("each", more=_ENG),
+        trigger("each", more="tier: 70"),
     ),
     ALL: (
-        _trigger("all", "watched", "false", ""),
-        _trigger("all", "watched", "false", _ENG),
-        _trigger("all", "of-{{ .Cluster.metadata.name }}", "false", "  tier: 70\n"),
+        trigger("all", one="false"),
+        trigger("all", one="false", more=_ENG),
+        trigger("all", origin="of-{{ .Cluster.metadata.name }}", one="false", more="tier: 70"),
     ),
     FLIP: (
-        _trigger("flip", "watched", "true", ""),
-        _trigger("flip", "watched", "false", ""),
+        trigger("flip"),
+        trigger("flip", one="false"),
     ),
     EACH_TEXT: (
-        _holder("each", _made(_EACH, f"v{_V}")),
-        _holder("each", _made(_EACH, f"w{_V}")),
-        _holder("each", _made(_EACH, f"{_LATER}-{_V}"), _BOTH),
+        holder("each", _made(_EACH, f"v{_V}"), annotations=INSTANTIATE),
+        holder("each", _made(_EACH, f"w{_V}"), annotations=INSTANTIATE),
+        holder("each", _made(_EACH, f"{_LATER}-{_V}"), annotations=_BOTH),
     ),
-    ALL_TEXT: (_holder("all", _made("all-{{ .Cluster.metadata.name }}", _ALL)),),
-    FLIP_TEXT: (_holder("flip", _made(_FLIP, "1")),),
+    ALL_TEXT: (
+        holder("all", _made("all-{{ .Cluster.metadata.name }}", _ALL), annotations=INSTANTIATE),
+    ),
+    FLIP_TEXT: (holder("flip", _made(_FLIP, "1"), annotations=INSTANTIATE),),
     OWN: (
-        _profile(50, "clusterSelector: {matchLabels: {dep: eng}}"),
-        _profile(200, "clusterSelector: {matchLabels: {dep: eng}}"),
-        _profile(50, "clusterRefs: [{namespace: fleet, name: east, kind: SveltosCluster}]"),
+        profile("clusterSelector: {matchLabels: {dep: eng}}", more="tier: 50"),
+        profile("clusterSelector: {matchLabels: {dep: eng}}", more="tier: 200"),
+        profile(
+            "clusterRefs: [{namespace: fleet, name: east, kind: SveltosCluster}]", more="tier: 50"
+        ),
     ),
     OWN_TEXT: (
-        _holder("own", _made("own", "1"), ""),
-        _holder("own", _made("own", "2") + "---" + _made("all-east", "mine"), ""),
-        _holder("own", _made("own", "1") + _also("policy/v1beta1", "PodDisruptionBudget"), ""),
-        _holder("own", _made("own", "1") + _also("policy/v1", "PodDisruptionBudget"), ""),
-        _holder("own", _made("own", "1") + _also("shop.io/v1", "Gadget"), ""),
+        holder("own", _made("own", "1")),
+        holder("own", _made("own", "2"), _made("all-east", "mine")),
+        holder("own", _made("own", "1"), _also("policy/v1beta1", "PodDisruptionBudget")),
+        holder("own", _made("own", "1"), _also("policy/v1", "PodDisruptionBudget")),
+        holder("own", _made("own", "1"), _also("shop.io/v1", "Gadget")),
     ),
 }
 """What users may declare, each in its variants; `own` and `all` may want the same object."""

@@ -20,31 +20,11 @@ from bellhop.model.reach import HERE
 from bellhop.model.record import Inventory
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube
+from tests.fakes.manifests import config, holder, join, profile
 
 EAST = "fleet/east"
 CONFIG = GVK("", "v1", "ConfigMap")
-DECLARED = """
-apiVersion: config.projectsveltos.io/v1beta1
-kind: ClusterProfile
-metadata: {name: own}
-spec:
-  clusterSelector: {matchLabels: {env: production}}
-  policyRefs: [{kind: ConfigMap, name: own, namespace: default}]
----
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: own, namespace: default}
-data:
-  a.yaml: |
-    apiVersion: v1
-    kind: ConfigMap
-    metadata: {name: a, namespace: default}
-    data: {v: "1"}
-    ---
-    apiVersion: v1
-    kind: ConfigMap
-    metadata: {name: b, namespace: default}
-"""
+DECLARED = join(profile(), holder("own", config("a", 'v: "1"'), config("b")))
 
 
 @pytest.fixture

@@ -16,61 +16,32 @@ from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.records.payloads import SHARDS
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube
+from tests.fakes.manifests import (
+    FOR_EACH,
+    INSTANTIATE,
+    config,
+    holder,
+    join,
+    profile,
+    source,
+    trigger,
+)
 
 CONFIG = GVK("", "v1", "ConfigMap")
 SERVICE = GVK("", "v1", "Service")
 EAST = "fleet/east"
 
-PROFILE = """
-apiVersion: config.projectsveltos.io/v1beta1
-kind: ClusterProfile
-metadata: {name: own}
-spec:
-  clusterSelector: {matchLabels: {env: production}}
-  policyRefs: [{kind: ConfigMap, name: own, namespace: default}]
-"""
-TRIGGER = """
-apiVersion: lib.projectsveltos.io/v1beta1
-kind: EventSource
-metadata: {name: services}
-spec:
-  collectResources: true
-  resourceSelectors: [{group: "", version: v1, kind: Service}]
----
-apiVersion: lib.projectsveltos.io/v1beta1
-kind: EventTrigger
-metadata: {name: made}
-spec:
-  sourceClusterSelector: {matchLabels: {env: production}}
-  eventSourceName: services
-  oneForEvent: true
-  policyRefs: [{kind: ConfigMap, name: made, namespace: default}]
----
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: made, namespace: default, annotations: {projectsveltos.io/instantiate: ok}}
-data:
-  main.yaml: |
-    apiVersion: v1
-    kind: ConfigMap
-    metadata: {name: 'for-{{ .Resource.metadata.name }}', namespace: default}
-"""
+TRIGGER = join(
+    source(name="services"),
+    trigger(origin="services"),
+    holder("made", config(FOR_EACH), annotations=INSTANTIATE),
+)
 
 
-def holder(seed: int) -> str:
+def large(seed: int) -> str:
     """Return a ConfigMap that brings one larger than a record may be."""
     text = "".join(random.Random(seed).choices(string.ascii_letters, k=400_000))
-    return f"""
-apiVersion: v1
-kind: ConfigMap
-metadata: {{name: own, namespace: default}}
-data:
-  main.yaml: |
-    apiVersion: v1
-    kind: ConfigMap
-    metadata: {{name: made, namespace: default}}
-    data: {{seed: '{seed}', text: {text}}}
-"""
+    return holder("own", config("made", f"seed: '{seed}', text: {text}"))
 
 
 @pytest.fixture
@@ -105,7 +76,7 @@ def seeds(kube: FakeKube) -> list[Any]:
 @pytest.fixture
 def lost(fleet: Fleet, east: FakeKube, lose: Callable[..., int]) -> FakeKube:
     """Apply a large profile, and lose all that was to be remembered of it."""
-    fleet.apply(PROFILE, holder(1))
+    fleet.apply(profile(), large(1))
     fleet.pump()
     assert seeds(east) == ["1"]
     assert lose(f"inventory/{EAST}") == 3
@@ -115,7 +86,7 @@ def lost(fleet: Fleet, east: FakeKube, lose: Callable[..., int]) -> FakeKube:
 @pytest.mark.parametrize("seed", [pytest.param(1, id="same"), pytest.param(2, id="another")])
 def test_what_is_lost_is_declared_again(fleet: Fleet, lost: FakeKube, seed: int) -> None:
     """Applying the ConfigMap writes it, its profile and the inventory anew."""
-    fleet.apply(holder(seed))
+    fleet.apply(large(seed))
     fleet.pump()
 
     assert seeds(lost) == [str(seed)]

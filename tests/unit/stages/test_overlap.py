@@ -16,37 +16,25 @@ from bellhop.messages import Instantiate
 from bellhop.model.gvk import GVK, ObjectKey
 from tests.fakes.fleet import SERVICE, Fleet
 from tests.fakes.kube import FakeKube
+from tests.fakes.manifests import (
+    FOR_EACH,
+    INSTANTIATE,
+    config,
+    holder,
+    join,
+    profile,
+    source,
+    trigger,
+)
 
 CONFIG = GVK("", "v1", "ConfigMap")
 WEB = ObjectKey(SERVICE, "default", "web")
-DECLARED = """
-apiVersion: lib.projectsveltos.io/v1beta1
-kind: EventSource
-metadata: {name: watched}
-spec:
-  collectResources: true
-  resourceSelectors:
-  - {group: "", version: v1, kind: Service, selector: {matchLabels: {ring: 'yes'}}}
----
-apiVersion: lib.projectsveltos.io/v1beta1
-kind: EventTrigger
-metadata: {name: made}
-spec:
-  sourceClusterSelector: {matchLabels: {env: production}}
-  eventSourceName: watched
-  oneForEvent: true
-  policyRefs: [{kind: ConfigMap, name: made, namespace: default}]
----
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: made, namespace: default, annotations: {projectsveltos.io/instantiate: ok}}
-data:
-  main.yaml: |
-    apiVersion: v1
-    kind: ConfigMap
-    metadata: {name: 'for-{{ .Resource.metadata.name }}', namespace: default}
-    data: {v: '{{ .Resource.metadata.labels.v }}'}
-"""
+V = "v: '{{ .Resource.metadata.labels.v }}'"
+DECLARED = join(
+    source(more=", selector: {matchLabels: {ring: 'yes'}}"),
+    trigger(),
+    holder("made", config(FOR_EACH, V), annotations=INSTANTIATE),
+)
 
 
 @pytest.fixture
@@ -291,24 +279,7 @@ def test_what_was_rendered_with_older_labels_does_not_stay(fleet: Fleet, east: F
     assert made(east) == {"for-web": "red"}
 
 
-OWN = """
-apiVersion: config.projectsveltos.io/v1beta1
-kind: ClusterProfile
-metadata: {name: own}
-spec:
-  clusterSelector: {matchLabels: {env: production}}
-  policyRefs: [{kind: ConfigMap, name: own, namespace: default}]
----
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: own, namespace: default}
-data:
-  main.yaml: |
-    apiVersion: v1
-    kind: ConfigMap
-    metadata: {name: own, namespace: default}
-    data: {v: '1'}
-"""
+OWN = join(profile(), holder("own", config("own", "v: '1'")))
 
 
 def test_a_cluster_that_comes_back_before_its_end_was_told_gets_all(fleet: Fleet) -> None:

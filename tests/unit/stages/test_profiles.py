@@ -11,34 +11,13 @@ from bellhop.model.gvk import GVK
 from bellhop.model.record import Profile
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube
+from tests.fakes.manifests import config, holder, profile
 
 CONFIG = GVK("", "v1", "ConfigMap")
 
 
-def profile(selected: str = "clusterSelector: {matchLabels: {env: production}}") -> str:
-    return f"""
-apiVersion: config.projectsveltos.io/v1beta1
-kind: ClusterProfile
-metadata: {{name: own}}
-spec:
-  {selected}
-  policyRefs: [{{kind: ConfigMap, name: own, namespace: default}}]
-"""
-
-
-def holder(*names: str) -> str:
-    objects = "".join(
-        f"    ---\n    apiVersion: v1\n    kind: ConfigMap\n    metadata: {{name: {name}}}\n"
-        for name in names
-    )
-    return f"""
-apiVersion: v1
-kind: ConfigMap
-metadata: {{name: own, namespace: default}}
-data:
-  main.yaml: |
-{objects}
-"""
+def own(*names: str) -> str:
+    return holder("own", *map(config, names))
 
 
 @pytest.fixture
@@ -61,7 +40,7 @@ def kept(fleet: Fleet) -> Profile | None:
 
 def test_goes_to_the_clusters_it_selects(fleet: Fleet, east: FakeKube, west: FakeKube) -> None:
     """A cluster gets it when its labels begin to match, and loses it when they end."""
-    fleet.apply(profile(), holder("a"))
+    fleet.apply(profile(), own("a"))
     fleet.pump()
     assert (names(east), names(west)) == (["a"], [])
 
@@ -77,7 +56,7 @@ def test_goes_to_the_clusters_it_selects(fleet: Fleet, east: FakeKube, west: Fak
 def test_goes_to_the_clusters_it_names(fleet: Fleet, east: FakeKube, west: FakeKube) -> None:
     """A named cluster gets it whatever its labels; one that is registered later, then."""
     refs = ", ".join(f"{{namespace: fleet, name: {name}}}" for name in ("west", "north"))
-    fleet.apply(profile(f"clusterRefs: [{refs}]"), holder("a"))
+    fleet.apply(profile(f"clusterRefs: [{refs}]"), own("a"))
     fleet.pump()
     assert (names(east), names(west)) == ([], ["a"])
 
@@ -89,10 +68,10 @@ def test_goes_to_the_clusters_it_names(fleet: Fleet, east: FakeKube, west: FakeK
 
 def test_follows_its_config_map(fleet: Fleet, east: FakeKube) -> None:
     """What the ConfigMap names no longer is removed, what it names anew is applied."""
-    fleet.apply(profile(), holder("a", "b"))
+    fleet.apply(profile(), own("a", "b"))
     fleet.pump()
 
-    fleet.apply(holder("b", "c"))
+    fleet.apply(own("b", "c"))
     fleet.pump()
 
     assert names(east) == ["b", "c"]
@@ -100,7 +79,7 @@ def test_follows_its_config_map(fleet: Fleet, east: FakeKube) -> None:
 
 def test_keeps_what_it_had_while_its_config_map_is_missing(fleet: Fleet, east: FakeKube) -> None:
     """The outcome names what is missing; nothing is withdrawn because of it."""
-    fleet.apply(profile(), holder("a"))
+    fleet.apply(profile(), own("a"))
     fleet.pump()
 
     fleet.declare.delete([("ConfigMap", "default", "own")])
@@ -114,7 +93,7 @@ def test_keeps_what_it_had_while_its_config_map_is_missing(fleet: Fleet, east: F
 
 def test_withdraws_when_it_is_deleted(fleet: Fleet, east: FakeKube) -> None:
     """Neither objects nor records stay."""
-    fleet.apply(profile(), holder("a"))
+    fleet.apply(profile(), own("a"))
     fleet.pump()
 
     fleet.declare.delete([("ClusterProfile", "", "own")])
@@ -131,7 +110,7 @@ def test_leaves_its_objects_when_told_so(fleet: Fleet, east: FakeKube) -> None:
     """With LeavePolicies they stay, and another profile may have them."""
     lasting = "stopMatchingBehavior: LeavePolicies"
     fleet.apply(profile(f"clusterSelector: {{matchLabels: {{env: production}}}}\n  {lasting}"))
-    fleet.apply(holder("a"))
+    fleet.apply(own("a"))
     fleet.pump()
 
     fleet.declare.delete([("ClusterProfile", "", "own")])
@@ -146,7 +125,7 @@ def test_waits_for_a_cluster_that_is_away_before_it_is_forgotten(
     fleet: Fleet, east: FakeKube
 ) -> None:
     """A withdrawn profile is kept, without its contents, until the last cluster is left."""
-    fleet.apply(profile(), holder("a"))
+    fleet.apply(profile(), own("a"))
     fleet.pump()
     east.fail_with(UnreachableError("cluster 'fleet/east' does not answer"))
     fleet.declare.delete([("ClusterProfile", "", "own")])
@@ -166,7 +145,7 @@ def test_waits_for_a_cluster_that_is_away_before_it_is_forgotten(
 @pytest.mark.usefixtures("west")
 def test_is_kept_while_it_selects_no_cluster_and_forgotten_when_deleted(fleet: Fleet) -> None:
     """A profile that is nowhere is still shown, and leaves no record behind."""
-    fleet.apply(profile(), holder("a"))
+    fleet.apply(profile(), own("a"))
     fleet.pump()
     fleet.declare.label("fleet/west", {"env": "production"})
     fleet.pump()

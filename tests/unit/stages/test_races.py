@@ -12,32 +12,15 @@ from bellhop.messages import Apply, Resolve
 from bellhop.model.gvk import GVK, ObjectKey
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube
+from tests.fakes.manifests import config, holder, join, profile
 
 CONFIG = GVK("", "v1", "ConfigMap")
 EAST = "fleet/east"
 
 
-def profile(*names: str) -> str:
+def own(*names: str) -> str:
     """Return a ClusterProfile that wants ConfigMaps of these names."""
-    objects = "".join(
-        f"    ---\n    apiVersion: v1\n    kind: ConfigMap\n    metadata: {{name: {name}}}\n"
-        for name in names
-    )
-    return f"""
-apiVersion: config.projectsveltos.io/v1beta1
-kind: ClusterProfile
-metadata: {{name: own}}
-spec:
-  clusterSelector: {{matchLabels: {{env: production}}}}
-  policyRefs: [{{kind: ConfigMap, name: own, namespace: default}}]
----
-apiVersion: v1
-kind: ConfigMap
-metadata: {{name: own, namespace: default}}
-data:
-  main.yaml: |
-{objects}
-"""
+    return join(profile(), holder("own", *map(config, names)))
 
 
 @pytest.fixture
@@ -69,10 +52,10 @@ def work_again(fleet: Fleet) -> None:
 
 def test_a_slow_worker_loses_nothing_that_a_quicker_one_did(fleet: Fleet, east: FakeKube) -> None:
     """What both did is recorded, and the next try brings it to what is wanted now."""
-    fleet.apply(profile("a", "b"))
+    fleet.apply(own("a", "b"))
 
     def overtaken() -> None:
-        fleet.apply(profile("a", "c"))
+        fleet.apply(own("a", "c"))
         fleet.stages["deploy"].handle(Resolve("own"))
         work_again(fleet)
 
@@ -94,7 +77,7 @@ def test_a_slow_worker_leaves_nothing_of_a_profile_that_was_closed(
     fleet: Fleet, east: FakeKube
 ) -> None:
     """What is applied after the profile was withdrawn elsewhere is removed by the next try."""
-    fleet.apply(profile("a", "b"))
+    fleet.apply(own("a", "b"))
 
     def withdrawn() -> None:
         fleet.declare.delete([("ClusterProfile", "", "own")])

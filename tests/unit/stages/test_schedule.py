@@ -16,29 +16,19 @@ from bellhop.model.record import Outcome
 from bellhop.ports.queue import Done
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube
+from tests.fakes.manifests import holder, join, profile
 from tests.fakes.mortal import Fate, Killed, Mortal
 from tests.unit.records.rig import LARGE
 from tests.unit.records.rig import profile as large
 
 EAST = "fleet/east"
 MINUTE = timedelta(minutes=1)
-PROFILE = """
-apiVersion: config.projectsveltos.io/v1beta1
-kind: ClusterProfile
-metadata: {name: own}
-spec:
-  clusterSelector: {matchLabels: {env: production}}
-  policyRefs: [{kind: ConfigMap, name: own, namespace: default}]
----
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: own, namespace: default}
-data:
-  main.yaml: |
-    apiVersion: shop.io/v1
-    kind: Widget
-    metadata: {name: w, namespace: default}
+OBJECT = """
+apiVersion: shop.io/v1
+kind: Widget
+metadata: {name: w, namespace: default}
 """
+PROFILE = join(profile(), holder("own", OBJECT))
 WIDGET = GVK("shop.io", "v1", "Widget")
 
 

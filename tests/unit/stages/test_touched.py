@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from bellhop.model.gvk import GVK
 from bellhop.stages.declare import Declare
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube
+from tests.fakes.manifests import FOR_EACH, INSTANTIATE, config, holder, source, trigger
 
 CONFIG = GVK("", "v1", "ConfigMap")
 
@@ -24,41 +26,8 @@ def fleet(tmp_path: Path) -> Fleet:
     return Fleet(tmp_path)
 
 
-def source(name: str, kind: str = "Service", more: str = "") -> str:
-    return f"""
-apiVersion: lib.projectsveltos.io/v1beta1
-kind: EventSource
-metadata: {{name: {name}}}
-spec:
-  collectResources: true
-  resourceSelectors: [{{group: "", version: v1, kind: {kind}{more}}}]
-"""
-
-
-def trigger(name: str, origin: str, more: str = "") -> str:
-    return f"""
-apiVersion: lib.projectsveltos.io/v1beta1
-kind: EventTrigger
-metadata: {{name: {name}}}
-spec:
-  sourceClusterSelector: {{matchLabels: {{env: production}}}}
-  {more}
-  eventSourceName: {origin}
-  oneForEvent: true
-  policyRefs: [{{kind: ConfigMap, name: made, namespace: default}}]
-"""
-
-
-MADE = """
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: made, namespace: default, annotations: {projectsveltos.io/instantiate: ok}}
-data:
-  main.yaml: |
-    apiVersion: v1
-    kind: ConfigMap
-    metadata: {name: 'for-{{ .Resource.metadata.name }}', namespace: default}
-"""
+made_by = partial(trigger, ref="made")
+MADE = holder("made", config(FOR_EACH), annotations=INSTANTIATE)
 
 
 def asked(fleet: Fleet, act: Callable[[], Any]) -> Counter[str]:
@@ -84,7 +53,7 @@ def asked(fleet: Fleet, act: Callable[[], Any]) -> Counter[str]:
 @pytest.mark.parametrize("clusters", [3, 12])
 def test_a_label_nobody_selects_concerns_its_cluster_alone(fleet: Fleet, clusters: int) -> None:
     """Whatever the size of the fleet, only what is rendered with that cluster is asked for."""
-    fleet.apply(source("watched"), trigger("one", "watched"), trigger("two", "watched"), MADE)
+    fleet.apply(source(), made_by("one"), made_by("two"), MADE)
     for number in range(clusters):
         kube = fleet.register(f"c{number}", env="production")
         kube.put(service("web"))
@@ -100,10 +69,10 @@ def test_a_label_that_selects_a_destination_places_what_goes_there(fleet: Fleet)
     east = fleet.register("east", env="production")
     west = fleet.register("west")
     fleet.apply(
-        source("watched"),
-        source("other", "Pod"),
-        trigger("one", "watched", "destinationClusterSelector: {matchLabels: {dep: eng}}"),
-        trigger("two", "other"),
+        source(),
+        source("Pod", name="other"),
+        made_by("one", more="destinationClusterSelector: {matchLabels: {dep: eng}}"),
+        made_by("two", origin="other"),
         MADE,
     )
     east.put(service("web"))
@@ -124,7 +93,7 @@ def test_a_label_that_selects_a_source_cluster_has_it_swept(fleet: Fleet) -> Non
     """A cluster that a trigger selects now is looked at, and its matches are taken up."""
     kube = fleet.register("east", env="test")
     kube.put(service("web"))
-    fleet.apply(source("watched"), trigger("one", "watched"), MADE)
+    fleet.apply(source(), made_by("one"), MADE)
 
     found = asked(fleet, lambda: fleet.declare.label("fleet/east", {"env": "production"}))
 
@@ -135,12 +104,14 @@ def test_a_label_that_selects_a_source_cluster_has_it_swept(fleet: Fleet) -> Non
 def test_an_unrelated_source_evaluates_nothing_of_the_others(fleet: Fleet) -> None:
     """Beside many matches of one source, another kind's source costs what it itself matches."""
     kube = fleet.register("east", env="production")
-    fleet.apply(source("watched"), trigger("one", "watched"), MADE)
+    fleet.apply(source(), made_by("one"), MADE)
     for number in range(50):
         kube.put(service(f"s{number}"))
     fleet.publisher.publish([Sweep("fleet/east")])
 
-    found = asked(fleet, lambda: fleet.apply(source("other", "Pod"), trigger("two", "other")))
+    found = asked(
+        fleet, lambda: fleet.apply(source("Pod", name="other"), made_by("two", origin="other"))
+    )
 
     assert found["evaluate"] == 0
     assert found["instantiate"] <= 3
@@ -149,12 +120,12 @@ def test_an_unrelated_source_evaluates_nothing_of_the_others(fleet: Fleet) -> No
 def test_another_trigger_on_a_source_evaluates_nothing(fleet: Fleet) -> None:
     """Who is told does not change what matches."""
     kube = fleet.register("east", env="production")
-    fleet.apply(source("watched"), trigger("one", "watched"), MADE)
+    fleet.apply(source(), made_by("one"), MADE)
     for number in range(5):
         kube.put(service(f"s{number}"))
     fleet.publisher.publish([Sweep("fleet/east")])
 
-    found = asked(fleet, lambda: fleet.apply(trigger("two", "watched")))
+    found = asked(fleet, lambda: fleet.apply(made_by("two")))
 
     assert found == {"instantiate": 6, "apply": 5}
 
@@ -171,10 +142,10 @@ def test_a_kind_that_may_not_be_listed_keeps_no_other_from_being_judged(fleet: F
     kube = fleet.access.clusters["fleet/east"] = Partly("fleet/east")
     fleet.register("east", env="production")
     fleet.apply(
-        source("watched"),
-        source("secrets", "Secret"),
-        trigger("one", "watched"),
-        trigger("two", "secrets"),
+        source(),
+        source("Secret", name="secrets"),
+        made_by("one"),
+        made_by("two", origin="secrets"),
         MADE,
     )
     for number in range(20):
@@ -204,7 +175,7 @@ def test_what_follows_is_published_in_pages(fleet: Fleet, monkeypatch: pytest.Mo
     fleet.pump(limit=10**6)
     fleet.declare = Declare(fleet.records, fleet.catalogs, Counting(fleet.queues), fleet.settings)
 
-    found = asked(fleet, lambda: fleet.apply(source("watched"), trigger("one", "watched"), MADE))
+    found = asked(fleet, lambda: fleet.apply(source(), made_by("one"), MADE))
 
     assert max(pages) == 7
     assert sum(pages) == 40

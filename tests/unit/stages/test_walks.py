@@ -17,36 +17,16 @@ from bellhop.settings import Settings
 from bellhop.stages import look
 from tests.fakes.fleet import SERVICE, Fleet, service
 from tests.fakes.kube import FakeKube
+from tests.fakes.manifests import INSTANTIATE, config, holder, join, source, trigger
 
 EAST = "fleet/east"
 CONFIG = GVK("", "v1", "ConfigMap")
-DECLARED = """
-apiVersion: lib.projectsveltos.io/v1beta1
-kind: EventSource
-metadata: {name: watched}
-spec:
-  collectResources: true
-  resourceSelectors: [{group: "", version: v1, kind: Service}]
----
-apiVersion: lib.projectsveltos.io/v1beta1
-kind: EventTrigger
-metadata: {name: made}
-spec:
-  sourceClusterSelector: {matchLabels: {env: production}}
-  eventSourceName: watched
-  oneForEvent: false
-  policyRefs: [{kind: ConfigMap, name: made, namespace: default}]
----
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: made, namespace: default, annotations: {projectsveltos.io/instantiate: ok}}
-data:
-  main.yaml: |
-    apiVersion: v1
-    kind: ConfigMap
-    metadata: {name: made, namespace: default}
-    data: {all: '{{ range .Resources }}{{ .metadata.namespace }}/{{ .metadata.name }} {{ end }}'}
-"""
+NAMES = "{{ range .Resources }}{{ .metadata.namespace }}/{{ .metadata.name }} {{ end }}"
+DECLARED = join(
+    source(),
+    trigger(one="false"),
+    holder("made", config("made", f"all: '{NAMES}'"), annotations=INSTANTIATE),
+)
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,97 @@
+"""What users declare in tests: the smallest source, trigger, profile and holder, to be varied.
+
+Each is the text of one document; what is not said is what most tests want. `join` makes one file
+of several.
+"""
+
+from __future__ import annotations
+
+import textwrap
+
+INSTANTIATE = "projectsveltos.io/instantiate: ok"
+
+
+def join(*documents: str) -> str:
+    """Write several documents as one file."""
+    return "---\n".join(documents)
+
+
+def source(*kinds: str, name: str = "watched", more: str = "", group: str = "") -> str:
+    """Return an EventSource for kinds of one group, Services if none is said."""
+    selectors = ", ".join(
+        f'{{group: "{group}", version: v1, kind: {kind}{more}}}' for kind in kinds or ["Service"]
+    )
+    return f"""
+apiVersion: lib.projectsveltos.io/v1beta1
+kind: EventSource
+metadata: {{name: {name}}}
+spec:
+  collectResources: true
+  resourceSelectors: [{selectors}]
+"""
+
+
+def trigger(
+    name: str = "made",
+    *,
+    origin: str = "watched",
+    one: str = "true",
+    more: str = "",
+    ref: str = "",
+) -> str:
+    """Return an EventTrigger of the clusters in production, with the holder `ref` or its name."""
+    return f"""
+apiVersion: lib.projectsveltos.io/v1beta1
+kind: EventTrigger
+metadata: {{name: {name}}}
+spec:
+  sourceClusterSelector: {{matchLabels: {{env: production}}}}
+  eventSourceName: '{origin}'
+  oneForEvent: {one}
+  policyRefs: [{{kind: ConfigMap, name: {ref or name}, namespace: default}}]
+  {more}
+"""
+
+
+def profile(
+    selected: str = "clusterSelector: {matchLabels: {env: production}}",
+    *,
+    name: str = "own",
+    more: str = "",
+) -> str:
+    """Return a user's own ClusterProfile, for the clusters in production, with its holder."""
+    return f"""
+apiVersion: config.projectsveltos.io/v1beta1
+kind: ClusterProfile
+metadata: {{name: {name}}}
+spec:
+  {selected}
+  policyRefs: [{{kind: ConfigMap, name: {name}, namespace: default}}]
+  {more}
+"""
+
+
+def holder(name: str, *objects: str, annotations: str = "") -> str:
+    """Return a ConfigMap that brings objects, as they are or, annotated, as templates."""
+    body = textwrap.indent(join(*(each.strip() + "\n" for each in objects)), "    ")
+    return f"""
+apiVersion: v1
+kind: ConfigMap
+metadata: {{name: {name}, namespace: default, annotations: {{{annotations}}}}}
+data:
+  main.yaml: |
+{body}"""
+
+
+def config(name: str, data: str = "", *, namespace: str = "default") -> str:
+    """Return a ConfigMap for a holder to bring; `data` is the text of its data, if it has any."""
+    held = f"data: {{{data}}}\n" if data else ""
+    return f"""\
+apiVersion: v1
+kind: ConfigMap
+metadata: {{name: '{name}', namespace: {namespace}}}
+{held}"""
+
+
+FOR_EACH = "for-{{ .Resource.metadata.name }}"
+"""The name of what a trigger makes of each object that matches."""
