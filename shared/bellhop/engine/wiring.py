@@ -1,7 +1,7 @@
 """How a cluster is made to ring: the webhook configuration and the forwarder's rights.
 
-Both follow the kinds that sources in force name, and nothing wider: never `*`, no leases, no
-events, no tokens.
+Both follow the kinds that sources in force name, and nothing wider: never `*`, with which leases,
+events and tokens would ring as well.
 """
 
 from __future__ import annotations

@@ -56,6 +56,19 @@ def test_rings_for_each_kind_and_what_writes_its_object() -> None:
     ]
 
 
+def test_rings_for_leases_where_a_source_names_them_and_for_no_tokens() -> None:
+    """What is written all day rings for who asks for it; credentials for nobody."""
+    lease = Resource(GVK("coordination.k8s.io", "v1", "Lease"), "leases", namespaced=True)
+    account = Resource(
+        GVK("", "v1", "ServiceAccount"), "serviceaccounts", namespaced=True, subresources=("token",)
+    )
+
+    [webhook] = wiring.webhook_configuration([account], OUTSIDE)["webhooks"]
+    assert [rule["resources"] for rule in webhook["rules"]] == [["serviceaccounts"]]
+    [webhook] = wiring.webhook_configuration([account, lease], OUTSIDE)["webhooks"]
+    assert [rule["resources"] for rule in webhook["rules"]] == [["serviceaccounts"], ["leases"]]
+
+
 def test_rings_in_each_version_that_counts() -> None:
     """An API server calls a webhook once for a write, so each version has a webhook."""
     scalers = [
