@@ -132,6 +132,27 @@ def test_each_limit_can_be_set(
         assert message in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        pytest.param('bcrypt "x"', id="bcrypt"),
+        pytest.param('htpasswd "x" "y"', id="htpasswd"),
+        pytest.param('derivePassword 1 "long" "a" "b" "c"', id="derivePassword"),
+        pytest.param('genPrivateKey "rsa"', id="genPrivateKey"),
+        pytest.param('genCA "x" 365', id="genCA"),
+    ],
+)
+def test_no_slow_function_begins_after_the_time(call: str) -> None:
+    """Each looks at the clock by itself: a hundred calls cost a processor many seconds."""
+    template = f"{{{{ range 100 }}}}{{{{ $_ := {call} }}}}{{{{ end }}}}"
+    late = Template(template, name="t", funcs=event_functions(), limits=Limits(seconds=0))
+
+    start = time.process_time()
+    with pytest.raises(TimeLimitError):
+        late.render(None)
+    assert time.process_time() - start < 1
+
+
 def test_what_is_within_the_limits_renders() -> None:
     """The last allowed character, step and call are allowed."""
     limits = Limits(output=8, steps=5, depth=2)

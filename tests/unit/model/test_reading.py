@@ -172,6 +172,11 @@ def test_reads(text: str, data: list[Any]) -> None:
             "[" * 200_000, "f.yaml, document 1: the document nests deeper than 100 levels", id="["
         ),
         pytest.param(
+            '{"a":' * 500 + "1" + "}" * 500,
+            "f.yaml, document 1: the document nests deeper than 100 levels",
+            id="deep JSON",
+        ),
+        pytest.param(
             "- " * 200_000, "f.yaml, document 1: the document nests deeper than 100 levels", id="-"
         ),
     ],

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bellhop.errors import BusyError
-from bellhop.messages import Apply
+from bellhop.messages import Apply, Sweep
 from bellhop.model.gvk import GVK, ObjectKey, Resource
 from bellhop.model.record import Held, Inventory
 from bellhop.settings import Settings
@@ -68,11 +68,17 @@ def replaced(east: FakeKube, name: str) -> None:
     east.put({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"v": "his"}})
 
 
-def test_leaves_what_somebody_made_in_place_of_ours(fleet: Fleet, east: FakeKube) -> None:
+@pytest.mark.parametrize("swept", [False, True], ids=["unseen", "seen by a sweep"])
+def test_leaves_what_somebody_made_in_place_of_ours(
+    fleet: Fleet, east: FakeKube, *, swept: bool
+) -> None:
     """A removal is of the object that was applied, not of its name."""
     fleet.apply(PROFILE, holder("a", "b"))
     fleet.pump()
     replaced(east, "a")
+    if swept:
+        fleet.publisher.publish([Sweep(EAST, full=True)])
+        fleet.pump()
 
     fleet.declare.delete([("ClusterProfile", "", "own")])
     fleet.pump()

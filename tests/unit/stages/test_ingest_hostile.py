@@ -152,6 +152,7 @@ def test_refuses_what_is_nested_too_deep(watching: Fleet, depth: int, pair: str)
         (("object", "metadata", "annotations"), {"a": {}}),
         (("object", "metadata", "namespace"), "../.."),
         (("object", "metadata", "namespace"), 5),
+        (("object", "metadata", "namespace"), "a\x1b[31m"),
         (("object", "metadata", "name"), "a/b"),
         (("object", "metadata", "name"), ".."),
         (("object", "metadata", "uid"), 7),

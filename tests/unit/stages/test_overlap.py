@@ -218,6 +218,10 @@ def test_a_trigger_made_anew_in_another_form_leaves_nothing_behind(
         assert [each["metadata"]["name"] for each in east.objects(CONFIG)] == there
         assert len(list(fleet.records.profiles.heads("made"))) == 1
 
+    fleet.declare.delete([("EventTrigger", "", "made")])
+    fleet.pump()
+    assert east.objects(CONFIG) == []
+
 
 def test_a_label_does_not_bring_back_replaced_credentials(fleet: Fleet) -> None:
     """A registration between the label's read and its write stays; the label is set beside it."""

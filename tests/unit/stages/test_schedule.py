@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bellhop import messages
-from bellhop.errors import DeniedError, StaleError, UnreachableError
+from bellhop.errors import DeniedError, StaleError, TemporaryError, UnreachableError
 from bellhop.messages import Resolve, Sweep
 from bellhop.model.gvk import GVK, Resource
 from bellhop.model.record import Outcome
@@ -87,8 +87,8 @@ def test_a_failure_has_one_next_try_and_no_end_to_patience(fleet: Fleet, east: F
 
 @pytest.mark.parametrize(
     "error",
-    [DeniedError("may not"), UnreachableError("does not answer")],
-    ids=["denied", "unreachable"],
+    [DeniedError("may not"), UnreachableError("does not answer"), TemporaryError("fails: 500")],
+    ids=["denied", "unreachable", "a webhook in the cluster fails"],
 )
 def test_what_may_pass_is_tried_again_without_anybody_asking(
     fleet: Fleet, east: FakeKube, error: Exception
@@ -101,6 +101,7 @@ def test_what_may_pass_is_tried_again_without_anybody_asking(
     for _ in range(30):
         fleet.clock.advance(MINUTE)
         fleet.pump()
+    assert all(not queue.list() for queue in fleet.queues.values())
     east.fail_with(None)
     for _ in range(17):
         fleet.clock.advance(MINUTE)

@@ -57,6 +57,20 @@ def test_finds_what_the_push_missed_and_counts_it(fleet: Fleet, east: FakeKube) 
     assert fleet.records.health.get("fleet/east").value.missed == 3
 
 
+def test_costs_the_same_where_much_is_as_it_was(fleet: Fleet, east: FakeKube) -> None:
+    """A sweep that finds nothing new asks the store as often at 5 objects as at 50."""
+    costs = []
+    for count in (5, 50):
+        for number in range(count):
+            east.put(service(f"s{number}"))
+        sweep(fleet, 2)
+        fleet.store.counts.clear()
+        sweep(fleet)
+        costs.append({kind: n for kind, n in fleet.store.counts.items() if kind != "item"})
+
+    assert costs[0] == costs[1]
+
+
 def test_withdraws_nothing_because_a_cluster_is_silent(fleet: Fleet, east: FakeKube) -> None:
     """An error is never an empty answer: what was there stays, and the cluster is Down."""
     fleet.write("east", service("web"))

@@ -64,6 +64,16 @@ def test_a_label_nobody_selects_concerns_its_cluster_alone(fleet: Fleet, cluster
     assert found == {"instantiate": 4, "apply": 2}
 
 
+def test_a_label_of_a_cluster_that_nothing_selects_asks_for_nothing(fleet: Fleet) -> None:
+    """What others have that something selects is not so much as placed again."""
+    fleet.apply(source(), made_by("one"), MADE)
+    fleet.register("east", env="production").put(service("web"))
+    fleet.register("west", env="other")
+    fleet.publisher.publish([Sweep("fleet/east")])
+
+    assert asked(fleet, lambda: fleet.declare.label("fleet/west", {"colour": "red"})) == {}
+
+
 def test_a_label_that_selects_a_destination_places_what_goes_there(fleet: Fleet) -> None:
     """Profiles whose destinations the label changes are placed, others are left alone."""
     east = fleet.register("east", env="production")

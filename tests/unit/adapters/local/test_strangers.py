@@ -295,16 +295,31 @@ def test_refuses_what_is_no_request_to_us(house: House, sent: bytes) -> None:
     assert house.front.asked == 0
 
 
-def test_reads_nothing_of_a_refused_body(house: House) -> None:
+@pytest.mark.parametrize(
+    ("header", "piece", "status"),
+    [
+        pytest.param("Content-Length: 300000000", b"x" * 65_536, 404, id="as long as announced"),
+        pytest.param("Content-Length: -1", b"x" * 65_536, 400, id="of a negative length"),
+        pytest.param(
+            "Transfer-Encoding: chunked",
+            b"10000\r\n" + b"x" * 65_536 + b"\r\n",
+            404,
+            id="in chunks",
+        ),
+    ],
+)
+def test_reads_nothing_of_a_refused_body(
+    house: House, header: str, piece: bytes, status: int
+) -> None:
     """A stranger that goes on sending is cut off, after a little that saves the answer."""
-    client = house.knock(post("/nobody", "Content-Length: 300000000"))
+    client = house.knock(post("/nobody", header))
     answer = client.recv(1000)
     sent = 0
     with suppress(OSError):
         while sent < 300_000_000:
-            sent += client.send(b"x" * 65_536)
+            sent += client.send(piece)
 
-    assert answer.startswith(b"HTTP/1.1 404")
+    assert answer.startswith(b"HTTP/1.1 %d" % status)
     assert sent < 4 * rules.LINGER_BYTES
     assert house.front.served == []
 
