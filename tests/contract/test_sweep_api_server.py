@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,8 +14,18 @@ from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.model.kubeconfig import sanitise
 from bellhop.stages import look, survey
 from infra.lab.cluster import Cluster
+from tests.contract.test_kube import WIDGET, wait_for, widget, widgets
 from tests.fakes.fleet import Fleet
-from tests.fakes.manifests import config, holder, join, profile
+from tests.fakes.manifests import (
+    FOR_EACH,
+    INSTANTIATE,
+    config,
+    holder,
+    join,
+    profile,
+    source,
+    trigger,
+)
 
 pytest_plugins = ["tests.kube_fixtures"]
 
@@ -122,3 +133,66 @@ spec:
     fleet.pump()
     matches = {(each.source, each.key.name) for each in fleet.records.matches.of(EAST)}
     assert matches == {(gvk.version, name) for gvk in SCALERS for name in "cd"}
+
+
+INGRESS = """\
+apiVersion: networking.k8s.io/{version}
+kind: Ingress
+metadata: {{name: web, namespace: default}}
+spec: {spec}
+"""
+
+
+def test_a_version_that_is_raised_in_a_manifest_removes_nothing(
+    fleet: Fleet, kube: KubeClient
+) -> None:
+    """An API server has one object for both: it is updated, and what is held is that one."""
+    old = "{backend: {serviceName: web, servicePort: 80}}"
+    new = "{defaultBackend: {service: {name: web, port: {number: 81}}}}"
+    kind = GVK("networking.k8s.io", "v1", "Ingress")
+    fleet.apply(profile(), holder("own", INGRESS.format(version="v1beta1", spec=old)))
+    fleet.pump()
+    before = kube.get(kind, "default", "web")
+
+    fleet.apply(holder("own", INGRESS.format(version="v1", spec=new)))
+    fleet.pump()
+    sweep(fleet, full=True)
+
+    after = kube.get(kind, "default", "web")
+    assert before
+    assert after
+    assert after["metadata"]["uid"] == before["metadata"]["uid"]
+    assert after["spec"]["defaultBackend"]["service"]["port"] == {"number": 81}
+    assert [each.phase for each in fleet.records.outcomes.of(EAST)] == ["Provisioned"]
+
+
+CRD = GVK("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
+BROUGHT = join(
+    source("Widget", group="lab.example"),
+    trigger(),
+    holder("made", config(FOR_EACH, namespace="swept"), annotations=INSTANTIATE),
+)
+
+
+def test_what_the_objects_of_a_vanished_definition_brought_is_withdrawn(
+    fleet: Fleet, kube: KubeClient
+) -> None:
+    """With a definition its objects go, and nothing rings; sweeps that agree withdraw."""
+    kube.apply(widgets())
+    wait_for(kube, WIDGET)
+    kube.apply(widget())
+    fleet.apply(BROUGHT)
+    fleet.pump()
+    assert there(kube) == ["for-w"]
+
+    name = "widgets.lab.example"
+    kube.remove(CRD, "", name)
+    until = time.monotonic() + 10
+    while kube.get(CRD, "", name) is not None and time.monotonic() < until:
+        time.sleep(0.05)
+    # The first finds out that the kind is served no more; the three behind it have to agree.
+    for _ in range(4):
+        sweep(fleet)
+
+    assert there(kube) == []
+    assert list(fleet.records.matches.of(EAST)) == []
