@@ -42,7 +42,7 @@ def identify(kube: Kube) -> str:
 
 def known_uid(here: Installation, cluster: Cluster) -> str:
     """Return the uid that a cluster was registered with, or that a sweep has met."""
-    return cluster.uid or here.records.health.get(cluster.key).value.uid
+    return cluster.uid or here.records.health.head(cluster.key).uid
 
 
 def twin(here: Installation, key: str, uid: str) -> Cluster | None:

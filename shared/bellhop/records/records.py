@@ -31,10 +31,10 @@ class Records:
         self.clock = clock
         self._payloads = Payloads(store, blobs, sealer, clock)
         self.clusters = Clusters(store)
-        self.health = Healths(store)
+        self.health = Healths(self._payloads)
         self.walks = Walks(store, clock)
         self.strikes = Strikes(store)
-        self.gates = Gates(store)
+        self.gates = Gates(self._payloads)
         self.refusals = RefusalCounts(store)
         self.manifests = Manifests(self._payloads)
         self.catalog = CatalogRevision(store)

@@ -138,8 +138,10 @@ class Declare:
         Returns the token of its record, which `expect` may say what it has to be before.
 
         Raises:
+            InvalidError: it has too many labels; nothing is changed.
             StaleError: somebody else has written the cluster meanwhile; nothing is changed.
         """
+        cluster.refuse_too_much()
         before = self._catalogs.known()
         pending = self._begin([("Cluster", cluster.namespace, cluster.name)])
         is_new = self._records.clusters.get(cluster.key) is None
@@ -298,7 +300,7 @@ class Declare:
         """
         for each in self._records.profiles.heads(trigger):
             yield Instantiate(trigger, each.cluster, each.object)
-            if destination in (*each.destinations, *each.leaving):
+            if each.may_name(destination):
                 yield Apply(trigger, each.cluster, each.name, destination)
 
     def _applied_again(self, destination: str, profiles: Iterable[Profile]) -> Iterator[Apply]:
@@ -323,17 +325,14 @@ class Declare:
         for trigger in catalog.triggers.values():
             if trigger.source_selector.matches(labels):
                 found = heads.heads(trigger.name, cluster)
-                yield from (each for each in found if cluster in each.destinations)
-        for name in catalog.profiles:
-            kept = heads.head("", "", name)
-            if kept and cluster in kept.value.destinations:
-                yield kept.value
+                yield from (each for each in found if each.may_name(cluster))
+        yield from (each for each in heads.heads("") if each.may_name(cluster))
 
     def _open_gates(self, catalog: Catalog, clusters: Iterable[str]) -> None:
         """Let each cluster's kinds in; what discovery told of them before is kept."""
         for key in sorted(set(clusters) & set(catalog.clusters)):
             cluster = catalog.clusters[key]
-            old = self._records.gates.get(key)
+            old = self._records.gates.known(key)
             plurals = {each.gvk: each.plural for each in old.value.kinds} if old else {}
             kinds = (WatchedKind(gvk, plurals.get(gvk, "")) for gvk in catalog.kinds_in(key))
             gate = cluster.gate(kinds, catalog.revision)
