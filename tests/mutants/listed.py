@@ -535,8 +535,8 @@ _RECORDS = [
     Mutant(
         "records/timers.py",
         "        self._enter(name, at)\n"
-        "        self._table.put(_place(name), name, Timer(name, at, body))\n",
-        "        self._table.put(_place(name), name, Timer(name, at, body))\n",
+        "        self._table.put(_place(name), name, Timer(name, at, body), expect=expect)\n",
+        "        self._table.put(_place(name), name, Timer(name, at, body), expect=expect)\n",
         "A timer that is set is found by nobody.",
     ),
     Mutant(

@@ -16,9 +16,18 @@ from typing import Literal
 
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.difference import TRIGGERS, Key, Touched, difference
-from bellhop.engine.pacing import spread, sweep_timer
+from bellhop.engine.pacing import renewal_timer, spread, sweep_timer
 from bellhop.errors import InvalidError, MissingError, StaleError
-from bellhop.messages import Apply, Envelope, Instantiate, Publisher, Resolve, Sweep, Tidy
+from bellhop.messages import (
+    Apply,
+    Envelope,
+    Instantiate,
+    Publisher,
+    Renew,
+    Resolve,
+    Sweep,
+    Tidy,
+)
 from bellhop.model.kinds import EventTrigger, Kind, KindKey, of
 from bellhop.model.record import Cluster, Profile, WatchedKind
 from bellhop.ports.store import ANY
@@ -34,6 +43,9 @@ _PAGE = 500
 
 _WORK = timedelta(minutes=2)
 """Longer than work on one message takes."""
+
+_REGISTERING = timedelta(minutes=1)
+"""Longer than it takes to register a cluster, from its record on."""
 
 _ABANDONED = timedelta(seconds=30)
 """A change noted longer ago than this belongs to nobody who is still at it."""
@@ -243,6 +255,9 @@ class Declare:
                 self._keep_sweeping(key)
             else:
                 self._tidy_later(key)
+        for kind, namespace, name in keys:
+            if kind == "Cluster" and f"{namespace}/{name}" in after.clusters:
+                self._keep_renewing(after.clusters[f"{namespace}/{name}"])
         self._publish(self._following(after, touched))
 
     def _publish(self, messages: Iterable[Envelope]) -> None:
@@ -272,9 +287,20 @@ class Declare:
             at = self._records.clock.now() + spread(name, self._settings.sweep_interval)
             self._records.timers.set(name, at, Sweep(cluster).message().body)
 
+    def _keep_renewing(self, cluster: Cluster) -> None:
+        """Have it looked at what a cluster that rings needs next: its record may say another time.
+
+        Soon enough to finish a registration that dies; whoever looks sets the time after that.
+        """
+        if cluster.forwarder or cluster.abandoned:
+            at = self._records.clock.now() + _REGISTERING
+            body = Renew(cluster.key).message().body
+            self._records.timers.set(renewal_timer(cluster.key), at, body)
+
     def _tidy_later(self, cluster: str) -> None:
         """Have the traces of a cluster deleted that those leave who are at work on it now."""
         self._records.timers.cancel(sweep_timer(cluster))
+        self._records.timers.cancel(renewal_timer(cluster))
         at = self._records.clock.now() + _WORK
         self._records.timers.set(f"tidy/{cluster}", at, Tidy(cluster).message().body)
 

@@ -19,11 +19,21 @@ from datetime import timedelta
 
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.digest import digest
-from bellhop.engine.pacing import spread, sweep_timer
+from bellhop.engine.pacing import renewal_timer, spread, sweep_timer
 from bellhop.engine.wiring import concealed, forwarder_role, webhook_configuration
 from bellhop.errors import BellhopError, InvalidError, PermanentError, StaleError, TemporaryError
 from bellhop.logs import Log
-from bellhop.messages import Apply, Confirm, Envelope, Instantiate, Keep, Publisher, Survey, Tidy
+from bellhop.messages import (
+    Apply,
+    Confirm,
+    Envelope,
+    Instantiate,
+    Keep,
+    Publisher,
+    Renew,
+    Survey,
+    Tidy,
+)
 from bellhop.messages import Sweep as Message
 from bellhop.model.gvk import GVK, Resource
 from bellhop.model.record import Cluster, Health, Walk, WatchedKind
@@ -93,14 +103,17 @@ class Sweep:
                 raise InvalidError(f"cannot {message.do}: it is not the sweep stage's work")
 
     def _keep_house(self) -> None:
-        """Collect what nobody names, and set the sweeps of clusters that have none set."""
-        now = self._records.clock.now()
-        self._records.collect(now)
+        """Collect what nobody names, and set the timers of clusters that have none set."""
+        self._records.collect(self._records.clock.now())
         for cluster in self._records.clusters.all():
-            name = sweep_timer(cluster.key)
-            if self._records.timers.get(name) is None:
-                due = now + spread(name, self._settings.sweep_interval)
-                self._records.timers.set(name, due, Message(cluster.key).message().body)
+            self._keep_timer(sweep_timer(cluster.key), Message(cluster.key))
+            if cluster.forwarder or cluster.abandoned:
+                self._keep_timer(renewal_timer(cluster.key), Renew(cluster.key))
+
+    def _keep_timer(self, name: str, message: Envelope) -> None:
+        if self._records.timers.get(name) is None:
+            due = self._records.clock.now() + spread(name, self._settings.sweep_interval)
+            self._records.timers.set(name, due, message.message().body)
 
     # Turns --------------------------------------------------------------------------------------
 
