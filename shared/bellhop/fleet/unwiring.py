@@ -46,7 +46,12 @@ def known_uid(here: Installation, cluster: Cluster) -> str:
 
 
 def twin(here: Installation, key: str, uid: str) -> Cluster | None:
-    """Find the cluster that is registered under another name and is this one."""
+    """Find the cluster that is registered under another name and is this one.
+
+    It goes through all clusters, as they are in memory. An index by uid would have to be written
+    with each cluster and be right after each death, and would spare no read: registering reads
+    the catalog, of which clusters are one query, to say what the change touches.
+    """
     for other in here.catalogs.known().clusters.values():
         if uid and other.key != key and known_uid(here, other) == uid:
             return other
