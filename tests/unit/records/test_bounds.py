@@ -16,6 +16,7 @@ from bellhop.model import record
 from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.model.record import MOST_LABELS, Health, Owner, Walk, WatchedKind
 from bellhop.records import Records, Sealer
+from bellhop.stages import claim
 from bellhop.stages.course import MOST_PROBLEMS, MOST_UNSEEN, problems
 from tests.fakes.clock import START
 from tests.fakes.fleet import CountingStore
@@ -249,7 +250,8 @@ def test_a_walk_at_all_its_bounds_fits_into_an_item(rig: Rig) -> None:
 
 def test_an_owner_with_all_who_wait_fits_into_an_item(rig: Rig) -> None:
     """Who claims an object keeps so many of them, told and untold."""
-    everybody = tuple((NAME, f"{NAME}/{number:0>253}", NAME) for number in range(32))
+    most = claim._MOST_WAITING
+    everybody = tuple((NAME, f"{NAME}/{number:0>253}", NAME) for number in range(most))
     owner = Owner(NAME, NAME, f"{NAME}/{NAME}", 100, everybody, everybody)
     rig.records.owners.put(EAST, LONGEST.identity, owner)
 
