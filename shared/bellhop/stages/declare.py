@@ -292,10 +292,13 @@ class Declare:
 
         Soon enough to finish a registration that dies; whoever looks sets the time after that.
         """
-        if cluster.forwarder or cluster.abandoned:
-            at = self._records.clock.now() + _REGISTERING
-            body = Renew(cluster.key).message().body
-            self._records.timers.set(renewal_timer(cluster.key), at, body)
+        if not cluster.forwarder and not cluster.abandoned:
+            return
+        name, at = renewal_timer(cluster.key), self._records.clock.now() + _REGISTERING
+        kept = self._records.timers.get(name)
+        # Written anew in any case: who has looked at an older record is to notice.
+        at = min(at, kept.value.at) if kept else at
+        self._records.timers.set(name, at, Renew(cluster.key).message().body)
 
     def _tidy_later(self, cluster: str) -> None:
         """Have the traces of a cluster deleted that those leave who are at work on it now."""

@@ -228,6 +228,21 @@ def test_a_label_asks_what_is_due_and_changes_nothing_of_it(
     assert due(here) == when
 
 
+def test_labels_put_nothing_off(here: Installation, process: Renewer, clock: FakeClock) -> None:
+    """However often a cluster is written, what is due is done when it is."""
+    here.declare.register(told(clock.now()))
+    asked = 0
+    for number in range(20):
+        clock.advance(MINUTE / 3)
+        here.declare.label(KEY, {"number": str(number)})
+        asked += process.tick()
+
+    kept = here.records.clusters.get(KEY)
+    assert kept
+    assert "settle" not in kept.value.forwarder
+    assert 5 <= asked <= 8
+
+
 def test_a_cluster_that_is_forgotten_is_not_renewed(
     here: Installation, opened: Embedded, process: Renewer, clock: FakeClock
 ) -> None:
