@@ -215,6 +215,20 @@ class Confirm(Envelope):
 
 
 @dataclass(frozen=True, slots=True)
+class Renew(Envelope):
+    """Do what is due by now so that a cluster goes on ringing; its record says what that is."""
+
+    stage: ClassVar[str] = "sweep"
+    do: ClassVar[str] = "renew"
+    cluster: str
+
+    @property
+    def group(self) -> str:
+        """One cluster's registration."""
+        return f"{self.cluster}/renew"
+
+
+@dataclass(frozen=True, slots=True)
 class Tidy(Envelope):
     """Delete the traces of a forgotten cluster, once nobody is at work on it any more."""
 
@@ -249,6 +263,7 @@ _KINDS: tuple[type[Envelope], ...] = (
     Sweep,
     Survey,
     Confirm,
+    Renew,
     Tidy,
     Keep,
 )

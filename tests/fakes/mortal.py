@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from bellhop.ports.store import Item
+
 if TYPE_CHECKING:
     from tests.fakes.turns import Turns
 
@@ -101,7 +103,7 @@ def _shown(args: tuple[Any, ...]) -> str:
     for each in args:
         if isinstance(each, str):
             words.append(each)
-        elif hasattr(each, "partition"):
+        elif isinstance(each, Item):
             words += [each.partition, each.sort]
         else:
             words.append(type(each).__name__)

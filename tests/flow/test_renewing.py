@@ -16,11 +16,12 @@ from bellhop.adapters.kube.client import KubeClient
 from bellhop.embedded.state import open_state
 from bellhop.engine.wiring import NAME
 from bellhop.fleet import ringing, timeline
-from bellhop.fleet.renewal import renew, renewals_due
+from bellhop.fleet.renewal import renew
 from bellhop.model.gvk import GVK
 from bellhop.model.kubeconfig import sanitise
 from bellhop.settings import Settings
 from tests.fakes.kept import value_of
+from tests.fakes.renewing import renewals_due
 from tests.flow.conftest import Flow, until
 from tests.flow.test_examples import service
 

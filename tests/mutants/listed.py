@@ -510,13 +510,13 @@ _RECORDS = [
     ),
     Mutant(
         "records/clusters.py",
-        "if old and old.value.revision > gate.revision:",
-        "if old and not gate:",
+        'if item and self._payloads.head(item).get("revision", 0) > gate.revision:',
+        "if item and not gate:",
         "A gate of an older catalog stays.",
     ),
     Mutant(
         "records/clusters.py",
-        'if self._store.get("cluster", cluster) is None:',
+        'if self._payloads.store.get("cluster", cluster) is None:',
         "if not cluster:",
         "A forgotten cluster's gate is opened again.",
     ),
@@ -535,8 +535,8 @@ _RECORDS = [
     Mutant(
         "records/timers.py",
         "        self._enter(name, at)\n"
-        "        self._table.put(_place(name), name, Timer(name, at, body))\n",
-        "        self._table.put(_place(name), name, Timer(name, at, body))\n",
+        "        self._table.put(_place(name), name, Timer(name, at, body), expect=expect)\n",
+        "        self._table.put(_place(name), name, Timer(name, at, body), expect=expect)\n",
         "A timer that is set is found by nobody.",
     ),
     Mutant(

@@ -22,7 +22,8 @@ from bellhop.embedded.identity import Identity
 from bellhop.embedded.state import Embedded, make_folder, only_one, open_state
 from bellhop.embedded.upkeep import Upkeep
 from bellhop.embedded.workers import Workers
-from bellhop.fleet.installation import Inbound
+from bellhop.fleet.installation import Inbound, Installation
+from bellhop.fleet.renewal import Renewals
 from bellhop.logs import Log
 from bellhop.settings import Settings, read
 from bellhop.stages.deploy import Deploy
@@ -72,8 +73,8 @@ def running(
             _write_address(state, url, identity.ca)
             # The address that was read when the state was opened is that of an earlier start.
             here = replace(embedded.installation, inbound=Inbound(url, identity.ca))
-            workers = Workers(embedded, _stages(embedded, log), log)
-            upkeep = Upkeep(here, identity, server, log)
+            workers = Workers(embedded, _stages(here, log), log)
+            upkeep = Upkeep(clock, identity, server, log)
             workers.start()
             upkeep.start()
             try:
@@ -100,20 +101,13 @@ def _stop_on_signals() -> threading.Event:
     return stop
 
 
-def _stages(embedded: Embedded, log: Log) -> dict[str, Stage]:
-    here = embedded.installation
+def _stages(here: Installation, log: Log) -> dict[str, Stage]:
+    sweep = Sweep(here.records, here.catalogs, here.access, here.publisher, here.settings, log)
     execute = Execute(here.records, here.access, here.publisher, here.settings, alone=True)
     return {
         "evaluate": Evaluate(here.records, here.catalogs, here.publisher, here.settings),
         "deploy": Deploy(here.records, here.catalogs, here.publisher, execute, here.settings),
-        "sweep": Sweep(
-            here.records,
-            here.catalogs,
-            here.access,
-            here.publisher,
-            here.settings,
-            log,
-        ),
+        "sweep": Renewals(here, sweep, log),
     }
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import hashlib
 from datetime import timedelta
 
+RENEWAL_PAUSE = timedelta(minutes=10)
+"""Between two tries to renew a cluster that cannot be renewed."""
+
 
 def spread(name: str, pause: timedelta) -> timedelta:
     """Return a pause up to a tenth shorter or longer, always the same for a name.
@@ -18,6 +21,11 @@ def spread(name: str, pause: timedelta) -> timedelta:
 def sweep_timer(cluster: str) -> str:
     """Name the timer of a cluster's sweeps."""
     return f"sweep/{cluster}"
+
+
+def renewal_timer(cluster: str) -> str:
+    """Name the timer of what has to be done next so that a cluster goes on ringing."""
+    return f"renew/{cluster}"
 
 
 def retry_timer(cluster: str, profile: str) -> str:

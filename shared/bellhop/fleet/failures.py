@@ -82,7 +82,7 @@ def _certificates(here: Installation) -> Iterator[Failure]:
 def _clusters(here: Installation) -> Iterator[Failure]:
     catalog = here.catalogs.known()
     for key in catalog.clusters:
-        health = here.records.health.get(key).value
+        health = here.records.health.head(key)
         if health.state == "Down":
             yield Failure("cluster", key, health.swept_at, f"it is down: {health.message}")
         elif health.message:

@@ -171,6 +171,7 @@ class _Registration:
             credentials=wish.kubeconfig.version,
             uid=self._uid,
         )
+        cluster.refuse_too_much()
         self._resources = watched(self._kube, self._here.catalogs.current(), cluster)
         missing = missing_for_watching(self._kube, self._resources, ringing=wish.forwarder)
         if missing:

@@ -7,45 +7,50 @@ half of the certificate's life has passed       the cluster is registered again,
 a cluster was left for another under its name   that one is silenced
 
 Nothing is remembered but in the cluster's record, so that it does not matter who asks, how often,
-or who else is at it.
+or who else is at it. When to ask is a timer:
+
+    who writes a record    record ─► timer: in a minute
+    the schedule           publishes Renew ─► timer: in ten minutes, should this one fail
+    Renew                  does what is due ─► reads timer, record ─► timer: when the record says
+
+The last write is on condition of the timer that was read before the record: a record that was
+written since has set it anew. Killed anywhere, the timer of the step before fires.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from bellhop.adapters.local.certificates import life
+from bellhop.engine.pacing import RENEWAL_PAUSE, renewal_timer
 from bellhop.engine.wiring import forwarder_secret
-from bellhop.errors import DeniedError, InvalidError, MissingError
+from bellhop.errors import BellhopError, DeniedError, InvalidError, MissingError, StaleError
 from bellhop.fleet import ringing
 from bellhop.fleet.installation import Inbound, Installation
 from bellhop.fleet.registration import PATIENCE, Wish, forget_abandoned, register
 from bellhop.fleet.rewriting import rewrite
 from bellhop.fleet.rights import watched
 from bellhop.fleet.unwiring import leave_behind
+from bellhop.logs import Log
+from bellhop.messages import Envelope, Renew
 from bellhop.model.kubeconfig import sanitise
 from bellhop.model.record import Cluster
+from bellhop.ports.store import ABSENT
+from bellhop.stages.inbox import Stage
 
 _AT_ONCE = datetime.min.replace(tzinfo=UTC)
+
+_SOON = timedelta(seconds=30)
+"""Between two steps that are due at once: no mark that stays keeps anybody busy."""
 
 
 def next_at(cluster: Cluster) -> datetime | None:
     """Return when the next renewal of a cluster is due; None if none ever is."""
     times = [at for at, _ in _plans(cluster)]
     return min(times, default=None)
-
-
-def renewals_due(here: Installation) -> list[str]:
-    """Return the clusters for which something is due by now, the longest due first."""
-    now = here.records.clock.now()
-    found = []
-    for key, cluster in here.catalogs.known().clusters.items():
-        at = next_at(cluster)
-        if at is not None and at <= now:
-            found.append((at, key))
-    return [key for _, key in sorted(found)]
 
 
 def renew(here: Installation, key: str) -> list[str]:
@@ -64,6 +69,46 @@ def renew(here: Installation, key: str) -> list[str]:
     now = here.records.clock.now()
     due = sorted((plan for plan in _plans(cluster) if plan[0] <= now), key=lambda plan: plan[0])
     return [done for _, work in due[:1] if (done := work(here, cluster))]
+
+
+class Renewals:
+    """The sweep stage, and beside it the renewals: they register anew, which is no stage's work."""
+
+    def __init__(self, here: Installation, sweep: Stage, log: Log) -> None:
+        self._here = here
+        self._sweep = sweep
+        self._log = log
+
+    def handle(self, message: Envelope) -> None:
+        """Do one message's work, as the sweep stage says."""
+        if isinstance(message, Renew):
+            self._renew(message.cluster)
+        else:
+            self._sweep.handle(message)
+
+    def _renew(self, key: str) -> None:
+        try:
+            for done in renew(self._here, key):
+                self._log.info("Renewed a cluster", cluster=key, done=done)
+        except BellhopError as error:
+            self._log.warning("Cannot renew a cluster", cluster=key, error=str(error))
+            self._set_next(key, RENEWAL_PAUSE)
+        else:
+            self._set_next(key, _SOON)
+
+    def _set_next(self, key: str, pause: timedelta) -> None:
+        """Set the timer for when the record says, and not before a pause."""
+        records, name = self._here.records, renewal_timer(key)
+        timer = records.timers.get(name)
+        kept = records.clusters.get(key)
+        at = next_at(kept.value) if kept else None
+        token = timer.token if timer else ABSENT
+        with suppress(StaleError):
+            if at is not None:
+                later = max(at, records.clock.now() + pause)
+                records.timers.set(name, later, Renew(key).message().body, expect=token)
+            elif timer:
+                records.timers.cancel(name, expect=token)
 
 
 def ends_at(cluster: Cluster) -> datetime | None:

@@ -32,7 +32,7 @@ def rewrite(here: Installation, key: str, change: Change) -> Cluster | None:
         except StaleError:
             continue
         here.records.catalog.change("clusters")
-        gate = here.records.gates.get(key)
+        gate = here.records.gates.known(key)
         if gate:
             # Of the revision that it was: a gate that is opened meanwhile knows more.
             here.records.gates.put(key, new.gate(gate.value.kinds, gate.value.revision))

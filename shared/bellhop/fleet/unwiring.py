@@ -42,11 +42,16 @@ def identify(kube: Kube) -> str:
 
 def known_uid(here: Installation, cluster: Cluster) -> str:
     """Return the uid that a cluster was registered with, or that a sweep has met."""
-    return cluster.uid or here.records.health.get(cluster.key).value.uid
+    return cluster.uid or here.records.health.head(cluster.key).uid
 
 
 def twin(here: Installation, key: str, uid: str) -> Cluster | None:
-    """Find the cluster that is registered under another name and is this one."""
+    """Find the cluster that is registered under another name and is this one.
+
+    It goes through all clusters, as they are in memory. An index by uid would have to be written
+    with each cluster and be right after each death, and would spare no read: registering reads
+    the catalog, of which clusters are one query, to say what the change touches.
+    """
     for other in here.catalogs.known().clusters.values():
         if uid and other.key != key and known_uid(here, other) == uid:
             return other

@@ -7,10 +7,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
+from bellhop.errors import InvalidError
 from bellhop.model.gvk import GVK, Identity, ObjectKey
 
 Phase = Literal["Provisioning", "Provisioned", "Failed", "FailedNonRetriable", "Removed"]
 """A profile's state on one cluster; FailedNonRetriable waits for somebody to change an input."""
+
+MOST_LABELS = 256
+"""Labels of one cluster: with the longest names and values they take a hundred kilobytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +46,18 @@ class Cluster:
     def key(self) -> str:
         """Name it as users do: namespace/name."""
         return f"{self.namespace}/{self.name}"
+
+    def refuse_too_much(self) -> None:
+        """See that no item's limit is reached, whoever labels it.
+
+        Raises:
+            InvalidError: it has too many labels.
+        """
+        if len(self.labels) > MOST_LABELS:
+            raise InvalidError(
+                f"cannot give cluster '{self.key}' {len(self.labels)} labels: a cluster may have"
+                f" {MOST_LABELS}; take some away"
+            )
 
     def gate(self, kinds: Iterable[WatchedKind], revision: int) -> Gate:
         """Return what ingest must know of this cluster, where these kinds count."""
@@ -214,7 +230,8 @@ class Profile:
     wanted there. `error` says why the newest inputs could not be instantiated; the rest is then
     what was last good. A profile that is withdrawn has neither contents nor a digest. It is `told`
     once all its clusters have been asked to be brought to this `revision`, which every change of
-    it draws anew. `allow` says what it may bring; empty is everything.
+    it draws anew. `allow` says what it may bring; empty is everything. A `vague` one was read
+    without the destinations that it has and the clusters that it leaves: they are very many.
     """
 
     name: str
@@ -233,6 +250,11 @@ class Profile:
     revision: str = ""
     told: bool = False
     allow: str = ""
+    vague: bool = False
+
+    def may_name(self, cluster: str) -> bool:
+        """Say whether a cluster is, or for all that was read may be, among its clusters."""
+        return self.vague or cluster in self.destinations or cluster in self.leaving
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """Reads the catalog, and keeps of it what is not out of date.
 
 the revision ─┬─ the rules' mark is the one at hand ────► the same rules, parsed
-              │    └ another ─► the snapshot of that mark, or the manifests; unchanged ones
-              │                 are not parsed again
+              │    └ another ─► the blob that the revision names, or the manifests; unchanged
+              │                 ones are not parsed again
               └─ the clusters' mark is the one at hand ─► the same clusters
                    └ another ─► one query; answers about clusters that did not change stand
 
@@ -114,7 +114,7 @@ class Catalogs:
         if newest and same_rules:
             rules = newest.rules
         else:
-            rules = self._parsed(self._manifests(revision.declared, whole=whole), newest)
+            rules = self._parsed(self._manifests(revision, whole=whole), newest)
         if newest and newest.revision.clusters == revision.clusters:
             clusters = newest.clusters
         else:
@@ -126,15 +126,15 @@ class Catalogs:
             catalog = _catalog(revision.number, values, [kind for _, kind in rules])
         return _Known(revision, rules, clusters, catalog)
 
-    def _manifests(self, mark: str, *, whole: bool) -> list[Manifest]:
+    def _manifests(self, revision: Revision, *, whole: bool) -> list[Manifest]:
         """Read all rules; without `whole`, those that are not lost."""
-        by_kind = self._records.snapshot.get(mark, _RULES)
+        by_kind = self._records.snapshot.get(revision, _RULES)
         if by_kind is None:
             manifests = self._records.manifests
             if not whole:
                 return [each for kind in _RULES for _, each in manifests.listed(kind) if each]
             by_kind = {kind: list(manifests.of(kind)) for kind in _RULES}
-            self._records.snapshot.put(mark, by_kind)
+            self._records.snapshot.put(revision.declared, by_kind)
         return [each for kind in _RULES for each in by_kind[kind]]
 
     def _parsed(

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
-from bellhop.errors import InvalidError, StaleError
+from bellhop.errors import InvalidError, MissingError, StaleError
 from bellhop.model.record import Cluster, Gate, Health
 from bellhop.ports.store import ABSENT, ANY, Item, Store
+from bellhop.records.codec import decode, encode
+from bellhop.records.payloads import Payloads
 from bellhop.records.table import RETRIES, Kept, Table
 
 
@@ -53,16 +56,42 @@ class Clusters:
         return self._store.delete("cluster", key, expect=expect)
 
 
-class Healths:
-    """How each cluster was when last met; one that was never met has a Health too."""
+_NEVER_MET = Kept(Health(), ABSENT)
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._table = Table(store, Health)
+
+class Healths:
+    """How each cluster was when last met; one that was never met has a Health too.
+
+    By which sources it was judged is part of it, and lies apart where there are thousands.
+    """
+
+    def __init__(self, payloads: Payloads) -> None:
+        self._payloads = payloads
 
     def get(self, cluster: str) -> Kept[Health]:
-        """Read how a cluster was when last met."""
-        return self._table.get("health", cluster) or Kept(Health(), ABSENT)
+        """Read how a cluster was when last met.
+
+        Of one for which it is lost by what it was judged nothing is judged: it is swept as one
+        that never was.
+        """
+        item = self._payloads.store.get("health", cluster)
+        try:
+            found = self._payloads.open(item) if item else None
+        except MissingError:
+            assert item
+            health = decode(Health, self._payloads.head(item))
+            return Kept(replace(health, swept_at=None), item.token)
+        return Kept(decode(Health, found.head), found.item.token) if found else _NEVER_MET
+
+    def head(self, cluster: str) -> Health:
+        """Read how a cluster was, but for by what it was judged where that is very much."""
+        item = self._payloads.store.get("health", cluster)
+        return decode(Health, self._payloads.head(item)) if item else Health()
+
+    def token(self, cluster: str) -> str:
+        """Read the token for who writes how a cluster is; ABSENT if nothing is there."""
+        item = self._payloads.store.get("health", cluster)
+        return item.token if item else ABSENT
 
     def put(self, cluster: str, health: Health, *, expect: str | None = ANY) -> str:
         """Write how a cluster is, and return the token.
@@ -70,48 +99,61 @@ class Healths:
         Raises:
             StaleError: something else than `expect` is there.
         """
-        return self._table.put("health", cluster, health, expect=expect)
+        return self._payloads.put("health", cluster, encode(health), None, expect=expect)
 
     def delete(self, cluster: str) -> bool:
         """Forget how a cluster was; say whether it was known."""
-        return self._store.delete("health", cluster)
+        return self._payloads.delete("health", cluster)
 
 
 class Gates:
-    """All that ingest must know of each cluster, in one read."""
+    """All that ingest must know of a cluster, in one read unless there are thousands of kinds."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._table = Table(store, Gate)
+    def __init__(self, payloads: Payloads) -> None:
+        self._payloads = payloads
 
     def get(self, cluster: str) -> Kept[Gate] | None:
-        """Read a cluster's gate."""
-        item = self._store.get("gate", cluster)
-        return self._read(item) if item else None
+        """Read a cluster's gate.
+
+        Raises:
+            StaleError: which kinds count there is lost: the next sweep writes it anew.
+        """
+        item = self._payloads.store.get("gate", cluster)
+        try:
+            found = self._payloads.open(item) if item else None
+        except MissingError as error:
+            raise StaleError(
+                f"cannot read which kinds count in cluster '{cluster}': it is lost;"
+                " the next sweep of the cluster writes it anew"
+            ) from error
+        try:
+            return Kept(decode(Gate, found.head), found.item.token) if found else None
+        except InvalidError:
+            # Of an earlier version: it says nothing, and the next sweep writes it anew.
+            return None
+
+    def known(self, cluster: str) -> Kept[Gate] | None:
+        """Read a gate for who is about to write it; None for one that is lost."""
+        try:
+            return self.get(cluster)
+        except StaleError:
+            return None
 
     def put(self, cluster: str, gate: Gate) -> None:
         """Write a gate unless one of a later catalog is there, or the cluster is forgotten."""
         for _ in range(RETRIES):
-            item = self._store.get("gate", cluster)
-            old = self._read(item) if item else None
-            if old and old.value.revision > gate.revision:
+            item = self._payloads.store.get("gate", cluster)
+            if item and self._payloads.head(item).get("revision", 0) > gate.revision:
                 return
             try:
-                self._table.put("gate", cluster, gate, expect=item.token if item else ABSENT)
+                self._payloads.follow(item, Item("gate", cluster, encode(gate)), None)
             except StaleError:
                 continue
-            if self._store.get("cluster", cluster) is None:
+            if self._payloads.store.get("cluster", cluster) is None:
                 # Whoever forgets a cluster deletes its name first: one of us sees the other.
                 self.delete(cluster)
             return
 
     def delete(self, cluster: str) -> bool:
         """Close a gate; say whether there was one."""
-        return self._store.delete("gate", cluster)
-
-    def _read(self, item: Item) -> Kept[Gate] | None:
-        try:
-            return Kept(self._table.read(item.value), item.token)
-        except InvalidError:
-            # Of an earlier version: it says nothing, and the next sweep writes it anew.
-            return None
+        return self._payloads.delete("gate", cluster)

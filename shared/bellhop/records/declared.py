@@ -13,6 +13,7 @@ from bellhop.ports.clock import Clock
 from bellhop.ports.store import ABSENT, ANY, Item, Store
 from bellhop.records.payloads import Payloads
 from bellhop.records.table import Kept
+from bellhop.records.trash import Trash
 
 Manifest = dict[str, Any]
 
@@ -89,26 +90,50 @@ class Revision:
     """Which catalog counts.
 
     `number` grows with each change. `declared` and `clusters` are drawn anew when users' rules or
-    the clusters change: what was kept of a half is good as long as its mark stands.
+    the clusters change: what was kept of a half is good as long as its mark stands. `blob` is
+    where the rules of this mark lie together, if anybody has laid them there.
     """
 
     number: int = 0
     declared: str = ""
     clusters: str = ""
+    blob: str = ""
 
 
 Half = Literal["declared", "clusters"]
+
+_PLACE = ("catalog", "revision")
 
 
 class CatalogRevision:
     """The one record that tells whether a catalog in memory still counts."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, trash: Trash, clock: Clock) -> None:
         self._store = store
+        self._trash = trash
+        self._clock = clock
 
     def read(self) -> Revision:
         """Read which catalog counts."""
-        return _revision(self._store.get("catalog", "revision"))
+        return self.kept().value
+
+    def kept(self) -> Kept[Revision]:
+        """Read which catalog counts, with the token for who is about to write it."""
+        item = self._store.get(*_PLACE)
+        return Kept(_revision(item), item.token if item else ABSENT)
+
+    def put(self, revision: Revision, *, expect: str) -> None:
+        """Write which catalog counts.
+
+        Raises:
+            StaleError: something else than `expect` is there.
+        """
+        self._store.put(Item(*_PLACE, asdict(revision)), expect=expect)
+
+    def discard(self, blob: str) -> None:
+        """Have a blob collected if the revision does not name it in a day."""
+        if blob:
+            self._trash.put(blob, *_PLACE, self._clock.now())
 
     def change(self, *halves: Half) -> Revision:
         """Tell every reader that a half of its catalog is out of date, or both.
@@ -118,18 +143,19 @@ class CatalogRevision:
         """
         first: Revision | None = None
         for _ in range(_PATIENCE):
-            item = self._store.get("catalog", "revision")
-            old = _revision(item)
+            kept = self.kept()
+            old = kept.value
             first = first or old
             left = [half for half in halves if getattr(old, half) == getattr(first, half)]
             if not left:
                 # Whoever was quicker drew these after what we changed was written: for us too.
                 return old
             new = replace(old, number=old.number + 1, **{half: _drawn() for half in left})
+            if "declared" in left:
+                self.discard(old.blob)
+                new = replace(new, blob="")
             try:
-                self._store.put(
-                    Item("catalog", "revision", asdict(new)), expect=item.token if item else ABSENT
-                )
+                self.put(new, expect=kept.token)
             except StaleError:
                 continue
             return new
@@ -143,7 +169,10 @@ def _revision(item: Item | None) -> Revision:
     # An earlier version counts only; each of its numbers is a mark of both halves.
     counted = f"#{number}"
     return Revision(
-        number, item.value.get("declared", counted), item.value.get("clusters", counted)
+        number,
+        item.value.get("declared", counted),
+        item.value.get("clusters", counted),
+        item.value.get("blob", ""),
     )
 
 

@@ -7,6 +7,9 @@ large. Its name holds the token of the head that it was to follow: since tokens 
 whoever replaces that head knows that the payloads of those who lost, or died, can never be
 pointed to, and deletes them. What a first head was to follow has no token, so the leavings of a
 death there go when they are old.
+
+What is long in a very large head, as the destinations of a profile for all of a fleet, lies with
+the payload: no head reaches an item's limit, and none has to be opened to be listed.
 """
 
 from __future__ import annotations
@@ -28,8 +31,11 @@ from bellhop.records.table import RETRIES
 from bellhop.records.trash import Trash
 
 INLINE = 128 * 1024
-"""Sealed bytes above this go to the blob store, and heads above it are sealed with their payload:
-in text both are well below ITEM_LIMIT."""
+"""Sealed bytes above this go to the blob store, and of a head above it what is long is sealed with
+its payload: in text both are well below ITEM_LIMIT."""
+
+_LONG = 1024
+"""From how many bytes on a field of such a head is long; a record has few fields."""
 
 SHARDS = "0123456789abcdef"
 """The payloads of one partition lie in as many: they weigh more than their heads."""
@@ -37,7 +43,9 @@ SHARDS = "0123456789abcdef"
 _OLD = timedelta(days=1)
 """Longer than anybody takes between a payload and its head."""
 
-_NAMES = ("payload", "blob", "sealed", "wide")
+_NAMES = ("payload", "blob", "sealed", "wide", "alone")
+"""Of an item, beside its clear fields: where the payload is, a digest of what is sealed with it
+because it is long, and whether that is all there is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,15 +100,12 @@ class Payloads:
         raise StaleError(f"cannot read '{item.partition} {item.sort}': writers are quicker")
 
     def head(self, item: Item) -> Mapping[str, Any]:
-        """Read the clear fields of a record, without its payload unless they are very many.
+        """Read the clear fields of a record, without its payload: of a `wide` one the short."""
+        return _clear(item)
 
-        Raises:
-            MissingError: they are very many, and lost.
-        """
-        if not item.value.get("wide"):
-            return _clear(item)
-        opened = self.open(item)
-        return opened.head if opened else {}
+    def wide(self, item: Item) -> bool:
+        """Say whether a head has long fields that lie with its payload."""
+        return bool(item.value.get("wide"))
 
     def all(self, partition: str, prefix: str = "") -> Iterator[Sealed]:
         """Yield the records of a partition with their payloads.
@@ -128,7 +133,7 @@ class Payloads:
             return Sealed(item, _clear(item), None)
         payload = self._sealer.open(sealed, f"{item.partition} {item.sort}")
         if value.get("wide"):
-            return Sealed(item, payload["head"], payload["payload"])
+            return Sealed(item, {**_clear(item), **payload["long"]}, payload["payload"])
         return Sealed(item, _clear(item), payload)
 
     # Writing ----------------------------------------------------------------------------------
@@ -165,8 +170,11 @@ class Payloads:
             StaleError: something else is there by now.
         """
         before = old.token if old else ABSENT
+        short, long = _parted(new.value)
+        if old and payload is None and long and self._lies_there(old, long):
+            return self._point(old, _item(new, short))
         leavings = self._leavings(old, new.partition, new.sort)
-        value = self._lay_down(new, payload, before)
+        value = self._lay_down(_item(new, short), long, payload, before)
         if old:
             self._discard(old)
         try:
@@ -195,11 +203,11 @@ class Payloads:
         old = self.store.get(partition, sort)
         if old is None or expect not in (ANY, old.token):
             raise StaleError(f"cannot write '{partition} {sort}': somebody else was quicker")
-        if old.value.get("wide") or _is_wide(head):
+        short, long = _parted(head)
+        if not _holds(old, long):
             opened = self._opened(old)
             return self.follow(old, Item(partition, sort, head), opened.payload)
-        kept = {name: old.value[name] for name in _NAMES if name in old.value}
-        return self.store.put(Item(partition, sort, {**head, **kept}), expect=old.token).token
+        return self._point(old, Item(partition, sort, short))
 
     def delete(self, partition: str, sort: str, *, expect: str | None = ANY) -> bool:
         """Delete a record; say whether it was there.
@@ -235,11 +243,26 @@ class Payloads:
 
     # Payloads -----------------------------------------------------------------------------------
 
-    def _lay_down(self, new: Item, payload: Any, before: str) -> dict[str, Any]:
-        """Write a payload, and return the head that points to it."""
+    def _lies_there(self, old: Item, long: Mapping[str, Any]) -> bool:
+        """Say whether all that is to be sealed is what a head points to, and is not lost."""
+        try:
+            return _holds(old, long) and bool(old.value["alone"] and self._opened(old))
+        except MissingError:
+            return False
+
+    def _point(self, old: Item, new: Item) -> str:
+        """Write a head that points to what the one before it points to, and return its token."""
+        kept = {name: old.value[name] for name in _NAMES if name in old.value}
+        return self.store.put(_item(new, {**new.value, **kept}), expect=old.token).token
+
+    def _lay_down(
+        self, new: Item, long: Mapping[str, Any], payload: Any, before: str
+    ) -> dict[str, Any]:
+        """Write a payload, with what is long in its head, and return the head that points to it."""
         value = dict(new.value)
-        if _is_wide(value):
-            payload, value = {"head": value, "payload": payload}, {"wide": True}
+        if long:
+            value |= {"wide": _mark(long), "alone": payload is None}
+            payload = {"long": long, "payload": payload}
         if payload is None:
             return value
         sealed = self._sealer.seal(payload, f"{new.partition} {new.sort}")
@@ -299,8 +322,22 @@ def _place(value: Mapping[str, Any]) -> str | None:
     return place
 
 
-def _is_wide(head: Mapping[str, Any]) -> bool:
-    return len(json.dumps(head)) > INLINE
+def _parted(head: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """Part a head that is very large into its short fields and the long ones."""
+    sizes = {name: len(json.dumps(value)) for name, value in head.items()}
+    if sum(sizes.values()) <= INLINE:
+        return head, {}
+    short = {name: value for name, value in head.items() if sizes[name] <= _LONG}
+    return short, {name: value for name, value in head.items() if name not in short}
+
+
+def _holds(item: Item, long: Mapping[str, Any]) -> bool:
+    """Say whether these long fields, be it none, are the ones that lie with a head's payload."""
+    return bool(item.value.get("wide", "") == (_mark(long) if long else ""))
+
+
+def _mark(long: Mapping[str, Any]) -> str:
+    return _digest(json.dumps(long, sort_keys=True))
 
 
 def _digest(sort: str) -> str:

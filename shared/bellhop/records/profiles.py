@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -36,9 +36,16 @@ class Profiles:
         return Kept(_profile(found), found.item.token) if found else None
 
     def head(self, trigger: str, cluster: str, name: str) -> Kept[Profile] | None:
-        """Read a profile without its contents, for who only asks where it goes."""
+        """Read a profile without its contents, for who only asks where it goes.
+
+        Raises:
+            MissingError: that is very much, lies with the contents, and is lost.
+        """
         item = self._payloads.store.get(_partition(trigger, cluster), f"{cluster}/{name}")
-        return Kept(_head(self._payloads.head(item)), item.token) if item else None
+        if item is None or not self._payloads.wide(item):
+            return Kept(self._glance(item), item.token) if item else None
+        found = self._payloads.open(item)
+        return Kept(decode(Profile, found.head, contents=()), found.item.token) if found else None
 
     def of(self, trigger: str, cluster: str = "") -> Iterator[Profile]:
         """Yield the profiles a trigger generated, in all or one source cluster, for people.
@@ -49,18 +56,17 @@ class Profiles:
             try:
                 found = self._payloads.open(item)
             except MissingError as error:
-                if not item.value.get("wide"):
-                    yield replace(_head(item.value), error=str(error), error_code=error.code)
+                yield replace(self._glance(item), error=str(error), error_code=error.code)
                 continue
             if found:
                 yield _profile(found)
 
     def heads(self, trigger: str, cluster: str = "") -> Iterator[Profile]:
-        """Yield the profiles a trigger generated as `of` does, without their contents."""
-        for item in self._items(trigger, cluster):
-            head = self._payloads.head(item)
-            if head:
-                yield _head(head)
+        """Yield the profiles a trigger generated as `of` does, without reading their contents.
+
+        One that is `vague` has more destinations than its head holds: `may_name` tells of these.
+        """
+        return (self._glance(item) for item in self._items(trigger, cluster))
 
     def put(self, profile: Profile, *, expect: str | None = ANY) -> str:
         """Write a profile and return its token.
@@ -89,6 +95,11 @@ class Profiles:
             _partition(trigger, cluster), f"{cluster}/{name}", expect=expect
         )
 
+    def _glance(self, item: Item) -> Profile:
+        vague = self._payloads.wide(item)
+        head = {"destinations": (), "leaving": (), **self._payloads.head(item)}
+        return decode(Profile, head, contents=(), vague=vague)
+
     def _items(self, trigger: str, cluster: str) -> Iterator[Item]:
         if cluster:
             partitions, prefix = [_partition(trigger, cluster)], f"{cluster}/"
@@ -111,11 +122,7 @@ def _partition(trigger: str, cluster: str) -> str:
 
 
 def _clear(profile: Profile) -> dict[str, Any]:
-    return encode(profile, omit=("contents",))
-
-
-def _head(head: Mapping[str, Any]) -> Profile:
-    return decode(Profile, head, contents=())
+    return encode(profile, omit=("contents", "vague"))
 
 
 def _profile(found: Sealed) -> Profile:

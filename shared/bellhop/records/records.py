@@ -11,6 +11,7 @@ from bellhop.records.clusters import Clusters, Gates, Healths
 from bellhop.records.declared import CatalogRevision, Manifests, Pending
 from bellhop.records.holdings import Findings, Inventories, Owners
 from bellhop.records.ledger import Ledger
+from bellhop.records.looks import Looks
 from bellhop.records.matches import Matches
 from bellhop.records.observations import Observations
 from bellhop.records.outcomes import Outcomes
@@ -31,14 +32,15 @@ class Records:
         self.clock = clock
         self._payloads = Payloads(store, blobs, sealer, clock)
         self.clusters = Clusters(store)
-        self.health = Healths(store)
+        self.health = Healths(self._payloads)
         self.walks = Walks(store, clock)
         self.strikes = Strikes(store)
-        self.gates = Gates(store)
+        self.gates = Gates(self._payloads)
         self.refusals = RefusalCounts(store)
+        self.looks = Looks(store)
         self.manifests = Manifests(self._payloads)
-        self.catalog = CatalogRevision(store)
-        self.snapshot = Snapshot(self._payloads, self.catalog)
+        self.catalog = CatalogRevision(store, self._payloads.trash, clock)
+        self.snapshot = Snapshot(blobs, sealer, self.catalog)
         self.pending = Pending(self._payloads, clock)
         self.observations = Observations(self._payloads, clock)
         self.matches = Matches(store)
@@ -65,6 +67,7 @@ class Records:
         self.walks.forget(key)
         self.health.delete(key)
         self.refusals.delete(key)
+        self.looks.delete(key)
 
     def doubt_holdings(self, key: str) -> None:
         """Take nothing for certain that profiles hold in a cluster: it is not what it was.

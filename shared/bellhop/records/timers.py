@@ -18,7 +18,7 @@ from datetime import datetime
 from typing import Any
 
 from bellhop.errors import StaleError
-from bellhop.ports.store import Item, Store
+from bellhop.ports.store import ANY, Item, Store
 from bellhop.records.table import Kept, Table
 
 SHARDS = "0123456789abcdef"
@@ -58,14 +58,24 @@ class Timers:
         """Read a timer."""
         return self._table.get(_place(name), name)
 
-    def set(self, name: str, at: datetime, body: Mapping[str, Any]) -> None:
-        """Have a message published at a time; what the name was set for before is forgotten."""
-        self._enter(name, at)
-        self._table.put(_place(name), name, Timer(name, at, body))
+    def set(
+        self, name: str, at: datetime, body: Mapping[str, Any], *, expect: str | None = ANY
+    ) -> None:
+        """Have a message published at a time; what the name was set for before is forgotten.
 
-    def cancel(self, name: str) -> None:
-        """Forget a timer, set or not."""
-        self._store.delete(_place(name), name)
+        Raises:
+            StaleError: something else than `expect` is there.
+        """
+        self._enter(name, at)
+        self._table.put(_place(name), name, Timer(name, at, body), expect=expect)
+
+    def cancel(self, name: str, *, expect: str | None = ANY) -> None:
+        """Forget a timer, set or not.
+
+        Raises:
+            StaleError: something else than `expect` is there.
+        """
+        self._store.delete(_place(name), name, expect=expect)
 
     def due(self, now: datetime, *, limit: int) -> Iterator[Due]:
         """Yield what is due, for each shard up to `limit` and in the order of time."""

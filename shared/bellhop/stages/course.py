@@ -7,6 +7,7 @@ write fails ends quietly: the other goes on.
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +19,12 @@ from bellhop.records import Records
 
 MOST_PROBLEMS = 10
 """Sentences about one walk that are kept."""
+
+MOST_UNSEEN = 100
+"""Kinds that a walk passes over because they cannot be looked at; beyond that, who could?"""
+
+_LONGEST = 512
+"""Characters of a sentence that are kept."""
 
 
 class OvertakenError(Exception):
@@ -79,4 +86,10 @@ class Course:
 
     def problem(self, sentence: str) -> tuple[str, ...]:
         """Return the walk's problems with one more."""
-        return tuple(dict.fromkeys((*self.walk.problems, sentence)))[:MOST_PROBLEMS]
+        return problems((*self.walk.problems, sentence))
+
+
+def problems(sentences: Iterable[str]) -> tuple[str, ...]:
+    """Return the first of some sentences, each once, as they are kept of a walk."""
+    cut = (each if len(each) <= _LONGEST else each[:_LONGEST] + " …" for each in sentences)
+    return tuple(dict.fromkeys(cut))[:MOST_PROBLEMS]

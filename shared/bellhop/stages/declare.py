@@ -16,9 +16,18 @@ from typing import Literal
 
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.difference import TRIGGERS, Key, Touched, difference
-from bellhop.engine.pacing import spread, sweep_timer
+from bellhop.engine.pacing import renewal_timer, spread, sweep_timer
 from bellhop.errors import InvalidError, MissingError, StaleError
-from bellhop.messages import Apply, Envelope, Instantiate, Publisher, Resolve, Sweep, Tidy
+from bellhop.messages import (
+    Apply,
+    Envelope,
+    Instantiate,
+    Publisher,
+    Renew,
+    Resolve,
+    Sweep,
+    Tidy,
+)
 from bellhop.model.kinds import EventTrigger, Kind, KindKey, of
 from bellhop.model.record import Cluster, Profile, WatchedKind
 from bellhop.ports.store import ANY
@@ -34,6 +43,9 @@ _PAGE = 500
 
 _WORK = timedelta(minutes=2)
 """Longer than work on one message takes."""
+
+_REGISTERING = timedelta(minutes=1)
+"""Longer than it takes to register a cluster, from its record on."""
 
 _ABANDONED = timedelta(seconds=30)
 """A change noted longer ago than this belongs to nobody who is still at it."""
@@ -138,8 +150,10 @@ class Declare:
         Returns the token of its record, which `expect` may say what it has to be before.
 
         Raises:
+            InvalidError: it has too many labels; nothing is changed.
             StaleError: somebody else has written the cluster meanwhile; nothing is changed.
         """
+        cluster.refuse_too_much()
         before = self._catalogs.known()
         pending = self._begin([("Cluster", cluster.namespace, cluster.name)])
         is_new = self._records.clusters.get(cluster.key) is None
@@ -241,6 +255,9 @@ class Declare:
                 self._keep_sweeping(key)
             else:
                 self._tidy_later(key)
+        for kind, namespace, name in keys:
+            if kind == "Cluster" and f"{namespace}/{name}" in after.clusters:
+                self._keep_renewing(after.clusters[f"{namespace}/{name}"])
         self._publish(self._following(after, touched))
 
     def _publish(self, messages: Iterable[Envelope]) -> None:
@@ -270,9 +287,23 @@ class Declare:
             at = self._records.clock.now() + spread(name, self._settings.sweep_interval)
             self._records.timers.set(name, at, Sweep(cluster).message().body)
 
+    def _keep_renewing(self, cluster: Cluster) -> None:
+        """Have it looked at what a cluster that rings needs next: its record may say another time.
+
+        Soon enough to finish a registration that dies; whoever looks sets the time after that.
+        """
+        if not cluster.forwarder and not cluster.abandoned:
+            return
+        name, at = renewal_timer(cluster.key), self._records.clock.now() + _REGISTERING
+        kept = self._records.timers.get(name)
+        # Written anew in any case: who has looked at an older record is to notice.
+        at = min(at, kept.value.at) if kept else at
+        self._records.timers.set(name, at, Renew(cluster.key).message().body)
+
     def _tidy_later(self, cluster: str) -> None:
         """Have the traces of a cluster deleted that those leave who are at work on it now."""
         self._records.timers.cancel(sweep_timer(cluster))
+        self._records.timers.cancel(renewal_timer(cluster))
         at = self._records.clock.now() + _WORK
         self._records.timers.set(f"tidy/{cluster}", at, Tidy(cluster).message().body)
 
@@ -298,7 +329,7 @@ class Declare:
         """
         for each in self._records.profiles.heads(trigger):
             yield Instantiate(trigger, each.cluster, each.object)
-            if destination in (*each.destinations, *each.leaving):
+            if each.may_name(destination):
                 yield Apply(trigger, each.cluster, each.name, destination)
 
     def _applied_again(self, destination: str, profiles: Iterable[Profile]) -> Iterator[Apply]:
@@ -323,17 +354,14 @@ class Declare:
         for trigger in catalog.triggers.values():
             if trigger.source_selector.matches(labels):
                 found = heads.heads(trigger.name, cluster)
-                yield from (each for each in found if cluster in each.destinations)
-        for name in catalog.profiles:
-            kept = heads.head("", "", name)
-            if kept and cluster in kept.value.destinations:
-                yield kept.value
+                yield from (each for each in found if each.may_name(cluster))
+        yield from (each for each in heads.heads("") if each.may_name(cluster))
 
     def _open_gates(self, catalog: Catalog, clusters: Iterable[str]) -> None:
         """Let each cluster's kinds in; what discovery told of them before is kept."""
         for key in sorted(set(clusters) & set(catalog.clusters)):
             cluster = catalog.clusters[key]
-            old = self._records.gates.get(key)
+            old = self._records.gates.known(key)
             plurals = {each.gvk: each.plural for each in old.value.kinds} if old else {}
             kinds = (WatchedKind(gvk, plurals.get(gvk, "")) for gvk in catalog.kinds_in(key))
             gate = cluster.gate(kinds, catalog.revision)

@@ -34,9 +34,6 @@ BATCH = "Observations"
 MISSED = "Missed"
 """Kinds of what the forwarder sends, in apiVersion `bellhop.dev/v1`."""
 
-MISSED_PAUSE = timedelta(minutes=1)
-"""How often a cluster may ask to be looked at."""
-
 AHEAD_AT_MOST = timedelta(minutes=15)
 """By how much a sender's clock may be ahead; what is so is taken to be now."""
 
@@ -104,7 +101,6 @@ class Ingest:
         self._settings = settings
         self._log = log
         self._refused = Refused(records)
-        self._missed = _Seldom(MISSED_PAUSE)
         self._skewed = _Seldom(_SAY_SKEW)
 
     @property
@@ -201,11 +197,11 @@ class Ingest:
 
         Who asks too soon is to ask again: what was missed since would not be found otherwise.
         """
-        now = self._records.clock.now()
-        if not self._missed.may(cluster, now):
-            wait = self._missed.wait(cluster, now)
+        wait = self._records.looks.ask(cluster, self._records.clock.now())
+        if wait:
             text = "the cluster was looked at just now; ask again later"
-            return Reply(429, _body("Throttled", text), {"Retry-After": str(wait)})
+            seconds = math.ceil(wait.total_seconds())
+            return Reply(429, _body("Throttled", text), {"Retry-After": str(seconds)})
         self._publisher.publish([Sweep(cluster)])
         return Reply(200, {"sweep": True})
 
@@ -291,11 +287,6 @@ class _Seldom:
                 return False
             self._last[cluster] = now
             return True
-
-    def wait(self, cluster: str, now: datetime) -> int:
-        """Return the whole seconds until it may be done again."""
-        left = self._last.get(cluster, now) + self._pause - now
-        return max(1, math.ceil(left.total_seconds()))
 
 
 def _is_json(media: str) -> bool:

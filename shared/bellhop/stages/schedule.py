@@ -1,9 +1,9 @@
 """Schedule: publishes what is due, and remembers nothing.
 
 What has to happen later is a timer in the store, whoever set it: the retry of an outcome, a
-cluster's next sweep, the tidying after one that left. This stage looks for those whose time has
-come, each minute in a cloud and several times a second on one machine; two that look at once
-publish a message twice at worst.
+cluster's next sweep or renewal, the tidying after one that left. This stage looks for those whose
+time has come, each minute in a cloud and several times a second on one machine; two that look at
+once publish a message twice at worst.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from bellhop import messages
-from bellhop.engine.pacing import spread, sweep_timer
+from bellhop.engine.pacing import RENEWAL_PAUSE, spread, sweep_timer
 from bellhop.errors import InvalidError
 from bellhop.logs import Log
-from bellhop.messages import Envelope, Keep, Publisher, Sweep
+from bellhop.messages import Envelope, Keep, Publisher, Renew, Sweep
 from bellhop.records import Records
 from bellhop.records.timers import Due
 from bellhop.settings import Settings
@@ -74,6 +74,11 @@ class Schedule:
                 if self._records.clusters.get(message.cluster) is None:
                     return None
                 return now + spread(name, self._settings.sweep_interval)
+            case Renew():
+                if self._records.clusters.get(message.cluster) is None:
+                    return None
+                # Whoever does it sets the time that the record says; if it fails, this one counts.
+                return now + RENEWAL_PAUSE
             case Keep():
                 return now + _KEEPING
         return None

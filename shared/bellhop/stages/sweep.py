@@ -19,11 +19,21 @@ from datetime import timedelta
 
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.digest import digest
-from bellhop.engine.pacing import spread, sweep_timer
+from bellhop.engine.pacing import renewal_timer, spread, sweep_timer
 from bellhop.engine.wiring import concealed, forwarder_role, webhook_configuration
 from bellhop.errors import BellhopError, InvalidError, PermanentError, StaleError, TemporaryError
 from bellhop.logs import Log
-from bellhop.messages import Apply, Confirm, Envelope, Instantiate, Keep, Publisher, Survey, Tidy
+from bellhop.messages import (
+    Apply,
+    Confirm,
+    Envelope,
+    Instantiate,
+    Keep,
+    Publisher,
+    Renew,
+    Survey,
+    Tidy,
+)
 from bellhop.messages import Sweep as Message
 from bellhop.model.gvk import GVK, Resource
 from bellhop.model.record import Cluster, Health, Walk, WatchedKind
@@ -33,7 +43,7 @@ from bellhop.ports.store import ABSENT
 from bellhop.records import Kept, Records
 from bellhop.records.catalogs import Catalogs
 from bellhop.settings import Settings
-from bellhop.stages.course import Course, OvertakenError
+from bellhop.stages.course import MOST_UNSEEN, Course, OvertakenError, problems
 from bellhop.stages.hints import Hints
 from bellhop.stages.look import Look
 from bellhop.stages.survey import Survey as Holdings
@@ -93,14 +103,17 @@ class Sweep:
                 raise InvalidError(f"cannot {message.do}: it is not the sweep stage's work")
 
     def _keep_house(self) -> None:
-        """Collect what nobody names, and set the sweeps of clusters that have none set."""
-        now = self._records.clock.now()
-        self._records.collect(now)
+        """Collect what nobody names, and set the timers of clusters that have none set."""
+        self._records.collect(self._records.clock.now())
         for cluster in self._records.clusters.all():
-            name = sweep_timer(cluster.key)
-            if self._records.timers.get(name) is None:
-                due = now + spread(name, self._settings.sweep_interval)
-                self._records.timers.set(name, due, Message(cluster.key).message().body)
+            self._keep_timer(sweep_timer(cluster.key), Message(cluster.key))
+            if cluster.forwarder or cluster.abandoned:
+                self._keep_timer(renewal_timer(cluster.key), Renew(cluster.key))
+
+    def _keep_timer(self, name: str, message: Envelope) -> None:
+        if self._records.timers.get(name) is None:
+            due = self._records.clock.now() + spread(name, self._settings.sweep_interval)
+            self._records.timers.set(name, due, message.message().body)
 
     # Turns --------------------------------------------------------------------------------------
 
@@ -135,7 +148,9 @@ class Sweep:
         full = message.full or health.swept_at is None
         anew = Walk(uuid.uuid4().hex, judged, cluster.credentials, full=full)
         if old and ((judged, cluster.credentials) != _by(old) or full > old.full):
-            anew = replace(anew, full=full or old.full, untold=old.untold)
+            full = full or old.full or len(old.untold) > MOST_UNSEEN
+            # Who evaluates everything need not know what was not told.
+            anew = replace(anew, full=full, untold={} if full else old.untold)
             old = None
         kube = self._access.open(cluster.key, version=cluster.credentials)
         token = kept.token if kept else ABSENT
@@ -179,6 +194,9 @@ class Sweep:
             tried = gvk in health.unseen or health.failures >= _QUICK
             if isinstance(error, TemporaryError) and not tried:
                 raise
+            if len(walk.unseen) >= MOST_UNSEEN:
+                # Of a cluster like this one nobody can say that it was swept.
+                raise
             # A kind that may not be listed, or is away, keeps no other from being looked at.
             course.keep(
                 step="next",
@@ -209,21 +227,21 @@ class Sweep:
     def _meet(self, course: Course, known: str) -> None:
         """See which cluster this is, and have it ring for the kinds that count."""
         uid = self._identify(course.kube, course.name, known)
-        problems: list[str] = []
+        lacking: list[str] = []
         resources: list[Resource] = []
         for gvk in course.catalog.kinds_in(course.name):
             try:
                 resource = course.kube.resource(gvk)
             except TemporaryError as error:
                 # An API that is away for a while is not one that is gone: leave all as it is.
-                problems.append(str(error))
+                lacking.append(str(error))
                 continue
             if resource is not None:
                 resources.append(resource)
         # Ringing is set up before looking, so that nothing falls between the two.
-        if not problems:
-            problems = self._wire(course, resources)
-        course.keep(uid=uid, problems=tuple(problems))
+        if not lacking:
+            lacking = self._wire(course, resources)
+        course.keep(uid=uid, problems=problems(lacking))
 
     def _identify(self, kube: Kube, cluster: str, known: str) -> str:
         """Read which cluster this is; in one made anew under an old name we own nothing yet.
@@ -311,7 +329,7 @@ class Sweep:
             walk=walk.id,
             unseen=walk.unseen,
         )
-        token = self._records.health.get(course.name).token
+        token = self._records.health.token(course.name)
         # Whoever ends the walk after this has written something else by then.
         course.keep()
         try:

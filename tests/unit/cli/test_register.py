@@ -346,6 +346,9 @@ def test_wrong_credentials_are_not_registered(
         pytest.param(("--ingest-url", "http://a"), "it must be https", id="events over http"),
         pytest.param(("--ingest-ca", "/x"), "belongs to --ingest-url", id="authority alone"),
         pytest.param((*INGEST, "--ingest-ca", "/x"), "cannot read the authority", id="authority"),
+        pytest.param(
+            (*INGEST, "--ingest-ca", "/dev/zero"), "more than 65536 bytes", id="endless authority"
+        ),
         pytest.param(("--cluster", "A_B"), "is not a name", id="name"),
         pytest.param(("--namespace", "a.b"), "is not a namespace", id="namespace"),
     ],

@@ -44,7 +44,7 @@ def here(tmp_path: Path, clock: FakeClock) -> Iterator[Installation]:
 class Listener:
     """A server with an identity, its upkeep, and a client that keeps its connection."""
 
-    def __init__(self, folder: Path, here: Installation, clock: FakeClock) -> None:
+    def __init__(self, folder: Path, clock: FakeClock) -> None:
         self.log = io.StringIO()
         self.identity = Identity(folder, ["127.0.0.1"], clock.now())
         certificate, key = self.identity.certificate(clock.now())
@@ -52,7 +52,7 @@ class Listener:
             _respond, host="127.0.0.1", port=0, certificate_pem=certificate, key_pem=key, threads=2
         )
         self.server.start()
-        self.upkeep = Upkeep(here, self.identity, self.server, Log(self.log))
+        self.upkeep = Upkeep(clock, self.identity, self.server, Log(self.log))
 
     @contextmanager
     def connected(self) -> Iterator[http.client.HTTPSConnection]:
@@ -71,8 +71,8 @@ def _respond(environ: object, start_response: object) -> list[bytes]:
 
 
 @pytest.fixture
-def listener(tmp_path: Path, here: Installation, clock: FakeClock) -> Iterator[Listener]:
-    made = Listener(tmp_path / "tls", here, clock)
+def listener(tmp_path: Path, clock: FakeClock) -> Iterator[Listener]:
+    made = Listener(tmp_path / "tls", clock)
     yield made
     made.server.stop()
 

@@ -18,7 +18,7 @@ from bellhop.errors import BusyError, ConflictError, MissingError
 from bellhop.fleet import ringing
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.registration import PATIENCE, Registered, deregister, register
-from bellhop.fleet.renewal import renew, renewals_due
+from bellhop.fleet.renewal import renew
 from bellhop.model.gvk import GVK
 from bellhop.model.record import Cluster as Record
 from bellhop.model.record import Health
@@ -26,6 +26,7 @@ from bellhop.ports.store import Item
 from infra.lab.cluster import Cluster
 from tests.fakes.clock import FakeClock
 from tests.fakes.kept import value_of
+from tests.fakes.renewing import renewals_due
 from tests.unit.fleet.conftest import Wished
 
 KEY = "prod/eu-1"

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import io
 from datetime import timedelta
-from pathlib import Path
 
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.adapters.local.server import Server
-from bellhop.embedded.identity import Identity
-from bellhop.embedded.upkeep import Upkeep
 from bellhop.fleet import ringing
 from bellhop.fleet.failures import failures
 from bellhop.fleet.installation import Inbound, Installation
 from bellhop.fleet.registration import register
-from bellhop.fleet.renewal import ends_at, next_at, renew, renewals_due
+from bellhop.fleet.renewal import ends_at, next_at, renew
 from bellhop.logs import Log
 from bellhop.model.record import Cluster as Record
 from infra.lab.cluster import Cluster
 from tests.fakes.clock import FakeClock
 from tests.fakes.kept import value_of
+from tests.fakes.renewing import Renewer, renewals_due
 from tests.unit.fleet.conftest import Wished
 
 KEY = "prod/eu-1"
@@ -100,30 +97,23 @@ def test_a_renewal_that_fails_is_said_and_tried_again(
     wished: Wished,
     source_cluster: Cluster,
     clock: FakeClock,
-    tmp_path: Path,
 ) -> None:
     """In the log each time, once in ten minutes; and by `show failures` from the next day on."""
     register(here, wished(source_cluster, inbound=Inbound("https://ingest.example", "")))
     settle(here, clock)
     clock.advance(ringing.VALIDITY / 2)
     source_cluster.stop()
-    identity = Identity(tmp_path / "tls", ["127.0.0.1"], clock.now())
-    certificate, key = identity.certificate(clock.now())
-    server = Server(
-        lambda *_: [], host="127.0.0.1", port=0, certificate_pem=certificate, key_pem=key
-    )
     log = io.StringIO()
-    upkeep = Upkeep(here, identity, server, Log(log))
-    upkeep.tick()
-    upkeep.tick()
+    process = Renewer(here, here.dead["sweep"], Log(log))
+    assert [process.tick() for _ in range(3)] == [1, 0, 0]
     assert log.getvalue().count("Cannot renew a cluster") == 1
     assert list(failures(here)) == []
     clock.advance(timedelta(days=1, minutes=1))
-    upkeep.tick()
+    Renewer(here, here.dead["sweep"], Log(log)).tick()
     (failure,) = failures(here)
     source_cluster.start()
     clock.advance(timedelta(minutes=10))
-    upkeep.tick()
+    process.tick()
 
     assert log.getvalue().count("Cannot renew a cluster") == 2
     assert (failure.what, failure.which) == ("certificate", f"forwarder of {KEY}")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -40,6 +43,18 @@ class Watched(CountingStore):
         return super().put(item, expect=expect)
 
 
+class CountedBlobs(FileBlobs):
+    """A blob store that adds to what a store counts."""
+
+    def __init__(self, folder: Path, counts: Counter[str]) -> None:
+        super().__init__(folder)
+        self._counts = counts
+
+    def get(self, name: str) -> bytes:
+        self._counts["blob"] += 1
+        return super().get(name)
+
+
 @pytest.fixture
 def store(rig: Rig) -> Watched:
     return Watched(rig.store)
@@ -47,13 +62,18 @@ def store(rig: Rig) -> Watched:
 
 @pytest.fixture
 def records(rig: Rig, store: Watched) -> Records:
-    return Records(store, FileBlobs(rig.folder), Sealer(bytes(32)), rig.clock)
+    blobs = CountedBlobs(rig.folder, store.counts)
+    return Records(store, blobs, Sealer(bytes(32)), rig.clock)
 
 
 def declare(records: Records, name: str, *more: str, tell: bool = True) -> None:
     records.manifests.put("EventSource", "", name, source(name, *more))
     if tell:
         records.catalog.change("declared")
+
+
+COLD = {"get": 1, "query": 1, "blob": 1}
+"""What a process that has just begun reads."""
 
 
 def names(records: Records) -> list[str]:
@@ -71,23 +91,13 @@ def reads(store: Watched, act: Callable[[], Any]) -> dict[str, int]:
 def test_a_cold_start_reads_as_often_however_much_is_declared(
     records: Records, store: Watched, count: int
 ) -> None:
-    """The revision, the snapshot's head and payload, and one query for the clusters."""
+    """The revision, the blob that it names, and one query for the clusters."""
     for number in range(count):
-        declare(records, f"s{number}")
+        declare(records, f"s{number}", "Service", LARGE[: len(LARGE) // 20])
     names(records)
 
-    assert reads(store, lambda: names(records)) == {"get": 3, "query": 1}
+    assert reads(store, lambda: names(records)) == COLD
     assert len(names(records)) == count
-
-
-def test_a_large_catalog_is_one_blob(records: Records, store: Watched) -> None:
-    """What does not fit in an item is read from the blob store, and is the same."""
-    for name in ("a", "b"):
-        declare(records, name, "Service", LARGE[: len(LARGE) // 2])
-    names(records)
-
-    assert reads(store, lambda: names(records)) == {"get": 2, "query": 1}
-    assert names(records) == ["a", "b"]
 
 
 def test_a_label_reads_the_clusters_and_no_rule(records: Records, store: Watched) -> None:
@@ -120,7 +130,7 @@ def test_a_declaration_reads_no_cluster_and_parses_what_changed(
     records.catalog.change("declared")
     names(records)
 
-    assert reads(store, catalogs.current) == {"get": 3}
+    assert reads(store, catalogs.current) == {"get": 1, "blob": 1}
     later = catalogs.current()
     assert sorted(later.sources) == ["a", "b"]
     assert later.sources["a"] is first.sources["a"]
@@ -141,20 +151,38 @@ def test_a_label_keeps_the_holders(records: Records) -> None:
     assert catalogs.holder("ConfigMap", "default", "a") is not held
 
 
-def lose(store: Watched) -> None:
-    for shard in SHARDS:
-        for item in list(store.query(f"payload/catalog/{shard}")):
-            store.delete(item.partition, item.sort)
+def blobs(rig: Rig) -> list[Path]:
+    return [path for path in rig.folder.rglob("*") if path.is_file()]
 
 
-def test_a_lost_snapshot_is_written_anew(records: Records, store: Watched) -> None:
+def test_a_lost_snapshot_is_written_anew(rig: Rig, records: Records, store: Watched) -> None:
     """It holds nothing that the manifests do not."""
     declare(records, "s")
     names(records)
-    lose(store)
+    for path in blobs(rig):
+        path.unlink()
 
     assert names(records) == ["s"]
-    assert reads(store, lambda: names(records)) == {"get": 3, "query": 1}
+    assert reads(store, lambda: names(records)) == COLD
+
+
+def test_a_snapshot_goes_a_day_after_its_mark(rig: Rig, records: Records, store: Watched) -> None:
+    """The one that is named stays, however old it is; labels keep it; nothing piles up."""
+    for name in ("a", "b", "c"):
+        declare(records, name)
+        names(records)
+    rig.clock.advance(timedelta(days=2))
+    assert records.collect(rig.clock.now()) == 2
+    records.catalog.change("clusters")
+    rig.clock.advance(timedelta(days=2))
+    assert records.collect(rig.clock.now()) == 0
+    assert reads(store, lambda: names(records)) == COLD
+
+    declare(records, "d")
+    rig.clock.advance(timedelta(days=2))
+    assert records.collect(rig.clock.now()) == 1
+    assert blobs(rig) == []
+    assert names(records) == ["a", "b", "c", "d"]
 
 
 def test_a_lost_manifest_does_not_hurt_until_something_else_is_declared(
@@ -197,10 +225,10 @@ def test_a_slow_reader_replaces_no_later_snapshot(records: Records, store: Watch
         declare(records, "b")
         assert names(records) == ["a", "b"]
 
-    store.before["catalog", "snapshot"] = overtake
+    store.before["catalog", "revision"] = overtake
     Catalogs(records).current()
 
-    assert reads(store, lambda: names(records)) == {"get": 3, "query": 1}
+    assert reads(store, lambda: names(records)) == COLD
     assert names(records) == ["a", "b"]
 
 
@@ -210,11 +238,9 @@ def test_a_reader_that_is_out_of_date_writes_no_snapshot(records: Records) -> No
     mark = records.catalog.read().declared
     old = {"EventSource": list(records.manifests.of("EventSource"))}
     declare(records, "b")
-    names(records)
     records.snapshot.put(mark, old)
 
     assert names(records) == ["a", "b"]
-    assert records.snapshot.get(mark, ["EventSource"]) is None
 
 
 def test_a_store_restored_from_a_backup_believes_no_later_snapshot(
@@ -240,8 +266,9 @@ def test_a_snapshot_of_a_version_that_knew_less_is_not_used(records: Records) ->
     mark = records.catalog.read().declared
     records.snapshot.put(mark, {"EventSource": [source("a")]})
 
-    assert records.snapshot.get(mark, ["EventSource"]) == {"EventSource": [source("a")]}
-    assert records.snapshot.get(mark, ["EventSource", "ClusterSet"]) is None
+    now = records.catalog.read()
+    assert records.snapshot.get(now, ["EventSource"]) == {"EventSource": [source("a")]}
+    assert records.snapshot.get(now, ["EventSource", "ClusterSet"]) is None
 
 
 def test_a_snapshot_that_cannot_be_written_keeps_nobody_from_reading(
@@ -253,7 +280,7 @@ def test_a_snapshot_that_cannot_be_written_keeps_nobody_from_reading(
     def refuse() -> None:
         raise UnreachableError("The store does not answer.")
 
-    store.before["catalog", "snapshot"] = refuse
+    store.before["catalog", "revision"] = refuse
 
     assert names(records) == ["a"]
 

@@ -118,19 +118,6 @@ def test_a_collector_keeps_what_a_record_names(rig: Rig) -> None:
     assert value_of(rig.records.profiles.get("t", EAST, "p")) == profile(LARGE)
 
 
-def test_a_head_that_grows_with_the_fleet_stays_below_the_limit(rig: Rig) -> None:
-    """A profile for thirty thousand clusters is written, listed, changed and deleted."""
-    everywhere = tuple(f"fleet-of-europe/cluster-number-{number:06}" for number in range(30_000))
-    wide = profile(destinations=everywhere)
-    token = rig.records.profiles.put(wide)
-
-    assert list(rig.records.profiles.heads("t")) == [profile(destinations=everywhere, contents=())]
-    narrow = profile(leaving=everywhere[:1], contents=())
-    token = rig.records.profiles.put_head(narrow, expect=token)
-    assert value_of(rig.records.profiles.get("t", EAST, "p")) == profile(leaving=everywhere[:1])
-    assert rig.records.profiles.delete("t", EAST, "p", expect=token)
-
-
 def test_a_change_of_ten_thousand_objects_is_pending(rig: Rig) -> None:
     """What a user applies at once is not bounded by an item."""
     keys = [["ConfigMap", "default", f"configmap-with-a-long-name-{n}"] for n in range(10_000)]

@@ -19,7 +19,7 @@ from bellhop.model.record import (
     Outcome,
     Owner,
 )
-from bellhop.ports.store import ABSENT
+from bellhop.ports.store import ABSENT, Item
 from bellhop.records import Kept
 from bellhop.records.ledger import LEDGER
 from tests.fakes.clock import START
@@ -251,6 +251,29 @@ def test_opens_no_gate_for_a_cluster_that_is_forgotten(rig: Rig) -> None:
 
 
 # Later lives --------------------------------------------------------------------------------------
+
+
+def test_a_cluster_may_ask_for_a_look_once_a_minute(rig: Rig) -> None:
+    """Of two who ask at once one may; a note from a clock that was ahead holds nobody up."""
+    looks, now = rig.records.looks, rig.clock.now()
+    get, minute = rig.store.get, timedelta(minutes=1)
+
+    def overtaken(partition: str, sort: str) -> Item | None:
+        found = get(partition, sort)
+        rig.store.get = get  # type: ignore[method-assign]
+        assert looks.ask(EAST, now) == timedelta(0)
+        return found
+
+    rig.store.get = overtaken  # type: ignore[method-assign]
+    assert looks.ask(EAST, now) == minute
+    assert looks.ask("fleet/west", now) == timedelta(0)
+    assert looks.ask(EAST, now + minute / 4) == minute * 3 / 4
+    rig.clock.advance(minute)
+    assert looks.ask(EAST, rig.clock.now()) == timedelta(0)
+
+    looks.delete(EAST)
+    assert looks.ask(EAST, rig.clock.now() + 60 * minute) == timedelta(0)
+    assert looks.ask(EAST, rig.clock.now()) == timedelta(0)
 
 
 def test_a_slow_writer_does_not_overwrite_a_later_life_of_an_inventory(rig: Rig) -> None:

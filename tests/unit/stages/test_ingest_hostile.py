@@ -341,6 +341,11 @@ def test_looks_once_a_minute_whoever_asks(watching: Fleet) -> None:
 
     assert first.status == 200
     assert {(reply.status, reply.headers["Retry-After"]) for reply in again} == {(429, "40")}
+    # A process that begins anew, as a function does for each few requests, knows it, too.
+    watching.reread()
+    watching.store.counts.clear()
+    assert watching.post("east", missed).status == 429
+    assert dict(watching.store.counts) == {"get": 2}
     assert watching.post("west", missed).status == 200
     assert len(watching.queues["sweep"].receive(10, wait=timedelta(0))) == 2
     watching.clock.advance(timedelta(seconds=40))

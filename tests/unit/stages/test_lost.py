@@ -79,7 +79,8 @@ def lost(fleet: Fleet, east: FakeKube, lose: Callable[..., int]) -> FakeKube:
     fleet.apply(profile(), large(1))
     fleet.pump()
     assert seeds(east) == ["1"]
-    assert lose(f"inventory/{EAST}") == 3
+    # Contents, their ConfigMap, what they hold, and the catalog's snapshot.
+    assert lose(f"inventory/{EAST}") == 4
     return east
 
 

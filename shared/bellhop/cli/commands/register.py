@@ -22,6 +22,9 @@ _EXAMPLE = (
     " --labels env=prod,region=eu"
 )
 
+_LARGEST_AUTHORITY = 64 * 1024
+"""Bytes of the authority for --ingest-url: it is kept with the cluster, in one item."""
+
 
 @click.group("register", cls=Group, examples=(_EXAMPLE,))
 def command() -> None:
@@ -124,7 +127,6 @@ def cluster(  # noqa: PLR0913, PLR0917 - one for each option
 def _inbound(here: Installation, url: str | None, ca: Path | None) -> Inbound:
     from bellhop.adapters.local.files import read_at_most
     from bellhop.fleet.installation import Inbound
-    from bellhop.model.kubeconfig import LARGEST
 
     if ca is not None and url is None:
         raise click.UsageError("--ingest-ca belongs to --ingest-url")
@@ -135,7 +137,7 @@ def _inbound(here: Installation, url: str | None, ca: Path | None) -> Inbound:
             f"cannot use --ingest-url '{url}': a token is sent there, so it must be https"
         )
     try:
-        return Inbound(url, read_at_most(ca, LARGEST).decode() if ca else "")
+        return Inbound(url, read_at_most(ca, _LARGEST_AUTHORITY).decode() if ca else "")
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidError(f"cannot read the authority '{ca}'") from error
 

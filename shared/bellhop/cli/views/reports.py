@@ -70,7 +70,7 @@ def describe(here: Installation, query: Query, story: Story) -> int:
         story.fact("Cluster", cluster)
         story.fact("EventSource", source)
         story.fact("Triggers", ", ".join(here.catalogs.current().triggers_on(cluster, source)))
-        story.fact("Swept", age(here.records.health.get(cluster).value.swept_at, now))
+        story.fact("Swept", age(here.records.health.head(cluster).swept_at, now))
         story.grid(
             count(len(matches), "object matches", "objects match"),
             (

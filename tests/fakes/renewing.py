@@ -1,0 +1,52 @@
+"""Renewals as a process does them: the schedule publishes what is due, and somebody works on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+from bellhop.fleet.installation import Installation
+from bellhop.fleet.renewal import Renewals, next_at
+from bellhop.logs import Log
+from bellhop.messages import Renew
+from bellhop.ports.queue import Delivery
+from bellhop.stages.inbox import Inbox
+from bellhop.stages.schedule import Schedule
+
+
+def renewals_due(here: Installation) -> list[str]:
+    """Return the clusters whose records say that something is due by now."""
+    now = here.records.clock.now()
+    found = ((next_at(each), each.key) for each in here.records.clusters.all())
+    return [key for at, key in sorted((at, key) for at, key in found if at) if at <= now]
+
+
+class NoSweep:
+    """A sweep stage that sweeps nothing."""
+
+    def handle(self, message: Any) -> None:
+        """Let it be."""
+
+
+class Renewer:
+    """A process that renews, and does no more."""
+
+    def __init__(self, here: Installation, queue: Any, log: Log) -> None:
+        self._schedule = Schedule(here.records, here.publisher, here.settings, log)
+        self._inbox = Inbox("sweep", Renewals(here, NoSweep(), log), here.settings, log)
+        self._queue = queue
+
+    def tick(self) -> int:
+        """Do what is due by now; return how many renewals were asked for."""
+        self._schedule.tick()
+        asked = 0
+        for delivery in self._taken():
+            asked += delivery.message.body["do"] == Renew.do
+            for each, result in self._inbox.work([delivery]):
+                self._queue.settle(each, result)
+        return asked
+
+    def _taken(self) -> Iterator[Delivery]:
+        while deliveries := self._queue.receive(1, wait=timedelta(0)):
+            yield from deliveries

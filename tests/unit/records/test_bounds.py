@@ -1,0 +1,271 @@
+"""Nothing in records reaches an item's limit, however large the fleet, whatever is declared."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass, replace
+from hashlib import sha256
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+import pytest
+
+from bellhop.adapters.local.blobs import FileBlobs
+from bellhop.errors import InvalidError, StaleError
+from bellhop.model import record
+from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.model.record import MOST_LABELS, Health, Owner, Walk, WatchedKind
+from bellhop.records import Records, Sealer
+from bellhop.stages import claim
+from bellhop.stages.course import MOST_PROBLEMS, MOST_UNSEEN, problems
+from tests.fakes.clock import START
+from tests.fakes.fleet import CountingStore
+from tests.fakes.kept import value_of
+from tests.unit.records.rig import EAST, Rig, cluster, gate, profile
+
+MANY = 20_000
+
+# Which fields can grow ----------------------------------------------------------------------------
+
+APART = {
+    "Health.judgement",
+    "Gate.kinds",
+    "Observation.manifest",
+    "Content.manifests",
+    "Content.withheld",
+    "Profile.contents",
+    "Profile.destinations",
+    "Profile.leaving",
+    "Inventory.held",
+}
+"""Fields without a bound: they lie with a payload, always or when they are long."""
+
+BOUNDED = {
+    "Cluster.labels",
+    "Cluster.forwarder",
+    "Health.unseen",
+    "Walk.untold",
+    "Walk.unseen",
+    "Walk.problems",
+    "Owner.waiting",
+    "Owner.tell",
+    "Entry.context",
+}
+"""Fields of which whoever writes them keeps so few that an item holds them."""
+
+
+def kinds() -> Iterator[type]:
+    return (
+        each
+        for each in vars(record).values()
+        if isinstance(each, type) and is_dataclass(each) and each.__module__ == record.__name__
+    )
+
+
+def grows(hint: Any) -> bool:
+    """Say whether a field's type has room for any number of things."""
+    if get_origin(hint) in (Union, types.UnionType):
+        return any(grows(each) for each in get_args(hint))
+    origin = get_origin(hint) or hint
+    return isinstance(origin, type) and issubclass(origin, (tuple, list, Mapping)) and origin != GVK
+
+
+def test_each_field_that_can_grow_has_a_bound_or_lies_apart() -> None:
+    """Who gives a record another such field says here, and shows below, what keeps it small."""
+    found = {
+        f"{kind.__name__}.{each.name}"
+        for kind in kinds()
+        for each in fields(kind)
+        if grows(get_type_hints(kind)[each.name])
+    } - {"Observation.key", "Match.key"}
+
+    assert found == APART | BOUNDED
+    assert APART.isdisjoint(BOUNDED)
+
+
+# Without a bound ----------------------------------------------------------------------------------
+
+EVERYWHERE = tuple(f"fleet-of-europe/cluster-number-{number:06}" for number in range(50_000))
+JUDGED = {
+    f"source-with-a-long-name-{number:06}": sha256(b"%d" % number).hexdigest()
+    for number in range(MANY)
+}
+WATCHED = tuple(
+    WatchedKind(GVK("a-group-of-ours.example.org", "v1", f"Kind{number:06}"), f"kinds{number:06}")
+    for number in range(MANY)
+)
+
+
+@pytest.fixture
+def store(rig: Rig) -> CountingStore:
+    return CountingStore(rig.store)
+
+
+@pytest.fixture
+def records(rig: Rig, store: CountingStore) -> Records:
+    return Records(store, FileBlobs(rig.folder), Sealer(bytes(32)), rig.clock)  # type: ignore[arg-type]
+
+
+def lose_blobs(rig: Rig) -> None:
+    for path in rig.folder.rglob("*"):
+        if path.is_file():
+            path.unlink()
+
+
+def test_a_cluster_is_judged_by_any_number_of_sources(rig: Rig, records: Records) -> None:
+    """Health comes back whole; who lists clusters opens no blob; what is the same is kept."""
+    health = Health("Healthy", "", START, 10, 2, JUDGED, "uid")
+    token = records.health.put(EAST, health)
+    (blob,) = [path for path in rig.folder.rglob("*") if path.is_file()]
+    token = records.health.put(EAST, replace(health, seen=11), expect=token)
+
+    assert records.health.get(EAST).value == replace(health, seen=11)
+    assert [path for path in rig.folder.rglob("*") if path.is_file()] == [blob]
+    lose_blobs(rig)
+    assert records.health.head(EAST) == replace(health, seen=11, judgement={})
+    with pytest.raises(StaleError):
+        records.health.put(EAST, replace(health, judgement={"s": "x"}), expect="another")
+
+
+def test_what_a_cluster_was_judged_by_heals(rig: Rig, records: Records) -> None:
+    """Where it is lost the cluster counts as never swept, and the next sweep writes it anew."""
+    health = Health("Healthy", "", START, 10, 2, JUDGED, "uid")
+    records.health.put(EAST, health)
+    lose_blobs(rig)
+
+    lost = records.health.get(EAST)
+    assert lost.value == replace(health, judgement={}, swept_at=None)
+    records.health.put(EAST, health, expect=lost.token)
+    assert records.health.get(EAST).value == health
+
+
+def test_any_number_of_kinds_count_in_a_cluster(rig: Rig, records: Records) -> None:
+    """A gate comes back whole; a lost one sends senders away for now, until it is written anew."""
+    wide = replace(gate(), kinds=WATCHED)
+    records.clusters.put(cluster())
+    records.gates.put(EAST, wide)
+    assert value_of(records.gates.get(EAST)) == wide
+    records.gates.put(EAST, replace(wide, revision=0, token_digest="older"))
+    assert value_of(records.gates.known(EAST)) == wide
+    lose_blobs(rig)
+    for item in [x for s in "0123456789abcdef" for x in rig.store.query(f"payload/gate/{s}")]:
+        rig.store.delete(item.partition, item.sort)
+
+    with pytest.raises(StaleError, match="the next sweep of the cluster writes it anew"):
+        records.gates.get(EAST)
+    assert records.gates.known(EAST) is None
+    records.gates.put(EAST, wide)
+    assert value_of(records.gates.get(EAST)) == wide
+
+
+def test_ingest_reads_a_gate_at_once(records: Records, store: CountingStore) -> None:
+    """As long as its kinds fit into an item, as those of all clusters do that are known."""
+    records.clusters.put(cluster())
+    records.gates.put(EAST, replace(gate(), kinds=WATCHED[:1000]))
+    store.counts.clear()
+
+    assert value_of(records.gates.get(EAST))
+    assert dict(store.counts) == {"get": 1}
+
+
+def test_a_profile_goes_to_any_number_of_clusters(rig: Rig, records: Records) -> None:
+    """It is written, read, changed and deleted; a change of its small fields moves nothing else."""
+    wide = profile(destinations=EVERYWHERE)
+    token = records.profiles.put(wide)
+    head = records.profiles.head("t", EAST, "p")
+    assert head
+    assert head.value == replace(wide, contents=())
+    before = rig.blobs()
+    token = records.profiles.put_head(replace(head.value, told=True), expect=head.token)
+    assert rig.blobs() == before
+    assert value_of(records.profiles.get("t", EAST, "p")) == replace(wide, told=True)
+
+    narrow = profile(leaving=EVERYWHERE[:1], contents=())
+    token = records.profiles.put_head(narrow, expect=token)
+    assert value_of(records.profiles.get("t", EAST, "p")) == profile(leaving=EVERYWHERE[:1])
+    assert records.profiles.delete("t", EAST, "p", expect=token)
+
+
+def test_contents_that_change_are_not_taken_for_what_lies_there(records: Records) -> None:
+    """Nor are contents that go, though the destinations are the same."""
+    token = records.profiles.put(profile("old", destinations=EVERYWHERE))
+    token = records.profiles.put(profile("new", destinations=EVERYWHERE), expect=token)
+    assert value_of(records.profiles.get("t", EAST, "p")) == profile("new", destinations=EVERYWHERE)
+
+    bare = profile(destinations=EVERYWHERE, contents=())
+    records.profiles.put(bare, expect=token)
+    assert value_of(records.profiles.get("t", EAST, "p")) == bare
+
+
+def test_who_lists_heads_reads_no_payload(rig: Rig, records: Records, store: CountingStore) -> None:
+    """Of fifty thousand destinations a head says that they may be any: nothing is opened."""
+    records.profiles.put(profile(destinations=EVERYWHERE))
+    records.profiles.put(profile(name="q"))
+    lose_blobs(rig)
+    store.counts.clear()
+
+    wide, narrow = records.profiles.heads("t", EAST)
+    assert dict(store.counts) == {"query": 1, "item": 2}
+    assert (wide.vague, wide.object, wide.may_name(EVERYWHERE[-1])) == (True, narrow.object, True)
+    assert (narrow.vague, narrow.may_name(EVERYWHERE[-1])) == (False, False)
+    assert narrow.may_name("fleet/west")
+    assert narrow.may_name("fleet/north")
+
+
+# Bounded ------------------------------------------------------------------------------------------
+
+NAME = "n" * 253
+LONGEST = ObjectKey(GVK("g" * 253, "v" * 63, "K" * 63), "s" * 63, NAME)
+
+
+def numbered(number: int) -> GVK:
+    return GVK(LONGEST.gvk.group, LONGEST.gvk.version, f"{number:0>63}")
+
+
+def test_a_walk_at_all_its_bounds_fits_into_an_item(rig: Rig) -> None:
+    """With names as long as Kubernetes has them, and sentences of what takes most room."""
+    unseen = tuple(numbered(number) for number in range(MOST_UNSEEN))
+    # Those of the walk before it, which began anew, and its own, with the kind that is at hand.
+    untold = {str(numbered(n)): f"{LONGEST.namespace}/{NAME}" for n in range(2 * MOST_UNSEEN + 1)}
+    said = problems(f"{number}: {'😀' * 2048}" for number in range(2 * MOST_PROBLEMS))
+    walk = Walk(
+        "w" * 32,
+        "j" * 64,
+        "c" * 64,
+        kind=LONGEST.gvk,
+        after="t" * 4096,
+        last=f"{LONGEST.namespace}/{NAME}",
+        untold=untold,
+        unseen=unseen,
+        problems=said,
+    )
+    rig.records.walks.put(EAST, walk)
+
+    assert value_of(rig.records.walks.get(EAST)) == walk
+    assert len(said) == MOST_PROBLEMS
+    health = Health("Down", "; ".join(said), START, unseen=unseen, judgement=JUDGED)
+    rig.records.health.put(EAST, health)
+    assert rig.records.health.get(EAST).value == health
+
+
+def test_an_owner_with_all_who_wait_fits_into_an_item(rig: Rig) -> None:
+    """Who claims an object keeps so many of them, told and untold."""
+    most = claim._MOST_WAITING
+    everybody = tuple((NAME, f"{NAME}/{number:0>253}", NAME) for number in range(most))
+    owner = Owner(NAME, NAME, f"{NAME}/{NAME}", 100, everybody, everybody)
+    rig.records.owners.put(EAST, LONGEST.identity, owner)
+
+    assert value_of(rig.records.owners.get(EAST, LONGEST.identity)) == owner
+
+
+def test_a_cluster_with_all_its_labels_fits_into_an_item(rig: Rig) -> None:
+    """With the longest that Kubernetes takes, and the largest authority that is taken."""
+    labels = {f"{'p' * 253}/{number:0>63}": "v" * 63 for number in range(MOST_LABELS)}
+    wired = {"url": "u" * 2048, "ca": "c" * 8192, "next-ca": "c" * 8192, "ingest-ca": "i" * 65536}
+    full = replace(cluster(), labels=labels, forwarder=wired)
+    full.refuse_too_much()
+    rig.records.clusters.put(full)
+
+    assert value_of(rig.records.clusters.get(EAST)) == full
+    with pytest.raises(InvalidError, match=f"257 labels: a cluster may have {MOST_LABELS}"):
+        replace(full, labels={**labels, "one": "more"}).refuse_too_much()
