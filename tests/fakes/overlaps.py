@@ -267,10 +267,14 @@ def _world(overlap: Overlap) -> Iterator[World]:
 
 def single(overlap: Overlap, sort: str, steps: int, stride: int = 1) -> Iterator[Moves]:
     """Yield one interruption of a sort at every step, or at each n-th, by each other actor."""
-    others = [""] if sort == DIES else list(overlap.acts)[1:]
     for at in range(1, steps + 1, stride):
-        for other in others:
+        for other in _others(overlap, sort):
             yield {at: other + sort}
+
+
+def _others(overlap: Overlap, sort: str) -> list[str]:
+    """Name to whom a turn may go; of a death there is one sort only."""
+    return [""] if sort == DIES else list(overlap.acts)[1:]
 
 
 def again(text: str) -> Turns:
@@ -300,7 +304,7 @@ def plays(
 ) -> Iterator[Chooser]:
     """Yield choosers: `most` single interruptions, evenly, `twice` of two, and one a seed."""
     steps = play(overlap, Told({})).steps
-    stride = max(steps * max(len(overlap.acts) - 1, 1) // most, 1)
+    stride = max(steps * len(_others(overlap, sort)) // most, 1)
     for moves in single(overlap, sort, steps, stride):
         yield Told(moves)
     for moves in pairs(overlap, sort, steps, twice, Random(sum(seeds))):

@@ -275,7 +275,8 @@ class Execute:
         for each in steps.apply:
             key = each.key.identity
             begun = work.held.get(key) or Held("", each.ref, version=each.key.gvk.version)
-            work.held[key] = replace(begun, digest="")
+            # Another life may begin: if the one we knew is gone, applying makes the next.
+            work.held[key] = replace(begun, digest="", uid="")
         for key in steps.remove:
             work.held[key] = replace(work.held[key], digest="")
 

@@ -13,8 +13,10 @@ from bellhop.messages import Apply, Sweep
 from bellhop.model.gvk import GVK, ObjectKey, Resource
 from bellhop.model.record import Held, Inventory
 from bellhop.settings import Settings
+from tests.fakes import rig
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube
+from tests.fakes.mortal import Killed
 
 CONFIG = GVK("", "v1", "ConfigMap")
 EAST = "fleet/east"
@@ -106,6 +108,34 @@ def test_removes_of_what_had_only_begun_what_bears_our_marks(
     fleet.pump()
 
     assert values(east) == ({"a": "his"} if his else {})
+
+
+def test_removes_the_next_life_of_an_object_that_a_death_had_begun(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """It was gone, came back by applying, and nobody lived to write down which life it has."""
+    fleet.apply(PROFILE, holder("a"))
+    fleet.pump()
+    east.drop(CONFIG, "default", "a")
+    fleet.apply(holder("a", v="2"))
+    apply = east.apply
+
+    def dies(manifest: dict[str, Any], *, dry_run: bool = False) -> Any:
+        apply(manifest, dry_run=dry_run)
+        raise Killed
+
+    east.apply = dies  # type: ignore[method-assign]
+    with pytest.raises(Killed):
+        fleet.pump()
+    east.apply = apply  # type: ignore[method-assign]
+    assert values(east) == {"a": "2"}
+
+    fleet.declare.delete([("ClusterProfile", "", "own")])
+    fleet.pump()
+    rig.release(fleet)
+    fleet.pump()
+
+    assert values(east) == {}
 
 
 def test_two_workers_do_not_work_on_one_profile_in_one_cluster(

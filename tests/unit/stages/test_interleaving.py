@@ -62,6 +62,13 @@ def test_plays_again_what_was_told() -> None:
             "a source goes while an object is judged",
             "a trigger goes while it is instantiated",
         )
+    ]
+    + [
+        pytest.param(
+            "a backup is restored while it is worked on",
+            "50:b 62:!",
+            id="a backup is restored, and who made an object anew dies before it can tell",
+        ),
     ],
 )
 def test_ends_well_where_it_once_did_not(name: str, moves: str) -> None:
