@@ -7,27 +7,29 @@ from collections.abc import Iterator, Sequence
 from bellhop.errors import InvalidError, MissingError
 from bellhop.fleet.installation import Installation
 from bellhop.model.document import Document, InvalidDocuments
-from bellhop.model.kinds import EventTrigger, Kind, of
+from bellhop.model.kinds import Declaration, EventTrigger, of
 
 
-def refuse_changes(here: Installation, read: Sequence[Document], found: Sequence[Kind]) -> None:
+def refuse_changes(
+    here: Installation, read: Sequence[Document], found: Sequence[Declaration]
+) -> None:
     """Refuse changes that may not be; Declare would tell the first alone, without its place.
 
     Raises:
         InvalidDocuments: with every such change.
     """
     problems = []
-    for document, kind in zip(read, found, strict=True):
+    for document, new in zip(read, found, strict=True):
         try:
-            kept = here.records.manifests.get(*kind.key)
+            kept = here.records.manifests.get(*new.key)
         except MissingError:
             # What was declared is lost: declaring it again is the cure.
             continue
         old = of(kept.value) if kept else None
-        if not isinstance(kind, EventTrigger) or not isinstance(old, EventTrigger):
+        if not isinstance(new, EventTrigger) or not isinstance(old, EventTrigger):
             continue
         try:
-            kind.refuse_change(old)
+            new.refuse_change(old)
         except InvalidError as error:
             sentence = str(error).removeprefix(f"{error.where}: ")
             where = document.where(tuple(error.where.split(".")))
@@ -36,19 +38,19 @@ def refuse_changes(here: Installation, read: Sequence[Document], found: Sequence
         raise InvalidDocuments(problems)
 
 
-def missing(here: Installation, found: Sequence[Kind]) -> Iterator[str]:
+def missing(here: Installation, found: Sequence[Declaration]) -> Iterator[str]:
     """Say what triggers name and nobody has applied; it may come later, or be a typing error."""
-    for kind in found:
-        if not isinstance(kind, EventTrigger):
+    for new in found:
+        if not isinstance(new, EventTrigger):
             continue
-        source = kind.event_source_name
+        source = new.event_source_name
         if "{{" not in source and not here.records.manifests.has("EventSource", "", source):
-            yield f"{kind.kind} '{kind.name}' names EventSource '{source}', which is not there yet"
-        for ref in kind.policy_refs:
+            yield f"{new.kind} '{new.name}' names EventSource '{source}', which is not there yet"
+        for ref in new.policy_refs:
             if ref.optional or not ref.namespace or "{{" in ref.namespace + ref.name:
                 continue
             if not here.records.manifests.has(ref.kind, ref.namespace, ref.name):
                 yield (
-                    f"{kind.kind} '{kind.name}' names {ref.kind} '{ref.namespace}/{ref.name}',"
+                    f"{new.kind} '{new.name}' names {ref.kind} '{ref.namespace}/{ref.name}',"
                     " which is not there yet"
                 )

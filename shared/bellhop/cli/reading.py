@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bellhop.errors import InvalidError, MissingError
 from bellhop.model.document import Document, InvalidDocuments, read_documents
-from bellhop.model.kinds import Kind, parse
+from bellhop.model.kinds import Declaration, parse
 
 STDIN = "-"
 _SUFFIXES = (".yaml", ".yml", ".json")
@@ -56,7 +56,7 @@ def documents(paths: Iterable[str], *, validate: bool = True) -> list[Document]:
     return found
 
 
-def kinds(read: Sequence[Document]) -> list[Kind]:
+def declarations(read: Sequence[Document]) -> list[Declaration]:
     """Validate documents, and refuse them all when one has a mistake, or comes twice.
 
     Raises:
@@ -69,20 +69,20 @@ def kinds(read: Sequence[Document]) -> list[Kind]:
     return found
 
 
-def _collect(read: Sequence[Document], problems: list[InvalidError]) -> list[Kind]:
-    found: list[Kind] = []
+def _collect(read: Sequence[Document], problems: list[InvalidError]) -> list[Declaration]:
+    found: list[Declaration] = []
     places: dict[tuple[str, str, str], Document] = {}
     for document in read:
         try:
-            kind = parse(document)
+            declaration = parse(document)
         except InvalidDocuments as error:
             problems.extend(error.problems)
             continue
-        first = places.setdefault(kind.key, document)
+        first = places.setdefault(declaration.key, document)
         if first is not document:
-            sentence = f"{kind.key} is declared at {first.where()} already; keep one of them"
+            sentence = f"{declaration.key} is declared at {first.where()} already; keep one of them"
             problems.append(InvalidError(sentence, where=document.where()))
-        found.append(kind)
+        found.append(declaration)
     return found
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from bellhop.errors import DeniedError
 from bellhop.model.allow import ANNOTATION, read_allow
 from bellhop.model.gvk import ObjectKey
-from bellhop.model.kinds import Kind
+from bellhop.model.kinds import Declaration
 from bellhop.model.record import Content, Profile
 
 _SHOWN = 80
@@ -21,7 +21,7 @@ class NotAllowedError(DeniedError):
     """Somebody's own annotation does not allow it; no cluster was asked."""
 
 
-def refuse_rendered(owner: Kind, contents: Iterable[Content]) -> None:
+def refuse_rendered(owner: Declaration, contents: Iterable[Content]) -> None:
     """Refuse objects that a trigger or profile may not bring, whatever the scope of their kind.
 
     Raises:

@@ -29,10 +29,10 @@ from bellhop.model.gvk import ObjectKey
 from bellhop.model.kinds import (
     ClusterProfile,
     ConfigMap,
+    Declaration,
+    DeclarationKey,
     EventSource,
     EventTrigger,
-    Kind,
-    KindKey,
     Secret,
 )
 from bellhop.model.record import Cluster, Content, Profile
@@ -90,7 +90,7 @@ class Rehearsal:
 
     def __init__(
         self,
-        kinds: Sequence[Kind],
+        declarations: Sequence[Declaration],
         trigger: str,
         cluster: Cluster,
         others: Sequence[Cluster],
@@ -101,13 +101,15 @@ class Rehearsal:
         self._settings = settings
         self._quoting = quoting
         self._limits = Limits(seconds=settings.template_seconds, output=settings.template_output)
-        self._holders = {each.key: each for each in kinds if isinstance(each, ConfigMap | Secret)}
+        self._holders = {
+            each.key: each for each in declarations if isinstance(each, ConfigMap | Secret)
+        }
         self._catalog = Catalog(
             0,
             {each.key: each for each in (*others, cluster)}.values(),
-            (each for each in kinds if isinstance(each, EventSource)),
-            (each for each in kinds if isinstance(each, EventTrigger)),
-            (each for each in kinds if isinstance(each, ClusterProfile)),
+            (each for each in declarations if isinstance(each, EventSource)),
+            (each for each in declarations if isinstance(each, EventTrigger)),
+            (each for each in declarations if isinstance(each, ClusterProfile)),
         )
         self.cluster = cluster
         self.trigger = self._find(trigger)
@@ -238,7 +240,7 @@ class Rehearsal:
                 yield Instantiated(ref, own, _instantiated(own, holder, made, profile))
 
     def _holder(self, ref: engine.Ref) -> ConfigMap | Secret | None:
-        return self._holders.get(KindKey(ref.kind, ref.namespace, ref.name))
+        return self._holders.get(DeclarationKey(ref.kind, ref.namespace, ref.name))
 
     def _place(self, contents: Sequence[Content], destination: str) -> Placement:
         cluster = cluster_object(self._catalog.clusters[destination])

@@ -1,4 +1,4 @@
-"""What every kind has, and the two kinds of Kubernetes itself that hold add-ons."""
+"""What every declaration has, and the two kinds of Kubernetes itself that hold add-ons."""
 
 import base64
 import binascii
@@ -31,7 +31,7 @@ SERVER_METADATA = (
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
-class KindKey(NamedTuple):
+class DeclarationKey(NamedTuple):
     """Which manifest; `namespace` is empty for kinds that have none."""
 
     kind: str
@@ -52,7 +52,7 @@ class ObjectMeta(Model):
     annotations: Annotations = Field(default_factory=dict)
 
 
-class Kind(Model):
+class Declaration(Model):
     """A manifest: what the user wrote, validated, and still able to say it in their words."""
 
     namespaced: ClassVar[bool] = False
@@ -80,9 +80,9 @@ class Kind(Model):
         return self.metadata.annotations
 
     @property
-    def key(self) -> KindKey:
+    def key(self) -> DeclarationKey:
         """Which manifest this is."""
-        return KindKey(self.kind, self.namespace, self.name)
+        return DeclarationKey(self.kind, self.namespace, self.name)
 
     @property
     def allow(self) -> str:
@@ -115,7 +115,7 @@ def without_server_fields(data: dict[str, Any]) -> dict[str, Any]:
     return kept
 
 
-class _Data(Kind):
+class _Data(Declaration):
     namespaced: ClassVar[bool] = True
 
     @property

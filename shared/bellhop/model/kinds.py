@@ -1,6 +1,6 @@
 """Every kind users write, and the one way from a document to its frozen type.
 
-read_documents(text) -> Documents -> parse_all(documents) -> kinds, or every mistake at once
+read_documents(text) -> Documents -> parse_all(documents) -> declarations, or every mistake at once
 """
 
 from __future__ import annotations
@@ -12,7 +12,14 @@ from pydantic import ValidationError
 
 from bellhop.errors import InvalidError
 from bellhop.model.addon import ClusterRef, PolicyRef
-from bellhop.model.core import ConfigMap, Kind, KindKey, ObjectMeta, Secret, without_server_fields
+from bellhop.model.core import (
+    ConfigMap,
+    Declaration,
+    DeclarationKey,
+    ObjectMeta,
+    Secret,
+    without_server_fields,
+)
 from bellhop.model.document import Document, InvalidDocuments, read_documents
 from bellhop.model.problems import mistakes, refusals
 from bellhop.model.profile import ClusterProfile
@@ -27,13 +34,13 @@ __all__ = [
     "ClusterProfile",
     "ClusterRef",
     "ConfigMap",
+    "Declaration",
+    "DeclarationKey",
     "Document",
     "EventReport",
     "EventSource",
     "EventTrigger",
     "InvalidDocuments",
-    "Kind",
-    "KindKey",
     "LabelFilter",
     "ObjectMeta",
     "PolicyRef",
@@ -53,7 +60,7 @@ _CONFIG = ("config.projectsveltos.io/v1beta1", "config.projectsveltos.io/v1alpha
 
 _NEITHER = "; what goes to the clusters is put into a ConfigMap or Secret that policyRefs name"
 
-KINDS: dict[str, tuple[type[Kind], tuple[str, ...]]] = {
+KINDS: dict[str, tuple[type[Declaration], tuple[str, ...]]] = {
     "EventSource": (EventSource, _LIB),
     "EventTrigger": (EventTrigger, _LIB),
     "EventBasedAddOn": (EventTrigger, _LIB),
@@ -64,34 +71,34 @@ KINDS: dict[str, tuple[type[Kind], tuple[str, ...]]] = {
 }
 
 
-def parse(document: Document) -> Kind:
+def parse(document: Document) -> Declaration:
     """Read one document as the kind it says it is.
 
     Raises:
         InvalidDocuments: with every mistake of the document.
     """
-    (kind,) = parse_all([document])
-    return kind
+    (declaration,) = parse_all([document])
+    return declaration
 
 
-def parse_all(documents: Iterable[Document]) -> list[Kind]:
+def parse_all(documents: Iterable[Document]) -> list[Declaration]:
     """Read every document, and refuse them all when one has a mistake.
 
     Raises:
         InvalidDocuments: with every mistake of every document, in reading order.
     """
-    kinds: list[Kind] = []
+    found: list[Declaration] = []
     problems: list[InvalidError] = []
     for document in documents:
-        kind = _read(document, problems)
-        if kind is not None:
-            kinds.append(kind)
+        declaration = _read(document, problems)
+        if declaration is not None:
+            found.append(declaration)
     if problems:
         raise InvalidDocuments(problems)
-    return kinds
+    return found
 
 
-def of(manifest: dict[str, Any], *, source: str = "manifest") -> Kind:
+def of(manifest: dict[str, Any], *, source: str = "manifest") -> Declaration:
     """Read a manifest that is at hand as data, as `parse` reads one from a file.
 
     Raises:
@@ -100,26 +107,26 @@ def of(manifest: dict[str, Any], *, source: str = "manifest") -> Kind:
     return parse(Document(manifest, source))
 
 
-def _read(document: Document, problems: list[InvalidError]) -> Kind | None:
+def _read(document: Document, problems: list[InvalidError]) -> Declaration | None:
     model = _model(document, problems)
     if model is None:
         return None
     written = without_server_fields(document.data)
     found = dict(refusals(written["kind"], model, written))
-    kind: Kind | None = None
+    declaration: Declaration | None = None
     try:
-        kind = model.model_validate(written)
+        declaration = model.model_validate(written)
     except ValidationError as error:
         told = [*found.items(), *mistakes(error, model, found)]
     else:
         told = list(found.items())
-        kind._written = written  # noqa: SLF001 - the manifest is kept by the one who read it
+        declaration._written = written  # noqa: SLF001 - the manifest is kept by the one who read it
     told.sort(key=lambda problem: document.line_of(problem[0]))
     problems.extend(InvalidError(said, where=document.where(path)) for path, said in told)
-    return kind
+    return declaration
 
 
-def _model(document: Document, problems: list[InvalidError]) -> type[Kind] | None:
+def _model(document: Document, problems: list[InvalidError]) -> type[Declaration] | None:
     def refuse(sentence: str, *path: str) -> None:
         problems.append(InvalidError(sentence, where=document.where(path)))
 

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from bellhop.model.addon import AddonSpec, ClusterRef, ClusterReference, PolicyRef
 from bellhop.model.base import Many
-from bellhop.model.core import Kind
+from bellhop.model.core import Declaration
 from bellhop.model.names import Text
 from bellhop.model.selector import Selector
 
@@ -21,7 +21,7 @@ class ClusterProfileSpec(AddonSpec):
     max_consecutive_failures: int | None = Field(default=None, ge=0)
 
 
-class ClusterProfile(Kind):
+class ClusterProfile(Declaration):
     """Add-ons, and the clusters they belong on: selected, named, or both."""
 
     brings: ClassVar[bool] = True

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
-from bellhop.model.core import Kind
+from bellhop.model.core import Declaration
 
 API_VERSION = "lib.projectsveltos.io/v1beta1"
 CLUSTER_NAME_LABEL = "eventreport.projectsveltos.io/cluster-name"
@@ -14,7 +14,7 @@ CLUSTER_TYPE_LABEL = "eventreport.projectsveltos.io/cluster-type"
 SOURCE_LABEL = "projectsveltos.io/eventsource-name"
 
 
-class EventReport(Kind):
+class EventReport(Declaration):
     """A view over the matches; Bellhop writes it and users read it."""
 
     spec: dict[str, Any] = Field(default_factory=dict)

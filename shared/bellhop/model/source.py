@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from bellhop.model.base import Later, Many, Model, mistake
-from bellhop.model.core import Kind
+from bellhop.model.core import Declaration
 from bellhop.model.gvk import GVK
 from bellhop.model.names import Namespace, Text, label_key_problem, label_value_problem
 from bellhop.model.selector import Selector
@@ -122,7 +122,7 @@ class ResourceSelector:
     script: str = ""
 
 
-class EventSource(Kind):
+class EventSource(Declaration):
     """Which objects are an event, and whether they are collected whole."""
 
     spec: EventSourceSpec

@@ -7,7 +7,7 @@ from pydantic import model_validator
 from bellhop.errors import InvalidError
 from bellhop.model.addon import AddonSpec, PolicyRef
 from bellhop.model.base import Later, Many, mistake
-from bellhop.model.core import Kind
+from bellhop.model.core import Declaration
 from bellhop.model.names import NameOrTemplate, Text, is_template
 from bellhop.model.selector import Selector
 
@@ -52,7 +52,7 @@ class EventTriggerSpec(AddonSpec):
         return self
 
 
-class EventTrigger(Kind):
+class EventTrigger(Declaration):
     """Which events, in which clusters, bring which add-ons where."""
 
     brings: ClassVar[bool] = True

@@ -20,10 +20,10 @@ from bellhop.errors import MissingError
 from bellhop.model.kinds import (
     ClusterProfile,
     ConfigMap,
+    Declaration,
+    DeclarationKey,
     EventSource,
     EventTrigger,
-    Kind,
-    KindKey,
     Secret,
     of,
 )
@@ -42,7 +42,7 @@ class _Known:
     """A catalog, and what it was made of."""
 
     revision: Revision
-    rules: Sequence[tuple[Manifest, Kind]]
+    rules: Sequence[tuple[Manifest, Declaration]]
     clusters: Mapping[str, Kept[Cluster]]
     catalog: Catalog
 
@@ -139,17 +139,17 @@ class Catalogs:
 
     def _parsed(
         self, manifests: list[Manifest], newest: _Known | None
-    ) -> list[tuple[Manifest, Kind]]:
+    ) -> list[tuple[Manifest, Declaration]]:
         old = {kind.key: (manifest, kind) for manifest, kind in newest.rules} if newest else {}
         found = []
         for manifest in manifests:
-            was = old.get(KindKey(manifest["kind"], "", manifest["metadata"]["name"]))
+            was = old.get(DeclarationKey(manifest["kind"], "", manifest["metadata"]["name"]))
             kind = was[1] if was and was[0] == manifest else of(manifest)
             found.append((manifest, kind))
         return found
 
 
-def _catalog(number: int, clusters: list[Cluster], rules: list[Kind]) -> Catalog:
+def _catalog(number: int, clusters: list[Cluster], rules: list[Declaration]) -> Catalog:
     return Catalog(
         number,
         clusters,

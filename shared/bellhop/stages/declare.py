@@ -28,7 +28,7 @@ from bellhop.messages import (
     Sweep,
     Tidy,
 )
-from bellhop.model.kinds import EventTrigger, Kind, KindKey, of
+from bellhop.model.kinds import Declaration, DeclarationKey, EventTrigger, of
 from bellhop.model.record import Cluster, Profile, WatchedKind
 from bellhop.ports.store import ANY
 from bellhop.records import Kept, Records
@@ -74,30 +74,31 @@ class Declare:
 
     # Manifests --------------------------------------------------------------------------------
 
-    def apply(self, kinds: Sequence[Kind]) -> list[Declared]:
+    def apply(self, declarations: Sequence[Declaration]) -> list[Declared]:
         """Store objects that are all valid; those that are as they were cost nothing.
 
         Raises:
             InvalidError: an object cannot become what it is to be; then none is stored.
         """
-        olds = [self._old(kind) for kind in kinds]
-        for kind, old in zip(kinds, olds, strict=True):
-            self._refuse_change(kind, old, {each.key for each in kinds})
+        olds = [self._old(new) for new in declarations]
+        for new, old in zip(declarations, olds, strict=True):
+            self._refuse_change(new, old, {each.key for each in declarations})
         results = [
-            Declared(*kind.key, _change(kind, old)) for kind, old in zip(kinds, olds, strict=True)
+            Declared(*new.key, _change(new, old))
+            for new, old in zip(declarations, olds, strict=True)
         ]
         changed = [
-            kind
-            for kind, result in zip(kinds, results, strict=True)
+            new
+            for new, result in zip(declarations, results, strict=True)
             if result.change != "unchanged"
         ]
         if changed:
             with_before = self._catalogs.known()
-            pending = self._begin([kind.key for kind in changed])
-            for kind in changed:
-                self._records.manifests.put(*kind.key, kind.manifest())
+            pending = self._begin([new.key for new in changed])
+            for new in changed:
+                self._records.manifests.put(*new.key, new.manifest())
             self._records.catalog.change("declared")
-            self._follow([kind.key for kind in changed], with_before)
+            self._follow([new.key for new in changed], with_before)
             self._records.pending.delete(pending)
         return results
 
@@ -121,24 +122,26 @@ class Declare:
         self._records.pending.delete(pending)
         return [Declared(*key, "deleted") for key in keys]
 
-    def _old(self, kind: Kind) -> Kind | None:
+    def _old(self, new: Declaration) -> Declaration | None:
         try:
-            kept = self._records.manifests.get(*kind.key)
+            kept = self._records.manifests.get(*new.key)
         except MissingError:
             # What was declared is lost: declaring it again is the cure.
             return None
         return of(kept.value) if kept else None
 
-    def _refuse_change(self, kind: Kind, old: Kind | None, beside: set[KindKey]) -> None:
-        if not isinstance(kind, EventTrigger):
+    def _refuse_change(
+        self, new: Declaration, old: Declaration | None, beside: set[DeclarationKey]
+    ) -> None:
+        if not isinstance(new, EventTrigger):
             return
         if isinstance(old, EventTrigger):
-            kind.refuse_change(old)
+            new.refuse_change(old)
         for other in TRIGGERS:
-            twin = KindKey(other, "", kind.name)
-            if other != kind.kind and (twin in beside or self._records.manifests.has(*twin)):
+            twin = DeclarationKey(other, "", new.name)
+            if other != new.kind and (twin in beside or self._records.manifests.has(*twin)):
                 raise InvalidError(
-                    f"cannot apply {kind.kind} '{kind.name}': there is an {other} of that name,"
+                    f"cannot apply {new.kind} '{new.name}': there is an {other} of that name,"
                     " and both are one kind; delete it first"
                 )
 
@@ -369,7 +372,7 @@ class Declare:
                 self._records.gates.put(key, gate)
 
 
-def _change(kind: Kind, old: Kind | None) -> Change:
+def _change(new: Declaration, old: Declaration | None) -> Change:
     if old is None:
         return "created"
-    return "unchanged" if old.manifest() == kind.manifest() else "configured"
+    return "unchanged" if old.manifest() == new.manifest() else "configured"

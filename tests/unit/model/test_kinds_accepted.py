@@ -11,10 +11,10 @@ from bellhop.model.kinds import (
     ClusterProfile,
     ClusterRef,
     ConfigMap,
+    Declaration,
     EventSource,
     EventTrigger,
     InvalidDocuments,
-    Kind,
     PolicyRef,
     Secret,
     Selector,
@@ -28,7 +28,7 @@ MANIFESTS = Path(__file__).parent / "manifests"
 LIB = "lib.projectsveltos.io"
 
 
-def read(name: str) -> list[Kind]:
+def read(name: str) -> list[Declaration]:
     return parse_all(read_documents((MANIFESTS / name).read_bytes(), source=name))
 
 

@@ -41,12 +41,12 @@ def command(paths: Sequence[str], *, recursive: bool, validate_only: bool) -> No
     When one document has a mistake, every mistake of all documents is told and none is stored.
     """
     from bellhop.cli.applying import missing, refuse_changes
-    from bellhop.cli.reading import documents, files, kinds
+    from bellhop.cli.reading import declarations, documents, files
 
     read = documents(files(paths, recursive=recursive))
     if not read:
         raise InvalidError(f"cannot apply {', '.join(paths)}: there is no document in it")
-    found = kinds(read)
+    found = declarations(read)
     if validate_only:
         for kind in found:
             say(f"{shown_name(kind.kind, kind.api_version, kind.name)} valid")

@@ -129,12 +129,12 @@ def command(  # noqa: PLR0913 - one parameter an option
         raise click.UsageError("a trigger needs --object and --cluster")
     if data is not None:
         raise click.UsageError("--data goes with TEMPLATE; a trigger has its own variables")
-    from bellhop.cli.reading import documents, files, kinds
+    from bellhop.cli.reading import declarations, documents, files
     from bellhop.fleet.rehearsal import Rehearsal
     from bellhop.settings import read
 
     rehearsal = Rehearsal(
-        kinds(documents(files(paths, recursive=recursive))),
+        declarations(documents(files(paths, recursive=recursive))),
         trigger,
         _cluster(cluster),
         [_cluster(each) for each in destinations],
