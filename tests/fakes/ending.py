@@ -8,7 +8,7 @@ from typing import Any
 from bellhop.model.gvk import ObjectKey
 from tests.fakes import rig
 from tests.fakes.declared import ALL, EACH, FLIP
-from tests.fakes.world import Thing, Wish, World
+from tests.fakes.world import Registration, Thing, World
 
 
 def same(what: str, found: Any, wanted: Any) -> None:
@@ -31,7 +31,7 @@ def check(world: World) -> None:
     for cluster in world.clusters:
         check_cluster(world, cluster)
         check_source(world, cluster)
-    wishes = {wish.name: wish for wish in world.wishes()}
+    wishes = {spec.name: spec for spec in world.wishes()}
     triggers = ["each", "all", "flip", ""]
     profiles = {each.name: each for each in rig.profiles(world.fleet, triggers)}
     same("profiles", {*profiles}, {*wishes})
@@ -44,30 +44,30 @@ def check(world: World) -> None:
 
 def check_cluster(world: World, cluster: str) -> None:
     """Compare a cluster, and all records about it as a destination, with the model."""
-    wishes = [wish for wish in world.wishes() if cluster in wish.destinations]
-    owners: dict[Thing, Wish] = {}
-    for wish in sorted(wishes, key=lambda each: each.tier):
-        for thing in wish.objects:
-            owners.setdefault(thing, wish)
+    wishes = [spec for spec in world.wishes() if cluster in spec.destinations]
+    owners: dict[Thing, Registration] = {}
+    for spec in sorted(wishes, key=lambda each: each.tier):
+        for thing in spec.objects:
+            owners.setdefault(thing, spec)
     _check_objects(world, cluster, owners)
     held = {
-        wish.name: mine
-        for wish in wishes
-        if (mine := {thing for thing, owner in owners.items() if owner is wish})
+        spec.name: mine
+        for spec in wishes
+        if (mine := {thing for thing, owner in owners.items() if owner is spec})
     }
     same(f"inventories in {cluster}", rig.inventories(world.fleet, cluster), held)
-    owned = {thing: (wish.name, wish.tier) for thing, wish in owners.items()}
+    owned = {thing: (spec.name, spec.tier) for thing, spec in owners.items()}
     same(f"owners in {cluster}", rig.owners(world.fleet, cluster), owned)
     ended = {
-        wish.name: ("Provisioned", "")
-        if all(owners[thing] is wish for thing in wish.objects)
+        spec.name: ("Provisioned", "")
+        if all(owners[thing] is spec for thing in spec.objects)
         else ("FailedNonRetriable", "Conflict")
-        for wish in wishes
+        for spec in wishes
     }
     same(f"outcomes in {cluster}", rig.outcomes(world.fleet, cluster), ended)
 
 
-def _check_objects(world: World, cluster: str, owners: dict[Thing, Wish]) -> None:
+def _check_objects(world: World, cluster: str, owners: dict[Thing, Registration]) -> None:
     """Compare what is there; what others wrote in our place needs only to be there."""
     length = str(len(world.labels[cluster]))
     wanted = {thing: owner.objects[thing].replace("LEN", length) for thing, owner in owners.items()}

@@ -377,7 +377,7 @@ def test_failed_start_quotes_the_log(control_plane: ControlPlane) -> None:
 
 
 def test_controllers_need_their_program(control_plane_binaries: Binaries, tmp_path: Path) -> None:
-    """Without it the wish is refused before anything starts."""
+    """Without it the spec is refused before anything starts."""
     bare = Binaries(
         control_plane_binaries.apiserver, control_plane_binaries.etcd, None, None, (1, 31)
     )

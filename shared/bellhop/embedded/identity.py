@@ -16,7 +16,7 @@ _CERTIFICATE = timedelta(days=90)
 """A certificate is made at each start and, in a process that runs on, after a half of this."""
 
 
-class Identity:
+class ListenerIdentity:
     """The listener's authority, in a folder of the state, and the names it answers to.
 
     Raises:

@@ -18,7 +18,7 @@ import functions_framework
 from bellhop.adapters.local.files import write_whole
 from bellhop.adapters.local.server import Server
 from bellhop.embedded import ingest_function
-from bellhop.embedded.identity import Identity
+from bellhop.embedded.identity import ListenerIdentity
 from bellhop.embedded.state import Embedded, make_folder, only_one, open_state
 from bellhop.embedded.upkeep import Upkeep
 from bellhop.embedded.workers import Workers
@@ -62,7 +62,7 @@ def running(
         for queue in embedded.queues.values():
             queue.release()
         clock = embedded.installation.records.clock
-        identity = Identity(state / "tls", _names(host, advertise), clock.now())
+        identity = ListenerIdentity(state / "tls", _names(host, advertise), clock.now())
         certificate, key = identity.certificate(clock.now())
         server = Server(
             _app(embedded, log), host=host, port=port, certificate_pem=certificate, key_pem=key

@@ -6,7 +6,7 @@ import threading
 from datetime import timedelta
 
 from bellhop.adapters.local.server import Server
-from bellhop.embedded.identity import Identity
+from bellhop.embedded.identity import ListenerIdentity
 from bellhop.errors import BellhopError
 from bellhop.logs import Log
 from bellhop.ports.clock import Clock
@@ -22,7 +22,7 @@ class Upkeep:
     that begins anew makes a new one.
     """
 
-    def __init__(self, clock: Clock, identity: Identity, server: Server, log: Log) -> None:
+    def __init__(self, clock: Clock, identity: ListenerIdentity, server: Server, log: Log) -> None:
         self._clock = clock
         self._identity = identity
         self._server = server

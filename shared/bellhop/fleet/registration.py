@@ -59,7 +59,7 @@ _TRIES = 3
 
 
 @dataclass(frozen=True)
-class Wish:
+class Registration:
     """What a user asks for; `labels` of None keeps those the cluster has.
 
     `twice` takes a cluster that is registered under another name already.
@@ -89,7 +89,7 @@ class Registered:
     warnings: Sequence[str] = field(default_factory=tuple)
 
 
-def register(here: Installation, wish: Wish, *, pause: Pause = time.sleep) -> Registered:
+def register(here: Installation, spec: Registration, *, pause: Pause = time.sleep) -> Registered:
     """Add a cluster, or renew one: credentials, labels, token and the forwarder's certificate.
 
     Raises:
@@ -99,17 +99,17 @@ def register(here: Installation, wish: Wish, *, pause: Pause = time.sleep) -> Re
         ConflictError: it is registered under another name; nothing is changed.
         BusyError: it is being registered by somebody else.
     """
-    sanitise(wish.kubeconfig.to_dict(), reach=here.reach)
-    kube = KubeClient(wish.key, wish.kubeconfig, reach=here.reach)
+    sanitise(spec.kubeconfig.to_dict(), reach=here.reach)
+    kube = KubeClient(spec.key, spec.kubeconfig, reach=here.reach)
     try:
         for _ in range(_TRIES):
-            attempt = _Registration(here, wish, kube, pause)
+            attempt = _Attempt(here, spec, kube, pause)
             try:
                 return attempt.run()
             except _OvertakenError:
                 # Its labels were changed, say, since we read it: nothing is done yet.
                 continue
-        raise _busy(wish.key, "it keeps being changed by others")
+        raise _busy(spec.key, "it keeps being changed by others")
     finally:
         kube.close()
 
@@ -118,16 +118,18 @@ class _OvertakenError(StaleError):
     """The cluster's record is not the one that this attempt was made from."""
 
 
-class _Registration:
+class _Attempt:
     """One attempt, from one reading of the record."""
 
-    def __init__(self, here: Installation, wish: Wish, kube: KubeClient, pause: Pause) -> None:
+    def __init__(
+        self, here: Installation, spec: Registration, kube: KubeClient, pause: Pause
+    ) -> None:
         self._here = here
-        self._wish = wish
+        self._spec = spec
         self._kube = kube
         self._pause = pause
         self._now = here.records.clock.now()
-        kept = here.records.clusters.get(wish.key)
+        kept = here.records.clusters.get(spec.key)
         self._token = kept.token if kept else ABSENT
         self._old = kept.value if kept else None
         self._uid = ""
@@ -136,7 +138,7 @@ class _Registration:
 
     def run(self) -> Registered:
         cluster = self._look()
-        forwarder = self._instructions(cluster) if self._wish.forwarder else None
+        forwarder = self._instructions(cluster) if self._spec.forwarder else None
         if forwarder:
             # Only an administrator may bind a role that is not there yet.
             for manifest in (forwarder_role(self._resources), *forwarder_rights()):
@@ -157,26 +159,26 @@ class _Registration:
 
     def _look(self) -> Cluster:
         self._refuse_while_another_is_at_it()
-        wish, old = self._wish, self._old
+        spec, old = self._spec, self._old
         version = self._kube.version()
         self._uid = identify(self._kube)
         self._refuse_a_second_name()
         cluster = Cluster(
-            namespace=wish.namespace,
-            name=wish.name,
-            labels=dict((old.labels if old else {}) if wish.labels is None else wish.labels),
+            namespace=spec.namespace,
+            name=spec.name,
+            labels=dict((old.labels if old else {}) if spec.labels is None else spec.labels),
             kubernetes=version,
             token_digest="",
             registered_at=old.registered_at if old else self._now,
-            credentials=wish.kubeconfig.version,
+            credentials=spec.kubeconfig.version,
             uid=self._uid,
         )
         cluster.refuse_too_much()
         self._resources = watched(self._kube, self._here.catalogs.current(), cluster)
-        missing = missing_for_watching(self._kube, self._resources, ringing=wish.forwarder)
+        missing = missing_for_watching(self._kube, self._resources, ringing=spec.forwarder)
         if missing:
             raise DeniedError(
-                f"cannot register cluster '{wish.key}': its credentials lack rights, which the"
+                f"cannot register cluster '{spec.key}': its credentials lack rights, which the"
                 " how-to 'Register a cluster' lists: they " + "; they ".join(missing)
             )
         self._warnings += [
@@ -188,15 +190,15 @@ class _Registration:
     def _refuse_while_another_is_at_it(self) -> None:
         begun = self._old.forwarder.get("begun") if self._old else None
         if begun and timedelta(0) <= self._now - datetime.fromisoformat(begun) < PATIENCE:
-            raise _busy(self._wish.key, "another registration of it has begun")
+            raise _busy(self._spec.key, "another registration of it has begun")
 
     def _refuse_a_second_name(self) -> None:
-        other = twin(self._here, self._wish.key, self._uid)
+        other = twin(self._here, self._spec.key, self._uid)
         if other is None:
             return
         was_here = self._old is not None and known_uid(self._here, self._old) == self._uid
-        if not self._wish.twice and not was_here:
-            raise _second_name(self._wish.key, other.key)
+        if not self._spec.twice and not was_here:
+            raise _second_name(self._spec.key, other.key)
         self._warnings.append(
             f"it is cluster '{other.key}', too: add-ons are applied twice, and its forwarder"
             " sends for the name that was registered last"
@@ -209,12 +211,12 @@ class _Registration:
         if self._old and self._old.forwarder and not self._moves():
             former = ringing.Former(self._old.forwarder, ringing.entries_in(self._kube))
         made = ringing.draw_up(
-            cluster.key, self._wish.forwarder_url, self._wish.inbound, self._now, former
+            cluster.key, self._spec.forwarder_url, self._spec.inbound, self._now, former
         )
-        if self._wish.inbound == self._here.inbound:
+        if self._spec.inbound == self._here.inbound:
             return made
         # A renewal sends to where this one was told to.
-        place = {"ingest-url": self._wish.inbound.url, "ingest-ca": self._wish.inbound.ca}
+        place = {"ingest-url": self._spec.inbound.url, "ingest-ca": self._spec.inbound.ca}
         return replace(made, record={**made.record, **place})
 
     def _moves(self) -> bool:
@@ -227,7 +229,7 @@ class _Registration:
         key, old = cluster.key, self._old
         if forwarder:
             cluster = replace(cluster, token_digest=forwarder.digest, forwarder=forwarder.record)
-        stored = json.dumps(self._wish.kubeconfig.to_dict()).encode()
+        stored = json.dumps(self._spec.kubeconfig.to_dict()).encode()
         if old and self._moves():
             before = self._here.secrets.read(f"kubeconfig/{key}")
             if before != stored:
@@ -253,7 +255,7 @@ class _Registration:
         both do, both step back.
         """
         other = twin(self._here, cluster.key, self._uid)
-        if other and not self._old and not self._wish.twice:
+        if other and not self._old and not self._spec.twice:
             self._take_back(cluster.key)
             raise _second_name(cluster.key, other.key)
 
@@ -292,7 +294,7 @@ class _Registration:
     def _still(self) -> None:
         """Silence a cluster that is to be swept alone from now on."""
         try:
-            for _ in silence(self._kube, self._wish.key):
+            for _ in silence(self._kube, self._spec.key):
                 pass
         except BellhopError as error:
             self._warnings.append(f"what made it ring may still be there: {error}; {BY_HAND}")

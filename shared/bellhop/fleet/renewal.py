@@ -30,7 +30,7 @@ from bellhop.engine.wiring import forwarder_secret
 from bellhop.errors import BellhopError, DeniedError, InvalidError, MissingError, StaleError
 from bellhop.fleet import ringing
 from bellhop.fleet.installation import Inbound, Installation
-from bellhop.fleet.registration import PATIENCE, Wish, forget_abandoned, register
+from bellhop.fleet.registration import PATIENCE, Registration, forget_abandoned, register
 from bellhop.fleet.rewriting import rewrite
 from bellhop.fleet.rights import watched
 from bellhop.fleet.unwiring import leave_behind
@@ -154,7 +154,7 @@ def _again(here: Installation, cluster: Cluster) -> str:
             f"cannot renew cluster '{cluster.key}': nobody knows where it is to send its events;"
             " register it again with --ingest-url"
         )
-    wish = Wish(
+    spec = Registration(
         cluster.namespace,
         cluster.name,
         sanitise(here.secrets.read(f"kubeconfig/{cluster.key}"), reach=here.reach),
@@ -163,7 +163,7 @@ def _again(here: Installation, cluster: Cluster) -> str:
         forwarder_url=cluster.forwarder.get("url", ""),
         twice=True,
     )
-    register(here, wish)
+    register(here, spec)
     return "renewed its token and the certificate of its forwarder"
 
 

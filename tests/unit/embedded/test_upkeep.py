@@ -16,7 +16,7 @@ from cryptography import x509
 
 from bellhop.adapters.local.certificates import make_authority
 from bellhop.adapters.local.server import Server
-from bellhop.embedded.identity import Identity
+from bellhop.embedded.identity import ListenerIdentity
 from bellhop.embedded.state import open_state
 from bellhop.embedded.upkeep import Upkeep
 from bellhop.errors import InvalidError
@@ -46,7 +46,7 @@ class Listener:
 
     def __init__(self, folder: Path, clock: FakeClock) -> None:
         self.log = io.StringIO()
-        self.identity = Identity(folder, ["127.0.0.1"], clock.now())
+        self.identity = ListenerIdentity(folder, ["127.0.0.1"], clock.now())
         certificate, key = self.identity.certificate(clock.now())
         self.server = Server(
             _respond, host="127.0.0.1", port=0, certificate_pem=certificate, key_pem=key, threads=2
@@ -119,8 +119,8 @@ def test_an_authority_that_has_ended_ends_nothing_else(
 
 def test_the_identity_outlives_restarts(tmp_path: Path, clock: FakeClock) -> None:
     """Clients go on trusting whom they were told to trust."""
-    first = Identity(tmp_path / "tls", ["127.0.0.1"], clock.now())
-    second = Identity(tmp_path / "tls", ["127.0.0.1"], clock.now())
+    first = ListenerIdentity(tmp_path / "tls", ["127.0.0.1"], clock.now())
+    second = ListenerIdentity(tmp_path / "tls", ["127.0.0.1"], clock.now())
 
     assert first.ca == second.ca
     assert (tmp_path / "tls" / "authority.json").stat().st_mode & 0o777 == 0o600
@@ -128,12 +128,12 @@ def test_the_identity_outlives_restarts(tmp_path: Path, clock: FakeClock) -> Non
 
 def test_a_damaged_authority_is_named(tmp_path: Path, clock: FakeClock) -> None:
     """One sentence, what to do, and nothing of the key."""
-    Identity(tmp_path / "tls", ["127.0.0.1"], clock.now())
+    ListenerIdentity(tmp_path / "tls", ["127.0.0.1"], clock.now())
     path = tmp_path / "tls" / "authority.json"
     path.write_text(json.dumps({"key": "secret-key"}))
 
     with pytest.raises(InvalidError, match=r"authority.json.*damaged") as caught:
-        Identity(tmp_path / "tls", ["127.0.0.1"], clock.now())
+        ListenerIdentity(tmp_path / "tls", ["127.0.0.1"], clock.now())
     assert "secret-key" not in str(caught.value)
 
 

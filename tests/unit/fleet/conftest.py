@@ -10,13 +10,13 @@ import pytest
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.embedded.state import open_state
 from bellhop.fleet.installation import Inbound, Installation
-from bellhop.fleet.registration import Wish
+from bellhop.fleet.registration import Registration
 from bellhop.model.kubeconfig import sanitise
 from bellhop.settings import Settings
 from infra.lab.cluster import Cluster
 from tests.fakes.clock import FakeClock
 
-Wished = Callable[..., Wish]
+Wished = Callable[..., Registration]
 
 
 @pytest.fixture
@@ -37,15 +37,15 @@ def here(tmp_path: Path, clock: FakeClock) -> Iterator[Installation]:
 def wished() -> Wished:
     """What somebody asks for who registers a cluster."""
 
-    def wish(cluster: Cluster, name: str = "eu-1", **more: object) -> Wish:
-        return Wish(
+    def spec(cluster: Cluster, name: str = "eu-1", **more: object) -> Registration:
+        return Registration(
             "prod",
             name,
             sanitise(cluster.kubeconfig()),
             **{"labels": None, "inbound": Inbound("https://ingest.example", ""), **more},  # type: ignore[arg-type]
         )
 
-    return wish
+    return spec
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from bellhop.errors import InvalidError, MissingError
 
 if TYPE_CHECKING:
     from bellhop.fleet.installation import Inbound, Installation
-    from bellhop.fleet.registration import Registered, Wish
+    from bellhop.fleet.registration import Registered, Registration
 
 _EXAMPLE = (
     "bellhop register cluster --namespace prod --cluster eu-1 --kubeconfig eu-1.kubeconfig"
@@ -89,7 +89,7 @@ def cluster(  # noqa: PLR0913, PLR0917 - one for each option
     """
     from bellhop.cli.credentials import read_kubeconfig
     from bellhop.cli.labels import read_labels
-    from bellhop.fleet.registration import Wish, register
+    from bellhop.fleet.registration import Registration, register
     from bellhop.model.names import name_problem, namespace_problem
 
     for problem in (namespace_problem(namespace), name_problem(name)):
@@ -104,7 +104,7 @@ def cluster(  # noqa: PLR0913, PLR0917 - one for each option
             f"cannot register cluster '{namespace}/{name}': nobody knows yet where it is to send"
             " its events; start `bellhop serve` first, or give --ingest-url"
         )
-    wish = Wish(
+    spec = Registration(
         namespace,
         name,
         given,
@@ -114,8 +114,8 @@ def cluster(  # noqa: PLR0913, PLR0917 - one for each option
         forwarder=forwarder,
         twice=allow_twice,
     )
-    done = register(here, wish)
-    _tell(done, wish)
+    done = register(here, spec)
+    _tell(done, spec)
     if forwarder and not ingest_url and not session.answers(inbound):
         say(
             f"warning: nothing answers at {inbound.url}; start `bellhop serve`, which also sweeps"
@@ -142,15 +142,15 @@ def _inbound(here: Installation, url: str | None, ca: Path | None) -> Inbound:
         raise InvalidError(f"cannot read the authority '{ca}'") from error
 
 
-def _tell(done: Registered, wish: Wish) -> None:
+def _tell(done: Registered, spec: Registration) -> None:
     found = done.cluster
     word = "renewed: credentials, token and certificate" if done.again else "registered"
     say(f"Cluster '{found.key}' {word}.")
-    say(f"  reached      {wish.kubeconfig.describe()}; Kubernetes {found.kubernetes}")
+    say(f"  reached      {spec.kubeconfig.describe()}; Kubernetes {found.kubernetes}")
     say(f"  labels       {pairs(found.labels)}")
-    if wish.forwarder:
-        where = wish.forwarder_url or "a Service in the cluster"
-        say(f"  forwarder    {where}; it sends to {wish.inbound.url}")
+    if spec.forwarder:
+        where = spec.forwarder_url or "a Service in the cluster"
+        say(f"  forwarder    {where}; it sends to {spec.inbound.url}")
         say("  applied      namespace, account, rights and Secret of the forwarder")
     else:
         say("  forwarder    none: sweeps alone find what happens")
