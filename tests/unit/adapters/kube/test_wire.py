@@ -17,6 +17,7 @@ import pytest
 
 from bellhop.adapters.kube import wire
 from bellhop.adapters.kube.errors import Call, Refusal
+from bellhop.adapters.kube.lookup import Lookups
 from bellhop.adapters.kube.transport import Request, Transport
 from bellhop.errors import BellhopError, InvalidError, TooLargeError, UnreachableError
 from bellhop.model.kubeconfig import Kubeconfig
@@ -254,29 +255,27 @@ def test_a_path_of_the_server_stays_in_front(api: ScriptedApi) -> None:
 
 
 class Names:
-    """A resolver that a test answers for; addresses stand for themselves."""
+    """A resolver that a test answers for."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self) -> None:
         self.answers: list[list[str]] = []
         self.asked: list[str] = []
-        self._real = socket.getaddrinfo
-        monkeypatch.setattr(socket, "getaddrinfo", self._find)
 
-    def _find(self, host: Any, port: Any, *args: Any, **kwargs: Any) -> Any:
-        if not str(host).endswith(".example"):
-            return self._real(host, port, *args, **kwargs)
+    def find(self, host: str) -> list[str]:
+        """Answer in the order of the answers."""
         self.asked.append(host)
-        found = self.answers.pop(0)
-        return [
-            (socket.AF_INET6 if ":" in each else socket.AF_INET, 1, 6, "", (each, port))
-            for each in found
-        ]
+        return self.answers.pop(0)
 
 
 @pytest.fixture
-def names(monkeypatch: pytest.MonkeyPatch) -> Names:
-    """Answer for names below `.example`."""
-    return Names(monkeypatch)
+def names() -> Names:
+    """Answer for names."""
+    return Names()
+
+
+def named(url: str, resolve: Callable[[str], list[str]]) -> Transport:
+    """Call an address whose name is looked up by a test."""
+    return Transport("a/b", Kubeconfig(url, token="t"), reach=HERE, lookups=Lookups(resolve))
 
 
 @pytest.mark.parametrize(
@@ -319,7 +318,7 @@ def test_a_name_that_leads_to_a_forbidden_address_is_not_called(names: Names) ->
         UnreachableError,
         match=r"its address 169\.254\.169\.254 is link-local.*nothing is called there",
     ):
-        Transport("a/b", Kubeconfig("https://eu.example", token="t")).ask(GET, CALL)
+        named("https://eu.example", names.find).ask(GET, CALL)
 
 
 def test_of_several_addresses_only_those_allowed_are_called(names: Names, api: ScriptedApi) -> None:
@@ -328,7 +327,7 @@ def test_of_several_addresses_only_those_allowed_are_called(names: Names, api: S
     names.answers = [["169.254.169.254", "127.0.0.1"]]
     url = api.url.replace("127.0.0.1", "eu.example")
 
-    assert Transport("a/b", Kubeconfig(url, token="t")).ask(GET, CALL) == {"ok": 1}
+    assert named(url, names.find).ask(GET, CALL) == {"ok": 1}
 
 
 def test_what_is_called_is_what_was_checked(names: Names, api: ScriptedApi) -> None:
@@ -337,7 +336,7 @@ def test_what_is_called_is_what_was_checked(names: Names, api: ScriptedApi) -> N
     names.answers = [["127.0.0.1"], ["169.254.169.254"]]
     url = api.url.replace("127.0.0.1", "eu.example")
 
-    assert Transport("a/b", Kubeconfig(url, token="t")).ask(GET, CALL) == {"ok": 1}
+    assert named(url, names.find).ask(GET, CALL) == {"ok": 1}
     assert names.asked == ["eu.example"]
 
 
@@ -349,7 +348,57 @@ def test_a_server_of_many_dead_addresses_ends_in_time(
     names.answers = [[f"127.1.1.{each}" for each in range(1, 101)]]
 
     with pytest.raises(UnreachableError, match="it took longer"):
-        Transport("a/b", Kubeconfig("https://eu.example:1", token="t")).ask(GET, CALL)
+        named("https://eu.example:1", names.find).ask(GET, CALL)
+
+
+@pytest.fixture
+def hanging() -> Iterator[threading.Event]:
+    """A resolver's never, until the test has ended."""
+    never = threading.Event()
+    yield never
+    never.set()
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_name_that_is_never_found_costs_its_time(
+    scheme: str, hanging: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A DNS server that keeps its clients waiting keeps no request."""
+    monkeypatch.setattr(wire, "LOOKUP_SECONDS", 0.2)
+    begun = time.monotonic()
+
+    with pytest.raises(UnreachableError, match=r"looking its host name up took longer"):
+        named(f"{scheme}://eu.example", lambda _: [str(hanging.wait(30))]).ask(GET, CALL)
+
+    assert time.monotonic() - begun < 10
+
+
+def test_looking_up_is_a_part_of_the_time_of_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A slow name and a slow answer have one time together."""
+    monkeypatch.setattr(wire, "WHOLE_SECONDS", 2.0)
+
+    def find(_: str) -> list[str]:
+        time.sleep(1.0)
+        return ["127.0.0.1"]
+
+    drip = [OK + b"Content-Length: 4\r\n\r\n", b"{", b'"', b'"', b":"]
+    with (
+        serving(sending(drip, pause=0.4)) as url,
+        pytest.raises(UnreachableError, match="it took longer than 2 s"),
+    ):
+        named(url.replace("127.0.0.1", "eu.example"), find).ask(GET, CALL)
+
+
+@pytest.mark.usefixtures("hurried")
+def test_every_request_of_a_connection_has_its_own_time(api: ScriptedApi) -> None:
+    """What is kept open for the next request does not keep the time of the last."""
+    api.script = [Answer(body={"ok": 1})] * 3
+    sender = named(api.url.replace("127.0.0.1", "eu.example"), lambda _: ["127.0.0.1"])
+
+    for _ in range(3):
+        assert sender.ask(GET, CALL) == {"ok": 1}
+        time.sleep(0.3)
+    assert api.open == 1
 
 
 def test_a_host_that_is_no_name_is_invalid() -> None:
