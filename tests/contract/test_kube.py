@@ -14,6 +14,7 @@ from bellhop.adapters.kube.client import KubeClient
 from bellhop.errors import InvalidError, MissingError
 from bellhop.model.gvk import GVK, Resource
 from bellhop.model.kubeconfig import sanitise
+from bellhop.model.reach import HERE
 from bellhop.ports.kube import Kube, Manifest
 from tests.fakes.kube import FakeKube
 
@@ -75,7 +76,9 @@ def kube(request: pytest.FixtureRequest) -> Iterator[Kube]:
         yield FakeKube("prod/eu-1")
         return
     client = KubeClient(
-        "prod/eu-1", sanitise(request.getfixturevalue("source_cluster").kubeconfig())
+        "prod/eu-1",
+        sanitise(request.getfixturevalue("source_cluster").kubeconfig(), reach=HERE),
+        reach=HERE,
     )
     yield client
     client.close()

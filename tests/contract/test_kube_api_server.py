@@ -25,6 +25,7 @@ from bellhop.errors import (
 )
 from bellhop.model.gvk import GVK
 from bellhop.model.kubeconfig import Kubeconfig, sanitise
+from bellhop.model.reach import HERE
 from bellhop.ports.kube import Manifest
 from infra.lab.cluster import Cluster
 from tests.contract.test_kube import (
@@ -60,13 +61,13 @@ NESTED = {
 @pytest.fixture
 def kubeconfig(source_cluster: Cluster) -> Kubeconfig:
     """The administrator's."""
-    return sanitise(source_cluster.kubeconfig())
+    return sanitise(source_cluster.kubeconfig(), reach=HERE)
 
 
 @pytest.fixture
 def kube(kubeconfig: Kubeconfig) -> Iterator[KubeClient]:
     """The administrator of one cluster, as after its start."""
-    client = KubeClient("prod/eu-1", kubeconfig)
+    client = KubeClient("prod/eu-1", kubeconfig, reach=HERE)
     yield client
     client.close()
 
@@ -95,7 +96,7 @@ def limited(kube: KubeClient, kubeconfig: Kubeconfig) -> Iterator[KubeClient]:
             "subjects": [{"kind": "User", "name": "carol"}],
         }
     )
-    client = KubeClient("prod/eu-1", kubeconfig, as_user="carol")
+    client = KubeClient("prod/eu-1", kubeconfig, as_user="carol", reach=HERE)
     yield client
     client.close()
 
@@ -286,7 +287,9 @@ def test_a_wrong_token_is_denied(
     kubeconfig: Kubeconfig, call: Callable[[KubeClient], object]
 ) -> None:
     """Whatever is asked."""
-    stranger = KubeClient("prod/eu-1", Kubeconfig(kubeconfig.server, kubeconfig.ca_data, "wrong"))
+    stranger = KubeClient(
+        "prod/eu-1", Kubeconfig(kubeconfig.server, kubeconfig.ca_data, "wrong"), reach=HERE
+    )
 
     with pytest.raises(DeniedError, match="'prod/eu-1': the credentials are not accepted"):
         call(stranger)
@@ -297,7 +300,9 @@ def test_another_authority_is_unreachable(
 ) -> None:
     """While an authority is replaced it may pass; the message says what to check."""
     authority = base64.b64encode(destination_cluster.ca_pem.encode()).decode()
-    client = KubeClient("prod/eu-1", Kubeconfig(kubeconfig.server, authority, kubeconfig.token))
+    client = KubeClient(
+        "prod/eu-1", Kubeconfig(kubeconfig.server, authority, kubeconfig.token), reach=HERE
+    )
 
     with pytest.raises(UnreachableError, match="certificate authority of the stored kubeconfig"):
         client.version()
@@ -313,6 +318,7 @@ def test_another_host_name_is_unreachable(kubeconfig: Kubeconfig) -> None:
             kubeconfig.token,
             tls_server_name="api.example.com",
         ),
+        reach=HERE,
     )
 
     with pytest.raises(UnreachableError, match="or is for another host"):
@@ -345,7 +351,7 @@ def test_a_starting_server_never_says_that_a_kind_is_missing(
     define(kube, LOOSE)
     kube.apply(widget({"a": 1}))
     source_cluster.stop()
-    asker = KubeClient("prod/eu-1", kubeconfig)
+    asker = KubeClient("prod/eu-1", kubeconfig, reach=HERE)
     answers: list[object] = []
 
     def ask() -> None:
@@ -477,7 +483,9 @@ def test_makes_tokens_for_service_accounts(kube: KubeClient, kubeconfig: Kubecon
     own = kube.token_request("default", "bellhop", seconds=600)
 
     assert token.count(".") == 2
-    account = KubeClient("prod/eu-1", Kubeconfig(kubeconfig.server, kubeconfig.ca_data, own))
+    account = KubeClient(
+        "prod/eu-1", Kubeconfig(kubeconfig.server, kubeconfig.ca_data, own), reach=HERE
+    )
     with pytest.raises(DeniedError, match="system:serviceaccount:default:bellhop"):
         account.get(CONFIG_MAP, "default", "a")
 

@@ -29,7 +29,7 @@ from bellhop.errors import (
 )
 from bellhop.model.gvk import GVK, ObjectKey, Resource
 from bellhop.model.kubeconfig import Kubeconfig
-from bellhop.model.reach import HERE, Reach
+from bellhop.model.reach import ABROAD, Reach
 from bellhop.ports.kube import Manifest, Page
 
 PAGE = 500
@@ -64,7 +64,7 @@ class KubeClient:
         *,
         as_user: str = "",
         renew: Renew = lambda: None,
-        reach: Reach = HERE,
+        reach: Reach = ABROAD,
     ) -> None:
         self._name = name
         self._server = kubeconfig.server

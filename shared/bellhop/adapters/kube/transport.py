@@ -36,7 +36,7 @@ from bellhop.adapters.kube.lookup import LOOKUPS, Lookups
 from bellhop.adapters.kube.wire import Breach, Wire
 from bellhop.errors import InvalidError, UnreachableError
 from bellhop.model.kubeconfig import Kubeconfig
-from bellhop.model.reach import HERE, Reach
+from bellhop.model.reach import ABROAD, Reach
 
 CONNECT_SECONDS = 3
 READ_SECONDS = 15
@@ -71,7 +71,7 @@ class Transport:
         *,
         as_user: str = "",
         renew: Renew = lambda: None,
-        reach: Reach = HERE,
+        reach: Reach = ABROAD,
         lookups: Lookups = LOOKUPS,
     ) -> None:
         self._as_user = as_user

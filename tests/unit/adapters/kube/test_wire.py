@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from bellhop.adapters.kube import wire
+from bellhop.adapters.kube.client import KubeClient
 from bellhop.adapters.kube.errors import Call, Refusal
 from bellhop.adapters.kube.lookup import Lookups
 from bellhop.adapters.kube.transport import Request, Transport
@@ -64,7 +65,7 @@ def sending(pieces: Iterable[bytes], pause: float = 0.0) -> Callable[[socket.soc
 
 def ask(url: str) -> Any:
     """Ask once."""
-    return Transport("prod/eu-1", Kubeconfig(url, token="t")).ask(GET, CALL)
+    return Transport("prod/eu-1", Kubeconfig(url, token="t"), reach=HERE).ask(GET, CALL)
 
 
 def bomb(megabytes: int) -> bytes:
@@ -225,7 +226,7 @@ def test_a_server_that_reads_slowly_ends_in_time() -> None:
     begun = time.monotonic()
     request = Request("POST", "/x", body={"text": "x" * (64 * MIB)})
     with serving(play) as url, pytest.raises(UnreachableError):
-        Transport("prod/eu-1", Kubeconfig(url, token="t")).ask(request, CALL)
+        Transport("prod/eu-1", Kubeconfig(url, token="t"), reach=HERE).ask(request, CALL)
 
     assert time.monotonic() - begun < 15
 
@@ -234,7 +235,7 @@ def test_a_connection_is_kept_after_a_packed_answer(api: ScriptedApi) -> None:
     """What was read whole leaves nothing behind."""
     body = gzip.compress(b'{"a": 1}')
     api.script = [Answer(body=body, headers={"Content-Encoding": "gzip"})] * 3
-    sender = Transport("a/b", api.kubeconfig)
+    sender = Transport("a/b", api.kubeconfig, reach=HERE)
 
     assert [sender.send(GET, CALL) for _ in range(3)] == [{"a": 1}] * 3
     assert api.open == 1
@@ -244,7 +245,7 @@ def test_a_path_of_the_server_stays_in_front(api: ScriptedApi) -> None:
     """Some API servers are reached through a gateway that has them below a path."""
     api.script = [Answer()]
 
-    Transport("a/b", Kubeconfig(f"{api.url}/k8s/clusters/c-1", token="t")).send(
+    Transport("a/b", Kubeconfig(f"{api.url}/k8s/clusters/c-1", token="t"), reach=HERE).send(
         Request("GET", "/api/v1/pods", {"limit": "1"}), CALL
     )
 
@@ -308,6 +309,18 @@ def test_forbidden_addresses_are_not_called(url: str, reach: Reach) -> None:
     assert isinstance(caught.value, (InvalidError, UnreachableError))
     assert "nothing is called there" in str(caught.value) or "not known" in str(caught.value)
     assert "prod/eu-1" in str(caught.value)
+
+
+def test_who_says_nothing_calls_nothing_here(api: ScriptedApi) -> None:
+    """The reach of a client is that of a cloud's function, unless it is given another."""
+    for ask in (
+        lambda: Transport("a/b", api.kubeconfig).ask(GET, CALL),
+        lambda: KubeClient("a/b", api.kubeconfig).version(),
+    ):
+        with pytest.raises(InvalidError, match="is the machine that calls itself"):
+            ask()
+
+    assert api.seen == []
 
 
 def test_a_name_that_leads_to_a_forbidden_address_is_not_called(names: Names) -> None:
@@ -403,7 +416,7 @@ def test_every_request_of_a_connection_has_its_own_time(api: ScriptedApi) -> Non
 
 def test_a_host_that_is_no_name_is_invalid() -> None:
     """A label longer than DNS has them is not looked up."""
-    sender = Transport("a/b", Kubeconfig(f"https://{'a' * 64}.invalid", token="t"))
+    sender = Transport("a/b", Kubeconfig(f"https://{'a' * 64}.invalid", token="t"), reach=HERE)
 
     with pytest.raises(InvalidError, match="its address is not one that can be called"):
         sender.ask(GET, CALL)
