@@ -14,6 +14,8 @@ import pytest
 from bellhop.adapters.kube import client as kube_client
 from bellhop.adapters.kube import wire
 from bellhop.adapters.kube.client import KubeClient, Right
+from bellhop.adapters.kube.errors import Call
+from bellhop.adapters.kube.transport import Request, Transport
 from bellhop.errors import (
     BellhopError,
     DeniedError,
@@ -27,6 +29,7 @@ from bellhop.model.gvk import GVK
 from bellhop.model.kubeconfig import Kubeconfig, sanitise
 from bellhop.model.reach import HERE
 from bellhop.ports.kube import Manifest
+from bellhop.stages import survey
 from infra.lab.cluster import Cluster
 from tests.contract.test_kube import (
     CLUSTER_ROLE,
@@ -571,3 +574,33 @@ def test_drops_the_last_key_of_a_map_of_a_custom_resource(
     assert unchanged is not None
     assert (shown["spec"], unchanged["spec"], applied["spec"]) == (after, before, after)
     assert kube.apply(widget(before))["spec"] == before
+
+
+def test_what_a_backup_brings_back_does_not_say_that_we_applied_it(
+    kube: KubeClient, kubeconfig: Kubeconfig
+) -> None:
+    """Whoever makes it anew does so later than what its managers may remember of us."""
+    manifest = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "kept", "namespace": "default"},
+        "data": {"v": "1"},
+    }
+    kube.apply(manifest)
+    there = kube.get(CONFIG_MAP, "default", "kept")
+    assert there is not None
+    assert survey._was_applied(there)
+
+    kube.remove(CONFIG_MAP, "default", "kept")
+    metadata = {k: v for k, v in there["metadata"].items() if k not in {"uid", "resourceVersion"}}
+    managers = [{**each, "time": "2020-01-01T00:00:00Z"} for each in metadata.pop("managedFields")]
+    body = {**there, "metadata": {**metadata, "managedFields": managers}}
+    call = Call("prod/eu-1", "create ConfigMap 'default/kept'")
+    path = "/api/v1/namespaces/default/configmaps"
+    request = Request("POST", path, {"fieldManager": "a-backup"}, body)
+    Transport("prod/eu-1", kubeconfig, reach=HERE).send(request, call)
+
+    again = kube.get(CONFIG_MAP, "default", "kept")
+    assert again is not None
+    assert again["metadata"]["uid"] != there["metadata"]["uid"]
+    assert not survey._was_applied(again)
