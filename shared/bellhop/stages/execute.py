@@ -24,7 +24,7 @@ from bellhop.engine.allowing import NotAllowedError, refuse_placed
 from bellhop.engine.catalog import cluster_object
 from bellhop.engine.instantiate import deploy_time
 from bellhop.engine.pacing import retry_timer, spread
-from bellhop.engine.planning import OWNER, Plan, Wanted, decorate, plan, wanted
+from bellhop.engine.planning import OWNER, Plan, Wanted, decorate, plan, undecorate, wanted
 from bellhop.engine.secrecy import KIND as SECRET
 from bellhop.engine.secrecy import unquoted
 from bellhop.errors import (
@@ -200,13 +200,6 @@ class Execute:
         return same and now.revision == work.profile.revision
 
     def _bring(self, work: _Work) -> None:
-        if not work.wanted and work.profile.leaves_policies:
-            for key in work.held:
-                self._claims.give_up(work.cluster.key, key, work.profile.name)
-            work.held.clear()
-            self._keep(work)
-            self._left(work.profile, work.cluster.key)
-            return
         if work.message.contested:
             self._doubt(work, Identity.parse(work.message.contested))
         steps = plan(self._objects(work) if work.wanted else (), work.held)
@@ -380,6 +373,12 @@ class Execute:
     def _remove_ours(self, kube: Kube, work: _Work, key: Identity) -> bool:
         held = work.held[key]
         gvk, namespace, name = key.at(held.version)
+        if not work.wanted and work.profile.leaves_policies:
+            # It stays, and is nobody's: with our marks it would be taken for a stray.
+            there = kube.get(gvk, namespace, name)
+            if there is not None and _owner(there) == work.profile.name:
+                kube.merge(gvk, namespace, name, undecorate(there))
+            return False
         uid = held.uid
         if not uid:
             # Nobody came back to say whether it was applied: its marks tell.

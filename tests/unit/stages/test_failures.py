@@ -243,6 +243,7 @@ def test_leaves_policies_when_told_so(fleet: Fleet, east: FakeKube) -> None:
     fleet.pump()
 
     assert made(east) == ["made-for-web"]
+    assert "projectsveltos.io" not in str(east.objects(CONFIG))
     assert list(fleet.records.inventories.of("fleet/east")) == []
 
 
