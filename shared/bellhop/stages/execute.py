@@ -218,7 +218,7 @@ class Execute:
         """Take for uncertain what is said to have changed hands, or to have been overwritten."""
         held = work.held.pop(key, None)
         if held and not self._claims.taken_from(work.cluster.key, key, work.profile.name):
-            work.held[key] = replace(held, digest="")
+            work.held[key] = replace(held, digest="", secret=True)
 
     def _objects(self, work: _Work) -> tuple[Wanted, ...]:
         """Return the objects for this cluster, each in the scope its kind has there."""
@@ -269,7 +269,7 @@ class Execute:
             key = each.key.identity
             begun = work.held.get(key) or Held("", each.ref, version=each.key.gvk.version)
             # Another life may begin: if the one we knew is gone, applying makes the next.
-            work.held[key] = replace(begun, digest="", uid="")
+            work.held[key] = replace(begun, digest="", uid="", secret=True)
         for key in steps.remove:
             work.held[key] = replace(work.held[key], digest="")
 
@@ -308,6 +308,7 @@ class Execute:
             applied_at=self._records.clock.now(),
             version=each.key.gvk.version,
             uid=_uid(stored),
+            secret=each.secret,
         )
         work.changed.append(f"{key.kind} {key.name}")
 
@@ -348,9 +349,7 @@ class Execute:
         """
         cluster, name = work.cluster.key, work.profile.name
         if not self._claims.taken_from(cluster, key, name):
-            contents = work.profile.contents
-            # Of a profile that is withdrawn nobody knows any more what its objects were made of.
-            secret = not contents or key.kind == SECRET or any(each.secret for each in contents)
+            secret = key.kind == SECRET or work.held[key].secret
             try:
                 with _overtaken(), unquoted(f"cannot remove {_named(work, key)}", secret=secret):
                     gone = self._remove_ours(kube, work, key)
@@ -421,7 +420,7 @@ class Execute:
             unsure = {
                 key: held
                 if there.held.get(key) == work.held.get(key)
-                else replace(held, digest="", uid="")
+                else replace(held, digest="", uid="", secret=True)
                 for key, held in both.items()
             }
             try:

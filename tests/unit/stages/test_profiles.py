@@ -183,6 +183,27 @@ def test_leaves_what_somebody_made_in_its_place_alone(fleet: Fleet, east: FakeKu
     assert not [call for call in east.calls if call.verb in {"merge", "remove", "apply"}]
 
 
+def test_what_is_unsure_may_hold_a_secret(fleet: Fleet, east: FakeKube) -> None:
+    """Only what was applied, and noted, tells that nobody could quote one."""
+
+    def secrets() -> list[bool]:
+        inventory = fleet.records.inventories.get("fleet/east", "own")
+        return [each.secret for each in inventory.value.held.values()] if inventory else []
+
+    fleet.apply(profile(), own("a"))
+    fleet.pump()
+    assert secrets() == [False]
+    east.fail_with(UnreachableError("cluster 'fleet/east' does not answer"), "apply")
+    fleet.apply(profile(more="tier: 50"))
+    fleet.pump()
+    assert secrets() == [True]
+
+    east.fail_with(None)
+    fleet.clock.advance(fleet.settings.retry_longest)
+    fleet.pump()
+    assert secrets() == [False]
+
+
 def test_waits_for_a_cluster_that_is_away_before_it_is_forgotten(
     fleet: Fleet, east: FakeKube
 ) -> None:
