@@ -19,6 +19,7 @@ from bellhop.adapters.kube.client import KubeClient
 from bellhop.embedded.state import Embedded, open_state
 from bellhop.engine.wiring import NAME, NAMESPACE
 from bellhop.model.kubeconfig import sanitise
+from bellhop.model.reach import HERE
 from bellhop.records import Records
 from bellhop.settings import Settings
 from infra.lab.processes import Nursery, Process
@@ -141,8 +142,8 @@ class Stand:
 
     def _write_forwarder_kubeconfig(self, cluster: Registered) -> None:
         """Give the forwarder an identity of its own: its ServiceAccount, never the admin."""
-        admin = sanitise(cluster.kubeconfig())
-        client = KubeClient(cluster.name, admin)
+        admin = sanitise(cluster.kubeconfig(), reach=HERE)
+        client = KubeClient(cluster.name, admin, reach=HERE)
         token = client.token_request(NAMESPACE, NAME, seconds=_DAY)
         client.close()
         config = admin.to_dict()

@@ -17,6 +17,7 @@ from pathlib import Path
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.model.kubeconfig import sanitise
+from bellhop.model.reach import HERE
 from infra.demo.stand import Stand
 from infra.demo.user import User
 from infra.lab.binaries import find
@@ -118,7 +119,7 @@ def main(count: int) -> None:
         stand.do("apply", "-f", str(EXAMPLES / "service-discovery"))
         stand.settle("bench/source")
         source, destination = User(near.kubeconfig()), User(far.kubeconfig())
-        sink = KubeClient("bench/destination", sanitise(far.kubeconfig()))
+        sink = KubeClient("bench/destination", sanitise(far.kubeconfig(), reach=HERE), reach=HERE)
         through_bellhop(source, destination, 5)  # Connections, discovery, the namespace.
         clear(source, destination)
         bellhop = through_bellhop(source, destination, count)

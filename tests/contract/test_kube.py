@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.errors import InvalidError, MissingError
+from bellhop.errors import InvalidError, MissingError, StaleError
 from bellhop.model.gvk import GVK, Resource
 from bellhop.model.kubeconfig import sanitise
+from bellhop.model.reach import HERE
 from bellhop.ports.kube import Kube, Manifest
 from tests.fakes.kube import FakeKube
 
@@ -75,7 +76,9 @@ def kube(request: pytest.FixtureRequest) -> Iterator[Kube]:
         yield FakeKube("prod/eu-1")
         return
     client = KubeClient(
-        "prod/eu-1", sanitise(request.getfixturevalue("source_cluster").kubeconfig())
+        "prod/eu-1",
+        sanitise(request.getfixturevalue("source_cluster").kubeconfig(), reach=HERE),
+        reach=HERE,
     )
     yield client
     client.close()
@@ -334,6 +337,43 @@ def test_an_object_without_identity_is_invalid(kube: Kube, manifest: Manifest) -
     """What cannot be named cannot be applied."""
     with pytest.raises(InvalidError):
         kube.apply(manifest)
+
+
+def test_merges_a_patch_into_an_object(kube: Kube) -> None:
+    """What it names changes, None takes away, and the rest stays."""
+    manifest = config_map(a="1", b="1", c="1")
+    manifest["metadata"]["labels"] = {"app": "web", "tier": "front"}
+    kube.apply(manifest)
+    patch = {"metadata": {"labels": {"app": None}}, "data": {"b": "2", "c": None, "d": "4"}}
+
+    assert kube.merge(CONFIG_MAP, "default", "a", patch) is True
+    there = kube.get(CONFIG_MAP, "default", "a")
+    assert there is not None
+    assert there["metadata"]["labels"] == {"tier": "front"}
+    assert there["data"] == {"a": "1", "b": "2", "d": "4"}
+
+
+def test_merges_into_the_state_that_was_meant(kube: Kube) -> None:
+    """Whoever changed the object meanwhile, or made it anew, is not undone."""
+    old = kube.apply(config_map(a="1"))["metadata"]["resourceVersion"]
+    new = kube.apply(config_map(a="2"))["metadata"]["resourceVersion"]
+
+    with pytest.raises(StaleError):
+        kube.merge(CONFIG_MAP, "default", "a", {"metadata": {"resourceVersion": old}, "data": {}})
+
+    patch = {"metadata": {"resourceVersion": new}, "data": {"a": "3"}}
+    assert kube.merge(CONFIG_MAP, "default", "a", patch) is True
+    there = kube.get(CONFIG_MAP, "default", "a")
+    assert there is not None
+    assert there["data"] == {"a": "3"}
+
+
+def test_merges_into_nothing_that_is_not_there(kube: Kube) -> None:
+    """No object is made, and none of an unknown kind is taken for gone."""
+    assert kube.merge(CONFIG_MAP, "default", "a", {"data": {"a": "1"}}) is False
+    assert kube.get(CONFIG_MAP, "default", "a") is None
+    with pytest.raises(MissingError):
+        kube.merge(WIDGET, "default", "w", {"spec": {}})
 
 
 def test_removes_an_object_once(kube: Kube) -> None:

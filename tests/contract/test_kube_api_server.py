@@ -14,6 +14,8 @@ import pytest
 from bellhop.adapters.kube import client as kube_client
 from bellhop.adapters.kube import wire
 from bellhop.adapters.kube.client import KubeClient, Right
+from bellhop.adapters.kube.errors import Call
+from bellhop.adapters.kube.transport import Request, Transport
 from bellhop.errors import (
     BellhopError,
     DeniedError,
@@ -25,7 +27,9 @@ from bellhop.errors import (
 )
 from bellhop.model.gvk import GVK
 from bellhop.model.kubeconfig import Kubeconfig, sanitise
+from bellhop.model.reach import HERE
 from bellhop.ports.kube import Manifest
+from bellhop.stages import survey
 from infra.lab.cluster import Cluster
 from tests.contract.test_kube import (
     CLUSTER_ROLE,
@@ -60,13 +64,13 @@ NESTED = {
 @pytest.fixture
 def kubeconfig(source_cluster: Cluster) -> Kubeconfig:
     """The administrator's."""
-    return sanitise(source_cluster.kubeconfig())
+    return sanitise(source_cluster.kubeconfig(), reach=HERE)
 
 
 @pytest.fixture
 def kube(kubeconfig: Kubeconfig) -> Iterator[KubeClient]:
     """The administrator of one cluster, as after its start."""
-    client = KubeClient("prod/eu-1", kubeconfig)
+    client = KubeClient("prod/eu-1", kubeconfig, reach=HERE)
     yield client
     client.close()
 
@@ -95,7 +99,7 @@ def limited(kube: KubeClient, kubeconfig: Kubeconfig) -> Iterator[KubeClient]:
             "subjects": [{"kind": "User", "name": "carol"}],
         }
     )
-    client = KubeClient("prod/eu-1", kubeconfig, as_user="carol")
+    client = KubeClient("prod/eu-1", kubeconfig, as_user="carol", reach=HERE)
     yield client
     client.close()
 
@@ -286,7 +290,9 @@ def test_a_wrong_token_is_denied(
     kubeconfig: Kubeconfig, call: Callable[[KubeClient], object]
 ) -> None:
     """Whatever is asked."""
-    stranger = KubeClient("prod/eu-1", Kubeconfig(kubeconfig.server, kubeconfig.ca_data, "wrong"))
+    stranger = KubeClient(
+        "prod/eu-1", Kubeconfig(kubeconfig.server, kubeconfig.ca_data, "wrong"), reach=HERE
+    )
 
     with pytest.raises(DeniedError, match="'prod/eu-1': the credentials are not accepted"):
         call(stranger)
@@ -297,7 +303,9 @@ def test_another_authority_is_unreachable(
 ) -> None:
     """While an authority is replaced it may pass; the message says what to check."""
     authority = base64.b64encode(destination_cluster.ca_pem.encode()).decode()
-    client = KubeClient("prod/eu-1", Kubeconfig(kubeconfig.server, authority, kubeconfig.token))
+    client = KubeClient(
+        "prod/eu-1", Kubeconfig(kubeconfig.server, authority, kubeconfig.token), reach=HERE
+    )
 
     with pytest.raises(UnreachableError, match="certificate authority of the stored kubeconfig"):
         client.version()
@@ -313,6 +321,7 @@ def test_another_host_name_is_unreachable(kubeconfig: Kubeconfig) -> None:
             kubeconfig.token,
             tls_server_name="api.example.com",
         ),
+        reach=HERE,
     )
 
     with pytest.raises(UnreachableError, match="or is for another host"):
@@ -345,7 +354,7 @@ def test_a_starting_server_never_says_that_a_kind_is_missing(
     define(kube, LOOSE)
     kube.apply(widget({"a": 1}))
     source_cluster.stop()
-    asker = KubeClient("prod/eu-1", kubeconfig)
+    asker = KubeClient("prod/eu-1", kubeconfig, reach=HERE)
     answers: list[object] = []
 
     def ask() -> None:
@@ -477,7 +486,9 @@ def test_makes_tokens_for_service_accounts(kube: KubeClient, kubeconfig: Kubecon
     own = kube.token_request("default", "bellhop", seconds=600)
 
     assert token.count(".") == 2
-    account = KubeClient("prod/eu-1", Kubeconfig(kubeconfig.server, kubeconfig.ca_data, own))
+    account = KubeClient(
+        "prod/eu-1", Kubeconfig(kubeconfig.server, kubeconfig.ca_data, own), reach=HERE
+    )
     with pytest.raises(DeniedError, match="system:serviceaccount:default:bellhop"):
         account.get(CONFIG_MAP, "default", "a")
 
@@ -563,3 +574,33 @@ def test_drops_the_last_key_of_a_map_of_a_custom_resource(
     assert unchanged is not None
     assert (shown["spec"], unchanged["spec"], applied["spec"]) == (after, before, after)
     assert kube.apply(widget(before))["spec"] == before
+
+
+def test_what_a_backup_brings_back_does_not_say_that_we_applied_it(
+    kube: KubeClient, kubeconfig: Kubeconfig
+) -> None:
+    """Whoever makes it anew does so later than what its managers may remember of us."""
+    manifest = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "kept", "namespace": "default"},
+        "data": {"v": "1"},
+    }
+    kube.apply(manifest)
+    there = kube.get(CONFIG_MAP, "default", "kept")
+    assert there is not None
+    assert survey._was_applied(there)
+
+    kube.remove(CONFIG_MAP, "default", "kept")
+    metadata = {k: v for k, v in there["metadata"].items() if k not in {"uid", "resourceVersion"}}
+    managers = [{**each, "time": "2020-01-01T00:00:00Z"} for each in metadata.pop("managedFields")]
+    body = {**there, "metadata": {**metadata, "managedFields": managers}}
+    call = Call("prod/eu-1", "create ConfigMap 'default/kept'")
+    path = "/api/v1/namespaces/default/configmaps"
+    request = Request("POST", path, {"fieldManager": "a-backup"}, body)
+    Transport("prod/eu-1", kubeconfig, reach=HERE).send(request, call)
+
+    again = kube.get(CONFIG_MAP, "default", "kept")
+    assert again is not None
+    assert again["metadata"]["uid"] != there["metadata"]["uid"]
+    assert not survey._was_applied(again)

@@ -12,6 +12,7 @@ from bellhop.adapters.kube.client import KubeClient
 from bellhop.messages import Confirm, Sweep
 from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.model.kubeconfig import sanitise
+from bellhop.model.reach import HERE
 from bellhop.stages import look, survey
 from infra.lab.cluster import Cluster
 from tests.contract.test_kube import WIDGET, wait_for, widget, widgets
@@ -39,7 +40,7 @@ PROFILE = join(profile(), holder("own", *OBJECTS))
 @pytest.fixture
 def kube(source_cluster: Cluster) -> Iterator[KubeClient]:
     """A client of a fresh cluster."""
-    client = KubeClient(EAST, sanitise(source_cluster.kubeconfig()))
+    client = KubeClient(EAST, sanitise(source_cluster.kubeconfig(), reach=HERE), reach=HERE)
     yield client
     client.close()
 

@@ -47,7 +47,7 @@ _CLUSTER_SCOPED = {
     },
 }
 _SERVERS_FIELDS = ("uid", "resourceVersion", "creationTimestamp", "deletionTimestamp")
-_VERBS = ("resource", "served", "get", "list", "apply", "remove")
+_VERBS = ("resource", "served", "get", "list", "apply", "merge", "remove")
 _VERSION = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
 
 
@@ -191,6 +191,20 @@ class FakeKube:
                 return {**merged, "metadata": {**servers, **merged["metadata"]}}
             self._applied[key.identity] = copy.deepcopy(manifest)
             return copy.deepcopy(self._store(key, merged))
+
+    def merge(self, gvk: GVK, namespace: str, name: str, patch: Manifest) -> bool:
+        """Merge a patch into one object, in which None takes a field away; say if it was there."""
+        with self._lock:
+            self._called(Call("merge", gvk, namespace, name))
+            self._known(gvk, any_version=True)
+            there = self._objects.get(Identity(gvk.group, gvk.kind, namespace, name))
+            if there is None:
+                return False
+            version = there["metadata"]["resourceVersion"]
+            if (patch.get("metadata") or {}).get("resourceVersion", version) != version:
+                raise StaleError(f"The {gvk.kind} '{name}' in {self.cluster!r} was changed.")
+            self._store(ObjectKey(gvk, namespace, name), _patched(there, patch))
+            return True
 
     def remove(self, gvk: GVK, namespace: str, name: str, *, uid: str = "") -> bool:
         """Delete one object (only if it still has `uid`, where given); say if it was there."""
@@ -341,6 +355,17 @@ def _merge(there: Manifest, applied: Mapping[str, Any]) -> Manifest:
             merged[name] = _merge(before if isinstance(before, dict) else {}, value)
         else:
             merged[name] = copy.deepcopy(value)
+    return merged
+
+
+def _patched(there: Any, patch: Mapping[str, Any]) -> Manifest:
+    merged = copy.deepcopy(there) if isinstance(there, dict) else {}
+    for name, value in patch.items():
+        if value is None:
+            merged.pop(name, None)
+        else:
+            is_map = isinstance(value, Mapping)
+            merged[name] = _patched(merged.get(name), value) if is_map else copy.deepcopy(value)
     return merged
 
 

@@ -19,6 +19,7 @@ from bellhop.fleet import ringing, timeline
 from bellhop.fleet.renewal import renew
 from bellhop.model.gvk import GVK
 from bellhop.model.kubeconfig import sanitise
+from bellhop.model.reach import HERE
 from bellhop.settings import Settings
 from tests.fakes.kept import value_of
 from tests.fakes.renewing import renewals_due
@@ -112,7 +113,7 @@ def settle(flow: Flow) -> None:
 
 
 def wired_path(flow: Flow) -> str:
-    client = KubeClient("test", sanitise(flow.source_cluster.kubeconfig()))
+    client = KubeClient("test", sanitise(flow.source_cluster.kubeconfig(), reach=HERE), reach=HERE)
     try:
         found = client.get(WEBHOOK, "", NAME)
     finally:

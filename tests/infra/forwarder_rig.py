@@ -26,6 +26,7 @@ from bellhop.adapters.local.server import Server
 from bellhop.engine import wiring
 from bellhop.model.gvk import GVK, Resource
 from bellhop.model.kubeconfig import sanitise
+from bellhop.model.reach import HERE
 from infra.lab.cluster import Cluster
 from infra.lab.processes import Nursery, Process
 
@@ -210,7 +211,7 @@ class Rig:
         self.cluster = cluster
         self.inbox = Inbox()
         self.api = Api(cluster)
-        self.admin = KubeClient("source", sanitise(cluster.kubeconfig()))
+        self.admin = KubeClient("source", sanitise(cluster.kubeconfig(), reach=HERE), reach=HERE)
         self._nursery = nursery
         self._port, self._health_port = _free_ports(2)
         self.authority = make_authority(
@@ -229,7 +230,7 @@ class Rig:
         for manifest in (*wiring.forwarder_rights(), wiring.forwarder_role(WATCHED)):
             self.admin.apply(manifest)
         token = self.admin.token_request(wiring.NAMESPACE, wiring.NAME)
-        config = sanitise(self.cluster.kubeconfig()).to_dict()
+        config = sanitise(self.cluster.kubeconfig(), reach=HERE).to_dict()
         config["users"][0]["user"] = {"token": token}
         (self.folder / "kubeconfig").write_text(json.dumps(config))
 

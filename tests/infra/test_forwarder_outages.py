@@ -14,6 +14,7 @@ import pytest
 from bellhop.adapters.kube.client import KubeClient, Right
 from bellhop.engine import wiring
 from bellhop.model.kubeconfig import sanitise
+from bellhop.model.reach import HERE
 from infra.lab.cluster import Cluster
 from tests.infra.forwarder_rig import (
     CONFIG_MAP,
@@ -274,7 +275,9 @@ def test_ends_within_its_grace_and_keeps_the_rest(rig: Rig) -> None:
 
 def test_has_no_right_that_it_does_not_use(rig: Rig) -> None:
     """Its own token reads single objects of the watched kinds and its Secret, and nothing else."""
-    own = KubeClient("own", sanitise((rig.folder / "kubeconfig").read_text()))
+    own = KubeClient(
+        "own", sanitise((rig.folder / "kubeconfig").read_text(), reach=HERE), reach=HERE
+    )
     refused = [
         Right("list", "", "configmaps"),
         Right("watch", "", "configmaps"),

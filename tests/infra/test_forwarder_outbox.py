@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 
 from bellhop.forwarder.outbox import BATCH_BYTES, BATCH_ITEMS, ROOM_BYTES, ROOM_ITEMS, Item, Outbox
+from bellhop.forwarder.trial import ALONE_AFTER
 from bellhop.model.gvk import GVK, ObjectKey
 
 EARLY, LATE = "2026-01-01T00:00:00+00:00", "2026-01-01T00:00:01+00:00"
@@ -105,3 +107,80 @@ def test_closes_for_everybody() -> None:
 
     assert outbox.take() == []
     assert outbox.wait_for_room() is False
+
+
+def failed(name: str, times: int = ALONE_AFTER) -> Item:
+    found = item(name)
+    found.trial.failures = times
+    return found
+
+
+def test_what_keeps_failing_goes_alone() -> None:
+    """After the others, or first while it is tried whether ingest takes it."""
+    outbox = Outbox()
+    for each in (failed("a"), item("b"), failed("c"), failed("d", ALONE_AFTER - 1)):
+        outbox.put(each)
+    batch = outbox.take()
+    assert names(batch) == ["b", "d"]
+    outbox.put_back(batch)
+
+    assert names(outbox.take(trying=True)) == ["a"]
+    assert names(outbox.take(trying=True)) == ["c"]
+    assert names(outbox.take(trying=True)) == ["b", "d"]
+
+
+def test_what_goes_alone_takes_turns() -> None:
+    """Given back, it is the last one."""
+    outbox = Outbox()
+    for each in "abc":
+        outbox.put(failed(each))
+
+    tried = []
+    for _ in range(6):
+        batch = outbox.take()
+        tried += names(batch)
+        outbox.put_back(batch)
+
+    assert tried == ["a", "b", "c"] * 2
+
+
+def test_who_is_not_blamed_yet_is_tried_first() -> None:
+    """Else one that is refused could stand for ever before others that need not be."""
+    outbox = Outbox()
+    for each in (failed("a"), failed("b")):
+        outbox.put(each)
+    [first] = outbox.take()
+    first.trial.refuse()
+    outbox.put_back([first, *outbox.take()])
+
+    assert outbox.blamed() == 1
+    assert names(outbox.take(trying=True)) == ["b"]
+
+
+def test_waits_for_what_rests() -> None:
+    """No longer than it rests, and others do not wait for it."""
+    outbox = Outbox()
+    tired = failed("a")
+    tired.trial.due = time.monotonic() + 0.2
+    outbox.put(tired)
+    outbox.put(item("b"))
+
+    assert names(outbox.take()) == ["b"]
+    assert names(outbox.take(0.01)) == []
+    assert names(outbox.take()) == ["a"]
+    assert time.monotonic() >= tired.trial.due
+
+
+@pytest.mark.parametrize("away", [False, True], ids=["waiting", "on its way"])
+def test_a_newer_item_goes_on_where_the_older_was(*, away: bool) -> None:
+    """What is known of its object stays known."""
+    outbox = Outbox()
+    outbox.put(failed("a"))
+    batch = outbox.take() if away else []
+    outbox.put(item("a", serial=2))
+    outbox.put_back(batch)
+    outbox.put(item("b"))
+
+    assert names(outbox.take()) == ["b"]
+    [found] = outbox.take()
+    assert (found.serial, found.trial.failures) == (2, ALONE_AFTER)

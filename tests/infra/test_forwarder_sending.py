@@ -16,6 +16,7 @@ import pytest
 from bellhop.adapters.local.server import Server
 from bellhop.engine.hints import Hint
 from bellhop.errors import TemporaryError
+from bellhop.forwarder import backoff, outbox, trial
 from bellhop.forwarder.counts import Counts
 from bellhop.forwarder.desk import Desk
 from bellhop.forwarder.instructions import Instructions
@@ -82,12 +83,13 @@ class Office:
             lambda: instructions, lambda: None, self.outbox, self.desk, self.counts, log
         )
 
-    def put(self, name: str, rang: datetime | None = None) -> None:
+    def put(self, name: str, rang: datetime | None = None, content: str = "") -> None:
         """Have an object owed, and read already."""
         key = ObjectKey(CONFIG, "default", name)
         when = (rang or datetime.now(UTC)).isoformat()
         self.desk.ring(Hint(key, "", 0), when)
         manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
+        manifest |= {"data": content} if content else {}
         body = json.dumps({"object": manifest}).encode()
         self.outbox.put(Item(key, self.desk._serial, when, body))
 
@@ -140,6 +142,150 @@ def test_sets_aside_the_one_item_that_is_refused(office: Office) -> None:
     assert office.names() == {f"good-{number}" for number in range(20)} | {"last"}
     assert office.count("dropped") == 1
     assert "/v1/ConfigMap/default/evil" in office.written.getvalue()
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Judge within a second what takes an hour."""
+    monkeypatch.setattr(trial, "ALONE_AFTER", 2)
+    monkeypatch.setattr(trial, "REFUSALS", 3)
+    monkeypatch.setattr(trial, "SPAN_SECONDS", 0.3)
+    monkeypatch.setattr(trial, "LONGEST_SECONDS", 0.05)
+
+
+def failing_for(*names: str, status: int = 500) -> Callable[[dict[str, Any]], int]:
+    """Fail where some objects are in a batch."""
+
+    def rule(body: dict[str, Any]) -> int:
+        found = {item["object"]["metadata"]["name"] for item in body["items"]}
+        return status if found & set(names) else 200
+
+    return rule
+
+
+@pytest.mark.usefixtures("hasty")
+@pytest.mark.parametrize("status", [500, 503, 502])
+def test_takes_a_batch_apart_that_keeps_failing(
+    office: Office, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that are taken alone arrive; the others are kept, and said."""
+    monkeypatch.setattr(trial, "SPAN_SECONDS", 3600.0)
+    office.ingest.rule = failing_for("evil", "worse", status=status)
+    office.put("evil")
+    office.put("worse")
+    for number in range(20):
+        office.put(f"good-{number}")
+    office.sender.start()
+
+    until(lambda: len(office.names()) == 20)
+    office.put("later")
+    until(lambda: office.outbox.blamed() == 2)
+    assert office.names() == {"later", *(f"good-{number}" for number in range(20))}
+    assert office.desk.owed()[0] == 2
+    assert office.count("dropped") == 0
+    said = [each for each in office.written.getvalue().splitlines() if "takes others" in each]
+    assert ["default/evil" in "".join(said), "default/worse" in "".join(said)] == [True, True]
+    assert len(said) == 2
+
+
+@pytest.mark.usefixtures("hasty")
+def test_drops_in_the_end_what_fails_among_others_that_are_taken(office: Office) -> None:
+    """So often and for so long: the log names it, and a metric counts it."""
+    office.ingest.rule = failing_for("evil")
+    office.put("evil")
+    office.sender.start()
+    numbers = iter(range(1000))
+
+    def dropped() -> bool:
+        office.put(f"good-{next(numbers)}")
+        time.sleep(0.02)
+        return office.count("dropped") == 1
+
+    until(dropped)
+    until(lambda: office.desk.owed()[0] == 0)
+    assert len(office.names()) == next(numbers)
+    assert len(office.ingest.batches) - office.count("batches") > 5
+    [line] = [each for each in office.written.getvalue().splitlines() if "Dropped" in each]
+    assert "/v1/ConfigMap/default/evil" in line
+
+
+def test_drops_nothing_while_nothing_is_taken(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An outage may be as long as it likes: nothing is held against an item."""
+    monkeypatch.setattr(trial, "ALONE_AFTER", 1)
+    monkeypatch.setattr(trial, "REFUSALS", 1)
+    monkeypatch.setattr(trial, "SPAN_SECONDS", 0.0)
+    monkeypatch.setattr(backoff, "LONGEST_SECONDS", 0.01)
+    office.put("before")
+    office.sender.start()
+    until(lambda: office.names() == {"before"})
+    office.ingest.rule = lambda _: 500
+    for number in range(20):
+        office.put(f"object-{number}")
+    until(lambda: len(office.ingest.batches) > 100)
+    office.ingest.rule = lambda _: 200
+
+    until(lambda: office.desk.owed()[0] == 0)
+    assert len(office.names()) == 21
+    assert office.count("dropped") == 0
+
+
+@pytest.mark.usefixtures("hasty")
+def test_what_is_refused_holds_up_nobody(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While it rests, others go at once, and are not taken for what comes after an outage."""
+    monkeypatch.setattr(trial, "LONGEST_SECONDS", 60.0)
+    monkeypatch.setattr(trial, "REFUSALS", 99)
+    office.ingest.rule = failing_for("evil")
+    office.put("evil")
+    office.put("good")
+    office.sender.start()
+    until(lambda: office.outbox.blamed() == 1)
+
+    for number in range(5):
+        begun = time.monotonic()
+        office.put(f"later-{number}")
+        until(lambda: office.desk.owed()[0] == 1)
+        assert time.monotonic() - begun < 1.0
+    assert office.count("batches") == 6
+
+
+@pytest.mark.usefixtures("hasty")
+def test_an_object_that_was_refused_is_taken_once_it_is_another(office: Office) -> None:
+    """What goes alone goes on with its newest state."""
+    office.ingest.rule = lambda body: 500 if "bad" in json.dumps(body) else 200
+    office.put("object", content="bad")
+    office.put("good")
+    office.sender.start()
+    until(lambda: office.outbox.blamed() == 1)
+    office.put("object")
+
+    until(lambda: office.desk.owed()[0] == 0)
+    assert office.names() == {"good", "object"}
+    assert office.outbox.blamed() == 0
+
+
+@pytest.mark.usefixtures("hasty")
+def test_what_is_refused_takes_half_of_the_room_at_most(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many objects ingest cannot take: reading goes on."""
+    monkeypatch.setattr(outbox, "ROOM_ITEMS", 6)
+    monkeypatch.setattr(trial, "SPAN_SECONDS", 3600.0)
+    evil = [f"evil-{number}" for number in range(6)]
+    office.ingest.rule = failing_for(*evil)
+    for name in evil:
+        office.put(name)
+    office.sender.start()
+    numbers = iter(range(10000))
+
+    def settled() -> bool:
+        office.put(f"good-{next(numbers)}")
+        time.sleep(0.02)
+        return office.count("dropped") == 2 and office.outbox.blamed() == 4
+
+    until(settled)
+    assert office.outbox.wait_for_room()
 
 
 def test_tells_when_it_rang_by_the_clock_of_ingest(office: Office) -> None:

@@ -18,6 +18,7 @@ from bellhop.engine import wiring
 from bellhop.errors import MissingError
 from bellhop.model.gvk import GVK
 from bellhop.model.kubeconfig import sanitise
+from bellhop.model.reach import HERE
 from infra.lab.binaries import KUBECTL, look_up, release
 from infra.lab.cluster import Cluster
 from tests.infra.forwarder_rig import EXAMPLE
@@ -172,7 +173,7 @@ def test_gives_the_pod_more_time_to_end_than_it_takes() -> None:
 @pytest.mark.parametrize("folder", OVERLAYS)
 def test_is_taken_by_an_api_server(folder: str, source_cluster: Cluster) -> None:
     """A dry run of server-side apply takes everything that this API server knows."""
-    client = KubeClient("source", sanitise(source_cluster.kubeconfig()))
+    client = KubeClient("source", sanitise(source_cluster.kubeconfig(), reach=HERE), reach=HERE)
     refused = set()
     try:
         for manifest in wiring.forwarder_rights():

@@ -135,7 +135,7 @@ _EXECUTE = [
     ),
     Mutant(
         "stages/execute.py",
-        'else replace(held, digest="", uid="")',
+        'else replace(held, digest="", uid="", secret=True)',
         "else held",
         "What two did at once is taken for certain.",
     ),
@@ -185,8 +185,8 @@ _EXECUTE = [
     ),
     Mutant(
         "stages/execute.py",
-        "        if not self._claims.taken_from(cluster, key, name):\n            contents",
-        "        if self._claims:\n            contents",
+        "        if not self._claims.taken_from(cluster, key, name):\n            secret",
+        "        if self._claims:\n            secret",
         "An object that another profile took is removed.",
     ),
     Mutant(
@@ -258,7 +258,7 @@ _EXECUTE = [
     ),
     Mutant(
         "stages/execute.py",
-        '            work.held[key] = replace(held, digest="")\n\n    def _objects',
+        '            work.held[key] = replace(held, digest="", secret=True)\n\n    def _objects',
         "            work.held[key] = held\n\n    def _objects",
         "Whose object was overwritten takes it for as it was applied.",
     ),

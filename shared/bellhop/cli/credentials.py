@@ -12,6 +12,7 @@ from typing import Any
 from bellhop.adapters.local.files import bounded, read_at_most, read_regular
 from bellhop.errors import InvalidError, MissingError
 from bellhop.model.kubeconfig import LARGEST, Kubeconfig, parse, sanitise
+from bellhop.model.reach import HERE
 
 _STANDARD_INPUT = Path("-")
 _FILES = {
@@ -45,7 +46,9 @@ def read_kubeconfig(path: Path, context: str | None) -> Kubeconfig:
     if isinstance(document, dict):
         _embed(document, context, path.parent)
     with _about(name):
-        return sanitise(document if isinstance(document, dict) else text, context=context)
+        # Which of this machine's clusters an installation calls, it says itself.
+        taken = document if isinstance(document, dict) else text
+        return sanitise(taken, context=context, reach=HERE)
 
 
 @contextmanager

@@ -16,6 +16,17 @@ from bellhop.model.record import Content, Held
 OWNER = "projectsveltos.io/owner-name"
 """The annotation that names the profile an object comes from."""
 
+_LABELS = ("projectsveltos.io/reason",)
+_ANNOTATIONS = (
+    "projectsveltos.io/hash",
+    "projectsveltos.io/reference-kind",
+    "projectsveltos.io/reference-namespace",
+    "projectsveltos.io/reference-name",
+    "projectsveltos.io/owner-kind",
+    OWNER,
+    "projectsveltos.io/owner-tier",
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
@@ -97,17 +108,19 @@ def decorate(each: Wanted, profile: str, tier: int) -> dict[str, Any]:
         del metadata["namespace"]
     metadata["labels"] = {
         **(metadata.get("labels") or {}),
-        "projectsveltos.io/reason": "Resources",
+        **dict.fromkeys(_LABELS, "Resources"),
     }
+    told = (f"sha256:{each.digest}", kind, namespace, name, "ClusterProfile", profile, str(tier))
     metadata["annotations"] = {
         **(metadata.get("annotations") or {}),
-        "projectsveltos.io/hash": f"sha256:{each.digest}",
-        "projectsveltos.io/reference-kind": kind,
-        "projectsveltos.io/reference-namespace": namespace,
-        "projectsveltos.io/reference-name": name,
-        "projectsveltos.io/owner-kind": "ClusterProfile",
-        OWNER: profile,
-        "projectsveltos.io/owner-tier": str(tier),
+        **dict(zip(_ANNOTATIONS, told, strict=True)),
     }
     manifest["metadata"] = metadata
     return manifest
+
+
+def undecorate(there: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the patch that takes the marks from an object, in just the state that it is in."""
+    version = (there.get("metadata") or {}).get("resourceVersion")
+    marks = {"labels": dict.fromkeys(_LABELS), "annotations": dict.fromkeys(_ANNOTATIONS)}
+    return {"metadata": {"resourceVersion": version, **marks}}

@@ -1,7 +1,6 @@
 """Objects that carry Bellhop's marks and that no profile holds: to be shown, and removed if asked.
 
-They are what remains where Bellhop's own state was restored from a backup, and what profiles left
-on purpose.
+They are what remains where Bellhop's own state was restored from a backup.
 """
 
 from __future__ import annotations

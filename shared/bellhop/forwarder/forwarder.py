@@ -224,5 +224,9 @@ class Forwarder:
             {
                 "spooled": ("Objects that are owed to ingest.", owed),
                 "oldest_spooled_seconds": ("For how long the first of them is owed.", age),
+                "refused": (
+                    "Those that ingest refuses while it takes others.",
+                    self._outbox.blamed(),
+                ),
             }
         )

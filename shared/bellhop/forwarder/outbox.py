@@ -7,10 +7,12 @@ would have read stays in the spool, as a name.
 from __future__ import annotations
 
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from bellhop.forwarder.trial import Trial
 from bellhop.model.gvk import ObjectKey
 
 BATCH_ITEMS = 100
@@ -33,6 +35,7 @@ class Item:
     serial: int
     rang: str
     body: bytes
+    trial: Trial = field(default_factory=Trial)
 
 
 class Outbox:
@@ -72,26 +75,25 @@ class Outbox:
             self._awake = True
             self._changed.notify_all()
 
-    def take(self, seconds: float | None = None) -> list[Item]:
+    def take(self, seconds: float | None = None, *, trying: bool = False) -> list[Item]:
         """Wait for items and take the next batch.
 
-        It is empty where the outbox was closed, nothing came in time, or somebody said `wake`.
-        A batch must be given back: to `settle`, or to `put_back`.
+        An item that goes alone is taken where there are no others, or while `trying`. The batch
+        is empty where the outbox was closed, nothing came in time, or somebody said `wake`. A
+        batch must be given back: to `settle`, or to `put_back`.
         """
+        ends = float("inf") if seconds is None else time.monotonic() + seconds
         with self._changed:
-            self._changed.wait_for(lambda: self._waiting or not self._open or self._awake, seconds)
-            self._awake = False
-            if not self._open:
-                return []
-            batch: list[Item] = []
-            size = 0
-            while self._waiting and len(batch) < BATCH_ITEMS:
-                item = next(iter(self._waiting.values()))
-                size += len(item.body)
-                if batch and size > BATCH_BYTES:
+            while self._open and not self._awake:
+                now = time.monotonic()
+                wait = min(ends, self._due()) - now
+                if wait <= 0:
                     break
+                self._changed.wait(None if wait == float("inf") else wait)
+            self._awake = False
+            batch = self._next(trying=trying) if self._open else []
+            for item in batch:
                 self._remove(item.key)
-                batch.append(item)
             self._away = {item.key: item for item in batch}
             self._changed.notify_all()
             return batch
@@ -106,7 +108,10 @@ class Outbox:
             return done
 
     def put_back(self, items: Iterable[Item]) -> None:
-        """Take items again that could not be sent, to be sent first, unless there is newer."""
+        """Take items again that could not be sent, unless there is newer.
+
+        They are the first to be sent, and the last where they go alone.
+        """
         with self._changed:
             for item in reversed(list(items)):
                 self._away.pop(item.key, None)
@@ -114,9 +119,21 @@ class Outbox:
                 if newer is not None:
                     newer.rang = min(newer.rang, item.rang)
                     newer.serial = max(newer.serial, item.serial)
+                    newer.trial = item.trial
                 else:
                     self._add(item)
-                    self._waiting.move_to_end(item.key, last=False)
+                    self._waiting.move_to_end(item.key, last=item.trial.alone)
+
+    def blamed(self) -> int:
+        """Return how many items ingest refuses while it takes others."""
+        with self._changed:
+            return sum(item.trial.blamed for item in self._waiting.values())
+
+    def is_crowded(self) -> bool:
+        """Say if such items take more than half of the room from others."""
+        with self._changed:
+            sizes = [len(item.body) for item in self._waiting.values() if item.trial.blamed]
+            return len(sizes) > ROOM_ITEMS / 2 or sum(sizes) > ROOM_BYTES / 2
 
     def wait_for_room(self) -> bool:
         """Wait until more may be read; say False once the outbox is closed."""
@@ -133,13 +150,42 @@ class Outbox:
     def _has_room(self) -> bool:
         return len(self._waiting) < ROOM_ITEMS and self._bytes < ROOM_BYTES
 
+    def _due(self) -> float:
+        """Return when the first item may be sent."""
+        return min((item.trial.due for item in self._waiting.values()), default=float("inf"))
+
+    def _next(self, *, trying: bool) -> list[Item]:
+        now = time.monotonic()
+        due = [item for item in self._waiting.values() if item.trial.due <= now]
+        # They take turns; who is not blamed yet is the first to be tried.
+        alone = min(
+            (item for item in due if item.trial.alone),
+            key=lambda item: trying and item.trial.blamed,
+            default=None,
+        )
+        together = _bounded(item for item in due if not item.trial.alone)
+        return [alone] if alone and (trying or not together) else together
+
     def _add(self, item: Item) -> None:
         older = self._waiting.get(item.key)
         if older is not None:
             item.rang = min(older.rang, item.rang)
+            item.trial = older.trial
             self._remove(item.key)
         self._waiting[item.key] = item
         self._bytes += len(item.body)
 
     def _remove(self, key: ObjectKey) -> None:
         self._bytes -= len(self._waiting.pop(key).body)
+
+
+def _bounded(items: Iterable[Item]) -> list[Item]:
+    """Take as many items, from the first, as one request holds."""
+    batch: list[Item] = []
+    size = 0
+    for item in items:
+        size += len(item.body)
+        if batch and (size > BATCH_BYTES or len(batch) == BATCH_ITEMS):
+            break
+        batch.append(item)
+    return batch

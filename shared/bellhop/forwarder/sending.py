@@ -3,8 +3,9 @@
 2xx                      taken: forget it
 413, 400, 422            halve the batch; the item that is alone with it is dropped, and said
 401                      read the Secret again: the token may have been changed
-anything else, or no     keep everything and try again, for ever: it says something about the
-answer                   way to ingest, not about an item
+anything else, or no     keep everything and try again, for ever while nothing at all is taken. What
+answer                   fails alone while others are taken is dropped in the end, and said: `trial`
+                         has when
 
 Beside items it asks for a look at the whole cluster, where something may have been missed; until
 ingest has agreed. When an object rang is told by ingest's clock where ours differs: nothing is
@@ -84,6 +85,8 @@ class Sender:
         self._log = log
         self._line: _Line | None = None
         self._failures = 0
+        # Whether the last request was one that ingest took.
+        self._taking = False
         self._waking = threading.Event()
         self._ending = False
         self._ahead = timedelta(0)
@@ -120,15 +123,14 @@ class Sender:
 
     def _work(self) -> None:
         while self._outbox.is_open:
-            batch = self._outbox.take(self._until_asking())
+            batch = self._outbox.take(self._until_asking(), trying=self._taking)
             try:
                 sent = not batch or self._send(batch)
                 if sent and self._until_asking() == 0 and self._outbox.is_open:
                     self._ask()
             except Exception as error:  # noqa: BLE001 - nothing may end the only sender
                 self._log.error("Failed to send a batch", error)
-                self._outbox.put_back(batch)
-                self._pause(_Answer(0, "internal"))
+                self._failed(batch, [], _Answer(0, "internal"))
 
     def _until_asking(self) -> float | None:
         return None if self._ask_at is None else max(0.0, self._ask_at - time.monotonic())
@@ -159,8 +161,7 @@ class Sender:
             if HTTPStatus.OK <= answer.status < HTTPStatus.MULTIPLE_CHOICES:
                 self._taken(part)
             elif answer.status not in _ABOUT_ITEMS:
-                self._outbox.put_back([item for each in [part, *reversed(parts)] for item in each])
-                self._pause(answer)
+                self._failed(part, [item for each in reversed(parts) for item in each], answer)
                 return False
             elif not corrected and abs(self._ahead - ahead) > SKEW:
                 # The times were wrong, perhaps, and nothing else.
@@ -196,7 +197,44 @@ class Sender:
                 ahead_seconds=round(self._ahead.total_seconds()),
             )
 
+    def _failed(self, part: list[Item], rest: list[Item], answer: _Answer) -> None:
+        """Keep what could not be sent; `part` is what was tried."""
+        alone = part[0].trial if len(part) == 1 and part[0].trial.alone else None
+        if answer.status == HTTPStatus.UNAUTHORIZED:
+            alone = None  # It says something of us.
+        for item in part:
+            item.trial.failures += 1
+        if alone and self._taking:
+            self._blame(part[0], answer)
+        self._taking = False
+        if alone and alone.blamed:
+            self._rest(part[0], answer)
+            self._outbox.put_back(rest)
+        else:
+            self._outbox.put_back([*part, *rest])
+            self._pause(answer)
+
+    def _blame(self, item: Item, answer: _Answer) -> None:
+        item.trial.refuse()
+        if item.trial.refusals == 1:
+            self._log.warning(
+                "Ingest refuses an object and takes others; it is kept and sent alone",
+                object=str(item.key),
+                status=answer.status or None,
+                why=answer.why,
+            )
+
+    def _rest(self, item: Item, answer: _Answer) -> None:
+        """Have an item wait that ingest refuses while it takes others, or give it up."""
+        if item.trial.over or self._outbox.is_crowded():
+            self._dropped(item, answer)
+            return
+        self._counts.add("send_failures")
+        item.trial.rest(answer.wait)
+        self._outbox.put_back([item])
+
     def _taken(self, items: list[Item]) -> None:
+        self._taking = True
         if self._failures:
             self._log.info("Ingest takes items again", failures=self._failures)
             self._failures = 0
@@ -213,8 +251,9 @@ class Sender:
         self._log.warning(
             "Dropped what ingest refuses; sweeps look at it",
             object=str(item.key),
-            status=answer.status,
+            status=answer.status or None,
             bytes=len(item.body),
+            refusals=item.trial.refusals or None,
         )
         self._desk.forget(self._outbox.settle([item]))
 

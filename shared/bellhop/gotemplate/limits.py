@@ -121,6 +121,17 @@ class Budget:
         if monotonic() > self.deadline:
             raise TimeLimitError(f"took longer than {self.limits.seconds:g} seconds")
 
+    def begin(self, seconds: float) -> None:
+        """Ask whether a call may begin that nothing can stop and that often takes so long.
+
+        Where a render has little time as a whole, half of it must be left.
+        """
+        self.look()
+        if monotonic() + min(seconds, self.limits.seconds / 2) > self.deadline:
+            raise TimeLimitError(
+                f"has too little left of its {self.limits.seconds:g} seconds for this function"
+            )
+
     def metered(self, items: Any) -> Iterator[Any]:
         """Iterate, looking at the clock now and then; the caller has paid for the steps."""
         left = _ITEMS_PER_LOOK

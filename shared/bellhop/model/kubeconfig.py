@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 import yaml
 
 from bellhop.errors import InvalidError, TooLargeError
-from bellhop.model.reach import ABROAD, HERE, Reach
+from bellhop.model.reach import ABROAD, Reach
 
 LARGEST = 1 << 20
 """Bytes of a kubeconfig, and of a certificate file that it names."""
@@ -124,12 +124,11 @@ def sanitise(
     text_or_dict: str | bytes | Mapping[str, Any],
     *,
     context: str | None = None,
-    reach: Reach = HERE,
+    reach: Reach = ABROAD,
 ) -> Kubeconfig:
     """Take address and credentials of one context, by default the current one.
 
-    `reach` says which addresses are taken: those of one machine, unless a composition that runs
-    elsewhere gives its own.
+    `reach` says which addresses are taken; a composition that is one machine gives its own.
 
     Raises:
         InvalidError: it is malformed, or holds what is refused; the message says what to do

@@ -262,7 +262,8 @@ class Held:
     """One object of an inventory; an empty digest means that applying it had only begun.
 
     `version` is that of the kind in which it was written last; `uid` says which life of the
-    object that was, and is empty as long as nobody knows.
+    object that was, and is empty as long as nobody knows. What an API server says of a `secret`
+    one may quote a Secret; what was applied tells that it is none.
     """
 
     digest: str
@@ -270,6 +271,7 @@ class Held:
     applied_at: datetime | None = None
     version: str = ""
     uid: str = ""
+    secret: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ class Kube(Protocol):
     """Objects of one cluster.
 
     An object is its group, kind, namespace and name: every version that is served shows the same
-    one. `get` and `remove` therefore take any version, also one that is not served any more.
+    one. `get`, `merge` and `remove` therefore take any version, also one that is no longer served.
 
     Every method raises DeniedError (401, 403), UnreachableError (no answer, 5xx, or one that goes
     on and on), ThrottledError (429), and names the cluster and the object.
@@ -94,6 +94,16 @@ class Kube(Protocol):
         Raises:
             MissingError: the cluster does not know the kind, or the namespace is not there.
             InvalidError: the API server refuses the object, in its words.
+        """
+        ...
+
+    def merge(self, gvk: GVK, namespace: str, name: str, patch: Manifest) -> bool:
+        """Merge a patch into one object, in which None takes a field away; say if it was there.
+
+        Raises:
+            StaleError: it has another resourceVersion than the patch's metadata names.
+            MissingError: the cluster does not know the kind in any version.
+            InvalidError: the API server refuses what would become of it, in its words.
         """
         ...
 

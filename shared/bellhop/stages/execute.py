@@ -24,7 +24,7 @@ from bellhop.engine.allowing import NotAllowedError, refuse_placed
 from bellhop.engine.catalog import cluster_object
 from bellhop.engine.instantiate import deploy_time
 from bellhop.engine.pacing import retry_timer, spread
-from bellhop.engine.planning import OWNER, Plan, Wanted, decorate, plan, wanted
+from bellhop.engine.planning import OWNER, Plan, Wanted, decorate, plan, undecorate, wanted
 from bellhop.engine.secrecy import KIND as SECRET
 from bellhop.engine.secrecy import unquoted
 from bellhop.errors import (
@@ -200,13 +200,6 @@ class Execute:
         return same and now.revision == work.profile.revision
 
     def _bring(self, work: _Work) -> None:
-        if not work.wanted and work.profile.leaves_policies:
-            for key in work.held:
-                self._claims.give_up(work.cluster.key, key, work.profile.name)
-            work.held.clear()
-            self._keep(work)
-            self._left(work.profile, work.cluster.key)
-            return
         if work.message.contested:
             self._doubt(work, Identity.parse(work.message.contested))
         steps = plan(self._objects(work) if work.wanted else (), work.held)
@@ -225,7 +218,7 @@ class Execute:
         """Take for uncertain what is said to have changed hands, or to have been overwritten."""
         held = work.held.pop(key, None)
         if held and not self._claims.taken_from(work.cluster.key, key, work.profile.name):
-            work.held[key] = replace(held, digest="")
+            work.held[key] = replace(held, digest="", secret=True)
 
     def _objects(self, work: _Work) -> tuple[Wanted, ...]:
         """Return the objects for this cluster, each in the scope its kind has there."""
@@ -276,7 +269,7 @@ class Execute:
             key = each.key.identity
             begun = work.held.get(key) or Held("", each.ref, version=each.key.gvk.version)
             # Another life may begin: if the one we knew is gone, applying makes the next.
-            work.held[key] = replace(begun, digest="", uid="")
+            work.held[key] = replace(begun, digest="", uid="", secret=True)
         for key in steps.remove:
             work.held[key] = replace(work.held[key], digest="")
 
@@ -315,6 +308,7 @@ class Execute:
             applied_at=self._records.clock.now(),
             version=each.key.gvk.version,
             uid=_uid(stored),
+            secret=each.secret,
         )
         work.changed.append(f"{key.kind} {key.name}")
 
@@ -355,9 +349,7 @@ class Execute:
         """
         cluster, name = work.cluster.key, work.profile.name
         if not self._claims.taken_from(cluster, key, name):
-            contents = work.profile.contents
-            # Of a profile that is withdrawn nobody knows any more what its objects were made of.
-            secret = not contents or key.kind == SECRET or any(each.secret for each in contents)
+            secret = key.kind == SECRET or work.held[key].secret
             try:
                 with _overtaken(), unquoted(f"cannot remove {_named(work, key)}", secret=secret):
                     gone = self._remove_ours(kube, work, key)
@@ -380,6 +372,12 @@ class Execute:
     def _remove_ours(self, kube: Kube, work: _Work, key: Identity) -> bool:
         held = work.held[key]
         gvk, namespace, name = key.at(held.version)
+        if not work.wanted and work.profile.leaves_policies:
+            # It stays, and is nobody's: with our marks it would be taken for a stray.
+            there = kube.get(gvk, namespace, name)
+            if there is not None and _owner(there) == work.profile.name:
+                kube.merge(gvk, namespace, name, undecorate(there))
+            return False
         uid = held.uid
         if not uid:
             # Nobody came back to say whether it was applied: its marks tell.
@@ -422,7 +420,7 @@ class Execute:
             unsure = {
                 key: held
                 if there.held.get(key) == work.held.get(key)
-                else replace(held, digest="", uid="")
+                else replace(held, digest="", uid="", secret=True)
                 for key, held in both.items()
             }
             try:

@@ -1,15 +1,18 @@
 """Survey: whether what profiles hold in a cluster is there, and what is there beside it.
 
 A kind at a time, what bears our label is listed beside what is owned. What a read confirms as
-gone is taken for unsure in its inventory, and its profile is asked to be applied: applying what
-is there after all changes nothing. What bears our marks and nobody owns is a stray; it is noted
-and shown, and stays until somebody asks for its removal.
+gone is taken for unsure in its inventory, and so is what a backup brought back as another object
+of the same name and marks; its profile is asked to be applied: applying what is there after all
+changes nothing. What bears our marks and nobody owns is a stray; it is noted and shown, and stays
+until somebody asks for its removal.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import cache, partial
 from itertools import islice, takewhile
 from typing import Any, NamedTuple
 
@@ -19,7 +22,7 @@ from bellhop.logs import Log
 from bellhop.messages import Apply, Publisher
 from bellhop.messages import Survey as Message
 from bellhop.model.gvk import GVK, Identity, ObjectKey, Resource
-from bellhop.model.record import Finding, Owner
+from bellhop.model.record import Finding, Held, Owner
 from bellhop.ports.access import Access
 from bellhop.ports.kube import Kube, Manifest, Page
 from bellhop.records import Records
@@ -35,6 +38,7 @@ _LABEL = "projectsveltos.io/reason=Resources"
 _MANAGER = "bellhop"
 _END = "\U0010ffff"
 _RESTARTS = 3
+_SLACK = timedelta(minutes=1)
 
 _USUAL = (
     "/ConfigMap",
@@ -60,6 +64,9 @@ _USUAL = (
 
 _Who = tuple[str, str, str]
 """A profile's trigger, source cluster and name."""
+
+_HeldBy = Callable[[str], Mapping[Identity, Held]]
+"""What a profile holds in the cluster, by its name."""
 
 
 class _Stretch(NamedTuple):
@@ -140,18 +147,22 @@ class Survey:
         owned = dict(_within(self._owners(message), stretch.last))
         listed = stretch.listed or {}
         found: dict[Identity, Finding] = {}
-        gone: dict[_Who, list[Identity]] = {}
+        unsure: dict[_Who, list[Identity]] = {}
+        held = cache(partial(self._held, message.cluster))
         for key, owner in owned.items():
-            if not owner.profile or key in listed:
+            if not owner.profile:
                 continue
             # With a kind that is not served any more went every object of it.
-            there = self._read(kube, resource, key) if resource else None
+            there = listed.get(key) or (self._read(kube, resource, key) if resource else None)
+            another = _is_another(key, owner, there or {}, held)
+            # What a backup brought back is ours, and not as it was applied.
+            there = None if another and _bears_marks_of(owner, there or {}) else there
             if there is None:
                 who = (owner.trigger, owner.source, owner.profile)
-                gone.setdefault(who, []).append(key)
-            elif self._is_another(message.cluster, key, owner, there):
+                unsure.setdefault(who, []).append(key)
+            elif another:
                 found[key] = self._finding("foreign", there, owner.profile)
-        for who, keys in gone.items():
+        for who, keys in unsure.items():
             self._put_back(message.cluster, who, keys)
         for key, manifest in listed.items():
             if key not in owned and self._is_stray(kube, message.cluster, key, manifest):
@@ -188,12 +199,9 @@ class Survey:
             # Who may not read it cannot say that it is gone.
             return {}
 
-    def _is_another(self, cluster: str, key: Identity, owner: Owner, there: Manifest) -> bool:
-        if not there or _owner(there) == owner.profile:
-            return False
-        kept = self._records.inventories.get(cluster, owner.profile)
-        held = kept.value.held.get(key) if kept else None
-        return held is not None and held.uid not in ("", _uid(there))
+    def _held(self, cluster: str, profile: str) -> Mapping[Identity, Held]:
+        kept = self._records.inventories.get(cluster, profile)
+        return kept.value.held if kept else {}
 
     def _put_back(self, cluster: str, who: _Who, keys: list[Identity]) -> None:
         """Have a profile applied that lost objects, unless somebody is at it right now."""
@@ -256,9 +264,47 @@ def _ascends(page: Page, last: str) -> bool:
 
 def _is_ours(manifest: Manifest) -> bool:
     """Say whether we applied it: Sveltos itself leaves the same marks."""
-    managers = (manifest.get("metadata") or {}).get("managedFields") or []
-    ours = any(isinstance(each, dict) and each.get("manager") == _MANAGER for each in managers)
+    ours = any(each.get("manager") == _MANAGER for each in _managers(manifest))
     return ours and bool(_owner(manifest))
+
+
+def _managers(manifest: Manifest) -> list[Manifest]:
+    found = (manifest.get("metadata") or {}).get("managedFields") or []
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+
+def _is_another(key: Identity, owner: Owner, there: Manifest, held: _HeldBy) -> bool:
+    """Say whether an object lives another life than the one that was applied; not if it is {}."""
+    if not there or (_bears_marks_of(owner, there) and _was_applied(there)):
+        return False
+    known = held(owner.profile).get(key)
+    return known is not None and known.uid not in ("", _uid(there))
+
+
+def _bears_marks_of(owner: Owner, there: Manifest) -> bool:
+    return _owner(there) == owner.profile
+
+
+def _was_applied(there: Manifest) -> bool:
+    """Say whether we applied an object in the life that it has, as far as it tells by itself.
+
+    One that a backup brought back remembers no manager, or one from before it was made.
+    """
+    made = _time(there["metadata"].get("creationTimestamp"))
+    applied = [
+        _time(each.get("time"))
+        for each in _managers(there)
+        if (each.get("manager"), each.get("operation")) == (_MANAGER, "Apply")
+    ]
+    return any(not made or not time or time + _SLACK >= made for time in applied)
+
+
+def _time(text: Any) -> datetime | None:
+    try:
+        found = datetime.fromisoformat(str(text))
+    except ValueError:
+        return None
+    return found if found.tzinfo else None
 
 
 def _owner(manifest: Manifest) -> str:

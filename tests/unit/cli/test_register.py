@@ -26,6 +26,7 @@ from bellhop.fleet.installation import Installation
 from bellhop.fleet.registration import undisturbed
 from bellhop.model.gvk import GVK
 from bellhop.model.kubeconfig import sanitise
+from bellhop.model.reach import HERE
 from infra.lab.cluster import Cluster
 from tests.fakes.kept import value_of
 from tests.unit.cli import fleet
@@ -49,7 +50,7 @@ def kubeconfig(source_cluster: Cluster, tmp_path: Path) -> Path:
 @pytest.fixture
 def kube(source_cluster: Cluster) -> Iterator[KubeClient]:
     """The cluster, for a look at what was done to it."""
-    client = KubeClient("test", sanitise(source_cluster.kubeconfig()))
+    client = KubeClient("test", sanitise(source_cluster.kubeconfig(), reach=HERE), reach=HERE)
     yield client
     client.close()
 
@@ -83,7 +84,9 @@ def test_registers_a_cluster(
     assert cluster is not None
     assert cluster.labels == {"env": "fv", "region": "eu"}
     assert cluster.kubernetes == kube.version()
-    assert sanitise(here.secrets.read(f"kubeconfig/{KEY}")) == sanitise(kubeconfig.read_text())
+    assert sanitise(here.secrets.read(f"kubeconfig/{KEY}"), reach=HERE) == sanitise(
+        kubeconfig.read_text(), reach=HERE
+    )
     secret = entries(kube)
     assert set(secret) == {
         "ingest-url",
@@ -97,7 +100,7 @@ def test_registers_a_cluster(
     assert (secret["ingest-url"], secret["cluster"]) == ("https://ingest.example:8443", KEY)
     assert hashlib.sha256(secret["token"].encode()).hexdigest() == cluster.token_digest
     assert cluster.forwarder["path"] == secret["path"]
-    assert cluster.credentials == sanitise(kubeconfig.read_text()).version
+    assert cluster.credentials == sanitise(kubeconfig.read_text(), reach=HERE).version
     (message,) = here.dead["sweep"].receive(10, wait=timedelta(0))
     assert dict(message.message.body) == {"do": "sweep", "cluster": KEY, "full": True}
 

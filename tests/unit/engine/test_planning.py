@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bellhop.engine.planning import Wanted, decorate, plan, wanted
+from bellhop.engine.planning import Wanted, decorate, plan, undecorate, wanted
 from bellhop.errors import ConflictError
 from bellhop.model.gvk import Identity, ObjectKey
 from bellhop.model.record import Content, Held
@@ -209,3 +209,16 @@ def test_an_object_without_a_namespace_gets_none(nothing: Any) -> None:
     placed = Wanted(each.key._replace(namespace=""), each.manifest, each.digest, each.ref)
 
     assert "namespace" not in decorate(placed, "p", 100)["metadata"]
+
+
+def test_takes_the_marks_from_an_object_and_nothing_else() -> None:
+    """All of them, in just the state that was read."""
+    manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
+    each = Wanted(ObjectKey.of(manifest), manifest, "d", "ConfigMap default/c/main.yaml")
+    metadata = decorate(each, "p", 100)["metadata"]
+
+    patch = undecorate({"metadata": {**metadata, "resourceVersion": "7"}})["metadata"]
+
+    assert patch["resourceVersion"] == "7"
+    for part in ("labels", "annotations"):
+        assert patch[part] == dict.fromkeys(metadata[part])

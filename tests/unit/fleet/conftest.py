@@ -12,6 +12,7 @@ from bellhop.embedded.state import open_state
 from bellhop.fleet.installation import Inbound, Installation
 from bellhop.fleet.registration import Registration
 from bellhop.model.kubeconfig import sanitise
+from bellhop.model.reach import HERE
 from bellhop.settings import Settings
 from infra.lab.cluster import Cluster
 from tests.fakes.clock import FakeClock
@@ -41,7 +42,7 @@ def wished() -> Wished:
         return Registration(
             "prod",
             name,
-            sanitise(cluster.kubeconfig()),
+            sanitise(cluster.kubeconfig(), reach=HERE),
             **{"labels": None, "inbound": Inbound("https://ingest.example", ""), **more},  # type: ignore[arg-type]
         )
 
@@ -51,7 +52,7 @@ def wished() -> Wished:
 @pytest.fixture
 def source(source_cluster: Cluster) -> Iterator[KubeClient]:
     """The first cluster, for a look at what was done to it."""
-    client = KubeClient("source", sanitise(source_cluster.kubeconfig()))
+    client = KubeClient("source", sanitise(source_cluster.kubeconfig(), reach=HERE), reach=HERE)
     yield client
     client.close()
 
@@ -59,6 +60,8 @@ def source(source_cluster: Cluster) -> Iterator[KubeClient]:
 @pytest.fixture
 def destination(destination_cluster: Cluster) -> Iterator[KubeClient]:
     """The second cluster, for a look at what was done to it."""
-    client = KubeClient("destination", sanitise(destination_cluster.kubeconfig()))
+    client = KubeClient(
+        "destination", sanitise(destination_cluster.kubeconfig(), reach=HERE), reach=HERE
+    )
     yield client
     client.close()

@@ -160,3 +160,26 @@ def test_what_is_within_the_limits_renders() -> None:
     template += '{{ range 3 }}ab{{ end }}{{ template "a" 1 }}c'
 
     assert Template(template, limits=limits).render(None) == "abababbc"
+
+
+@pytest.mark.parametrize(
+    ("call", "rested"),
+    [('genPrivateKey "rsa"', 1.1), ('genPrivateKey "dsa"', 1.1), ('genCA "a" 1', 1.8)],
+)
+def test_a_key_is_begun_only_while_there_is_time_for_it(call: str, rested: float) -> None:
+    """Nothing can stop the making of one, so that it would end long after the time is up."""
+
+    def rest(seconds: float) -> str:
+        time.sleep(seconds)
+        return ""
+
+    funcs = {**event_functions(), "rest": rest}
+    limits = Limits(seconds=2.0)
+
+    with pytest.raises(TimeLimitError, match="has too little left of its 2 seconds for this"):
+        Template(f"{{{{ rest {rested} }}}}{{{{ {call} }}}}", funcs=funcs, limits=limits).render(
+            None
+        )
+
+    quick = '{{ rest 1.1 }}{{ genPrivateKey "ed25519" }}'
+    assert "PRIVATE KEY" in Template(quick, funcs=funcs, limits=limits).render(None)

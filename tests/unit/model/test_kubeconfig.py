@@ -108,7 +108,7 @@ def test_takes_http_on_loopback(host: str) -> None:
     document = _kubeconfig()
     _cluster(server=f"http://{host}")(document)
 
-    assert sanitise(document).server == f"http://{host}"
+    assert sanitise(document, reach=HERE).server == f"http://{host}"
 
 
 @pytest.mark.parametrize(
@@ -120,13 +120,15 @@ def test_takes_http_on_loopback(host: str) -> None:
     ],
 )
 def test_loopback_is_taken_on_one_machine_alone(server: str, said: str) -> None:
-    """A cloud's function would call what runs it."""
+    """A cloud's function would call what runs it; who says nothing runs anywhere."""
     document = _kubeconfig()
     _cluster(server=server)(document)
 
-    assert sanitise(document).server == server
+    assert sanitise(document, reach=HERE).server == server
     with pytest.raises(InvalidError, match=f"cluster.server: the host {said}"):
         sanitise(document, reach=ABROAD)
+    with pytest.raises(InvalidError, match=f"cluster.server: the host {said}"):
+        sanitise(document)
 
 
 @pytest.mark.parametrize(
@@ -183,7 +185,7 @@ def test_takes_the_path_of_a_gateway() -> None:
 
 def test_takes_the_context_that_is_named() -> None:
     """A named context wins over the current one."""
-    assert sanitise(_kubeconfig(), context="dev").server == "http://127.0.0.1:8080"
+    assert sanitise(_kubeconfig(), context="dev", reach=HERE).server == "http://127.0.0.1:8080"
 
 
 def test_takes_the_only_context_without_being_told() -> None:

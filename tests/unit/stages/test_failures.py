@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from bellhop.adapters.kube.errors import Call, Refusal, refusal_error
 from bellhop.errors import ConflictError, InvalidError, MissingError
 from bellhop.model.gvk import GVK, ObjectKey
 from tests.fakes.fleet import SERVICE, Fleet, service
@@ -229,6 +230,29 @@ def test_a_lower_tier_takes_an_object_over(fleet: Fleet, east: FakeKube) -> None
     assert made(east) == ["shared-by-web"]
 
 
+def test_says_why_an_object_may_not_be_removed(fleet: Fleet, east: FakeKube) -> None:
+    """In the API server's words, where no Secret was in reach; it is tried again."""
+    fleet.apply(source(MATCHES), trigger("made", CONFIG_MAP))
+    fleet.pump()
+    stored = fleet.write("east", service("web"))
+    fleet.pump()
+    denial = "admission webhook 'keeper' denied the request: it is protected"
+    call = Call("fleet/east", "remove ConfigMap 'default/made-for-web'")
+    east.fail_with(refusal_error(Refusal(403, "Forbidden", denial), call), "remove")
+
+    fleet.drop("east", stored)
+    fleet.pump()
+
+    for _ in range(2):
+        assert denial in outcome(fleet)[2]
+        fleet.clock.advance(fleet.settings.retry_longest)
+        fleet.pump()
+    east.fail_with(None)
+    fleet.clock.advance(fleet.settings.retry_longest)
+    fleet.pump()
+    assert made(east) == []
+
+
 def test_leaves_policies_when_told_so(fleet: Fleet, east: FakeKube) -> None:
     """With stopMatchingBehavior LeavePolicies the objects stay, and are nobody's."""
     fleet.apply(
@@ -243,6 +267,7 @@ def test_leaves_policies_when_told_so(fleet: Fleet, east: FakeKube) -> None:
     fleet.pump()
 
     assert made(east) == ["made-for-web"]
+    assert "projectsveltos.io" not in str(east.objects(CONFIG))
     assert list(fleet.records.inventories.of("fleet/east")) == []
 
 

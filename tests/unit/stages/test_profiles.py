@@ -7,6 +7,7 @@ import base64
 import pytest
 
 from bellhop.errors import UnreachableError
+from bellhop.messages import Sweep
 from bellhop.model.gvk import GVK
 from bellhop.model.record import Profile
 from tests.fakes.fleet import Fleet
@@ -106,19 +107,101 @@ def test_withdraws_when_it_is_deleted(fleet: Fleet, east: FakeKube) -> None:
     assert list(fleet.store.query("owner/fleet/east")) == []
 
 
+LASTING = "stopMatchingBehavior: LeavePolicies"
+
+
 def test_leaves_its_objects_when_told_so(fleet: Fleet, east: FakeKube) -> None:
-    """With LeavePolicies they stay, and another profile may have them."""
-    lasting = "stopMatchingBehavior: LeavePolicies"
-    fleet.apply(profile(f"clusterSelector: {{matchLabels: {{env: production}}}}\n  {lasting}"))
+    """With LeavePolicies they stay, without our marks: nobody takes them for strays."""
+    fleet.apply(profile(more=LASTING))
     fleet.apply(own("a"))
     fleet.pump()
+    [before] = east.objects(CONFIG)
+    assert "projectsveltos.io/owner-name" in before["metadata"]["annotations"]
 
     fleet.declare.delete([("ClusterProfile", "", "own")])
     fleet.pump()
 
     assert names(east) == ["a"]
+    [there] = east.objects(CONFIG)
+    assert there["metadata"]["uid"] == before["metadata"]["uid"]
+    assert "projectsveltos.io" not in str(there)
     assert kept(fleet) is None
     assert list(fleet.store.query("owner/fleet/east")) == []
+    fleet.publisher.publish([Sweep("fleet/east", full=True)])
+    fleet.pump()
+    assert list(fleet.records.findings.of("fleet/east")) == []
+
+
+def test_another_profile_may_have_what_was_left(fleet: Fleet, east: FakeKube) -> None:
+    """It is applied with that profile's marks, and removed with it."""
+    fleet.apply(profile(more=LASTING))
+    fleet.apply(own("a"))
+    fleet.pump()
+    fleet.declare.delete([("ClusterProfile", "", "own")])
+    fleet.pump()
+
+    fleet.apply(profile().replace("metadata: {name: own}", "metadata: {name: next}"))
+    fleet.pump()
+    [there] = east.objects(CONFIG)
+    assert there["metadata"]["annotations"]["projectsveltos.io/owner-name"] == "next"
+    fleet.declare.delete([("ClusterProfile", "", "next")])
+    fleet.pump()
+    assert names(east) == []
+
+
+def test_leaves_a_cluster_that_is_away_when_it_is_back(fleet: Fleet, east: FakeKube) -> None:
+    """Marks that nobody could take off would make strays."""
+    fleet.apply(profile(more=LASTING))
+    fleet.apply(own("a"))
+    fleet.pump()
+    east.fail_with(UnreachableError("cluster 'fleet/east' does not answer"), "merge")
+    fleet.declare.delete([("ClusterProfile", "", "own")])
+    fleet.pump()
+    assert kept(fleet) is not None
+
+    east.fail_with(None)
+    fleet.clock.advance(fleet.settings.retry_longest)
+    fleet.pump()
+
+    assert "projectsveltos.io" not in str(east.objects(CONFIG))
+    assert kept(fleet) is None
+
+
+def test_leaves_what_somebody_made_in_its_place_alone(fleet: Fleet, east: FakeKube) -> None:
+    """It bears no marks of ours."""
+    fleet.apply(profile(more=LASTING))
+    fleet.apply(own("a"))
+    fleet.pump()
+    east.drop(CONFIG, "default", "a")
+    east.put({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}})
+    east.calls.clear()
+
+    fleet.declare.delete([("ClusterProfile", "", "own")])
+    fleet.pump()
+
+    assert names(east) == ["a"]
+    assert not [call for call in east.calls if call.verb in {"merge", "remove", "apply"}]
+
+
+def test_what_is_unsure_may_hold_a_secret(fleet: Fleet, east: FakeKube) -> None:
+    """Only what was applied, and noted, tells that nobody could quote one."""
+
+    def secrets() -> list[bool]:
+        inventory = fleet.records.inventories.get("fleet/east", "own")
+        return [each.secret for each in inventory.value.held.values()] if inventory else []
+
+    fleet.apply(profile(), own("a"))
+    fleet.pump()
+    assert secrets() == [False]
+    east.fail_with(UnreachableError("cluster 'fleet/east' does not answer"), "apply")
+    fleet.apply(profile(more="tier: 50"))
+    fleet.pump()
+    assert secrets() == [True]
+
+    east.fail_with(None)
+    fleet.clock.advance(fleet.settings.retry_longest)
+    fleet.pump()
+    assert secrets() == [False]
 
 
 def test_waits_for_a_cluster_that_is_away_before_it_is_forgotten(

@@ -282,7 +282,7 @@ def test_a_cluster_that_says_it_was_overtaken_is_an_outcome(
 
     failed = outcome(fleet)
     assert failed.phase == "Failed"
-    assert ("has been modified" if verb == "apply" else "changed meanwhile") in failed.message
+    assert "has been modified" in failed.message
     assert failed.retry_at
     assert all(not queue.list() for queue in fleet.queues.values())
     east.fail_with(None)

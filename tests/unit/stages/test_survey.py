@@ -170,6 +170,67 @@ def test_what_somebody_made_in_its_place_stays_and_is_told(fleet: Fleet, east: F
     assert list(fleet.records.findings.of(EAST)) == []
 
 
+def reborn(kube: FakeKube, name: str, **data: str) -> None:
+    """Make an object anew as a backup of the cluster has it, marks included."""
+    [found] = [each for each in kube.objects(CONFIG) if each["metadata"]["name"] == name]
+    kube.drop(CONFIG, found["metadata"]["namespace"], name)
+    kube.put({**found, "data": data})
+
+
+@pytest.mark.parametrize("listed", [True, False], ids=["listed", "read one by one"])
+def test_what_a_backup_brought_back_in_another_life_is_ours_again(
+    fleet: Fleet, east: FakeKube, *, listed: bool
+) -> None:
+    """Its content is what is wanted, and it goes when it is wanted no more."""
+    if not listed:
+        east.fail_with(DeniedError("no right to list"), "list")
+    reborn(east, "b", v="old")
+    reborn(east, "d", v="old")
+    east.calls.clear()
+
+    sweep(fleet)
+
+    assert applied(east) == ["b", "d"]
+    assert {each["data"]["v"] for each in east.objects(CONFIG) if "data" in each} == {"1"}
+    assert list(fleet.records.findings.of(EAST)) == []
+    east.calls.clear()
+    sweep(fleet)
+    assert applied(east) == []
+    fleet.declare.delete([("ClusterProfile", "", "one"), ("ClusterProfile", "", "two")])
+    fleet.pump()
+    assert there(east) == ["theirs"]
+
+
+@pytest.mark.parametrize(
+    ("applied_at", "again"),
+    [
+        pytest.param("2025-12-24T08:00:00Z", True, id="before it was made"),
+        pytest.param("2026-01-01T11:59:59Z", False, id="by the same request"),
+        pytest.param("2026-01-02T08:00:00Z", False, id="since"),
+    ],
+)
+def test_an_object_tells_itself_when_it_was_applied(
+    fleet: Fleet, east: FakeKube, applied_at: str, *, again: bool
+) -> None:
+    """A backup brings its managers back, too; no inventory is read where nothing is odd."""
+    manager = {"manager": "bellhop", "operation": "Apply", "time": applied_at}
+    reborn(east, "b", v="old")
+    real = east.page
+
+    def telling(gvk: GVK, **more: Any) -> Any:
+        page = real(gvk, **more)
+        for each in page.items:
+            each["metadata"]["managedFields"] = [manager]
+        return page
+
+    east.page = telling  # type: ignore[method-assign]
+    east.calls.clear()
+
+    sweep(fleet)
+
+    assert applied(east) == (["b"] if again else [])
+
+
 def test_what_a_worker_is_at_is_left_to_it(fleet: Fleet, east: FakeKube) -> None:
     """Its lease is respected; the sweep after it has ended sees what is still missing."""
     east.drop(CONFIG, "made", "e")

@@ -17,7 +17,7 @@ from bellhop.ports.kube import Manifest
 
 MANAGER = "bellhop"
 _APPLY = "application/apply-patch+yaml"
-_MERGE = "application/merge-patch+json"
+MERGE = "application/merge-patch+json"
 _CLEARINGS = 3
 _UNPROCESSABLE = 422
 _LEFT_NULL = 'must be of type object: "null"'
@@ -41,7 +41,7 @@ def apply(transport: Transport, path: str, body: Manifest, call: Call, *, dry_ru
         if dry_run:
             return _preview(transport, path, body, call, live=live, paths=paths)
         query = {"fieldManager": MANAGER}
-        cleared = transport.ask(Request("PATCH", path, query, _clearing(live, paths), _MERGE), call)
+        cleared = transport.ask(Request("PATCH", path, query, _clearing(live, paths), MERGE), call)
         if isinstance(cleared, Refusal):
             break
         answer = _send(transport, path, body, call, dry_run=False)

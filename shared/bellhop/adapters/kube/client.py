@@ -29,7 +29,7 @@ from bellhop.errors import (
 )
 from bellhop.model.gvk import GVK, ObjectKey, Resource
 from bellhop.model.kubeconfig import Kubeconfig
-from bellhop.model.reach import HERE, Reach
+from bellhop.model.reach import ABROAD, Reach
 from bellhop.ports.kube import Manifest, Page
 
 PAGE = 500
@@ -64,7 +64,7 @@ class KubeClient:
         *,
         as_user: str = "",
         renew: Renew = lambda: None,
-        reach: Reach = HERE,
+        reach: Reach = ABROAD,
     ) -> None:
         self._name = name
         self._server = kubeconfig.server
@@ -91,7 +91,7 @@ class KubeClient:
     def get(self, gvk: GVK, namespace: str, name: str) -> Manifest | None:
         """Read one object; None only if the API server says that this very object is not there."""
         call = self._call("read", gvk, namespace, name)
-        answer = self._ask("GET", gvk, name, call)
+        answer = self._asked(Request("GET", ""), gvk, name, call)
         return None if isinstance(answer, Refusal) else _object(answer, call)
 
     def page(
@@ -139,6 +139,13 @@ class KubeClient:
             raise UnreachableError(f"{call}: the answer is an object without a uid")
         return applied
 
+    def merge(self, gvk: GVK, namespace: str, name: str, patch: Manifest) -> bool:
+        """Merge a patch into one object, in which None takes a field away; say if it was there."""
+        call = self._call("change", gvk, namespace, name)
+        query = {"fieldManager": applying.MANAGER}
+        request = Request("PATCH", "", query, patch, applying.MERGE)
+        return not isinstance(self._asked(request, gvk, name, call), Refusal)
+
     def remove(self, gvk: GVK, namespace: str, name: str, *, uid: str = "") -> bool:
         """Delete one object (only if it still has `uid`, where given); say if it was there."""
         call = self._call("remove", gvk, namespace, name)
@@ -150,7 +157,8 @@ class KubeClient:
         if uid:
             options["preconditions"] = {"uid": uid}
         try:
-            return not isinstance(self._ask("DELETE", gvk, name, call, options), Refusal)
+            request = Request("DELETE", "", body=options)
+            return not isinstance(self._asked(request, gvk, name, call), Refusal)
         except MissingError:
             if self._way(gvk) is None:
                 return False
@@ -211,9 +219,7 @@ class KubeClient:
             self._discovery.clear()
         return kubeconfig
 
-    def _ask(
-        self, method: str, gvk: GVK, name: str, call: Call, body: Manifest | None = None
-    ) -> Any:
+    def _asked(self, request: Request, gvk: GVK, name: str, call: Call) -> Any:
         """Ask about one object, in any version; a `Refusal` says that it is not there.
 
         Raises:
@@ -223,7 +229,7 @@ class KubeClient:
         while True:
             if way is None:
                 raise MissingError(f"{call}: the cluster does not serve {gvk} in any version")
-            answer = self._transport.ask(Request(method, _path(way, call, name), body=body), call)
+            answer = self._transport.ask(replace(request, path=_path(way, call, name)), call)
             if not isinstance(answer, Refusal) or answer.names(way.plural, gvk.kind, name):
                 return answer
             error = self._refused(answer, way.gvk, call)

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 
@@ -31,10 +32,11 @@ from bellhop.adapters.kube.errors import (
     refusal_error,
     transport_error,
 )
+from bellhop.adapters.kube.lookup import LOOKUPS, Lookups
 from bellhop.adapters.kube.wire import Breach, Wire
 from bellhop.errors import InvalidError, UnreachableError
 from bellhop.model.kubeconfig import Kubeconfig
-from bellhop.model.reach import HERE, Reach
+from bellhop.model.reach import ABROAD, Reach
 
 CONNECT_SECONDS = 3
 READ_SECONDS = 15
@@ -69,14 +71,14 @@ class Transport:
         *,
         as_user: str = "",
         renew: Renew = lambda: None,
-        reach: Reach = HERE,
+        reach: Reach = ABROAD,
+        lookups: Lookups = LOOKUPS,
     ) -> None:
-        self._cluster = cluster
         self._as_user = as_user
         self._renew = renew
-        self._reach = reach
+        self._wire = partial(_wire, cluster, reach=reach, lookups=lookups)
         self._renewing = threading.Lock()
-        self._session = _Session(cluster, kubeconfig, as_user, reach)
+        self._session = _Session(kubeconfig, self._wire(kubeconfig), as_user)
 
     def send(self, request: Request, call: Call) -> Any:
         """Return the JSON of a successful answer.
@@ -118,16 +120,16 @@ class Transport:
             kubeconfig = self._renew()
             if kubeconfig is None or kubeconfig == refused.kubeconfig:
                 return None
-            self._session = _Session(self._cluster, kubeconfig, self._as_user, self._reach)
+            self._session = _Session(kubeconfig, self._wire(kubeconfig), self._as_user)
             return self._session
 
 
 class _Session:
     """One set of credentials with its connections."""
 
-    def __init__(self, cluster: str, kubeconfig: Kubeconfig, as_user: str, reach: Reach) -> None:
+    def __init__(self, kubeconfig: Kubeconfig, wire: Wire, as_user: str) -> None:
         self.kubeconfig = kubeconfig
-        self.wire = _wire(cluster, kubeconfig, reach)
+        self.wire = wire
         rest = official.rest()
         # Its initialiser would only make a pool of another kind.
         self._rest = rest.RESTClientObject.__new__(rest.RESTClientObject)
@@ -207,14 +209,14 @@ def _json(text: bytes, call: Call) -> Any:
     )
 
 
-def _wire(cluster: str, kubeconfig: Kubeconfig, reach: Reach) -> Wire:
+def _wire(cluster: str, kubeconfig: Kubeconfig, *, reach: Reach, lookups: Lookups) -> Wire:
     """Make connections that fail at once rather than retry or wait for a free one."""
     tls: dict[str, Any] = {}
     if kubeconfig.server.startswith("https:"):
         tls["ssl_context"] = _tls(cluster, kubeconfig)
         if kubeconfig.tls_server_name:
             tls["server_hostname"] = kubeconfig.tls_server_name
-    return Wire(kubeconfig.server, reach=reach, threads=THREADS, **tls)
+    return Wire(kubeconfig.server, reach=reach, lookups=lookups, threads=THREADS, **tls)
 
 
 def _tls(cluster: str, kubeconfig: Kubeconfig) -> ssl.SSLContext:

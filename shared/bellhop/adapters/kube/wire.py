@@ -2,8 +2,9 @@
 
 Nobody vouches for the server behind a stored kubeconfig. Its answer may be a few kilobytes that
 unpack to gigabytes, a byte every few seconds, or headers without end; its name may lead to another
-address tomorrow. So that a connection goes to an address that was checked, and an answer ends:
-after so many bytes on the wire, so many unpacked, and so many seconds as a whole.
+address tomorrow, or never be found. So a connection goes to an address that was checked, and an
+answer ends: after so many bytes on the wire, so many unpacked, and so many seconds as a whole, from
+looking its name up to its last byte.
 """
 
 from __future__ import annotations
@@ -26,11 +27,15 @@ from urllib3 import connection, connectionpool
 from urllib3.util.connection import create_connection
 
 from bellhop.adapters.kube.errors import LateError
+from bellhop.adapters.kube.lookup import LOOKUPS, CrowdedError, Lookups
 from bellhop.errors import BellhopError, InvalidError, TooLargeError, UnreachableError
 from bellhop.model.reach import Reach
 
 WHOLE_SECONDS = 30.0
 """How long one answer may take as a whole, however it comes."""
+
+LOOKUP_SECONDS = 10.0
+"""How long a name may take of it: resolvers ask a second server after five."""
 
 LARGEST = 8 << 20
 """Bytes of an unpacked answer; etcd keeps objects of 1.5 MiB, and API servers take 3 MiB."""
@@ -69,13 +74,15 @@ class Answer(NamedTuple):
 class Wire:
     """The connections to one server, in place of the official client's pool manager."""
 
-    def __init__(self, server: str, *, reach: Reach, threads: int, **tls: Any) -> None:
+    def __init__(
+        self, server: str, *, reach: Reach, threads: int, lookups: Lookups = LOOKUPS, **tls: Any
+    ) -> None:
         self._prefix = urlsplit(server).path.rstrip("/")
         self._server = server
         self._pools = urllib3.PoolManager(num_pools=1, maxsize=threads, retries=False, **tls)
         makers: dict[str, Any] = {
-            "http": partial(_pool, connectionpool.HTTPConnectionPool, _Plain, reach),
-            "https": partial(_pool, connectionpool.HTTPSConnectionPool, _Secure, reach),
+            "http": partial(_pool, connectionpool.HTTPConnectionPool, _Plain, reach, lookups),
+            "https": partial(_pool, connectionpool.HTTPSConnectionPool, _Secure, reach, lookups),
         }
         self._pools.pool_classes_by_scheme = makers
 
@@ -120,11 +127,13 @@ def _pool(
     kind: type[connectionpool.HTTPConnectionPool],
     connecting: Callable[..., Any],
     reach: Reach,
+    lookups: Lookups,
     *args: Any,
     **kwargs: Any,
 ) -> connectionpool.HTTPConnectionPool:
     pool = kind(*args, **kwargs)
-    pool.ConnectionCls = partial(connecting, reach=reach)  # type: ignore[assignment]
+    made: Any = partial(connecting, reach=reach, lookups=lookups)
+    pool.ConnectionCls = made
     return pool
 
 
@@ -134,15 +143,22 @@ def _pool(
 class _Bounded(connection.HTTPConnection):
     """A connection to a checked address, with one deadline for each request and its answer."""
 
-    def __init__(self, *args: Any, reach: Reach, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, reach: Reach, lookups: Lookups, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._reach = reach
+        self._lookups = lookups
+        # Of the request under way; 0 between two.
         self._deadline = 0.0
 
     def request(self, *args: Any, **kwargs: Any) -> None:
-        """Send a request; its time begins."""
-        self._deadline = time.monotonic() + WHOLE_SECONDS
+        """Send a request; its time began with connecting, if that was needed."""
+        self._begin()
         super().request(*args, **kwargs)
+
+    def close(self) -> None:
+        """Close the connection; another request's time begins anew."""
+        self._deadline = 0.0
+        super().close()
 
     def send(self, data: Any) -> None:
         """Send in pieces, none of which begins after the deadline."""
@@ -157,16 +173,20 @@ class _Bounded(connection.HTTPConnection):
         """Read the head of the answer."""
         answer: Any = partial(_Response, deadline=self._deadline)
         self.response_class = answer
+        self._deadline = 0.0
         return super().getresponse()
 
+    def _begin(self) -> None:
+        self._deadline = self._deadline or time.monotonic() + WHOLE_SECONDS
+
     def _new_conn(self) -> socket.socket:
-        deadline = time.monotonic() + WHOLE_SECONDS
+        self._begin()
         failure: Exception = http.NewConnectionError(self, "it has no address")
         for address in self._addresses():
             try:
                 return create_connection(
                     (address, self.port),
-                    min(float(self.timeout or WHOLE_SECONDS), _left(deadline)),
+                    min(float(self.timeout or WHOLE_SECONDS), _left(self._deadline)),
                     socket_options=self.socket_options,
                 )
             except TimeoutError:
@@ -177,24 +197,31 @@ class _Bounded(connection.HTTPConnection):
 
     def _addresses(self) -> list[str]:
         """Look the host up and check what is found: what is called is what was checked."""
-        try:
-            found = socket.getaddrinfo(self._dns_host, self.port, type=socket.SOCK_STREAM)
-        except socket.gaierror as error:
-            raise http.NameResolutionError(self.host, self, error) from error
-        except UnicodeError as error:
-            raise http.LocationValueError(str(error)) from error
-        addresses = list(dict.fromkeys(str(each[4][0]) for each in found))
+        addresses = [self._dns_host] if _is_address(self._dns_host) else self._looked_up()
         refusals = {each: self._reach.refusal_of(ipaddress.ip_address(each)) for each in addresses}
         taken = [each for each, refusal in refusals.items() if not refusal]
         if taken or not refusals:
             return taken
         address, refusal = next(iter(refusals.items()))
-        literal = _is_address(self._dns_host)
         raise Breach(
             # A name may lead elsewhere tomorrow.
-            InvalidError if literal else UnreachableError,
+            InvalidError if address == self._dns_host else UnreachableError,
             f"its address {address} {refusal}; nothing is called there",
         )
+
+    def _looked_up(self) -> list[str]:
+        seconds = min(LOOKUP_SECONDS, _left(self._deadline))
+        try:
+            return self._lookups.addresses(self._dns_host, seconds)
+        except TimeoutError:
+            words = f"looking its host name up took longer than {seconds:.3g} s"
+        except CrowdedError:
+            words = "its host name was not looked up, since too many others take long"
+        except OSError as error:
+            raise http.NameResolutionError(self.host, self, error) from error  # type: ignore[arg-type]
+        except UnicodeError as error:
+            raise http.LocationValueError(str(error)) from error
+        raise Breach(UnreachableError, words)
 
 
 class _Plain(_Bounded):

@@ -36,7 +36,7 @@ class CountedSecrets(dict[str, bytes]):
             "users": [{"name": "u", "user": {"token": token}}],
         }
         self[f"kubeconfig/{cluster}"] = json.dumps(document).encode()
-        return sanitise(document).version
+        return sanitise(document, reach=HERE).version
 
     def read(self, name: str) -> bytes:
         """Read one."""

@@ -18,6 +18,7 @@ from bellhop.errors import (
     UnreachableError,
 )
 from bellhop.model.gvk import GVK
+from bellhop.model.reach import HERE
 from tests.unit.adapters.kube.conftest import Answer, ScriptedApi, Seen
 
 CONFIG_MAP = GVK("", "v1", "ConfigMap")
@@ -31,7 +32,7 @@ GONE = Answer.status(410, "Expired", "too old resource version")
 @pytest.fixture
 def kube(api: ScriptedApi) -> KubeClient:
     """Talk to the scripted API server."""
-    return KubeClient("prod/eu-1", api.kubeconfig)
+    return KubeClient("prod/eu-1", api.kubeconfig, reach=HERE)
 
 
 def _page(*names: str, token: str = "", version: str = "1") -> Answer:

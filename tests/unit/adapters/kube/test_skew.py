@@ -13,6 +13,7 @@ import pytest
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.errors import BellhopError
 from bellhop.model.kubeconfig import Kubeconfig
+from bellhop.model.reach import HERE
 
 MARGIN = timedelta(minutes=1)
 
@@ -47,7 +48,9 @@ def kube(handler: type[_Handler]) -> Iterator[KubeClient]:
     server = HTTPServer(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=server.serve_forever, args=(0.05,))
     thread.start()
-    client = KubeClient("prod/eu-1", Kubeconfig(f"http://127.0.0.1:{server.server_port}"))
+    client = KubeClient(
+        "prod/eu-1", Kubeconfig(f"http://127.0.0.1:{server.server_port}"), reach=HERE
+    )
     yield client
     client.close()
     server.shutdown()

@@ -21,6 +21,7 @@ from cryptography.x509.oid import NameOID
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.errors import InvalidError, UnreachableError
 from bellhop.model.kubeconfig import Kubeconfig, sanitise
+from bellhop.model.reach import HERE
 
 NAME = "api.example.com"
 
@@ -145,7 +146,8 @@ def _kubeconfig(server: str, authority: Party, user: Party, password: bytes = b"
             client_certificate_data=user.certificate_data,
             client_key_data=user.key_data(password),
             tls_server_name=NAME,
-        ).to_dict()
+        ).to_dict(),
+        reach=HERE,
     )
 
 
@@ -157,7 +159,9 @@ def test_logs_in_with_a_client_certificate(
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
 
-    client = KubeClient("a/b", _kubeconfig(server, authority, _party("alice", authority)))
+    client = KubeClient(
+        "a/b", _kubeconfig(server, authority, _party("alice", authority)), reach=HERE
+    )
 
     assert client.version() == "hello-alice"
     assert list(folder.iterdir()) == []
@@ -175,7 +179,7 @@ def test_checks_the_server_name(server: str, authority: Party) -> None:
     )
 
     with pytest.raises(UnreachableError, match="or is for another host"):
-        KubeClient("a/b", kubeconfig).version()
+        KubeClient("a/b", kubeconfig, reach=HERE).version()
 
 
 def test_checks_the_authority(server: str, authority: Party) -> None:
@@ -183,7 +187,7 @@ def test_checks_the_authority(server: str, authority: Party) -> None:
     kubeconfig = _kubeconfig(server, _party("authority"), _party("alice", authority))
 
     with pytest.raises(UnreachableError, match="certificate authority of the stored kubeconfig"):
-        KubeClient("a/b", kubeconfig).version()
+        KubeClient("a/b", kubeconfig, reach=HERE).version()
 
 
 def test_a_client_certificate_that_is_refused_is_unreachable(server: str, authority: Party) -> None:
@@ -191,7 +195,7 @@ def test_a_client_certificate_that_is_refused_is_unreachable(server: str, author
     kubeconfig = _kubeconfig(server, authority, _party("mallory"))
 
     with pytest.raises(UnreachableError):
-        KubeClient("a/b", kubeconfig).version()
+        KubeClient("a/b", kubeconfig, reach=HERE).version()
 
 
 @pytest.mark.parametrize("password", [b"secret", b""], ids=["encrypted key", "key of another"])
@@ -206,4 +210,5 @@ def test_a_key_that_does_not_fit_is_invalid(authority: Party, password: bytes) -
             _kubeconfig(
                 "https://127.0.0.1", authority, Party(key.key, alice.certificate), password
             ),
+            reach=HERE,
         )

@@ -16,7 +16,9 @@ from typing import Any
 import pytest
 
 from bellhop.adapters.kube import wire
+from bellhop.adapters.kube.client import KubeClient
 from bellhop.adapters.kube.errors import Call, Refusal
+from bellhop.adapters.kube.lookup import Lookups
 from bellhop.adapters.kube.transport import Request, Transport
 from bellhop.errors import BellhopError, InvalidError, TooLargeError, UnreachableError
 from bellhop.model.kubeconfig import Kubeconfig
@@ -63,7 +65,7 @@ def sending(pieces: Iterable[bytes], pause: float = 0.0) -> Callable[[socket.soc
 
 def ask(url: str) -> Any:
     """Ask once."""
-    return Transport("prod/eu-1", Kubeconfig(url, token="t")).ask(GET, CALL)
+    return Transport("prod/eu-1", Kubeconfig(url, token="t"), reach=HERE).ask(GET, CALL)
 
 
 def bomb(megabytes: int) -> bytes:
@@ -224,7 +226,7 @@ def test_a_server_that_reads_slowly_ends_in_time() -> None:
     begun = time.monotonic()
     request = Request("POST", "/x", body={"text": "x" * (64 * MIB)})
     with serving(play) as url, pytest.raises(UnreachableError):
-        Transport("prod/eu-1", Kubeconfig(url, token="t")).ask(request, CALL)
+        Transport("prod/eu-1", Kubeconfig(url, token="t"), reach=HERE).ask(request, CALL)
 
     assert time.monotonic() - begun < 15
 
@@ -233,7 +235,7 @@ def test_a_connection_is_kept_after_a_packed_answer(api: ScriptedApi) -> None:
     """What was read whole leaves nothing behind."""
     body = gzip.compress(b'{"a": 1}')
     api.script = [Answer(body=body, headers={"Content-Encoding": "gzip"})] * 3
-    sender = Transport("a/b", api.kubeconfig)
+    sender = Transport("a/b", api.kubeconfig, reach=HERE)
 
     assert [sender.send(GET, CALL) for _ in range(3)] == [{"a": 1}] * 3
     assert api.open == 1
@@ -243,7 +245,7 @@ def test_a_path_of_the_server_stays_in_front(api: ScriptedApi) -> None:
     """Some API servers are reached through a gateway that has them below a path."""
     api.script = [Answer()]
 
-    Transport("a/b", Kubeconfig(f"{api.url}/k8s/clusters/c-1", token="t")).send(
+    Transport("a/b", Kubeconfig(f"{api.url}/k8s/clusters/c-1", token="t"), reach=HERE).send(
         Request("GET", "/api/v1/pods", {"limit": "1"}), CALL
     )
 
@@ -254,29 +256,27 @@ def test_a_path_of_the_server_stays_in_front(api: ScriptedApi) -> None:
 
 
 class Names:
-    """A resolver that a test answers for; addresses stand for themselves."""
+    """A resolver that a test answers for."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self) -> None:
         self.answers: list[list[str]] = []
         self.asked: list[str] = []
-        self._real = socket.getaddrinfo
-        monkeypatch.setattr(socket, "getaddrinfo", self._find)
 
-    def _find(self, host: Any, port: Any, *args: Any, **kwargs: Any) -> Any:
-        if not str(host).endswith(".example"):
-            return self._real(host, port, *args, **kwargs)
+    def find(self, host: str) -> list[str]:
+        """Answer in the order of the answers."""
         self.asked.append(host)
-        found = self.answers.pop(0)
-        return [
-            (socket.AF_INET6 if ":" in each else socket.AF_INET, 1, 6, "", (each, port))
-            for each in found
-        ]
+        return self.answers.pop(0)
 
 
 @pytest.fixture
-def names(monkeypatch: pytest.MonkeyPatch) -> Names:
-    """Answer for names below `.example`."""
-    return Names(monkeypatch)
+def names() -> Names:
+    """Answer for names."""
+    return Names()
+
+
+def named(url: str, resolve: Callable[[str], list[str]]) -> Transport:
+    """Call an address whose name is looked up by a test."""
+    return Transport("a/b", Kubeconfig(url, token="t"), reach=HERE, lookups=Lookups(resolve))
 
 
 @pytest.mark.parametrize(
@@ -311,6 +311,18 @@ def test_forbidden_addresses_are_not_called(url: str, reach: Reach) -> None:
     assert "prod/eu-1" in str(caught.value)
 
 
+def test_who_says_nothing_calls_nothing_here(api: ScriptedApi) -> None:
+    """The reach of a client is that of a cloud's function, unless it is given another."""
+    for ask in (
+        lambda: Transport("a/b", api.kubeconfig).ask(GET, CALL),
+        lambda: KubeClient("a/b", api.kubeconfig).version(),
+    ):
+        with pytest.raises(InvalidError, match="is the machine that calls itself"):
+            ask()
+
+    assert api.seen == []
+
+
 def test_a_name_that_leads_to_a_forbidden_address_is_not_called(names: Names) -> None:
     """It may lead elsewhere tomorrow, so that it is tried again."""
     names.answers = [["169.254.169.254"]]
@@ -319,7 +331,7 @@ def test_a_name_that_leads_to_a_forbidden_address_is_not_called(names: Names) ->
         UnreachableError,
         match=r"its address 169\.254\.169\.254 is link-local.*nothing is called there",
     ):
-        Transport("a/b", Kubeconfig("https://eu.example", token="t")).ask(GET, CALL)
+        named("https://eu.example", names.find).ask(GET, CALL)
 
 
 def test_of_several_addresses_only_those_allowed_are_called(names: Names, api: ScriptedApi) -> None:
@@ -328,7 +340,7 @@ def test_of_several_addresses_only_those_allowed_are_called(names: Names, api: S
     names.answers = [["169.254.169.254", "127.0.0.1"]]
     url = api.url.replace("127.0.0.1", "eu.example")
 
-    assert Transport("a/b", Kubeconfig(url, token="t")).ask(GET, CALL) == {"ok": 1}
+    assert named(url, names.find).ask(GET, CALL) == {"ok": 1}
 
 
 def test_what_is_called_is_what_was_checked(names: Names, api: ScriptedApi) -> None:
@@ -337,7 +349,7 @@ def test_what_is_called_is_what_was_checked(names: Names, api: ScriptedApi) -> N
     names.answers = [["127.0.0.1"], ["169.254.169.254"]]
     url = api.url.replace("127.0.0.1", "eu.example")
 
-    assert Transport("a/b", Kubeconfig(url, token="t")).ask(GET, CALL) == {"ok": 1}
+    assert named(url, names.find).ask(GET, CALL) == {"ok": 1}
     assert names.asked == ["eu.example"]
 
 
@@ -349,12 +361,62 @@ def test_a_server_of_many_dead_addresses_ends_in_time(
     names.answers = [[f"127.1.1.{each}" for each in range(1, 101)]]
 
     with pytest.raises(UnreachableError, match="it took longer"):
-        Transport("a/b", Kubeconfig("https://eu.example:1", token="t")).ask(GET, CALL)
+        named("https://eu.example:1", names.find).ask(GET, CALL)
+
+
+@pytest.fixture
+def hanging() -> Iterator[threading.Event]:
+    """A resolver's never, until the test has ended."""
+    never = threading.Event()
+    yield never
+    never.set()
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_name_that_is_never_found_costs_its_time(
+    scheme: str, hanging: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A DNS server that keeps its clients waiting keeps no request."""
+    monkeypatch.setattr(wire, "LOOKUP_SECONDS", 0.2)
+    begun = time.monotonic()
+
+    with pytest.raises(UnreachableError, match=r"looking its host name up took longer"):
+        named(f"{scheme}://eu.example", lambda _: [str(hanging.wait(30))]).ask(GET, CALL)
+
+    assert time.monotonic() - begun < 10
+
+
+def test_looking_up_is_a_part_of_the_time_of_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A slow name and a slow answer have one time together."""
+    monkeypatch.setattr(wire, "WHOLE_SECONDS", 2.0)
+
+    def find(_: str) -> list[str]:
+        time.sleep(1.0)
+        return ["127.0.0.1"]
+
+    drip = [OK + b"Content-Length: 4\r\n\r\n", b"{", b'"', b'"', b":"]
+    with (
+        serving(sending(drip, pause=0.4)) as url,
+        pytest.raises(UnreachableError, match="it took longer than 2 s"),
+    ):
+        named(url.replace("127.0.0.1", "eu.example"), find).ask(GET, CALL)
+
+
+@pytest.mark.usefixtures("hurried")
+def test_every_request_of_a_connection_has_its_own_time(api: ScriptedApi) -> None:
+    """What is kept open for the next request does not keep the time of the last."""
+    api.script = [Answer(body={"ok": 1})] * 3
+    sender = named(api.url.replace("127.0.0.1", "eu.example"), lambda _: ["127.0.0.1"])
+
+    for _ in range(3):
+        assert sender.ask(GET, CALL) == {"ok": 1}
+        time.sleep(0.3)
+    assert api.open == 1
 
 
 def test_a_host_that_is_no_name_is_invalid() -> None:
     """A label longer than DNS has them is not looked up."""
-    sender = Transport("a/b", Kubeconfig(f"https://{'a' * 64}.invalid", token="t"))
+    sender = Transport("a/b", Kubeconfig(f"https://{'a' * 64}.invalid", token="t"), reach=HERE)
 
     with pytest.raises(InvalidError, match="its address is not one that can be called"):
         sender.ask(GET, CALL)
