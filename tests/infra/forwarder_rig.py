@@ -384,7 +384,8 @@ def _free_ports(count: int) -> list[int]:
 
 
 def _environment() -> dict[str, str]:
-    given = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    passed = ("PATH", "HOME", "COVERAGE_PROCESS_CONFIG")
+    given = {name: os.environ[name] for name in passed if name in os.environ}
     # The forwarder of this checkout, whichever one is installed.
     return {**given, "PYTHONPATH": str(ROOT / "shared")}
 

@@ -113,6 +113,7 @@ def test_looks_anew_at_what_rang_during_a_look_in_vain(desk: Desk) -> None:
     assert (again.pending.before, again.pending.rang, again.looks) == (6, EARLY, 0)
 
 
+@pytest.mark.timed
 def test_lets_no_burst_put_off_a_look_for_long(desk: Desk) -> None:
     """An object that rings without end is looked at all the same."""
     stop = threading.Event()

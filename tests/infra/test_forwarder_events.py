@@ -245,6 +245,7 @@ def test_sends_large_objects_each_in_a_request_of_its_own(rig: Rig) -> None:
     assert max(rig.inbox.batches) == 1
 
 
+@pytest.mark.timed
 def test_takes_no_more_time_of_a_write_than_is_sane(
     rig: Rig, record_property: pytest.RecordProperty
 ) -> None:

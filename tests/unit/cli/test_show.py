@@ -245,6 +245,7 @@ def test_follows_what_comes_also_when_it_comes_late(
     assert (following.returncode, said.strip()) == (0, "")
 
 
+@pytest.mark.timed
 def test_follows_closely(following: subprocess.Popen[str], here: Installation) -> None:
     """A line is told soon after it is noted, also on a busy machine."""
     assert following.stdout is not None

@@ -91,6 +91,7 @@ HEAD = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n"
 POD = "{apiVersion: v1, kind: Pod, metadata: {name: x}}"
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

@@ -25,6 +25,7 @@ def run(text: str, limits: Limits | None = None) -> object:
     return script.call("evaluate", globals={})
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
@@ -102,6 +103,7 @@ def test_stops(text: str, kind: str) -> None:
     assert run("return 'fine'") == "fine"
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize(
     "text",
     [

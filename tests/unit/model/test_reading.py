@@ -189,6 +189,7 @@ def test_refuses(text: str | bytes, message: str) -> None:
     assert str(raised.value) == message
 
 
+@pytest.mark.timed
 def test_refuses_aliases_that_multiply() -> None:
     """A few lines that stand for a billion nodes are refused before they cost anything."""
     levels = [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12)]
@@ -270,6 +271,7 @@ def test_says_where_without_a_file() -> None:
     assert Document({}, "store").where(("spec", "x.y/z", 0)) == "store, spec['x.y/z'][0]"
 
 
+@pytest.mark.timed
 def test_reads_two_hundred_documents_quickly() -> None:
     """A file of two hundred ConfigMaps is read in well under a second."""
     body = "    some text\n" * 20 + "".join(f"  key{n}: value{n}\n" for n in range(10))

@@ -218,6 +218,7 @@ def test_a_message_that_is_published_survives_a_clock_that_is_set_back(open_queu
     assert numbers(queue.receive(1, wait=NOW)) == [1]
 
 
+@pytest.mark.timed
 def test_one_waiting_thread_looks_out_for_all(tmp_path: Path) -> None:
     """Whoever is looking for other processes' messages, all that wait hear of them, soon."""
     path = tmp_path / "queue.db"

@@ -168,6 +168,7 @@ STRANGE = [
 ]
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("count", [40, 200])
 @pytest.mark.parametrize("sent", STRANGE)
 def test_who_drips_holds_up_nobody(house: House, sent: bytes, count: int) -> None:
@@ -430,6 +431,7 @@ def test_says_misbehaviour_seldom(house: House) -> None:
     assert len(house.written.getvalue().splitlines()) == 1
 
 
+@pytest.mark.timed
 def test_stops_while_strangers_are_there(house: House) -> None:
     """Whoever waits in the middle of something does not keep the server from its end."""
     for sent in (b"", b"POST /", post("/nobody", "Content-Length: 9")):
