@@ -123,6 +123,67 @@ def failure(text: str) -> JinjaError:
         pytest.param(
             "{% filter upper %}a{{ 1 }}{% endfilter %}{% set x %}b{% endset %}{{ x }}", "A1b"
         ),
+        pytest.param(
+            "{{ 'hELLO you' | capitalize }} {{ 'hELLO you' | title }}",
+            "Hello you Hello You",
+            id="large and small letters",
+        ),
+        pytest.param("{{ ' a ' | trim }}|{{ 'xxaxx' | trim('x') }}|{{ 1.5 | string }}", "a|a|1.5"),
+        pytest.param("{{ 'a b/ü&' | urlencode }}", "a%20b/%C3%BC%26"),
+        pytest.param("{{ '1.5' | float }} {{ 'x' | float(2) }} {{ -3 | abs }}", "1.5 2 3"),
+        pytest.param(
+            "{{ 2.567 | round(2) }} {{ 2.1 | round(0, 'ceil') }} {{ 2.9 | round(0, 'floor') }}"
+            " {{ 2.0 | round(method='ceil') }}",
+            "2.57 3.0 2.0 2.0",
+            id="rounding",
+        ),
+        pytest.param(
+            "{{ 'abc' | list }} {{ 'abc' | reverse }} {{ [1, 2] | reverse }}",
+            '["a","b","c"] cba [2,1]',
+            id="a text is a list of characters, and turns round as one",
+        ),
+        pytest.param(
+            "{{ {'b': 1, 'a': 2} | items }} {{ {'b': 1, 'a': 2} | dictsort(by='value') }}",
+            '[["a",2],["b",1]] [["b",1],["a",2]]',
+            id="entries by key, and by value",
+        ),
+        pytest.param("{{ [3, 1] | min }} {{ [1, 2, 3] | batch(2) }}", "1 [[1,2],[3]]"),
+        pytest.param(
+            "{{ [1, 2] | select('odd') }} {{ [1, 2] | reject('odd') }} {{ [0, 1, ''] | select }}",
+            "[1] [2] [1]",
+            id="what passes a test, or is true",
+        ),
+        pytest.param("{{ Resource.spec.ports | rejectattr('name', 'eq', 'http') | length }}", "1"),
+        pytest.param(
+            "{{ [{'a': 1}, {}] | map(attribute='a', default='none') }}"
+            "{{ [[1, 2], [3]] | map(attribute=0) }}",
+            '[1,"none"][1,3]',
+            id="attributes that may be missing, and places in lists",
+        ),
+        pytest.param("{{ 'a\nb\n'.splitlines() }} {{ [1, 2, 3][1:] }}", '["a","b"] [2,3]'),
+        pytest.param(
+            "{{ {'a': 1}.get('a') }} {{ {'a': 1}.get('b', 2) }} {{ {'b': 1, 'a': 2}.values() }}",
+            "1 2 [2,1]",
+            id="the methods of a mapping",
+        ),
+        pytest.param(
+            "{% for k in {'b': 1, 'a': 2} %}{{ k }}{% endfor %}"
+            "{% for k in {'a': 1, 1: 2} %}{{ k }}{% endfor %}",
+            "ab1a",
+            id="a mapping's keys in order, of whatever type",
+        ),
+        pytest.param("{{ 'a' in {'a': 1} }} {{ [1] == 1 }}", "true false"),
+        pytest.param(
+            "{% set more = {'c': 3} %}{{ dict({'a': 1}, b=2, **more) }}",
+            '{"a":1,"b":2,"c":3}',
+            id="a mapping of mappings and names",
+        ),
+        pytest.param(
+            "{% for g in Resource.spec.ports | groupby('port') %}"
+            "{{ g.grouper }}:{{ g.list | length }}{{ loop.cycle(',', '.') }}{% endfor %}",
+            "80:1,443:1.",
+            id="groups by name, and a cycle",
+        ),
         pytest.param("{% raw %}{{ .Cluster }}{% endraw %}{# gone #}", "{{ .Cluster }}"),
         pytest.param("no template: {}\n", "no template: {}\n", id="a text without tags"),
         pytest.param("{{ 1 }}\n", "1\n", id="the last line break stays"),
@@ -187,6 +248,30 @@ def test_what_is_not_there_is_an_error(text: str) -> None:
         ),
         pytest.param("{{ '%d' | format('secret') }}", "a string is not a number"),
         pytest.param("{{ 'secret!' | b64decode }}", "the value is not base64 of a UTF-8 text"),
+        pytest.param("{{ 5 | length }}{{ 'secret' }}", "a number has no length"),
+        pytest.param("{{ 'secret' | items }}", "a string has no entries"),
+        pytest.param("{{ 'secret' | int(base=3) }}", "the base of a number is 2, 8, 10 or 16"),
+        pytest.param("{{ 1 | round(0, 'up') }}", "the method of rounding is common, ceil or floor"),
+        pytest.param("{{ '{secret' | from_json }}", "the value is not JSON"),
+        pytest.param("{{ '{secret: [' | from_yaml }}", "the value is not YAML"),
+        pytest.param("{{ 'a: 1\\n---\\nb: 2' | from_yaml }}", "more than one YAML document"),
+        pytest.param("{{ [1] | batch(0) }}", "the size of a batch is at least 1"),
+        pytest.param("{{ [1] | batch('secret') }}", "a string where a whole number is expected"),
+        pytest.param("{{ [1] | map }}", "map takes the name of a filter, or attribute=…"),
+        pytest.param("{{ [1] | select('nope') }}", "the name of a test that is not there"),
+        pytest.param("{{ [[1]] | unique }}", "a list cannot be compared here; name an attribute"),
+        pytest.param("{{ 'secret'.split('') }}", "an empty separator splits nothing"),
+        pytest.param("{{ 10 ** 10000 }}", "a power beyond 1024"),
+        pytest.param("{{ 1 / 0 }}", "division by zero"),
+        pytest.param("{{ 5[1:] }}", "cannot cut a part out of a number"),
+        pytest.param("{{ 'secret'[::0] }}", "the step of a part cannot be zero"),
+        pytest.param("{{ '%s' | format('secret', 2) }}", "not all arguments are used"),
+        pytest.param("{{ '%s %s' | format('secret') }}", "more places than there are arguments"),
+        pytest.param("{{ 'secret' | replace(1, 2) }}", "a number where a string is expected"),
+        pytest.param("{{ dict('secret') }}", "dict() takes mappings and names"),
+        pytest.param("{{ dict(**'secret') }}", "cannot take names from a string"),
+        pytest.param("{{ [range] | to_json }}", "a function or a macro has no JSON"),
+        pytest.param("{{ namespace(a='secret') }}", "this is no value that can be written"),
     ],
 )
 def test_errors_name_the_line_and_the_mistake(text: str, expected: str) -> None:
@@ -262,6 +347,7 @@ def doubling(start: str, step: str, then: str = "") -> str:
     return _DOUBLING.replace("START", start).replace("STEP", step) + then
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize(
     "text",
     [
@@ -344,6 +430,7 @@ def test_a_hostile_template_ends_soon_and_small(text: str) -> None:
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200 * 1024
 
 
+@pytest.mark.timed
 def test_time_is_limited_where_steps_are_not() -> None:
     """A render that is given no time stops by the clock."""
     limits = LIMITS._replace(seconds=0.05, steps=10**9)
