@@ -49,11 +49,6 @@ class GoTemplateError(Exception):
         self.place = place
 
     @property
-    def message(self) -> str:
-        """Return the sentence, with its place as Go writes it."""
-        return str(self)
-
-    @property
     def name(self) -> str:
         """Return the name of the text that failed."""
         return self.place.name
@@ -85,15 +80,10 @@ class ExecError(GoTemplateError):
 class LimitError(GoTemplateError):
     """A template asked for more than it was given."""
 
-    @property
-    def message(self) -> str:
-        """Return the sentence, with its place once it is known."""
+    def __str__(self) -> str:
         if not self.line:
             return f"template: {self.name}: {self.args[0]}" if self.name else str(self.args[0])
         return f"template: {self.name}:{self.line}:{self.column}: {self.args[0]}"
-
-    def __str__(self) -> str:
-        return self.message
 
 
 class OutputLimitError(LimitError):

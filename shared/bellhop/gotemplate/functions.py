@@ -89,10 +89,6 @@ class Table(dict[str, Function]):
 
         return register
 
-    def alias(self, name: str, known: str) -> None:
-        """Register a function under another name as well."""
-        self[name] = self[known]._replace(name=name)
-
 
 def as_function(name: str, value: Function | Callable[..., Any]) -> Function:
     """Declare a plain callable: its positional parameters take anything."""

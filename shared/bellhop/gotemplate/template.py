@@ -60,15 +60,6 @@ class Template:
         """Return what errors call this template."""
         return self._program.name
 
-    @property
-    def text(self) -> str:
-        """Return the template as written."""
-        return self._program.text
-
-    def defined(self) -> list[str]:
-        """Return the names of all templates in the text, itself included."""
-        return sorted(self._program.bodies)
-
     def render(self, data: Any, *, limits: Limits | None = None) -> str:
         """Render with the data as the cursor, which is never written to.
 
