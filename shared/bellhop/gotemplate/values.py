@@ -104,6 +104,10 @@ class Opaque:
         """Return what Go's %v writes."""
         raise NotImplementedError
 
+    def encoded(self) -> str:
+        """Return the text that stands for it in JSON, YAML and TOML."""
+        return self.go_string()
+
 
 def wrap(value: int) -> int:
     """Bring an integer into int64, as Go's arithmetic does."""

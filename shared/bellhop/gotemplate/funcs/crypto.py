@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import hmac
 import secrets
 from typing import TYPE_CHECKING, Any
 
 from bellhop.gotemplate.errors import FunctionError
+from bellhop.gotemplate.funcs.encoding import decode_base64
 from bellhop.gotemplate.functions import Table
 from bellhop.gotemplate.literals import to_bytes, to_text
 
@@ -136,10 +136,7 @@ def decrypt_aes(password: str, text: str) -> str:
     """Decrypt what encryptAES made."""
     if not text:
         return ""
-    try:
-        data = base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise FunctionError("illegal base64 data") from error
+    data = decode_base64(text)
     if len(data) < 2 * _BLOCK or len(data) % _BLOCK:
         raise FunctionError("crypto/cipher: input not full blocks")
     decryptor = _cipher(password, data[:_BLOCK]).decryptor()

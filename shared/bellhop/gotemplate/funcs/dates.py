@@ -42,6 +42,10 @@ class Time(Opaque):
         """Return the time as Go prints it."""
         return format_moment(self.moment, "2006-01-02 15:04:05.999999999 -0700 MST")
 
+    def encoded(self) -> str:
+        """Return the time as RFC 3339 has it."""
+        return format_moment(self.moment, "2006-01-02T15:04:05.999999999Z07:00")
+
     def shifted(self, nanoseconds: int) -> Time:
         """Return the time a duration later."""
         try:

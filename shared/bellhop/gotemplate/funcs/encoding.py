@@ -36,11 +36,23 @@ def b64enc(text: str) -> str:
 @_add("b64dec", "string")
 def b64dec(text: str) -> str:
     """Decode base64; what is wrong with the text comes back in its place."""
-    plain = text.replace("\n", "").replace("\r", "")
     try:
-        return to_text(base64.b64decode(plain, validate=True))
-    except (binascii.Error, ValueError):
-        return f"illegal base64 data at input byte {_bad_position(text, _BASE64, _QUAD)}"
+        return to_text(decode_base64(text))
+    except FunctionError as error:
+        return str(error)
+
+
+def decode_base64(text: str) -> bytes:
+    """Decode base64, over several lines too.
+
+    Raises:
+        FunctionError: the text is none; says from which byte on.
+    """
+    try:
+        return base64.b64decode(text.replace("\n", "").replace("\r", ""), validate=True)
+    except (binascii.Error, ValueError) as error:
+        position = _bad_position(text, _BASE64, _QUAD)
+        raise FunctionError(f"illegal base64 data at input byte {position}") from error
 
 
 @_add("b32enc", "string")

@@ -46,7 +46,7 @@ class _Writer:
         if isinstance(value, float):
             return number(value)
         if isinstance(value, Opaque):
-            return self.text(value.go_string())
+            return self.text(value.encoded())
         if isinstance(value, int):
             return int.__repr__(value)
         if isinstance(value, dict):
@@ -168,6 +168,8 @@ def _integer(digits: str) -> int | float:
 
 
 def _refuse(name: str) -> Any:
+    if name[0] == "-":
+        raise ValueError(f"invalid character '{name[1]}' in numeric literal")
     raise ValueError(f"invalid character '{name[0]}' looking for beginning of value")
 
 
@@ -185,10 +187,13 @@ def from_json(text: str) -> Any:
         raise FunctionError(str(error)) from error
 
 
+_ENDS = "unexpected end of JSON input"
+
+
 def _complaint(text: str, error: json.JSONDecodeError) -> str:
     at = error.pos
     if at >= len(text) or error.msg.startswith("Unterminated"):
-        return "unexpected end of JSON input"
+        return _ENDS
     shown = f"'{text[at]}'" if text[at] != "'" else "'\\''"
     if error.msg == "Extra data":
         return f"invalid character {shown} after top-level value"
@@ -199,6 +204,10 @@ def _complaint(text: str, error: json.JSONDecodeError) -> str:
         return f"invalid character {shown} after {inside or 'array element'}"
     if error.msg.startswith("Expecting ':'"):
         return f"invalid character {shown} after object key"
+    if text[at] == "-":
+        # Go has begun to read a number, which Python has not.
+        following = text[at + 1 : at + 2]
+        return f"invalid character '{following}' in numeric literal" if following else _ENDS
     return f"invalid character {shown} looking for beginning of value"
 
 

@@ -236,10 +236,13 @@ def floor(value: Any) -> float:
 def round_(value: Any, places: int, *options: float) -> float:
     """Round to decimal places; an option is the fraction from which it goes up."""
     number, threshold = to_float(value), options[0] if options else 0.5
-    if not math.isfinite(number) or abs(places) > 300:  # noqa: PLR2004 - beyond a float's range
-        return number
-    power = math.pow(10, places)
+    try:
+        power = math.pow(10, places)
+    except OverflowError:
+        power = math.inf
     digits = power * number
+    if not power:
+        return math.nan
     if not math.isfinite(digits):
         return digits / power
     fraction = math.modf(digits)[0]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from bellhop.gotemplate.errors import FunctionError
 from bellhop.gotemplate.floats import format_float
 from bellhop.gotemplate.funcs.jsons import struct_as_map
-from bellhop.gotemplate.values import Opaque, Struct
+from bellhop.gotemplate.values import Opaque, Struct, type_name
 
 if TYPE_CHECKING:
     from bellhop.gotemplate.limits import Budget
@@ -81,7 +81,8 @@ def _value(value: Any) -> str:
         text = format_float(value, "f", -1)
         return text if "." in text else f"{text}.0"
     if isinstance(value, Opaque):
-        return value.go_string()
+        # TOML has times of its own; all else is a text.
+        return value.encoded() if value.go_type == "time.Time" else _text(value.encoded())
     if isinstance(value, int):
         return int.__repr__(value)
     if isinstance(value, list):
@@ -91,7 +92,7 @@ def _value(value: Any) -> str:
     if isinstance(value, dict):
         members = ", ".join(f"{_key(key)} = {_value(value[key])}" for key in sorted(value))
         return f"{{{members}}}"
-    raise FunctionError(f"toml: unsupported type: {type(value).__name__}")
+    raise FunctionError(f"unsupported type: {type_name(value)}")
 
 
 def load(text: str) -> dict[str, Any]:

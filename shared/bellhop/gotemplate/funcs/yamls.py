@@ -132,7 +132,7 @@ def _node(value: Any) -> Any:
         items = [_node(item) for item in value]
         return yaml.SequenceNode("tag:yaml.org,2002:seq", items, flow_style=not items)
     if isinstance(value, Opaque):
-        value = value.go_string()
+        value = value.encoded()
     if isinstance(value, str):
         return _text_node(value)
     return yaml.ScalarNode(_STR_TAG, _plain(value), style=None)
