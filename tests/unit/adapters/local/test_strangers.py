@@ -9,6 +9,7 @@ import http.client
 import io
 import socket
 import ssl
+import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -457,3 +458,24 @@ def test_counts_nothing_that_has_ended(house: House) -> None:
 
     house.until(lambda: not (len(house.inside.crowd) or house.inside.turns._busy))
     assert house.inside.turns._waiting == {}
+
+
+def test_who_breaks_off_or_is_let_go_leaves_no_turn_taken(house: House) -> None:
+    """Connections reset in a body give their turn back; those dropped in the line lose theirs."""
+    unread = post("/in/evil", "Content-Length: 9", body=b"abc")
+    reading = [house.knock(unread) for _ in range(crowd.AT_ONCE)]
+    house.until(lambda: house.inside.turns._busy == {"/in/evil": crowd.AT_ONCE})
+    for _ in range(3):
+        house.knock(post("/in/evil", "Content-Length: 2", body=b"{}"))
+    house.until(lambda: len(house.inside.turns._waiting.get("/in/evil", ())) == 3)
+    for client in reading[1:]:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    waiting = list(house.inside.crowd.everybody())[crowd.AT_ONCE :]
+    house.inside.loop.call_soon_threadsafe(lambda: [each.drop() for each in waiting])
+    house.until(lambda: not house.inside.turns._waiting)
+    for client in reading[1:]:
+        client.close()
+    house.until(lambda: house.inside.turns._busy == {"/in/evil": 1})
+
+    assert house.front.served == []
+    assert house.ask("/in/evil") < SOON
