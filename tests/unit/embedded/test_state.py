@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from bellhop.embedded.serve import serve
-from bellhop.embedded.state import KEY_BYTES, open_state
-from bellhop.errors import BellhopError, InvalidError, TemporaryError
+from bellhop.embedded.state import KEY_BYTES, only_one, open_state
+from bellhop.errors import BellhopError, BusyError, InvalidError, TemporaryError
 from bellhop.model.record import Cluster
 from bellhop.settings import Settings
 
@@ -65,6 +65,24 @@ def test_a_state_that_gets_its_key_back_is_whole(tmp_path: Path) -> None:
 
     assert embedded.installation.secrets.read("kubeconfig/prod/eu-1") == b"secret"
     embedded.close()
+
+
+def test_a_key_of_another_length_is_refused(tmp_path: Path) -> None:
+    """Half a key would seal what no whole key opens."""
+    opened(tmp_path)
+    (tmp_path / "key").write_bytes(b"half")
+
+    with pytest.raises(InvalidError, match=rf"key.*it has 4 bytes, not {KEY_BYTES}"):
+        open_state(tmp_path, Settings())
+
+
+def test_only_one_serves_from_a_folder(tmp_path: Path) -> None:
+    """A second is told so, until the first has ended."""
+    told = pytest.raises(BusyError, match="another `bellhop serve` does; stop it first")
+    with only_one(tmp_path), told, only_one(tmp_path):
+        pass
+    with only_one(tmp_path):
+        assert (tmp_path / "lock").exists()
 
 
 def test_those_who_open_a_new_state_at_once_agree_on_a_key(tmp_path: Path) -> None:
