@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import socket
 import ssl
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 import urllib3
 
+from bellhop.embedded import serve as serving
 from bellhop.embedded.serve import running
 from bellhop.embedded.state import open_state
 from bellhop.logs import Log
@@ -21,16 +23,15 @@ from bellhop.model.record import Cluster
 from bellhop.settings import Settings
 
 LIMIT = 100_000
+TOKEN = hashlib.sha256(b"east").hexdigest()
+EAST = Cluster("fleet", "east", {}, "v1.20.2", TOKEN, datetime.now(UTC))
 
 
 @pytest.fixture
 def ingest(tmp_path: Path) -> Iterator[tuple[urllib3.PoolManager, str]]:
     """Serve an installation that knows one cluster, `fleet/east` with the token `east`."""
     opened = open_state(tmp_path / "state", Settings())
-    digest = hashlib.sha256(b"east").hexdigest()
-    opened.installation.declare.register(
-        Cluster("fleet", "east", {}, "v1.20.2", digest, datetime.now(UTC))
-    )
+    opened.installation.declare.register(EAST)
     opened.close()
     settings = Settings(body_limit=LIMIT)
     with running(tmp_path / "state", settings, Log(io.StringIO()), "127.0.0.1", 0) as url:
@@ -137,3 +138,42 @@ def test_answers_an_admission_review(ingest: tuple[urllib3.PoolManager, str]) ->
 
     assert answer.status == 200
     assert answer.json()["response"] == {"uid": "u-1", "allowed": True}
+
+
+def test_is_known_by_the_name_that_it_advertises(tmp_path: Path) -> None:
+    """Clusters are given that URL, and the certificate is good for it."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    url = "https://bellhop.example.com:8443"
+    log = Log(io.StringIO())
+    with running(tmp_path, Settings(), log, "127.0.0.1", port, f"{url}/") as given:
+        address = json.loads((tmp_path / "address.json").read_text())
+        trust = ssl.create_default_context(cadata=address["ca"])
+        named = {"server_hostname": "bellhop.example.com", "assert_hostname": "bellhop.example.com"}
+        with urllib3.HTTPSConnectionPool("127.0.0.1", port, ssl_context=trust, **named) as pool:
+            answer = pool.request("GET", "/healthz", retries=False)
+
+    assert (given, address["url"], answer.data) == (url, url, b"ok\n")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status"),
+    [
+        pytest.param("GET", "/healthz", b"", 200, id="health"),
+        pytest.param("GET", "/clusters/fleet/east", b"", 405, id="another verb"),
+        pytest.param("POST", "/clusters/fleet/east/stranger", b"{}", 401, id="a stranger"),
+        pytest.param("POST", "/clusters/fleet/east/east", b"x" * (LIMIT + 1), 413, id="too large"),
+        pytest.param("POST", "/clusters/fleet/east/east", b"{", 400, id="no JSON"),
+    ],
+)
+def test_the_function_answers_alike_behind_another_server(
+    tmp_path: Path, method: str, path: str, body: bytes, status: int
+) -> None:
+    """A cloud's server asks nobody before it reads a body: the function does."""
+    embedded = open_state(tmp_path, Settings(body_limit=LIMIT))
+    embedded.installation.declare.register(EAST)
+    app = serving._app(embedded, Log(io.StringIO()))._app
+    answer = app.test_client().open(path, method=method, data=body)
+    embedded.close()
+
+    assert answer.status_code == status

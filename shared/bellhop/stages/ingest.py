@@ -83,10 +83,9 @@ def address(path: str, authorization: str) -> tuple[str, str] | None:
     return f"{parts[1]}/{parts[2]}", bearer or (parts[3] if len(parts) > _PARTS[0] else "")
 
 
-def too_large(length: int | None, limit: int) -> Reply:
-    """Refuse a request by its length, if that is known; a front may do so before it is read."""
-    of = "" if length is None else f" of {length} bytes"
-    text = f"cannot take a request{of}: the limit is {limit}; send less at once"
+def too_large(length: int, limit: int) -> Reply:
+    """Refuse a request by its length; a front may do so before it is read."""
+    text = f"cannot take a request of {length} bytes: the limit is {limit}; send less at once"
     return Reply(413, _body(TooLargeError.code, text))
 
 
