@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
 
 from bellhop.fleet.installation import Installation
 from bellhop.model.record import Finding
+from infra.lab.cluster import Cluster
 from tests.unit.cli import fleet
 from tests.unit.cli.conftest import Bellhop
 
@@ -43,3 +47,36 @@ def test_shows_strays(bellhop: Bellhop, here: Installation) -> None:
     [row] = json.loads(bellhop("show", "strays", "-o", "json").stdout)
     assert (row["object"], row["profile"]) == ("NetworkPolicy default/stray", "p")
     assert bellhop("show", "strays", "--cluster", "default/other").stdout == ""
+
+
+def test_what_is_just_being_applied_is_said(bellhop: Bellhop, here: Installation) -> None:
+    """Whoever asks too early is told to ask again, since nothing was asked for."""
+    fleet.populate(here)
+    kept = here.records.inventories.get("default/workload", fleet.PROFILE)
+    assert kept
+    until = here.records.clock.now() + timedelta(minutes=1)
+    here.records.inventories.put(replace(kept.value, holder="worker", until=until))
+
+    result = bellhop("redeploy", fleet.PROFILE)
+
+    assert f"'{fleet.PROFILE}' is just being applied to 'default/workload'" in result.stderr
+
+
+def test_removes_strays(
+    bellhop: Bellhop, here: Installation, source_cluster: Cluster, tmp_path: Path
+) -> None:
+    """Each is told with what became of it, and there are none afterwards."""
+    (tmp_path / "kubeconfig").write_text(json.dumps(source_cluster.kubeconfig()))
+    registered = bellhop(
+        *("register", "cluster", "--cluster", "stray", "--namespace", "default", "--no-forwarder"),
+        *("--kubeconfig", str(tmp_path / "kubeconfig")),
+    )
+    assert registered.exit_code == 0, registered.output
+    key = fleet.POLICY._replace(name="gone")
+    here.records.findings.put("default/stray", key, Finding("stray", "p", "u", "v1", fleet.now()))
+
+    removed = bellhop("remove-strays", "default/stray")
+    again = bellhop("remove-strays", "default/stray")
+
+    assert removed.stdout == "Left NetworkPolicy default/gone of 'p'.\n"
+    assert again.stderr == "No strays found.\n"

@@ -214,7 +214,7 @@ def following(state: Path, here: Installation) -> Iterator[subprocess.Popen[str]
     here.records.ledger.note(fleet.entry("rang", ago=1))
     process = subprocess.Popen(
         [PROGRAM, "show", "events", "--follow", "--since", "1m", "-o", "json"],
-        env={"BELLHOP_STATE": str(state), "PATH": os.environ["PATH"]},
+        env={**os.environ, "BELLHOP_STATE": str(state)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

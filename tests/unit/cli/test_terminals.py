@@ -31,8 +31,8 @@ def terminal(state: Path) -> Terminal:
         process = subprocess.Popen(
             [PROGRAM, *arguments],
             env={
+                **os.environ,
                 "BELLHOP_STATE": str(state),
-                "PATH": os.environ["PATH"],
                 "TERM": "xterm-256color",
                 "COLUMNS": "60",
                 **environment,
