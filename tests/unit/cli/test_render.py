@@ -383,16 +383,59 @@ def test_a_failing_script_harms_only_its_object(bellhop: Bellhop, services: str)
             "there is no such file",
             id="no such object",
         ),
+        pytest.param(
+            ("-f", "x", "--object", "y", "--cluster", "a/b", "--data", "z"),
+            2,
+            "a trigger has its own variables",
+            id="data for a trigger",
+        ),
+        pytest.param(("-", "--data", "-"), 2, "cannot both be standard input", id="two on one"),
+        pytest.param(("-", "--data", "WRITTEN"), 2, "it must be one mapping", id="data of two"),
+        pytest.param(
+            ("-f", "EXAMPLES", "--object", "SERVICES", "--cluster", "WRITTEN"),
+            2,
+            "it must be one manifest",
+            id="two clusters in a file",
+        ),
+        pytest.param(
+            ("-f", "EXAMPLES", "--object", "WRITTEN", "--cluster", "prod/eu-1,env=production"),
+            2,
+            "written.yaml, document 1, line 1: this is no Kubernetes object",
+            id="an object of no kind",
+        ),
+        pytest.param(
+            ("-f", "EXAMPLES", "--object", "NAMELESS", "--cluster", "prod/eu-1,env=production"),
+            2,
+            "the object has no metadata.name",
+            id="an object without a name",
+        ),
+        pytest.param(("FOLDER",), 2, "cannot read", id="a folder for a template"),
+        pytest.param(("BYTES",), 2, "it is not UTF-8", id="a template of bytes"),
     ],
 )
 def test_says_what_is_missing(
-    bellhop: Bellhop, services: str, arguments: tuple[str, ...], code: int, expected: str
+    bellhop: Bellhop,
+    services: str,
+    tmp_path: Path,
+    arguments: tuple[str, ...],
+    code: int,
+    expected: str,
 ) -> None:
     """What cannot be rendered is told, with what to do."""
-    given = [
-        each.replace("EXAMPLES", str(EXAMPLES / "network-policy")).replace("SERVICES", services)
-        for each in arguments
-    ]
+    (tmp_path / "written.yaml").write_text("a: 1\n---\nb: 2\n")
+    (tmp_path / "nameless.yaml").write_text("apiVersion: v1\nkind: Service\nmetadata: {}\n")
+    (tmp_path / "bytes").write_bytes(b"\xff")
+    places = {
+        "EXAMPLES": EXAMPLES / "network-policy",
+        "SERVICES": services,
+        "WRITTEN": tmp_path / "written.yaml",
+        "NAMELESS": tmp_path / "nameless.yaml",
+        "BYTES": tmp_path / "bytes",
+        "FOLDER": tmp_path,
+    }
+    given = list(arguments)
+    for word, place in places.items():
+        given = [each.replace(word, str(place)) for each in given]
 
     result = bellhop("render", *given)
 
@@ -503,3 +546,21 @@ def test_quotes_a_secret_only_when_asked(
     assert told in result.stderr
     assert (value in result.output or "hunter2" in result.output) == asked
     assert ("bellhop render --show-secrets" in result.stderr) != asked
+
+
+def test_one_of_several_triggers_is_chosen_by_its_name(
+    bellhop: Bellhop, services: str, tmp_path: Path
+) -> None:
+    """Its source is judged, and where nothing selects a destination that is said."""
+    trigger = "---\n" + POLICY.split("---")[1].replace("name: t,", "name: other,")
+    (tmp_path / "all.yaml").write_text(POLICY + trigger)
+    asked = (
+        *("render", "-f", str(tmp_path / "all.yaml"), "--object", services),
+        *("--cluster", "prod/eu-1,env=production"),
+    )
+
+    chosen = bellhop(*asked, "--trigger", "other")
+
+    assert chosen.exit_code == 0
+    assert "the destination selector selects none of those given" in chosen.stdout
+    assert "--trigger names none" in bellhop(*asked).output
