@@ -5,16 +5,21 @@ from __future__ import annotations
 import base64
 from http import HTTPStatus
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 import urllib3
 
 from bellhop.engine.wiring import forwarder_secret
-from bellhop.errors import InvalidError, MissingError
+from bellhop.errors import DeniedError, InvalidError, MissingError
 from bellhop.forwarder import backoff, home
 from bellhop.forwarder.counts import Counts
 from bellhop.forwarder.health import Health
 from bellhop.forwarder.instructions import parse
+from bellhop.model.gvk import GVK
+from infra.lab.cluster import Cluster
+
+NAMESPACE = GVK("", "v1", "Namespace")
 
 ENTRIES = {
     "ingest-url": "https://bellhop.example.com/in/",
@@ -107,6 +112,25 @@ def test_says_what_a_pod_lacks(environ: dict[str, str], advice: str, tmp_path: P
     """Without an address or a token it cannot begin, and says what to do."""
     with pytest.raises(MissingError, match=advice):
         home.connect(None, environ, tmp_path)
+
+
+def test_reads_a_token_again_that_has_changed(source_cluster: Cluster, tmp_path: Path) -> None:
+    """A pod's token lasts an hour: one that is refused is read once more, if it is there still."""
+    address = urlsplit(source_cluster.server)
+    environ = {
+        "KUBERNETES_SERVICE_HOST": address.hostname or "",
+        "KUBERNETES_SERVICE_PORT": str(address.port),
+    }
+    (tmp_path / "token").write_text("of-an-hour-ago")
+    (tmp_path / "ca.crt").write_text(source_cluster.ca_pem)
+    kube = home.connect(None, environ, tmp_path)
+    (tmp_path / "token").unlink()
+    with pytest.raises(DeniedError):
+        kube.get(NAMESPACE, "", "default")
+    (tmp_path / "token").write_text(source_cluster.token)
+
+    assert kube.get(NAMESPACE, "", "default") is not None
+    kube.close()
 
 
 def test_says_that_a_kubeconfig_cannot_be_read(tmp_path: Path) -> None:

@@ -88,3 +88,20 @@ def test_a_stage_that_fails_keeps_no_worker_from_the_next(tmp_path: Path) -> Non
 
     assert letter.message.body["profile"] == "broken"
     assert "Moved a message to the dead letters" in output.getvalue()
+
+
+def test_workers_outlive_a_store_that_fails(tmp_path: Path) -> None:
+    """Between messages too: each failure is a line of the log, and the next one is worked on."""
+    embedded = open_state(tmp_path / "state", Settings())
+    log = io.StringIO()
+    slow = Slow(seconds=0.0)
+    workers = Workers(embedded, {"deploy": slow}, Log(log))
+    embedded.store.close()
+    workers.start()
+    try:
+        assert wait_for(lambda: "Failed between messages" in log.getvalue())
+        embedded.installation.publisher.publish([Resolve("a")])
+        assert wait_for(lambda: slow.ended == Counter("a"))
+    finally:
+        workers.stop()
+        embedded.close()
