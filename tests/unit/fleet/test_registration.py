@@ -19,6 +19,7 @@ from bellhop.fleet import ringing
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.registration import PATIENCE, Registered, deregister, register
 from bellhop.fleet.renewal import renew
+from bellhop.fleet.unwiring import leave_behind
 from bellhop.model.gvk import GVK
 from bellhop.model.record import Cluster as Record
 from bellhop.model.record import Health
@@ -425,6 +426,38 @@ def test_a_cluster_before_that_does_not_answer_is_named(
     assert warning.startswith("the cluster that had this name before may still ring: ")
     assert "ValidatingWebhookConfiguration 'bellhop-forwarder'" in warning
     assert done.cluster.abandoned == ""
+
+
+@pytest.mark.parametrize(
+    ("lost", "expected"),
+    [
+        pytest.param(
+            "credentials", "the cluster that had this name before may still ring: there is no"
+        ),
+        pytest.param("address", "its address leads to another cluster by now; remove"),
+        pytest.param("name", ""),
+    ],
+)
+def test_nothing_is_silenced_but_the_cluster_before(
+    here: Installation,
+    wished: Wished,
+    source: KubeClient,
+    source_cluster: Cluster,
+    destination_cluster: Cluster,
+    lost: str,
+    expected: str,
+) -> None:
+    """Where its credentials or its address are lost that is said; under another name it rings."""
+    moved = register(here, wished(destination_cluster)).cluster
+    before = register(here, wished(source_cluster, name="eu-2")).cluster
+    if lost != "credentials":
+        here.secrets.put(f"abandoned/{KEY}", _kubeconfig(source_cluster))
+    uid = "of-a-cluster-that-is-no-more" if lost == "address" else before.uid
+
+    said = leave_behind(here, replace(moved, abandoned=uid))
+
+    assert (expected in said, bool(said)) == (True, lost != "name")
+    assert ringing.entries_of(source)["cluster"] == "prod/eu-2"
 
 
 def test_leaving_a_cluster_behind_outlives_a_kill(
