@@ -156,6 +156,7 @@ def test_waits_for_its_secret(bare_rig: Rig) -> None:
     bare_rig.await_ringing()
 
     assert bare_rig.process.returncode() is None
+    assert bare_rig.probe("/healthz")[0] == 200
 
 
 def test_waits_for_a_right_that_it_lacks_yet(rig: Rig) -> None:

@@ -13,6 +13,7 @@ import urllib3
 from bellhop.engine.wiring import forwarder_secret
 from bellhop.errors import DeniedError, InvalidError, MissingError
 from bellhop.forwarder import backoff, home
+from bellhop.forwarder.__main__ import main
 from bellhop.forwarder.counts import Counts
 from bellhop.forwarder.health import Health
 from bellhop.forwarder.instructions import parse
@@ -137,6 +138,26 @@ def test_says_that_a_kubeconfig_cannot_be_read(tmp_path: Path) -> None:
     """A file that is not there is named."""
     with pytest.raises(InvalidError, match="absent"):
         home.connect(tmp_path / "absent")
+
+
+def test_ends_with_a_sentence_where_it_cannot_begin(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A pod's log says why, and its exit status that it failed."""
+    status = main(["--kubeconfig", str(tmp_path / "absent"), "--spool", str(tmp_path / "spool")])
+
+    assert status == 1
+    assert "The forwarder cannot run" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("address", ["8443", "host:", "host:port", ""])
+def test_refuses_what_is_no_address(capsys: pytest.CaptureFixture[str], address: str) -> None:
+    """A misspelled option is an error of usage."""
+    with pytest.raises(SystemExit) as ended:
+        main(["--spool", "spool", "--listen", address])
+
+    assert ended.value.code == 2
+    assert f"'{address}' is not HOST:PORT" in capsys.readouterr().err
 
 
 def test_pauses_longer_each_time_up_to_a_limit() -> None:

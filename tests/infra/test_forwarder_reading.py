@@ -1,0 +1,124 @@
+"""What readers do with objects that cannot be read."""
+
+from __future__ import annotations
+
+import io
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bellhop.engine.hints import Hint
+from bellhop.errors import BellhopError, DeniedError, InvalidError
+from bellhop.forwarder.counts import Counts
+from bellhop.forwarder.desk import Desk
+from bellhop.forwarder.outbox import Outbox
+from bellhop.forwarder.reading import REFUSED_AT_MOST, Readers
+from bellhop.forwarder.spool import Spool
+from bellhop.logs import Log
+from bellhop.model.gvk import GVK, ObjectKey
+from tests.fakes.kube import FakeKube
+
+KEY = ObjectKey(GVK("", "v1", "ConfigMap"), "default", "a")
+MANIFEST = {
+    "apiVersion": "v1",
+    "kind": "ConfigMap",
+    "metadata": {"name": "a", "namespace": "default"},
+}
+
+
+class OddKube(FakeKube):
+    """An API server whose answers, at times, nobody foresaw."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.odd: set[str] = set()
+
+    def get(self, gvk: GVK, namespace: str, name: str) -> dict[str, Any] | None:
+        if name in self.odd:
+            raise RuntimeError(name)
+        return super().get(gvk, namespace, name)
+
+
+class Room:
+    """Readers between a desk and an outbox."""
+
+    def __init__(self, folder: Path) -> None:
+        self.log = io.StringIO()
+        log = Log(self.log)
+        self.kube = OddKube()
+        self.spool = Spool(folder)
+        self.desk = Desk(self.spool, log)
+        self.outbox = Outbox()
+        self.readers = Readers(self.kube, self.desk, self.outbox, Counts(), log)
+        self.readers.start()
+
+    def ring(self, name: str = "a", *, ago: timedelta = timedelta(0)) -> None:
+        rang = (datetime.now(UTC) - ago).isoformat()
+        self.desk.ring(Hint(KEY._replace(name=name), "", 0), rang)
+
+    def close(self) -> None:
+        self.desk.close()
+        self.outbox.close()
+        self.spool.close()
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Iterator[Room]:
+    room = Room(tmp_path)
+    yield room
+    room.close()
+
+
+def until(done: Callable[[], object]) -> None:
+    ends = time.monotonic() + 30
+    while not done():
+        assert time.monotonic() < ends
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    ("error", "ago"),
+    [
+        pytest.param(InvalidError("it is no name"), timedelta(0), id="refused for what it is"),
+        pytest.param(DeniedError("no right"), 2 * REFUSED_AT_MOST, id="denied for an hour"),
+    ],
+)
+def test_gives_up_what_will_never_be_read(room: Room, error: BellhopError, ago: timedelta) -> None:
+    """It is said, nothing is owed any more, and sweeps look at it."""
+    room.kube.fail_with(error, "get")
+    room.ring(ago=ago)
+    until(lambda: room.spool.owed() == [] and room.desk.owed()[0] == 0)
+
+    assert "Gave up on an object; sweeps look at it" in room.log.getvalue()
+    assert str(KEY) in room.log.getvalue()
+
+
+def test_goes_on_where_a_right_is_missing_for_a_while(room: Room) -> None:
+    """It is owed until it can be read, and said once."""
+    room.kube.put(MANIFEST)
+    room.kube.fail_with(DeniedError("no right"), "get")
+    room.ring()
+    until(lambda: "Cannot read back what rang, and keep trying" in room.log.getvalue())
+    assert len(room.spool.owed()) == 1
+    room.kube.fail_with(None, "get")
+
+    [item] = room.outbox.take(30) or []
+    assert item.key == KEY
+
+
+def test_an_object_that_nobody_foresaw_ends_no_reader(room: Room) -> None:
+    """More of them than there are readers, and the next object is read all the same."""
+    room.kube.put(MANIFEST)
+    room.kube.odd = {f"odd-{number}" for number in range(8)}
+    for name in room.kube.odd:
+        room.ring(name)
+    until(lambda: room.log.getvalue().count("Failed to look at an object") == len(room.kube.odd))
+    room.ring()
+
+    [item] = room.outbox.take(30) or []
+    assert item.key == KEY
+    assert room.readers.alive()
