@@ -87,7 +87,8 @@ def test_ends_a_burst_with_the_last_state(rig: Rig) -> None:
 
     items = rig.inbox.named("busy")
     versions = [int(item["object"]["metadata"]["resourceVersion"]) for item in items]
-    assert sorted(set(versions)) == versions
+    # One may come twice, since it is looked at again where a write was about to follow it.
+    assert sorted(versions) == versions
     assert items[-1]["object"]["data"] == {"number": "59"}
 
 
