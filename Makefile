@@ -83,7 +83,7 @@ fuzz: oracle ## Play 5,000 histories, and fuzz the template engine, for some min
 	PYTHONPATH=. $(BIN)/python -m tests.fakes.histories $$(($(or $(FUZZ),100) * 50))
 	BELLHOP_FUZZ=$(or $(FUZZ),100) $(BIN)/python -m pytest --timeout 0 tests/unit/gotemplate/test_properties.py
 	@for round in $$(seq $$(($(or $(FUZZ),100) / 5 + 1))); do \
-	  BELLHOP_FUZZ=1 $(BIN)/python -m pytest -q tests/unit/gotemplate/test_oracle.py || exit 1; done
+	  BELLHOP_FUZZ=1 $(BIN)/python -m pytest -q --timeout 0 tests/unit/gotemplate/test_oracle.py || exit 1; done
 
 mutants: install ## Break the stages in each listed way, and tell who notices; MUTANTS=word for some
 	$(BIN)/python -m tests.mutants $(MUTANTS)

@@ -70,6 +70,22 @@ class _Scope:
                 return slot
         return None
 
+    def leave(self, mark: int) -> None:
+        """Forget what one arm declared, for the next: there its names are known, and not set.
+
+        As Go has it, which parses all arms as one scope, and looks variables up as it runs.
+        """
+        left = dict.fromkeys(name for name, _ in self.visible[mark:])
+        del self.visible[mark:]
+        if left:
+            known = {name for name, _ in self.visible}
+            self.visible.extend((name, UNDEFINED) for name in left if name not in known)
+
+    def mention(self, name: str) -> None:
+        """Let a name be used from here on that has no value yet."""
+        if self.find(name) is None:
+            self.visible.append((name, UNDEFINED))
+
     def declare(self, name: str) -> int:
         """Give a new variable its slot."""
         slot = self.slots
@@ -209,7 +225,7 @@ class _Parser(Cursor):
         while True:
             marks.append(len(self.scope.visible))
             pipeline = self._pipeline(keyword, lexer.RIGHT_DELIM)
-            body, end = self._item_list()
+            body, end = self._arm()
             branch = kind(pipeline.position, pipeline, body, None)
             if branches:
                 branches[-1].otherwise = [branch]
@@ -224,6 +240,12 @@ class _Parser(Cursor):
         self.nesting -= 1
         return branches[0]
 
+    def _arm(self) -> tuple[list[nodes.Node], nodes.Node]:
+        mark = len(self.scope.visible)
+        found = self._item_list()
+        self.scope.leave(mark)
+        return found
+
     def _else_list(self) -> list[nodes.Node]:
         found, end = self._item_list()
         if isinstance(end, nodes.Else):
@@ -236,7 +258,7 @@ class _Parser(Cursor):
         mark = len(self.scope.visible)
         pipeline = self._pipeline("range", lexer.RIGHT_DELIM)
         self.scope.loops += 1
-        body, end = self._item_list()
+        body, end = self._arm()
         self.scope.loops -= 1
         otherwise = self._else_list() if isinstance(end, nodes.Else) else None
         del self.scope.visible[mark:]
@@ -329,8 +351,7 @@ class _Parser(Cursor):
     def _name_variable(self, token: Token, names: list[tuple[str, int]]) -> None:
         """Let a variable be named from here on, although it gets its value later."""
         names.append((token.text, token.position))
-        if self.scope.find(token.text) is None:
-            self.scope.visible.append((token.text, UNDEFINED))
+        self.scope.mention(token.text)
 
     def _check(self, pipeline: nodes.Pipeline, context: str) -> None:
         if not pipeline.commands:
