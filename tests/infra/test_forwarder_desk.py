@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from bellhop.engine.hints import Hint
+from bellhop.forwarder.debt import Debt, Known
 from bellhop.forwarder.desk import BURST, Desk
-from bellhop.forwarder.pending import Known, Pending
 from bellhop.forwarder.spool import Spool
 from bellhop.logs import Log
 from bellhop.model.gvk import GVK, ObjectKey
@@ -43,17 +43,17 @@ def desk(spool: Spool) -> Desk:
 
 def test_spools_an_object_once(spool: Spool) -> None:
     """A second hint changes the row, keeps what the first knew, and since when it is owed."""
-    spool.put(Pending.of(hint("u", 5), EARLY, 1))
-    spool.put(Pending.of(hint("v", 0), LATE, 2))
+    spool.put(Debt.of(hint("u", 5), EARLY, 1))
+    spool.put(Debt.of(hint("v", 0), LATE, 2))
 
-    [pending] = spool.owed()
-    assert (pending.uid, pending.before, pending.serial) == ("v", 0, 2)
-    assert (pending.known, pending.rang, pending.sure) == (Known("u", 5), EARLY, False)
+    [debt] = spool.owed()
+    assert (debt.uid, debt.before, debt.serial) == ("v", 0, 2)
+    assert (debt.known, debt.rang, debt.sure) == (Known("u", 5), EARLY, False)
 
 
 def test_forgets_only_what_did_not_ring_again(spool: Spool) -> None:
     """A row is dropped up to a serial."""
-    spool.put(Pending.of(hint(), EARLY, 2))
+    spool.put(Debt.of(hint(), EARLY, 2))
     spool.forget([(key(), 1)])
     assert len(spool.owed()) == 1
     spool.forget([(key(), 2)])
@@ -63,7 +63,7 @@ def test_forgets_only_what_did_not_ring_again(spool: Spool) -> None:
 def test_restores_what_an_earlier_process_owed(tmp_path: Path, spool: Spool) -> None:
     """Names with slashes and dots come back as they were, and later hints get later serials."""
     name = ObjectKey(GVK("rbac.authorization.k8s.io", "v1", "ClusterRole"), "", "system:a/b")
-    spool.put(Pending.of(Hint(name, "u", 5), EARLY, 7))
+    spool.put(Debt.of(Hint(name, "u", 5), EARLY, 7))
     again = Spool(tmp_path)
     desk = Desk(again, Log(io.StringIO()))
     assert desk.restore() == 1
@@ -71,11 +71,11 @@ def test_restores_what_an_earlier_process_owed(tmp_path: Path, spool: Spool) -> 
     turn = desk.take()
 
     assert turn is not None
-    assert turn.pending.key == name
+    assert turn.debt.key == name
     desk.ring(hint(), LATE)
     following = desk.take()
     assert following is not None
-    assert following.pending.serial == 8
+    assert following.debt.serial == 8
     again.close()
 
 
@@ -88,14 +88,14 @@ def test_gives_an_object_to_one_reader_at_a_time(desk: Desk) -> None:
     desk.ring(hint(name="other"), LATE)
     other = desk.take()
     assert other is not None
-    assert other.pending.key == key("other")
+    assert other.debt.key == key("other")
     desk.finish(other)
     desk.finish(first)
 
     again = desk.take()
 
     assert again is not None
-    assert (again.pending.before, again.pending.rang) == (6, LATE)
+    assert (again.debt.before, again.debt.rang) == (6, LATE)
 
 
 def test_looks_anew_at_what_rang_during_a_look_in_vain(desk: Desk) -> None:
@@ -110,7 +110,7 @@ def test_looks_anew_at_what_rang_during_a_look_in_vain(desk: Desk) -> None:
     again = desk.take()
 
     assert again is not None
-    assert (again.pending.before, again.pending.rang, again.looks) == (6, EARLY, 0)
+    assert (again.debt.before, again.debt.rang, again.looks) == (6, EARLY, 0)
 
 
 @pytest.mark.timed
@@ -148,7 +148,7 @@ def test_wakes_a_reader_for_what_is_due_earlier(desk: Desk) -> None:
     desk.ring(hint(name="early"), EARLY)
     reader.join(5)
 
-    assert [turn.pending.key for turn in taken] == [key("early")]
+    assert [turn.debt.key for turn in taken] == [key("early")]
 
 
 def test_says_what_is_owed_until_it_is_forgotten(desk: Desk) -> None:
@@ -159,7 +159,7 @@ def test_says_what_is_owed_until_it_is_forgotten(desk: Desk) -> None:
     desk.finish(turn)
     assert desk.owed() == (1, EARLY)
     assert desk.wait_until_clear(0) is False
-    desk.forget([(key(), turn.pending.serial)])
+    desk.forget([(key(), turn.debt.serial)])
 
     assert desk.owed() == (0, "")
     assert desk.wait_until_clear(0) is True

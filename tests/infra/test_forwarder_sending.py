@@ -18,10 +18,10 @@ from bellhop.engine.hints import Hint
 from bellhop.errors import TemporaryError
 from bellhop.forwarder import backoff, outbox, trial
 from bellhop.forwarder.counts import Counts
+from bellhop.forwarder.debt import Debt
 from bellhop.forwarder.desk import Desk
 from bellhop.forwarder.instructions import Instructions
 from bellhop.forwarder.outbox import Item, Outbox
-from bellhop.forwarder.pending import Pending
 from bellhop.forwarder.sending import Sender
 from bellhop.forwarder.spool import Spool
 from bellhop.logs import Log
@@ -371,8 +371,8 @@ def test_asks_for_a_look_when_it_cannot_spool(tmp_path: Path) -> None:
     desk.ring(Hint(key, "", 0), datetime.now(UTC).isoformat())
     assert called == []
 
-    def full(pending: Pending) -> None:
-        raise TemporaryError(f"the disk is full of {pending.key}")
+    def full(debt: Debt) -> None:
+        raise TemporaryError(f"the disk is full of {debt.key}")
 
     spool.put = full  # type: ignore[method-assign]
     desk.ring(Hint(key, "", 0), datetime.now(UTC).isoformat())

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from bellhop.engine.hints import Hint
 from bellhop.errors import BellhopError
-from bellhop.forwarder.pending import Known, Pending
+from bellhop.forwarder.debt import Debt, Known
 from bellhop.forwarder.spool import Spool
 from bellhop.logs import Log
 from bellhop.model.gvk import ObjectKey
@@ -36,7 +36,7 @@ BURST = 0.05
 class Turn:
     """An object in a reader's hands, with how often it was looked at and could not be."""
 
-    pending: Pending
+    debt: Debt
     looks: int = 0
     failures: int = 0
 
@@ -47,7 +47,7 @@ class _Entry:
     due: float
     latest: float
     taken: bool = False
-    behind: Pending | None = None
+    behind: Debt | None = None
 
 
 class Desk:
@@ -75,28 +75,28 @@ class Desk:
         """Take up what an earlier process owed; say how much that is."""
         with self._changed:
             left = self._spool.owed()
-            for pending in left:
-                self._serial = max(self._serial, pending.serial)
-                self._owed[pending.key] = (pending.serial, pending.rang)
-                self._schedule(pending)
+            for debt in left:
+                self._serial = max(self._serial, debt.serial)
+                self._owed[debt.key] = (debt.serial, debt.rang)
+                self._schedule(debt)
         return len(left)
 
     def ring(self, hint: Hint, rang: str) -> None:
         """Note a hint, on disk first; its object's clock starts anew."""
         with self._changed:
             self._serial += 1
-            pending = Pending.of(hint, rang, self._serial)
+            debt = Debt.of(hint, rang, self._serial)
             entry = self._entries.get(hint.key)
             if entry is not None and entry.taken:
-                pending = entry.behind.merge(pending) if entry.behind else pending
-                entry.behind = pending
+                debt = entry.behind.merge(debt) if entry.behind else debt
+                entry.behind = debt
             elif entry is not None:
-                pending = entry.turn.pending.merge(pending)
-            self._write(pending)
+                debt = entry.turn.debt.merge(debt)
+            self._write(debt)
             if entry is None:
-                self._schedule(pending)
+                self._schedule(debt)
             elif not entry.taken:
-                self._schedule(pending, latest=entry.latest)
+                self._schedule(debt, latest=entry.latest)
 
     def take(self) -> Turn | None:
         """Wait for the next object that is due; None once the desk is closed."""
@@ -117,24 +117,24 @@ class Desk:
     def later(self, turn: Turn, delay: float) -> None:
         """Give an object back to be looked at after `delay`, or anew if it rang meanwhile."""
         with self._changed:
-            entry = self._entries[turn.pending.key]
+            entry = self._entries[turn.debt.key]
             if entry.behind is not None:
-                self._schedule(turn.pending.merge(entry.behind))
+                self._schedule(turn.debt.merge(entry.behind))
             else:
-                self._schedule(turn.pending, turn=turn, delay=delay)
+                self._schedule(turn.debt, turn=turn, delay=delay)
 
     def absorb(self, turn: Turn, seen: Known) -> None:
         """Have what was just seen stand for what rang meanwhile, too, if it already shows it."""
         with self._changed:
-            entry = self._entries[turn.pending.key]
+            entry = self._entries[turn.debt.key]
             if entry.behind is not None and entry.behind.is_settled_by(seen):
-                turn.pending = replace(turn.pending, serial=entry.behind.serial)
+                turn.debt = replace(turn.debt, serial=entry.behind.serial)
                 entry.behind = None
 
     def finish(self, turn: Turn) -> None:
         """Count an object as looked at; if it rang meanwhile, it will be again."""
         with self._changed:
-            entry = self._entries.pop(turn.pending.key)
+            entry = self._entries.pop(turn.debt.key)
             if entry.behind is not None:
                 self._schedule(entry.behind)
 
@@ -169,11 +169,11 @@ class Desk:
             self._open = False
             self._changed.notify_all()
 
-    def _write(self, pending: Pending) -> None:
-        rang = min(pending.rang, self._owed.get(pending.key, (0, pending.rang))[1])
-        self._owed[pending.key] = (pending.serial, rang)
+    def _write(self, debt: Debt) -> None:
+        rang = min(debt.rang, self._owed.get(debt.key, (0, debt.rang))[1])
+        self._owed[debt.key] = (debt.serial, rang)
         try:
-            self._spool.put(pending)
+            self._spool.put(debt)
         except BellhopError as error:
             # A full disk must not lose what memory can still do.
             self._log.warning("Cannot spool a hint; only a kill would lose it", error=str(error))
@@ -181,7 +181,7 @@ class Desk:
 
     def _schedule(
         self,
-        pending: Pending,
+        debt: Debt,
         *,
         turn: Turn | None = None,
         delay: float | None = None,
@@ -189,13 +189,13 @@ class Desk:
     ) -> None:
         now = time.monotonic()
         if delay is None:
-            delay = FIRST_LOOK if pending.uid else FIRST_LOOK_BLIND
+            delay = FIRST_LOOK if debt.uid else FIRST_LOOK_BLIND
         if latest is None:
             latest = now + max(delay, BURST)
         due = min(now + delay, latest)
-        self._entries[pending.key] = _Entry(turn or Turn(pending), due, latest)
+        self._entries[debt.key] = _Entry(turn or Turn(debt), due, latest)
         self._pushed += 1
-        heapq.heappush(self._heap, (due, self._pushed, pending.key))
+        heapq.heappush(self._heap, (due, self._pushed, debt.key))
         if self._heap[0][1] == self._pushed:
             self._changed.notify()
 

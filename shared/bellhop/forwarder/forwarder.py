@@ -63,7 +63,7 @@ class Forwarder:
         self._outbox = Outbox()
         self._readers = Readers(kube, self._desk, self._outbox, self._counts, log)
         self._sender = Sender(
-            lambda: self._present, self._doubt, self._outbox, self._desk, self._counts, log
+            lambda: self._present, self._look_again, self._outbox, self._desk, self._counts, log
         )
         # A SimpleQueue, because a signal handler may put into it whatever its thread is at.
         self._calls: SimpleQueue[str] = SimpleQueue()
@@ -122,7 +122,7 @@ class Forwarder:
         left = self._desk.restore()
         if left:
             self._log.info("Taking up what an earlier process owed", objects=left)
-        door = Door(self._desk.ring, self._paths, self._doubt, self._counts, self._log)
+        door = Door(self._desk.ring, self._paths, self._look_again, self._counts, self._log)
         host, port = self._options.listen
         server = Server(
             door,
@@ -180,7 +180,7 @@ class Forwarder:
         self._log.info("Ended" if clear else "Ended with objects owed, kept on disk", objects=left)
 
     def _called(self, seconds: float, *, passing_over: bool = False) -> bool:
-        """Wait to be called, by doubts too unless they are passed over; say if it is to stop."""
+        """Wait to be called, by refusals too unless they are passed over; say if it is to stop."""
         ends = time.monotonic() + seconds
         while True:
             try:
@@ -195,7 +195,7 @@ class Forwarder:
     def _unspooled(self) -> None:
         self._sender.ask_for_a_look()
 
-    def _doubt(self) -> None:
+    def _look_again(self) -> None:
         if self._calls.empty():
             self._calls.put("look")
 

@@ -26,9 +26,9 @@ from bellhop.errors import (
 )
 from bellhop.forwarder.backoff import pause
 from bellhop.forwarder.counts import Counts
+from bellhop.forwarder.debt import Debt, Known, Sight
 from bellhop.forwarder.desk import Desk, Turn
 from bellhop.forwarder.outbox import Item, Outbox
-from bellhop.forwarder.pending import Finding, Known, Pending
 from bellhop.logs import Log
 from bellhop.model.gvk import GVK
 from bellhop.ports.kube import Kube
@@ -75,35 +75,35 @@ class Readers:
             try:
                 self._look(turn)
             except Exception as error:  # noqa: BLE001 - one odd object must not end a reader
-                self._log.error("Failed to look at an object", error, object=str(turn.pending.key))
+                self._log.error("Failed to look at an object", error, object=str(turn.debt.key))
                 self._desk.later(turn, _AFTER_A_BUG_SECONDS)
 
     def _look(self, turn: Turn) -> None:
-        pending = turn.pending
+        debt = turn.debt
         self._counts.add("reads")
         try:
-            state = self._kube.get(*pending.key)
+            state = self._kube.get(*debt.key)
         except BellhopError as error:
             self._counts.add("read_failures")
             self._refused(turn, error)
             return
         last = turn.looks >= len(NEXT_LOOKS)
-        finding = pending.conclude(state) if last else pending.judge(state)
-        if finding is Finding.NOT_YET:
+        sight = debt.conclude(state) if last else debt.judge(state)
+        if sight is Sight.NOT_YET:
             turn.looks += 1
             turn.failures = 0
             self._desk.later(turn, NEXT_LOOKS[turn.looks - 1])
-        elif finding is Finding.NOTHING:
+        elif sight is Sight.NOTHING:
             self._counts.add("nothing")
             self._let_go(turn)
         else:
             self._found(turn, state)
 
     def _found(self, turn: Turn, state: dict[str, Any] | None) -> None:
-        pending = turn.pending
+        debt = turn.debt
         if state is None:
-            known = pending.known or Known(pending.uid, pending.before)
-            gone = {"key": str(pending.key), "uid": known.uid, "version": known.version}
+            known = debt.known or Known(debt.uid, debt.before)
+            gone = {"key": str(debt.key), "uid": known.uid, "version": known.version}
             found: dict[str, Any] = {"gone": gone}
             # No version of it comes after its end.
             self._desk.absorb(turn, Known(known.uid, _ENDED))
@@ -113,23 +113,23 @@ class Readers:
             found = {"object": {**state, "metadata": metadata}}
             self._desk.absorb(turn, Known(str(metadata.get("uid")), version_of(metadata)))
         text = json.dumps(found, separators=(",", ":"), ensure_ascii=False)
-        self._outbox.put(Item(pending.key, turn.pending.serial, pending.rang, text.encode()))
+        self._outbox.put(Item(debt.key, turn.debt.serial, debt.rang, text.encode()))
         self._desk.finish(turn)
 
     def _refused(self, turn: Turn, error: BellhopError) -> None:
         turn.failures += 1
         waits = isinstance(error, (TemporaryError, DeniedError, MissingError))
-        too_long = isinstance(error, PermanentError) and _age(turn.pending) > REFUSED_AT_MOST
+        too_long = isinstance(error, PermanentError) and _age(turn.debt) > REFUSED_AT_MOST
         if not waits or too_long:
             self._log.warning(
                 "Gave up on an object; sweeps look at it",
-                object=str(turn.pending.key),
+                object=str(turn.debt.key),
                 error=str(error),
             )
             self._counts.add("dropped")
             self._let_go(turn)
             return
-        self._say(turn.pending.key.gvk, error)
+        self._say(turn.debt.key.gvk, error)
         given = (
             error.delay.total_seconds()
             if isinstance(error, TemporaryError) and error.delay
@@ -138,10 +138,10 @@ class Readers:
         self._desk.later(turn, pause(turn.failures, at_least=given))
 
     def _let_go(self, turn: Turn) -> None:
-        pending = turn.pending
+        debt = turn.debt
         # An older state of the object may still wait to be sent; the disk must not forget that.
-        if not self._outbox.cover(pending.key, pending.serial):
-            self._desk.forget([(pending.key, pending.serial)])
+        if not self._outbox.cover(debt.key, debt.serial):
+            self._desk.forget([(debt.key, debt.serial)])
         self._desk.finish(turn)
 
     def _say(self, gvk: GVK, error: BellhopError) -> None:
@@ -153,5 +153,5 @@ class Readers:
             self._log.warning("Cannot read back what rang, and keep trying", error=str(error))
 
 
-def _age(pending: Pending) -> timedelta:
-    return datetime.now(UTC) - datetime.fromisoformat(pending.rang)
+def _age(debt: Debt) -> timedelta:
+    return datetime.now(UTC) - datetime.fromisoformat(debt.rang)

@@ -65,20 +65,20 @@ class _Answer(NamedTuple):
 class Sender:
     """One thread that sends; while a batch is on its way, the next one gathers.
 
-    `instructions` tells whom to send to at present; `doubt` is called when the token is refused.
+    `instructions` tells whom to send to at present; `refused` is called when the token is refused.
     """
 
     def __init__(
         self,
         instructions: Callable[[], Instructions],
-        doubt: Callable[[], None],
+        refused: Callable[[], None],
         outbox: Outbox,
         desk: Desk,
         counts: Counts,
         log: Log,
     ) -> None:
         self._instructions = instructions
-        self._doubt = doubt
+        self._refused = refused
         self._outbox = outbox
         self._desk = desk
         self._counts = counts
@@ -148,7 +148,7 @@ class Sender:
             self._asked += 1
             self._ask_at = time.monotonic() + pause(self._asked, at_least=answer.wait)
             if answer.status == HTTPStatus.UNAUTHORIZED:
-                self._doubt()
+                self._refused()
 
     def _send(self, batch: list[Item]) -> bool:
         """Send a batch, in halves where ingest refuses it for what is in it; say if it took it."""
@@ -269,7 +269,7 @@ class Sender:
             )
         self._waking.clear()
         if answer.status == HTTPStatus.UNAUTHORIZED:
-            self._doubt()
+            self._refused()
         if not self._ending:
             self._waking.wait(pause(self._failures, at_least=answer.wait))
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from bellhop.adapters.local.database import Database, Schema
-from bellhop.forwarder.pending import Known, Pending
+from bellhop.forwarder.debt import Debt, Known
 from bellhop.model.gvk import ObjectKey
 
 _SCHEMA = Schema(
@@ -52,10 +52,10 @@ class Spool:
     def __init__(self, folder: Path) -> None:
         self._database = Database(folder / "owed.db", _SCHEMA)
 
-    def put(self, pending: Pending) -> None:
+    def put(self, debt: Debt) -> None:
         """Note that an object is owed; once this returns, a kill does not undo it."""
-        known = pending.known or Known("", 0)
-        row = (str(pending.key), pending.uid, pending.before, *known, pending.rang, pending.serial)
+        known = debt.known or Known("", 0)
+        row = (str(debt.key), debt.uid, debt.before, *known, debt.rang, debt.serial)
         self._database.rows(_PUT, row)
 
     def forget(self, done: Iterable[tuple[ObjectKey, int]]) -> None:
@@ -64,10 +64,10 @@ class Spool:
             for key, serial in done:
                 execute("DELETE FROM owed WHERE key = ? AND serial <= ?", (str(key), serial))
 
-    def owed(self) -> list[Pending]:
+    def owed(self) -> list[Debt]:
         """Return what an earlier process left, the longest owed first; it is not sure of any."""
         return [
-            Pending(
+            Debt(
                 ObjectKey.parse(key),
                 uid,
                 before,

@@ -24,7 +24,7 @@ from bellhop.engine.hints import Hint, version_of
 from bellhop.model.gvk import ObjectKey
 
 
-class Finding(Enum):
+class Sight(Enum):
     """What to do after a look."""
 
     NOT_YET = "not yet"
@@ -41,7 +41,7 @@ class Known(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Pending:
+class Debt:
     """One object that hints concern; they are merged, so that there is one for each object.
 
     `serial` grows with each hint. `rang` is when the first of them came. `sure` says that all
@@ -57,12 +57,12 @@ class Pending:
     sure: bool = True
 
     @classmethod
-    def of(cls, hint: Hint, rang: str, serial: int) -> Pending:
+    def of(cls, hint: Hint, rang: str, serial: int) -> Debt:
         """Begin with one hint."""
         known = Known(hint.uid, hint.before) if hint.uid and hint.before else None
         return cls(hint.key, hint.uid, hint.before, known, rang, serial)
 
-    def merge(self, later: Pending) -> Pending:
+    def merge(self, later: Debt) -> Debt:
         """Return what is owed after a later hint; of one object's hints the newest version wins.
 
         Hints of several API servers may overtake each other.
@@ -77,18 +77,18 @@ class Pending:
             sure=self.sure and later.sure and self._baseline == later._baseline,
         )
 
-    def judge(self, state: Mapping[str, Any] | None) -> Finding:
+    def judge(self, state: Mapping[str, Any] | None) -> Sight:
         """Say what the object's present state means; None is an object that is not there."""
         if not self.uid:
-            return Finding.NOT_YET if state is None else Finding.SEND
+            return Sight.NOT_YET if state is None else Sight.SEND
         if state is None:
-            return Finding.GONE if self.before else Finding.NOT_YET
+            return Sight.GONE if self.before else Sight.NOT_YET
         metadata = state.get("metadata") or {}
         same = metadata.get("uid") == self.uid
         if not self.before:
-            return Finding.SEND if same else Finding.NOT_YET
+            return Sight.SEND if same else Sight.NOT_YET
         unchanged = same and version_of(metadata) == self.before
-        return Finding.NOT_YET if unchanged else Finding.SEND
+        return Sight.NOT_YET if unchanged else Sight.SEND
 
     def is_settled_by(self, seen: Known) -> bool:
         """Say if a write that was about to happen can only have come before what was seen.
@@ -98,15 +98,15 @@ class Pending:
         """
         return bool(self.uid) and self.uid == seen.uid and self.before < seen.version
 
-    def conclude(self, state: Mapping[str, Any] | None) -> Finding:
+    def conclude(self, state: Mapping[str, Any] | None) -> Sight:
         """Say what the state means once the last hint's write can no longer be on its way."""
-        finding = self.judge(state)
-        if finding is not Finding.NOT_YET:
-            return finding
+        sight = self.judge(state)
+        if sight is not Sight.NOT_YET:
+            return sight
         if state is None:
-            return Finding.GONE if self.known else Finding.NOTHING
+            return Sight.GONE if self.known else Sight.NOTHING
         # One of several writes happened, perhaps, or the process began anew in between.
-        return Finding.NOTHING if self.sure else Finding.SEND
+        return Sight.NOTHING if self.sure else Sight.SEND
 
     @property
     def _baseline(self) -> Known | None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bellhop.engine.hints import Hint
-from bellhop.forwarder.pending import Finding, Known, Pending
+from bellhop.forwarder.debt import Debt, Known, Sight
 from bellhop.model.gvk import GVK, ObjectKey
 
 EARLY, LATE = "2026-01-01T00:00:00+00:00", "2026-01-01T00:00:01+00:00"
@@ -21,11 +21,11 @@ def hint(uid: str = "u", before: int = 0, name: str = "a") -> Hint:
     return Hint(key(name), uid, before)
 
 
-def owed(*hints: Hint) -> Pending:
+def owed(*hints: Hint) -> Debt:
     """Merge hints in the order in which they came."""
-    found = Pending.of(hints[0], EARLY, 1)
+    found = Debt.of(hints[0], EARLY, 1)
     for number, each in enumerate(hints[1:], 2):
-        found = found.merge(Pending.of(each, LATE, number))
+        found = found.merge(Debt.of(each, LATE, number))
     return found
 
 
@@ -33,11 +33,11 @@ def state(uid: str, version: int) -> dict[str, Any]:
     return {"metadata": {"uid": uid, "resourceVersion": str(version)}}
 
 
-NOT_YET, SEND, GONE, NOTHING = Finding.NOT_YET, Finding.SEND, Finding.GONE, Finding.NOTHING
+NOT_YET, SEND, GONE, NOTHING = Sight.NOT_YET, Sight.SEND, Sight.GONE, Sight.NOTHING
 
 
 @pytest.mark.parametrize(
-    ("pending", "seen", "now", "in_the_end"),
+    ("debt", "seen", "now", "in_the_end"),
     [
         pytest.param(owed(hint()), None, NOT_YET, NOTHING, id="create, absent"),
         pytest.param(owed(hint()), state("u", 5), SEND, SEND, id="create, there"),
@@ -70,10 +70,10 @@ NOT_YET, SEND, GONE, NOTHING = Finding.NOT_YET, Finding.SEND, Finding.GONE, Find
     ],
 )
 def test_tells_what_a_look_means(
-    pending: Pending, seen: dict[str, Any] | None, now: Finding, in_the_end: Finding
+    debt: Debt, seen: dict[str, Any] | None, now: Sight, in_the_end: Sight
 ) -> None:
     """While the write may be on its way, and once it can no longer be."""
-    assert (pending.judge(seen), pending.conclude(seen)) == (now, in_the_end)
+    assert (debt.judge(seen), debt.conclude(seen)) == (now, in_the_end)
 
 
 def test_keeps_the_first_ring_and_the_last_known_object() -> None:
