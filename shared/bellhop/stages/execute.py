@@ -57,7 +57,7 @@ class Execute:
         self._publisher = publisher
         self._settings = settings
         self._claims = Claims(records, publisher)
-        self._leases = Leases(records, self._claims, settings, alone=alone)
+        self._leases = Leases(records, settings, alone=alone)
         self._steps = Steps(self._claims, records.clock)
         self._endings = Endings(records, settings)
         self._limits = Limits(seconds=settings.template_seconds, output=settings.template_output)

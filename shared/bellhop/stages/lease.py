@@ -11,17 +11,14 @@ did as unsure, and the next try puts it in order.
 from __future__ import annotations
 
 import uuid
-from contextlib import suppress
 from dataclasses import replace
 
 from bellhop.engine.planning import Plan
-from bellhop.errors import BusyError, ConflictError, StaleError
-from bellhop.model.gvk import Identity
+from bellhop.errors import BusyError, StaleError
 from bellhop.model.record import Held, Inventory
 from bellhop.ports.store import ABSENT
 from bellhop.records import Records
 from bellhop.settings import Settings
-from bellhop.stages.claim import Claims
 from bellhop.stages.work import Work
 
 _RETRIES = 8
@@ -34,12 +31,9 @@ class Leases:
     by a dead one.
     """
 
-    def __init__(
-        self, records: Records, claims: Claims, settings: Settings, *, alone: bool
-    ) -> None:
+    def __init__(self, records: Records, settings: Settings, *, alone: bool) -> None:
         self._mark = uuid.uuid4().hex[:8] if alone else ""
         self._records = records
-        self._claims = claims
         self._settings = settings
 
     def refuse_busy(self, inventory: Inventory) -> None:
@@ -92,9 +86,10 @@ class Leases:
             raise
 
     def _add(self, work: Work) -> None:
-        """Note what another worker and we did, so that the next try puts it in order."""
-        for key in [key for key, held in work.held.items() if held.digest]:
-            self._claim_again(work, key)
+        """Note what another worker and we did, so that the next try puts it in order.
+
+        It claims what it applies anew, and removes what is nobody's.
+        """
         for _ in range(_RETRIES):
             kept = self._records.inventories.get(work.cluster.key, work.profile.name)
             there = kept.value if kept else Inventory(work.cluster.key, work.profile.name, {})
@@ -111,8 +106,3 @@ class Leases:
             except StaleError:
                 continue
             return
-
-    def _claim_again(self, work: Work, key: Identity) -> None:
-        """Own what was applied after another worker had given it up."""
-        with suppress(ConflictError):
-            self._claims.take(work.cluster.key, key, work.profile)

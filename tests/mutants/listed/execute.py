@@ -50,13 +50,6 @@ MUTANTS = [
         "What two did at once is taken for certain.",
     ),
     Mutant(
-        "stages/lease.py",
-        "        for key in [key for key, held in work.held.items() if held.digest]:\n"
-        "            self._claim_again(work, key)\n",
-        "",
-        "What was applied after it was given up is nobody's.",
-    ),
-    Mutant(
         "stages/execute.py",
         "            if not work.failed:\n                # A profile",
         "            if self:\n                # A profile",
@@ -88,9 +81,9 @@ MUTANTS = [
     ),
     Mutant(
         "stages/execute.py",
-        "if profile is None or message.destination not in profile.value.destinations:",
-        "if profile is None:",
-        "Where a profile is to go, or not, is not looked at again.",
+        "return self._inputs(message) == _inputs(message, found, record)",
+        "return found is None or self._inputs(message) == _inputs(message, found, record)",
+        "Whether a profile that was gone has come back is not looked at again.",
     ),
     Mutant(
         "stages/step.py",
