@@ -29,8 +29,8 @@ those of the sound code took."""
 
 _PATIENCE = 5
 _STAGES = "tests/unit/stages/test_"
-_LONG = ("ingest_hostile", "dialects")
-_HISTORIES = ("interleaving", "properties")
+_LONG = (f"{_STAGES}ingest_hostile.py", f"{_STAGES}dialects.py")
+_HISTORIES = (f"{_STAGES}interleaving.py", f"{_STAGES}properties.py")
 _NEAR = {
     "stages/claim": "ownership failures overlap",
     "stages/execute": "outcomes holding races ownership overlap failures pipeline",
@@ -106,19 +106,18 @@ def _noticed(jury: str, file: str, folder: Path, longest: float) -> str:
 
 def _asked(jury: str, file: str) -> list[str]:
     """Say which tests are asked about a file, and in which order."""
-    near = next(words for name, words in _NEAR.items() if file.startswith(name)).split()
-    match jury:
-        case "its own tests":
-            asked = near
-        case "histories":
-            asked = [*_HISTORIES]
-        case _:
-            found = (path.stem for path in sorted((_ROOT / "tests/unit/stages").glob("test_*.py")))
-            names = (name.removeprefix("test_") for name in found)
-            quick = [name for name in names if name not in {*near, *_LONG, *_HISTORIES}]
-            records = ["tests/unit/records", "tests/unit/test_messages.py"]
-            return [*records, *(f"{_STAGES}{name}.py" for name in (*quick, *_LONG))]
-    return [f"{_STAGES}{name}.py" for name in asked]
+    words = next(words for name, words in _NEAR.items() if file.startswith(name)).split()
+    near = [f"{_STAGES}{word}.py" for word in words]
+    if file.startswith("records/"):
+        near.insert(0, "tests/unit/records")
+    if jury == "its own tests":
+        return near
+    if jury == "histories":
+        return [*_HISTORIES]
+    every = sorted((_ROOT / "tests/unit/stages").glob("test_*.py"))
+    names = (str(path.relative_to(_ROOT)) for path in every)
+    quick = [name for name in names if name not in {*near, *_LONG, *_HISTORIES}]
+    return [*quick, "tests/unit/records", "tests/unit/test_messages.py", *_LONG]
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -12,12 +12,14 @@ import pytest
 from bellhop.engine.pacing import retry_timer
 from bellhop.errors import DeniedError
 from bellhop.messages import Apply, Resolve
+from bellhop.model.gvk import GVK
 from bellhop.model.record import Outcome
 from bellhop.settings import Settings
 from tests.fakes.fleet import Fleet
 from tests.fakes.kept import value_of
 from tests.fakes.kube import FakeKube
 
+CONFIG = GVK("", "v1", "ConfigMap")
 EAST = "fleet/east"
 APPLY = Apply("", "", "own", EAST)
 DENIED = DeniedError("cluster 'fleet/east' refuses: no right to patch configmaps")
@@ -182,6 +184,20 @@ def test_an_outcome_noted_while_its_cluster_is_left_does_not_stay(
     del east
 
 
+def test_what_has_succeeded_is_not_tried_again(fleet: Fleet, east: FakeKube) -> None:
+    """The next try of a failure is cancelled by whoever succeeds before."""
+    fleet.apply(PROFILE, GOOD)
+    east.fail_with(DENIED, "apply")
+    fleet.pump()
+    assert fleet.records.timers.get(retry_timer(EAST, "own"))
+
+    east.fail_with(None)
+    fleet.stages["deploy"].handle(APPLY)
+
+    assert outcome(fleet).phase == "Provisioned"
+    assert fleet.records.timers.get(retry_timer(EAST, "own")) is None
+
+
 def test_a_try_that_another_sets_meanwhile_stays_set(fleet: Fleet, east: FakeKube) -> None:
     """Who succeeded cancels the try of the failure that it saw, and no later one."""
     fleet.apply(PROFILE, GOOD)
@@ -205,3 +221,34 @@ def test_a_try_that_another_sets_meanwhile_stays_set(fleet: Fleet, east: FakeKub
     timer = fleet.records.timers.get(retry_timer(EAST, "own"))
     assert timer
     assert timer.value.at == outcome(fleet).retry_at
+
+
+def test_a_profile_is_closed_when_the_last_cluster_is_left(fleet: Fleet, east: FakeKube) -> None:
+    """Till then it is known what leaving means: here, that objects stay."""
+    west = fleet.register("west", env="production")
+    stays = PROFILE.replace("spec:", "spec:\n  stopMatchingBehavior: LeavePolicies")
+    fleet.apply(stays, GOOD)
+    fleet.pump()
+
+    fleet.declare.delete([("ClusterProfile", "", "own")])
+    fleet.pump()
+
+    assert [each.objects(CONFIG) != [] for each in (east, west)] == [True, True]
+    assert fleet.records.profiles.head("", "", "own") is None
+
+
+def test_a_cluster_that_is_forgotten_is_left(fleet: Fleet, east: FakeKube) -> None:
+    """No profile waits for a cluster that is no more; nor does one end that wants it still."""
+    fleet.apply(PROFILE, GOOD)
+    fleet.pump()
+    assert fleet.store.delete("cluster", EAST)
+    before = fleet.records.profiles.head("", "", "own")
+    fleet.stages["deploy"].handle(APPLY)
+    assert fleet.records.profiles.head("", "", "own") == before
+    assert fleet.records.outcomes.get(EAST, "own") is None
+
+    fleet.declare.delete([("ClusterProfile", "", "own")])
+    fleet.pump()
+
+    assert fleet.records.profiles.head("", "", "own") is None
+    del east

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from bellhop.errors import TemporaryError
-from bellhop.messages import Instantiate
+from bellhop.messages import Evaluate, Instantiate
 from bellhop.model.gvk import GVK, ObjectKey
 from tests.fakes.fleet import SERVICE, Fleet
 from tests.fakes.kube import FakeKube
@@ -159,6 +159,57 @@ def test_an_older_judgement_does_not_stay(fleet: Fleet, east: FakeKube, before: 
 
     assert list(fleet.records.matches.of("fleet/east")) == []
     assert made(east) == {}
+
+
+def test_a_judgement_by_older_sources_does_not_stay(fleet: Fleet, east: FakeKube) -> None:
+    """A worker that stalls after it has judged does not bring back what sources left out since."""
+    fleet.write("east", service())
+
+    def narrower() -> None:
+        fleet.apply(DECLARED.replace("ring: 'yes'", "ring: never"))
+        fleet.clock.advance(timedelta(seconds=121))
+        fleet.pump()
+
+    meanwhile(fleet.stages["evaluate"], "_judge", narrower)
+    fleet.pump()
+
+    assert list(fleet.records.matches.of("fleet/east")) == []
+    assert made(east) == {}
+
+
+def test_a_script_that_had_no_time_hides_no_judgement(fleet: Fleet, east: FakeKube) -> None:
+    """Of two judgements of one object the later one to be written has not seen the other."""
+    stage: Any = fleet.stages["evaluate"]
+    real = stage._judge
+
+    def starved(source: Any, observation: Any, old: Any) -> Any:
+        stage._judge = real
+        match = real(source, observation, old)
+        stage.handle(Evaluate("fleet/east", str(WEB)))
+        return replace(match, matching=False, digest="", error="it took more than a second")
+
+    stage._judge = starved
+    fleet.write("east", service())
+    fleet.pump()
+
+    [match] = fleet.records.matches.of("fleet/east")
+    assert (match.matching, match.error) == (True, "")
+    assert made(east) == {"for-web": "1"}
+
+
+def test_every_source_and_every_trigger_hears(fleet: Fleet, east: FakeKube) -> None:
+    """An object may concern several sources, and each of them several triggers."""
+
+    def named(source: str, trigger: str) -> str:
+        text = DECLARED.replace("watched", source).replace("name: made", f"name: {trigger}")
+        return text.replace("for-", f"{trigger}-")
+
+    fleet.apply(named("watched", "second"), named("other", "third"), named("other", "fourth"))
+    fleet.pump()
+    fleet.write("east", service())
+    fleet.pump()
+
+    assert set(made(east)) == {"for-web", "second-web", "third-web", "fourth-web"}
 
 
 def test_all_for_one_event_reads_what_matches_alone(fleet: Fleet) -> None:

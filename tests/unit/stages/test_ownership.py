@@ -363,6 +363,18 @@ def test_what_another_has_by_now_is_not_removed(fleet: Fleet, east: FakeKube) ->
     assert [each.profile for each in fleet.records.inventories.of(EAST)] == ["second"]
 
 
+def test_who_hears_that_it_lost_an_object_disturbs_nobody(fleet: Fleet, east: FakeKube) -> None:
+    """It is sure not to have it: its new owner has no reason to apply it again."""
+    takes_over(fleet, east)
+    east.calls.clear()
+
+    fleet.pump()
+
+    assert conflicts(fleet) == {"first"}
+    assert [each.profile for each in fleet.records.inventories.of(EAST)] == ["second"]
+    assert [call for call in east.calls if call.verb == "apply"] == []
+
+
 def test_who_may_have_removed_an_object_before_a_death_tells_its_owner(
     fleet: Fleet, east: FakeKube
 ) -> None:

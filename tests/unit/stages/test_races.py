@@ -46,7 +46,8 @@ def meanwhile(kube: FakeKube, name: str, act: Callable[[], None]) -> None:
 
 
 def work_again(fleet: Fleet) -> None:
-    """Do what other workers do when a message's time is up."""
+    """Do what other workers do when a message's time is up, and the lease with it."""
+    fleet.clock.advance(fleet.settings.visibility + timedelta(seconds=1))
     fleet.stages["deploy"].handle(Apply("", "", "own", EAST))
 
 
