@@ -120,23 +120,32 @@ def test_contents_rendered_from_an_older_object_do_not_stay(fleet: Fleet, east: 
     assert made(east) == {"for-web": "2"}
 
 
+@pytest.mark.parametrize("changes", ["the object", "the text"])
 def test_contents_that_came_back_do_not_give_way_to_older_ones(
-    fleet: Fleet, east: FakeKube
+    fleet: Fleet, east: FakeKube, changes: str
 ) -> None:
     """A newer worker that finds all as it should be, and writes nothing, still wins."""
+
+    def become(v: str) -> None:
+        if changes == "the object":
+            fleet.write("east", service(v))
+        else:
+            fleet.apply(DECLARED.replace("{{ .Resource.metadata.labels.v }}", v))
+
     fleet.write("east", service("1"))
     fleet.pump()
-    fleet.write("east", service("2"))
+    become("2")
     for delivery in fleet.queues["evaluate"].receive(10, wait=timedelta(0)):
         fleet.work("evaluate", [delivery])
 
     def back() -> None:
-        fleet.write("east", service("1"))
-        for delivery in fleet.queues["evaluate"].receive(10, wait=timedelta(0)):
-            fleet.work("evaluate", [delivery])
-        fleet.stages["deploy"].handle(Instantiate("made", "fleet/east", str(WEB)))
+        become("1")
+        fleet.clock.advance(timedelta(seconds=121))
+        fleet.pump()
+        assert made(east) == {"for-web": "1"}
 
     meanwhile(fleet.stages["deploy"], "_fill", back)
+    fleet.stages["deploy"].handle(Instantiate("made", "fleet/east", str(WEB)))
     fleet.pump()
 
     assert made(east) == {"for-web": "1"}
