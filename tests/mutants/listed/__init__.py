@@ -16,5 +16,10 @@ from tests.mutants.listed import (
 _LISTS = (claim, execute, evaluate, records, deploy, sweep, declare, doors)
 MUTANTS = [mutant for each in _LISTS for mutant in each.MUTANTS]
 
-EXPLAINED: dict[str, str] = {}
+EXPLAINED = {
+    "A sweep that was overtaken ends another's walk.": (
+        "It cannot: the walk's own end is on condition of its token, too. What is asked for"
+        " meanwhile is published twice at worst, and the next sweep says how the cluster is."
+    ),
+}
 """Mutants that nothing notices, by story: why that is right."""

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 
+from bellhop.engine.pacing import sweep_timer
 from bellhop.errors import DeniedError, MissingError, UnreachableError
 from bellhop.messages import Sweep, Tidy
 from bellhop.model.gvk import GVK, ObjectKey, Resource
@@ -289,6 +290,23 @@ def test_a_source_name_that_cannot_be_rendered_harms_only_its_trigger(
 
     assert [call for call in east.calls if call.verb == "remove"] == removals
     assert len(list(fleet.records.profiles.of("made"))) == 2
+
+
+def test_what_no_trigger_names_any_more_is_let_go(fleet: Fleet, east: FakeKube) -> None:
+    """At once: matches of a source that is in force no more wait for no sweep of the clock."""
+    fleet.declare.delete([("EventTrigger", "", "made")])
+    fleet.pump()
+
+    assert list(fleet.records.matches.of(EAST)) == []
+    assert made(east) == []
+
+
+def test_a_cluster_is_swept_by_itself_from_its_registration_on(fleet: Fleet) -> None:
+    """It does not wait for the house to find that it has no timer."""
+    fleet.pump()
+    fleet.register("west")
+
+    assert fleet.records.timers.get(sweep_timer("fleet/west"))
 
 
 def test_nothing_is_let_go_while_a_trigger_cannot_say_its_source(
