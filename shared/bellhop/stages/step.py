@@ -10,7 +10,6 @@ from bellhop.engine.planning import OWNER, Wanted, decorate, undecorate
 from bellhop.engine.secrecy import KIND as SECRET
 from bellhop.engine.secrecy import unquoted
 from bellhop.errors import (
-    BellhopError,
     ConflictError,
     MissingError,
     PermanentError,
@@ -53,7 +52,7 @@ class Steps:
                 self._lost(work, key, applied=taken is not None)
             else:
                 self._let_go(work, key, taken)
-            work.failed.append(_may_appear(error))
+            work.failed.append(error)
             return
         work.held[key] = Held(
             digest=each.digest,
@@ -162,10 +161,3 @@ def _owner(manifest: Mapping[str, Any]) -> str:
 def _named(work: Work, key: Identity) -> str:
     place = "/".join(filter(None, (key.namespace, key.name)))
     return f"{key.kind} '{place}' on cluster '{work.cluster.key}'"
-
-
-def _may_appear(error: PermanentError) -> BellhopError:
-    """A kind that is missing may be about to be served: its definition comes first."""
-    if isinstance(error, MissingError):
-        return TemporaryError(str(error))
-    return error

@@ -220,12 +220,6 @@ MUTANTS = [
     ),
     Mutant(
         "stages/step.py",
-        "return TemporaryError(str(error))",
-        "return error",
-        "A kind that is not served yet is given up.",
-    ),
-    Mutant(
-        "stages/step.py",
         "if not self._make_namespace(kube, each.key):",
         "if self:",
         "A namespace that is missing is not made.",

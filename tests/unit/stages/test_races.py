@@ -98,7 +98,7 @@ def test_a_slow_worker_leaves_nothing_of_a_profile_that_was_closed(
 
 def test_a_withdrawal_that_nobody_was_told_of_is_told(fleet: Fleet, east: FakeKube) -> None:
     """Who dies between the profile and its messages is followed by one who sends them."""
-    fleet.apply(profile("a"))
+    fleet.apply(own("a"))
     fleet.pump()
     fleet.declare.delete([("ClusterProfile", "", "own")])
     publish = fleet.queues["deploy"].publish
@@ -120,7 +120,7 @@ def test_who_writes_a_profile_late_forgets_no_cluster(fleet: Fleet) -> None:
     clusters = [fleet.register(name, env=name) for name in ("east", "west", "north")]
 
     def chosen(name: str) -> str:
-        return profile("a").replace("env: production", f"env: {name}")
+        return own("a").replace("env: production", f"env: {name}")
 
     put = fleet.records.profiles.put
 
@@ -145,9 +145,9 @@ def test_a_cluster_that_was_being_left_is_told_of_the_withdrawal(
 ) -> None:
     """Who dies before it tells a cluster to be left is made good by the withdrawal, too."""
     fleet.register("west", env="west")
-    fleet.apply(profile("a"))
+    fleet.apply(own("a"))
     fleet.pump()
-    fleet.apply(profile("a").replace("env: production", "env: west"))
+    fleet.apply(own("a").replace("env: production", "env: west"))
     publish = fleet.queues["deploy"].publish
 
     def dies(_: object) -> None:
@@ -165,16 +165,16 @@ def test_a_cluster_that_was_being_left_is_told_of_the_withdrawal(
 
 def test_a_users_profile_is_made_from_what_is_declared_last(fleet: Fleet, east: FakeKube) -> None:
     """A worker that stalls after it has rendered gives way to one that found nothing to write."""
-    fleet.apply(profile("a"))
+    fleet.apply(own("a"))
     fleet.pump()
-    fleet.apply(profile("b"))
+    fleet.apply(own("b"))
     stage: Any = fleet.stages["deploy"]
     real = stage._declared
 
     def stalls(*args: Any) -> Any:
         stage._declared = real
         made = real(*args)
-        fleet.apply(profile("a"))
+        fleet.apply(own("a"))
         fleet.clock.advance(fleet.settings.visibility + timedelta(seconds=1))
         fleet.pump()
         return made
