@@ -40,6 +40,7 @@ _NEAR = {
     "stages/evaluate": "overlap pipeline lost failures",
     "stages/deploy": "overlap pipeline profiles failures",
     "stages/declare": "touched overlap pipeline healing races",
+    "stages/in": "ingest overlap",
     "stages/": "sweep survey walks healing schedule ingest pipeline",
     "engine/": "touched pipeline ownership races",
     "records/timers": "schedule",

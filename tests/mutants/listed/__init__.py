@@ -17,6 +17,10 @@ _LISTS = (claim, execute, evaluate, records, deploy, sweep, declare, doors)
 MUTANTS = [mutant for each in _LISTS for mutant in each.MUTANTS]
 
 EXPLAINED = {
+    "What was due is due for ever.": (
+        "It is not: the next tick finds that its timer is set for another time, or gone, and"
+        " strikes it out. That it is struck out at once saves that look."
+    ),
     "A sweep that was overtaken ends another's walk.": (
         "It cannot: the walk's own end is on condition of its token, too. What is asked for"
         " meanwhile is published twice at worst, and the next sweep says how the cluster is."

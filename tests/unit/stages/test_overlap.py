@@ -11,9 +11,12 @@ from typing import Any
 
 import pytest
 
-from bellhop.errors import TemporaryError
-from bellhop.messages import Evaluate, Instantiate
+from bellhop.errors import TemporaryError, UnreachableError
+from bellhop.logs import Log
+from bellhop.messages import Apply, Evaluate, Instantiate
 from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.ports.queue import Again, Delivery
+from bellhop.stages.inbox import Inbox
 from tests.fakes.fleet import SERVICE, Fleet
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import (
@@ -401,3 +404,26 @@ def test_an_outcome_that_is_noted_after_its_profile_was_closed_does_not_stay(
 
     assert made(east) == {}
     assert list(fleet.records.outcomes.of("fleet/east")) == []
+
+
+def test_what_waits_behind_a_failure_stays_behind_it(fleet: Fleet) -> None:
+    """Of a batch the rest of a group is given back untouched when one of it is to come again."""
+    handled: list[Any] = []
+
+    class Fails:
+        def handle(self, message: Any) -> None:
+            handled.append(message.trace)
+            raise UnreachableError("cluster 'fleet/east' does not answer")
+
+    apply = Apply("", "", "own", "fleet/east")
+    others = [replace(apply, contested="v1/ConfigMap/default/a"), replace(apply, profile="other")]
+    batch = [
+        Delivery(replace(each, trace=str(number)).message(), str(number), "", 1)
+        for number, each in enumerate([apply, *others])
+    ]
+    inbox = Inbox("deploy", Fails(), fleet.settings, Log(fleet.output))
+
+    results = [type(result) for _, result in inbox.work(batch)]
+
+    assert results == [Again, Again, Again]
+    assert handled == ["0", "2"]
