@@ -59,15 +59,16 @@ def test_the_newest_observation_wins(
 def test_of_two_who_write_at_once_the_newer_one_stays(rig: Rig) -> None:
     """Who looked before the other wrote is refused, and looks again."""
     rig.records.observations.put(observation(version=1))
-    payloads = rig.records.observations._payloads
-    follow = payloads.follow
+    store = rig.records.observations._payloads.store
+    get = store.get
 
-    def slow(*args: Any) -> str:
-        payloads.follow = follow  # type: ignore[method-assign]
+    def slow(*place: str) -> Any:
+        store.get = get  # type: ignore[method-assign]
+        found = get(*place)
         assert rig.records.observations.put(observation(version=3))
-        return follow(*args)
+        return found
 
-    payloads.follow = slow  # type: ignore[method-assign]
+    store.get = slow  # type: ignore[method-assign]
 
     assert not rig.records.observations.put(observation(version=2))
     kept = value_of(rig.records.observations.get(EAST, WEB))
