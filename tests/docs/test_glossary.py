@@ -18,8 +18,8 @@ PAGE = ROOT / "docs" / "glossary.md"
 SAID_OTHERWISE = {"envelope": "message", "publisher": "message", "watchedkind": "kind"}
 """Names in code whose concept has another word, since that one is taken, or plainer."""
 
-PLUMBING = {"inbox", "execute", "refusals"}
-"""Modules of the stages that are half of another, or are named for a record."""
+PLUMBING = {"inbox", "execute", "work", "ending", "refusals"}
+"""Modules of the stages that are parts of another, or are named for a record."""
 
 
 def words() -> list[str]:

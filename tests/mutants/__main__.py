@@ -1,7 +1,7 @@
 """Breaks the code in each listed way, and tells who notices: `python -m tests.mutants [WORD]`.
 
-Each mutant gets a copy of the package of its own. The tests of the stages and the records are
-asked first, those nearest before the others, then the histories; the first failure is enough. The
+Each mutant gets a copy of the package of its own. The tests nearest to it are asked first, then
+all those of the stages and the records, then the histories; the first failure is enough. The
 exit status says whether any mutant survived that is not explained, or more than one in ten did.
 """
 
@@ -29,18 +29,24 @@ those of the sound code took."""
 
 _PATIENCE = 5
 _STAGES = "tests/unit/stages/test_"
+_LONG = (f"{_STAGES}ingest_hostile.py", f"{_STAGES}dialects.py")
 _HISTORIES = (f"{_STAGES}interleaving.py", f"{_STAGES}properties.py")
-_OWN = {
-    "stages/claim": "ownership overlap failures",
-    "stages/execute": "holding ownership overlap failures pipeline races",
+_NEAR = {
+    "stages/claim": "ownership failures overlap",
+    "stages/execute": "outcomes holding races ownership overlap failures pipeline",
+    "stages/ending": "outcomes failures pipeline overlap races",
+    "stages/lease": "holding races ownership overlap",
+    "stages/step": "ownership holding failures races",
     "stages/evaluate": "overlap pipeline lost failures",
     "stages/deploy": "overlap pipeline profiles failures",
     "stages/declare": "touched overlap pipeline healing races",
+    "stages/in": "ingest overlap",
     "stages/": "sweep survey walks healing schedule ingest pipeline",
     "engine/": "touched pipeline ownership races",
     "records/timers": "schedule",
     "records/": "overlap races sweep",
     "messages": "overlap ownership",
+    "": "lost",
 }
 """The tests that are asked first about a file, by how its name begins."""
 
@@ -63,7 +69,7 @@ def judge(mutant: Mutant | None, longest: float = 3600) -> Verdict | None:
     begun = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         package = Path(folder) / PACKAGE.name
-        shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(PACKAGE, package)
         if mutant:
             mutant.apply(package)
         for jury in JURIES:
@@ -80,7 +86,7 @@ def _noticed(jury: str, file: str, folder: Path, longest: float) -> str:
         *(sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"),
         *_asked(jury, file),
     ]
-    environment = {**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {**os.environ, "PYTHONPATH": str(folder)}
     try:
         done = subprocess.run(
             command,
@@ -100,15 +106,19 @@ def _noticed(jury: str, file: str, folder: Path, longest: float) -> str:
 
 
 def _asked(jury: str, file: str) -> list[str]:
-    """Say which tests are asked, and which are not, about a file."""
-    match jury:
-        case "its own tests":
-            words = next((words for name, words in _OWN.items() if file.startswith(name)), "lost")
-            return [f"{_STAGES}{word}.py" for word in words.split()]
-        case "histories":
-            return [*_HISTORIES]
-    tests = ("tests/unit/stages", "tests/unit/records", "tests/unit/test_messages.py")
-    return [*tests, *(f"--ignore={path}" for path in _HISTORIES)]
+    """Say which tests are asked about a file, and in which order."""
+    words = next(words for name, words in _NEAR.items() if file.startswith(name)).split()
+    near = [f"{_STAGES}{word}.py" for word in words]
+    if file.startswith("records/"):
+        near.insert(0, "tests/unit/records")
+    if jury == "its own tests":
+        return near
+    if jury == "histories":
+        return [*_HISTORIES]
+    every = sorted((_ROOT / "tests/unit/stages").glob("test_*.py"))
+    names = (str(path.relative_to(_ROOT)) for path in every)
+    quick = [name for name in names if name not in {*near, *_LONG, *_HISTORIES}]
+    return [*quick, "tests/unit/records", "tests/unit/test_messages.py", *_LONG]
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -53,6 +54,26 @@ def test_the_newest_observation_wins(
     assert kept
     wins = second if news else first
     assert (kept.uid, kept.gone) == (wins.uid, wins.gone)
+
+
+def test_of_two_who_write_at_once_the_newer_one_stays(rig: Rig) -> None:
+    """Who looked before the other wrote is refused, and looks again."""
+    rig.records.observations.put(observation(version=1))
+    store = rig.records.observations._payloads.store
+    get = store.get
+
+    def slow(*place: str) -> Any:
+        store.get = get  # type: ignore[method-assign]
+        found = get(*place)
+        assert rig.records.observations.put(observation(version=3))
+        return found
+
+    store.get = slow  # type: ignore[method-assign]
+
+    assert not rig.records.observations.put(observation(version=2))
+    kept = value_of(rig.records.observations.get(EAST, WEB))
+    assert kept
+    assert kept.resource_version == 3
 
 
 def test_a_tombstone_hides_what_was_older_than_its_object(rig: Rig) -> None:

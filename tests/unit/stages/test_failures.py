@@ -6,6 +6,7 @@ import pytest
 
 from bellhop.adapters.kube.errors import Call, Refusal, refusal_error
 from bellhop.errors import ConflictError, InvalidError, MissingError
+from bellhop.messages import Instantiate
 from bellhop.model.gvk import GVK, ObjectKey
 from tests.fakes.fleet import SERVICE, Fleet, service
 from tests.fakes.kept import value_of
@@ -116,6 +117,19 @@ def test_a_script_that_fails_shows_its_sentence_and_withdraws_nothing(
     healed = value_of(fleet.records.matches.get("fleet/east", "scripted", WEB))
     assert healed
     assert healed.error == ""
+
+
+def test_what_a_script_fails_on_brings_nothing(fleet: Fleet, east: FakeKube) -> None:
+    """An object that nobody could judge yet does not match, whoever asks for its profile."""
+    fleet.apply(source("function evaluate()\n  return obj.a.b\nend"), trigger("made", CONFIG_MAP))
+    fleet.write("east", service("web"))
+    fleet.pump()
+
+    fleet.stages["deploy"].handle(Instantiate("made", "fleet/east", str(WEB)))
+    fleet.pump()
+
+    assert value_of(fleet.records.matches.get("fleet/east", "scripted", WEB))
+    assert made(east) == []
 
 
 @pytest.mark.parametrize(

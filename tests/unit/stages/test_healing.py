@@ -7,8 +7,9 @@ from datetime import timedelta
 
 import pytest
 
+from bellhop.engine.pacing import sweep_timer
 from bellhop.errors import DeniedError, MissingError, UnreachableError
-from bellhop.messages import Sweep
+from bellhop.messages import Sweep, Tidy
 from bellhop.model.gvk import GVK, ObjectKey, Resource
 from tests.fakes.fleet import SERVICE, Fleet, service
 from tests.fakes.kept import value_of
@@ -200,6 +201,47 @@ def test_a_cluster_that_was_made_anew_is_seen_as_it_is(fleet: Fleet, east: FakeK
     del east
 
 
+def test_a_cluster_that_was_made_anew_has_nothing_of_ours(fleet: Fleet, east: FakeKube) -> None:
+    """What bears an object's name there was never applied by us, whatever was held before."""
+    anew = fleet.access.clusters[EAST] = FakeKube(EAST)
+    anew.put(service("web"))
+    metadata = {"name": "for-web", "namespace": "default"}
+    anew.put({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"v": "?"}})
+
+    sweep(fleet)
+
+    assert [each["data"] for each in anew.objects(CONFIG)] == [{"v": "1"}]
+    del east
+
+
+def test_a_cluster_that_is_there_is_not_tidied_up(fleet: Fleet, east: FakeKube) -> None:
+    """It may have been registered again since its end was to be tidied up."""
+    fleet.publisher.publish([Tidy(EAST)])
+    fleet.pump()
+
+    assert len(list(fleet.records.matches.of(EAST))) == 1
+    assert len(list(fleet.records.inventories.of(EAST))) == 1
+    del east
+
+
+def test_what_was_buried_before_a_death_is_told(fleet: Fleet, east: FakeKube) -> None:
+    """Who goes on with a sweep tells of the tombs that it finds among its suspects."""
+    east.drop(SERVICE, "default", "web")
+    publish = fleet.queues["evaluate"].publish
+
+    def dies(_: object) -> None:
+        raise SystemExit(9)
+
+    fleet.queues["evaluate"].publish = dies  # type: ignore[method-assign]
+    with pytest.raises(SystemExit):
+        sweep(fleet)
+    fleet.queues["evaluate"].publish = publish  # type: ignore[method-assign]
+    fleet.queues["sweep"].release()
+    fleet.pump()
+
+    assert made(east) == []
+
+
 def test_a_cluster_that_is_registered_again_gets_everything(fleet: Fleet) -> None:
     """A destination that was deregistered is served anew, though no profile has changed."""
     fleet.register("east", env="production")
@@ -248,6 +290,34 @@ def test_a_source_name_that_cannot_be_rendered_harms_only_its_trigger(
 
     assert [call for call in east.calls if call.verb == "remove"] == removals
     assert len(list(fleet.records.profiles.of("made"))) == 2
+
+
+def test_what_no_trigger_names_any_more_is_let_go(fleet: Fleet, east: FakeKube) -> None:
+    """At once: matches of a source that is in force no more wait for no sweep of the clock."""
+    fleet.declare.delete([("EventTrigger", "", "made")])
+    fleet.pump()
+
+    assert list(fleet.records.matches.of(EAST)) == []
+    assert made(east) == []
+
+
+def test_a_cluster_is_swept_by_itself_from_its_registration_on(fleet: Fleet) -> None:
+    """It does not wait for the house to find that it has no timer."""
+    fleet.pump()
+    fleet.register("west")
+
+    assert fleet.records.timers.get(sweep_timer("fleet/west"))
+
+
+def test_nothing_is_let_go_while_a_trigger_cannot_say_its_source(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """A source that nobody else names is not out of force for that."""
+    fleet.apply(trigger("{{ .Cluster.metadata.labels.nothing }}"))
+    sweep(fleet)
+
+    assert [str(each.key.name) for each in fleet.records.matches.of(EAST)] == ["web"]
+    assert made(east) == ["for-web"]
 
 
 def test_a_label_that_is_read_at_deploy_time_is_followed(fleet: Fleet) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from bellhop.errors import BusyError
-from bellhop.messages import Apply, Sweep
+from bellhop.errors import BusyError, DeniedError
+from bellhop.messages import Apply, Resolve, Sweep
 from bellhop.model.gvk import GVK, ObjectKey, Resource
 from bellhop.model.record import Held, Inventory
 from bellhop.settings import Settings
@@ -146,6 +146,7 @@ def test_two_workers_do_not_work_on_one_profile_in_one_cluster(
     apply, busy = east.apply, []
 
     def slow(manifest: dict[str, Any], *, dry_run: bool = False) -> Any:
+        east.apply = apply  # type: ignore[method-assign]
         with pytest.raises(BusyError) as caught:
             fleet.stages["deploy"].handle(APPLY)
         busy.append(caught.value.delay)
@@ -291,3 +292,65 @@ def test_removes_an_object_whose_version_is_served_no_more(fleet: Fleet, east: F
 
     assert not east.objects(new)
     assert list(fleet.records.inventories.of(EAST)) == []
+
+
+def test_what_cannot_be_applied_as_a_whole_takes_nothing_away(fleet: Fleet, east: FakeKube) -> None:
+    """What a profile wants no more stays until all that it wants is there."""
+    fleet.apply(PROFILE, holder("a", "b"))
+    fleet.pump()
+    east.fail_with(DeniedError("cluster 'fleet/east' refuses: no right to create"), "apply")
+
+    fleet.apply(holder("a", "c"))
+    fleet.pump()
+    assert set(values(east)) == {"a", "b"}
+
+    east.fail_with(None)
+    fleet.clock.advance(timedelta(minutes=1))
+    fleet.pump()
+    assert set(values(east)) == {"a", "c"}
+
+
+def overtake(fleet: Fleet, east: FakeKube, newer: str, back: str) -> None:
+    """Overtake who applies an object by one who brings what is newer.
+
+    Before the slow one notes what it did, the profile is back at another one.
+    """
+    apply, put = east.apply, fleet.records.inventories.put
+
+    def late(inventory: Inventory, *, expect: str | None = None) -> str:
+        fleet.records.inventories.put = put  # type: ignore[method-assign]
+        fleet.apply(back)
+        fleet.stages["deploy"].handle(Resolve("own"))
+        return put(inventory, expect=expect)
+
+    def slow(manifest: dict[str, Any], *, dry_run: bool = False) -> Any:
+        east.apply = apply  # type: ignore[method-assign]
+        result = apply(manifest, dry_run=dry_run)
+        fleet.clock.advance(fleet.settings.visibility + timedelta(seconds=1))
+        fleet.apply(newer)
+        fleet.pump()
+        fleet.records.inventories.put = late  # type: ignore[method-assign]
+        return result
+
+    east.apply = slow  # type: ignore[method-assign]
+    fleet.pump()
+    fleet.clock.advance(timedelta(minutes=10))
+    fleet.pump()
+
+
+def test_who_is_late_does_not_forget_what_another_applied(fleet: Fleet, east: FakeKube) -> None:
+    """What only the quicker worker knew of is removed when it is wanted no more."""
+    fleet.apply(PROFILE, holder("a"))
+
+    overtake(fleet, east, newer=holder("a", "b"), back=holder("a"))
+
+    assert values(east) == {"a": "1"}
+
+
+def test_who_is_late_takes_nothing_for_as_it_applied_it(fleet: Fleet, east: FakeKube) -> None:
+    """What two wrote at once may be either's, and is applied again."""
+    fleet.apply(PROFILE, holder("a", v="1"))
+
+    overtake(fleet, east, newer=holder("a", v="2"), back=holder("a", v="1"))
+
+    assert values(east) == {"a": "1"}

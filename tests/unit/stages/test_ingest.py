@@ -184,7 +184,9 @@ def test_keeps_the_newer_of_two_that_come_out_of_order(watching: Fleet) -> None:
     old = kube.put(service("web"))
     new = kube.put(service("web", spec={"ports": []}))
     watching.send("east", {"object": new})
+    watching.pump()
     watching.send("east", {"object": old})
+    assert watching.queues["evaluate"].receive(1, wait=_NOW) == []
     observation = value_of(watching.records.observations.get("fleet/east", WEB))
     assert observation
     assert observation.manifest

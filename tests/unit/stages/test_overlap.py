@@ -11,9 +11,12 @@ from typing import Any
 
 import pytest
 
-from bellhop.errors import TemporaryError
-from bellhop.messages import Instantiate
+from bellhop.errors import TemporaryError, UnreachableError
+from bellhop.logs import Log
+from bellhop.messages import Apply, Evaluate, Instantiate
 from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.ports.queue import Again, Delivery
+from bellhop.stages.inbox import Inbox
 from tests.fakes.fleet import SERVICE, Fleet
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import (
@@ -120,23 +123,32 @@ def test_contents_rendered_from_an_older_object_do_not_stay(fleet: Fleet, east: 
     assert made(east) == {"for-web": "2"}
 
 
+@pytest.mark.parametrize("changes", ["the object", "the text"])
 def test_contents_that_came_back_do_not_give_way_to_older_ones(
-    fleet: Fleet, east: FakeKube
+    fleet: Fleet, east: FakeKube, changes: str
 ) -> None:
     """A newer worker that finds all as it should be, and writes nothing, still wins."""
+
+    def become(v: str) -> None:
+        if changes == "the object":
+            fleet.write("east", service(v))
+        else:
+            fleet.apply(DECLARED.replace("{{ .Resource.metadata.labels.v }}", v))
+
     fleet.write("east", service("1"))
     fleet.pump()
-    fleet.write("east", service("2"))
+    become("2")
     for delivery in fleet.queues["evaluate"].receive(10, wait=timedelta(0)):
         fleet.work("evaluate", [delivery])
 
     def back() -> None:
-        fleet.write("east", service("1"))
-        for delivery in fleet.queues["evaluate"].receive(10, wait=timedelta(0)):
-            fleet.work("evaluate", [delivery])
-        fleet.stages["deploy"].handle(Instantiate("made", "fleet/east", str(WEB)))
+        become("1")
+        fleet.clock.advance(timedelta(seconds=121))
+        fleet.pump()
+        assert made(east) == {"for-web": "1"}
 
     meanwhile(fleet.stages["deploy"], "_fill", back)
+    fleet.stages["deploy"].handle(Instantiate("made", "fleet/east", str(WEB)))
     fleet.pump()
 
     assert made(east) == {"for-web": "1"}
@@ -159,6 +171,57 @@ def test_an_older_judgement_does_not_stay(fleet: Fleet, east: FakeKube, before: 
 
     assert list(fleet.records.matches.of("fleet/east")) == []
     assert made(east) == {}
+
+
+def test_a_judgement_by_older_sources_does_not_stay(fleet: Fleet, east: FakeKube) -> None:
+    """A worker that stalls after it has judged does not bring back what sources left out since."""
+    fleet.write("east", service())
+
+    def narrower() -> None:
+        fleet.apply(DECLARED.replace("ring: 'yes'", "ring: never"))
+        fleet.clock.advance(timedelta(seconds=121))
+        fleet.pump()
+
+    meanwhile(fleet.stages["evaluate"], "_judge", narrower)
+    fleet.pump()
+
+    assert list(fleet.records.matches.of("fleet/east")) == []
+    assert made(east) == {}
+
+
+def test_a_script_that_had_no_time_hides_no_judgement(fleet: Fleet, east: FakeKube) -> None:
+    """Of two judgements of one object the later one to be written has not seen the other."""
+    stage: Any = fleet.stages["evaluate"]
+    real = stage._judge
+
+    def starved(source: Any, observation: Any, old: Any) -> Any:
+        stage._judge = real
+        match = real(source, observation, old)
+        stage.handle(Evaluate("fleet/east", str(WEB)))
+        return replace(match, matching=False, digest="", error="it took more than a second")
+
+    stage._judge = starved
+    fleet.write("east", service())
+    fleet.pump()
+
+    [match] = fleet.records.matches.of("fleet/east")
+    assert (match.matching, match.error) == (True, "")
+    assert made(east) == {"for-web": "1"}
+
+
+def test_every_source_and_every_trigger_hears(fleet: Fleet, east: FakeKube) -> None:
+    """An object may concern several sources, and each of them several triggers."""
+
+    def named(source: str, trigger: str) -> str:
+        text = DECLARED.replace("watched", source).replace("name: made", f"name: {trigger}")
+        return text.replace("for-", f"{trigger}-")
+
+    fleet.apply(named("watched", "second"), named("other", "third"), named("other", "fourth"))
+    fleet.pump()
+    fleet.write("east", service())
+    fleet.pump()
+
+    assert set(made(east)) == {"for-web", "second-web", "third-web", "fourth-web"}
 
 
 def test_all_for_one_event_reads_what_matches_alone(fleet: Fleet) -> None:
@@ -341,3 +404,26 @@ def test_an_outcome_that_is_noted_after_its_profile_was_closed_does_not_stay(
 
     assert made(east) == {}
     assert list(fleet.records.outcomes.of("fleet/east")) == []
+
+
+def test_what_waits_behind_a_failure_stays_behind_it(fleet: Fleet) -> None:
+    """Of a batch the rest of a group is given back untouched when one of it is to come again."""
+    handled: list[Any] = []
+
+    class Fails:
+        def handle(self, message: Any) -> None:
+            handled.append(message.trace)
+            raise UnreachableError("cluster 'fleet/east' does not answer")
+
+    apply = Apply("", "", "own", "fleet/east")
+    others = [replace(apply, contested="v1/ConfigMap/default/a"), replace(apply, profile="other")]
+    batch = [
+        Delivery(replace(each, trace=str(number)).message(), str(number), "", 1)
+        for number, each in enumerate([apply, *others])
+    ]
+    inbox = Inbox("deploy", Fails(), fleet.settings, Log(fleet.output))
+
+    results = [type(result) for _, result in inbox.work(batch)]
+
+    assert results == [Again, Again, Again]
+    assert handled == ["0", "2"]

@@ -8,9 +8,10 @@ from datetime import timedelta
 import pytest
 
 from bellhop.errors import ConflictError, InvalidError, UnreachableError
+from bellhop.messages import Apply, Resolve
 from bellhop.model.gvk import GVK, Identity, ObjectKey
-from bellhop.model.record import Inventory, Owner, Profile
-from bellhop.ports.store import ANY, Item
+from bellhop.model.record import Held, Inventory, Owner, Profile
+from bellhop.ports.store import ABSENT, ANY, Item
 from bellhop.stages.claim import Claims
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube
@@ -281,6 +282,7 @@ def test_who_takes_an_object_while_it_is_removed_has_it(fleet: Fleet, east: Fake
     east.remove = slow  # type: ignore[method-assign, assignment]
     fleet.declare.delete([("ClusterProfile", "", "first")])
     fleet.pump()
+    assert by(east) == "second", "nobody waits for a sweep"
     fleet.clock.advance(timedelta(minutes=5))
     fleet.pump()
 
@@ -329,6 +331,81 @@ def test_what_is_held_and_nobodys_is_removed(fleet: Fleet, east: FakeKube) -> No
 
     assert by(east) == ""
     assert list(fleet.records.inventories.of(EAST)) == []
+
+
+def takes_over(fleet: Fleet, east: FakeKube) -> None:
+    """Let `second` have what `first` holds, with nobody having told `first` of it yet."""
+    fleet.apply(profile("first"))
+    fleet.pump()
+    fleet.apply(profile("second", tier=10))
+    fleet.stages["deploy"].handle(Resolve("second"))
+    fleet.stages["deploy"].handle(Apply("", "", "second", EAST))
+    assert by(east) == "second"
+
+
+def unsure(fleet: Fleet) -> None:
+    """Leave an inventory as a worker of `first` does that dies while it is at the object."""
+    kept = fleet.records.inventories.get(EAST, "first")
+    begun = {SHARED: Held("", "", version="v1")}
+    expect = kept.token if kept else ABSENT
+    fleet.records.inventories.put(Inventory(EAST, "first", begun), expect=expect)
+
+
+def test_what_another_has_by_now_is_not_removed(fleet: Fleet, east: FakeKube) -> None:
+    """Who is withdrawn before it has heard that it lost an object leaves that alone."""
+    takes_over(fleet, east)
+
+    fleet.declare.delete([("ClusterProfile", "", "first")])
+    fleet.stages["deploy"].handle(Resolve("first"))
+    fleet.stages["deploy"].handle(Apply("", "", "first", EAST))
+
+    assert by(east) == "second"
+    assert [each.profile for each in fleet.records.inventories.of(EAST)] == ["second"]
+
+
+def test_who_hears_that_it_lost_an_object_disturbs_nobody(fleet: Fleet, east: FakeKube) -> None:
+    """It is sure not to have it: its new owner has no reason to apply it again."""
+    takes_over(fleet, east)
+    east.calls.clear()
+
+    fleet.pump()
+
+    assert conflicts(fleet) == {"first"}
+    assert [each.profile for each in fleet.records.inventories.of(EAST)] == ["second"]
+    assert [call for call in east.calls if call.verb == "apply"] == []
+
+
+def test_who_may_have_removed_an_object_before_a_death_tells_its_owner(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """What a dead worker was removing when another took it is put back by that one."""
+    takes_over(fleet, east)
+    fleet.pump()
+    fleet.declare.delete([("ClusterProfile", "", "first")])
+    fleet.stages["deploy"].handle(Resolve("first"))
+    unsure(fleet)
+    east.drop(*SHARED.at("v1"))
+
+    fleet.stages["deploy"].handle(Apply("", "", "first", EAST))
+    fleet.pump()
+
+    assert by(east) == "second"
+
+
+def test_who_may_have_overwritten_an_object_before_a_death_tells_its_owner(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """What a dead worker applied after another took it is put right by that one."""
+    takes_over(fleet, east)
+    fleet.pump()
+    unsure(fleet)
+    [there] = east.objects(CONFIG)
+    east.put({**there, "data": {"by": "first"}})
+
+    fleet.stages["deploy"].handle(Apply("", "", "first", EAST))
+    fleet.pump()
+
+    assert by(east) == "second"
 
 
 def wanting(name: str, tier: int = 100) -> Profile:

@@ -46,7 +46,8 @@ def meanwhile(kube: FakeKube, name: str, act: Callable[[], None]) -> None:
 
 
 def work_again(fleet: Fleet) -> None:
-    """Do what other workers do when a message's time is up."""
+    """Do what other workers do when a message's time is up, and the lease with it."""
+    fleet.clock.advance(fleet.settings.visibility + timedelta(seconds=1))
     fleet.stages["deploy"].handle(Apply("", "", "own", EAST))
 
 
@@ -93,3 +94,93 @@ def test_a_slow_worker_leaves_nothing_of_a_profile_that_was_closed(
     assert list(fleet.records.inventories.of(EAST)) == []
     assert list(fleet.records.outcomes.of(EAST)) == []
     assert fleet.records.owners.get(EAST, ObjectKey(CONFIG, "default", "b").identity) is None
+
+
+def test_a_withdrawal_that_nobody_was_told_of_is_told(fleet: Fleet, east: FakeKube) -> None:
+    """Who dies between the profile and its messages is followed by one who sends them."""
+    fleet.apply(own("a"))
+    fleet.pump()
+    fleet.declare.delete([("ClusterProfile", "", "own")])
+    publish = fleet.queues["deploy"].publish
+
+    def dies(_: object) -> None:
+        raise SystemExit(9)
+
+    fleet.queues["deploy"].publish = dies  # type: ignore[method-assign]
+    with pytest.raises(SystemExit):
+        fleet.stages["deploy"].handle(Resolve("own"))
+    fleet.queues["deploy"].publish = publish  # type: ignore[method-assign]
+    fleet.pump()
+
+    assert names(east) == []
+
+
+def test_who_writes_a_profile_late_forgets_no_cluster(fleet: Fleet) -> None:
+    """What another worker brought to a cluster meanwhile is known of, and withdrawn from there."""
+    clusters = [fleet.register(name, env=name) for name in ("east", "west", "north")]
+
+    def chosen(name: str) -> str:
+        return own("a").replace("env: production", f"env: {name}")
+
+    put = fleet.records.profiles.put
+
+    def late(*args: Any, **kwargs: Any) -> str:
+        fleet.records.profiles.put = put  # type: ignore[method-assign]
+        fleet.apply(chosen("west"))
+        fleet.clock.advance(fleet.settings.visibility + timedelta(seconds=1))
+        fleet.pump()
+        assert names(clusters[1]) == ["a"]
+        fleet.apply(chosen("north"))
+        return put(*args, **kwargs)
+
+    fleet.records.profiles.put = late  # type: ignore[method-assign]
+    fleet.apply(chosen("east"))
+    fleet.pump()
+
+    assert [names(each) for each in clusters] == [[], [], ["a"]]
+
+
+def test_a_cluster_that_was_being_left_is_told_of_the_withdrawal(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """Who dies before it tells a cluster to be left is made good by the withdrawal, too."""
+    fleet.register("west", env="west")
+    fleet.apply(own("a"))
+    fleet.pump()
+    fleet.apply(own("a").replace("env: production", "env: west"))
+    publish = fleet.queues["deploy"].publish
+
+    def dies(_: object) -> None:
+        raise SystemExit(9)
+
+    fleet.queues["deploy"].publish = dies  # type: ignore[method-assign]
+    with pytest.raises(SystemExit):
+        fleet.stages["deploy"].handle(Resolve("own"))
+    fleet.queues["deploy"].publish = publish  # type: ignore[method-assign]
+    fleet.declare.delete([("ClusterProfile", "", "own")])
+    fleet.pump()
+
+    assert names(east) == []
+
+
+def test_a_users_profile_is_made_from_what_is_declared_last(fleet: Fleet, east: FakeKube) -> None:
+    """A worker that stalls after it has rendered gives way to one that found nothing to write."""
+    fleet.apply(own("a"))
+    fleet.pump()
+    fleet.apply(own("b"))
+    stage: Any = fleet.stages["deploy"]
+    real = stage._declared
+
+    def stalls(*args: Any) -> Any:
+        stage._declared = real
+        made = real(*args)
+        fleet.apply(own("a"))
+        fleet.clock.advance(fleet.settings.visibility + timedelta(seconds=1))
+        fleet.pump()
+        return made
+
+    stage._declared = stalls
+    stage.handle(Resolve("own"))
+    fleet.pump()
+
+    assert names(east) == ["a"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -290,3 +291,23 @@ def test_a_cluster_that_says_it_was_overtaken_is_an_outcome(
         fleet.clock.advance(MINUTE)
         fleet.pump()
     assert len(east.objects(WIDGET)) == (verb == "apply")
+
+
+def test_a_timer_that_is_set_anew_while_it_fires_fires_again(fleet: Fleet) -> None:
+    """What was published may fail, and set its next try, before the timer is done away with."""
+    fleet.schedule.tick()
+    at, body = fleet.clock.now() + MINUTE, Resolve("own").message().body
+    fleet.records.timers.set("it", at, body)
+    fleet.clock.advance(MINUTE)
+    publish = fleet.publisher.publish
+
+    def worked_on_at_once(messages: Any) -> None:
+        publish(messages)
+        fleet.records.timers.set("it", at + MINUTE, body)
+
+    fleet.publisher.publish = worked_on_at_once  # type: ignore[method-assign]
+    fleet.schedule.tick()
+
+    kept = fleet.records.timers.get("it")
+    assert kept
+    assert kept.value.at == at + MINUTE

@@ -1,0 +1,131 @@
+"""How work on a cluster ends: its outcome, the next try, and the end of what was withdrawn.
+
+    outcome is read ─► all else is read ─► work ─► timer ─► outcome, if it is still the one read
+
+Of two who overlap, the one that ends later has not seen how the other ended. It is refused, and
+begins anew: what is noted last was begun after everything else was noted. The timer comes first,
+so that no outcome tells of a try that nobody makes. One that a loser or a dead worker leaves
+behind has the records looked at once more, and changes nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+from bellhop.engine.allowing import NotAllowedError
+from bellhop.engine.pacing import retry_timer, spread
+from bellhop.errors import BellhopError, ConflictError, StaleError, TemporaryError
+from bellhop.model.record import Outcome, Phase, Profile
+from bellhop.ports.store import ABSENT
+from bellhop.records import Kept, Records
+from bellhop.settings import Settings
+from bellhop.stages.work import Work
+
+_RETRIES = 8
+_DOUBLINGS = 16
+_SOON = timedelta(seconds=5)
+"""Pauses up to this are left to the queue: a kind may be about to be served."""
+
+_INPUTS = frozenset({"Template", "Script", "Conflict"})
+"""Failures that only a change of what users declared can cure."""
+
+
+class Endings:
+    """Notes how work ended; whoever was overtaken gets a StaleError, and is to begin anew."""
+
+    def __init__(self, records: Records, settings: Settings) -> None:
+        self._records = records
+        self._settings = settings
+
+    def settle(self, work: Work) -> None:
+        """Note that all is as it should be; only the inputs of the profile may be wrong still."""
+        old, profile = work.outcome.value if work.outcome else None, work.profile
+        phase: Phase = "FailedNonRetriable" if profile.error else "Provisioned"
+        if old and not work.changed and (old.phase, old.message) == (phase, profile.error):
+            return
+        if old and old.retry_at:
+            # Before we write: who fails and sets it anew after that has seen what we wrote.
+            self._records.timers.cancel(retry_timer(work.cluster.key, profile.name))
+        self._put(
+            work, self._outcome(work, phase, reason=profile.error_code, message=profile.error)
+        )
+
+    def fail(self, work: Work, error: BellhopError) -> None:
+        """Note what failed, and have it tried again where its cause may pass.
+
+        Raises:
+            TemporaryError: the next try is so soon that the queue had better keep the message.
+        """
+        failures = (work.outcome.value.failures if work.outcome else 0) + 1
+        pause = self._pause(work, error, failures)
+        at = self._records.clock.now() + pause if pause else None
+        if pause and pause > _SOON:
+            body = replace(work.message, trace="", rang="").message().body
+            self._records.timers.set(
+                retry_timer(work.cluster.key, work.profile.name), at or work.begun_at, body
+            )
+        inputs = error.code in _INPUTS or isinstance(error, NotAllowedError)
+        phase: Phase = "FailedNonRetriable" if inputs else "Failed"
+        outcome = self._outcome(work, phase, reason=error.code, message=str(error))
+        self._put(work, replace(outcome, failures=failures, retry_at=at))
+        if pause and pause <= _SOON:
+            raise TemporaryError(str(error), delay=pause)
+
+    def leave(self, profile: Profile, cluster: str, outcome: Kept[Outcome] | None) -> None:
+        """Note that a cluster holds nothing of a profile; the last one closes a withdrawn one."""
+        if outcome:
+            self._records.timers.cancel(retry_timer(cluster, profile.name))
+        self._records.outcomes.delete(cluster, profile.name, expect=_token(outcome))
+        for _ in range(_RETRIES):
+            found = self._records.profiles.head(profile.trigger, profile.cluster, profile.name)
+            if found is None or cluster in found.value.destinations:
+                return
+            leaving = tuple(each for each in found.value.leaving if each != cluster)
+            new = replace(found.value, leaving=leaving)
+            try:
+                if new.destinations or new.leaving or new.digest or new.error:
+                    self._records.profiles.put_head(new, expect=found.token)
+                else:
+                    self._records.profiles.delete(
+                        new.trigger, new.cluster, new.name, expect=found.token
+                    )
+            except StaleError:
+                continue
+            return
+        raise StaleError(f"cannot close profile '{profile.name}': other writers keep winning")
+
+    def _pause(self, work: Work, error: BellhopError, failures: int) -> timedelta | None:
+        """Say how long to wait; each pause is twice as long, and there is no end to patience.
+
+        None where only a change of what users declared can help: it asks for a try itself.
+        """
+        if isinstance(error, (ConflictError, NotAllowedError)):
+            # Those who wait are told, but an owner remembers only so many of them; and nobody
+            # tells of a kind that is served by now, and so known to have no namespace.
+            return spread(work.message.group, self._settings.retry_ceiling)
+        if error.code in _INPUTS:
+            return None
+        pause = self._settings.retry_first * 2 ** min(failures - 1, _DOUBLINGS)
+        asked = error.delay if isinstance(error, TemporaryError) else None
+        pause = max(min(pause, self._settings.retry_ceiling), asked or timedelta(0))
+        return spread(f"{work.message.group}/{failures}", pause)
+
+    def _put(self, work: Work, outcome: Outcome) -> None:
+        self._records.outcomes.put(outcome, expect=_token(work.outcome))
+
+    def _outcome(self, work: Work, phase: Phase, *, reason: str, message: str) -> Outcome:
+        return Outcome(
+            cluster=work.cluster.key,
+            profile=work.profile.name,
+            trigger=work.profile.trigger,
+            source=work.profile.cluster,
+            phase=phase,
+            at=self._records.clock.now(),
+            reason=reason,
+            message=message,
+        )
+
+
+def _token(outcome: Kept[Outcome] | None) -> str:
+    return outcome.token if outcome else ABSENT

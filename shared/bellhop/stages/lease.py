@@ -1,0 +1,108 @@
+"""Who is at work on a profile in a cluster: the inventory is a lease and its own fence.
+
+    inventory: "held by me until …, these have begun" ─► work ─► inventory: "held"
+
+Every write of it is conditional on the one before. A process killed in between has written down
+what it may have applied, so that the next neither forgets nor repeats: server-side apply of the
+same object changes nothing. Should two believe to hold it, the one whose write fails adds what it
+did as unsure, and the next try puts it in order.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import replace
+
+from bellhop.engine.planning import Plan
+from bellhop.errors import BusyError, StaleError
+from bellhop.model.record import Held, Inventory
+from bellhop.ports.store import ABSENT
+from bellhop.records import Records
+from bellhop.settings import Settings
+from bellhop.stages.work import Work
+
+_RETRIES = 8
+
+
+class Leases:
+    """Leases of inventories.
+
+    Where a process is `alone`, no other works on these records: what another one holds is held
+    by a dead one.
+    """
+
+    def __init__(self, records: Records, settings: Settings, *, alone: bool) -> None:
+        self._mark = uuid.uuid4().hex[:8] if alone else ""
+        self._records = records
+        self._settings = settings
+
+    def refuse_busy(self, inventory: Inventory) -> None:
+        """Keep off what another worker holds.
+
+        Raises:
+            BusyError: one does, and its time is not over.
+        """
+        now = self._records.clock.now()
+        alive = bool(inventory.holder) and inventory.holder.startswith(self._mark)
+        if alive and inventory.until and inventory.until > now:
+            raise BusyError(
+                f"cannot apply '{inventory.profile}' to '{inventory.cluster}': another worker is"
+                " at it",
+                delay=inventory.until - now,
+            )
+
+    def take(self, work: Work, steps: Plan) -> None:
+        """Say that we are at work, and what may be applied or removed from now on.
+
+        Nothing of that is certain any more: we may die before we can tell.
+
+        Raises:
+            StaleError: another worker was quicker.
+        """
+        work.before = dict(work.held)
+        for each in steps.apply:
+            key = each.key.identity
+            begun = work.held.get(key) or Held("", each.ref, version=each.key.gvk.version)
+            # Another life may begin: if the one we knew is gone, applying makes the next.
+            work.held[key] = replace(begun, digest="", uid="", secret=True)
+        for key in steps.remove:
+            work.held[key] = replace(work.held[key], digest="")
+        holder = self._mark + uuid.uuid4().hex[:8]
+        until = self._records.clock.now() + self._settings.visibility
+        inventory = Inventory(work.cluster.key, work.profile.name, work.held, holder, until)
+        work.token = self._records.inventories.put(inventory, expect=work.token)
+
+    def give_up(self, work: Work) -> None:
+        """Say what is held, and that nobody is at work any more.
+
+        Raises:
+            StaleError: another worker has taken it meanwhile; what both did is noted.
+        """
+        inventory = Inventory(work.cluster.key, work.profile.name, work.held)
+        try:
+            work.token = self._records.inventories.put(inventory, expect=work.token)
+        except StaleError:
+            self._add(work)
+            raise
+
+    def _add(self, work: Work) -> None:
+        """Note what another worker and we did, so that the next try puts it in order.
+
+        It claims what it applies anew, and removes what is nobody's.
+        """
+        for _ in range(_RETRIES):
+            kept = self._records.inventories.get(work.cluster.key, work.profile.name)
+            there = kept.value if kept else Inventory(work.cluster.key, work.profile.name, {})
+            token = kept.token if kept else ABSENT
+            both = {**there.held, **work.held}
+            unsure = {
+                key: held
+                if there.held.get(key) == work.held.get(key)
+                else replace(held, digest="", uid="", secret=True)
+                for key, held in both.items()
+            }
+            try:
+                self._records.inventories.put(replace(there, held=unsure), expect=token)
+            except StaleError:
+                continue
+            return

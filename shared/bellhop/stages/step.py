@@ -1,0 +1,163 @@
+"""One object at a time: applied or removed as a step of a plan says, by who owns it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from bellhop.engine.planning import OWNER, Wanted, decorate, undecorate
+from bellhop.engine.secrecy import KIND as SECRET
+from bellhop.engine.secrecy import unquoted
+from bellhop.errors import (
+    ConflictError,
+    MissingError,
+    PermanentError,
+    StaleError,
+    TemporaryError,
+)
+from bellhop.model.gvk import GVK, Identity, ObjectKey
+from bellhop.model.record import Held
+from bellhop.ports.clock import Clock
+from bellhop.ports.kube import Kube
+from bellhop.stages.claim import Claims, Taken
+from bellhop.stages.work import Work
+
+
+class Steps:
+    """Carries out steps; what is refused for good is noted in the work, and others go on."""
+
+    def __init__(self, claims: Claims, clock: Clock) -> None:
+        self._claims = claims
+        self._clock = clock
+
+    def apply(self, kube: Kube, work: Work, each: Wanted) -> None:
+        """Claim an object and apply it; what another profile has is not ours to change."""
+        taken: Taken | None = None
+        key = each.key.identity
+        try:
+            taken = self._claims.take(work.cluster.key, key, work.profile)
+            manifest = decorate(each, work.profile.name, work.profile.tier)
+            with _overtaken(), unquoted(f"cannot apply {_named(work, key)}", secret=each.secret):
+                try:
+                    stored = kube.apply(manifest)
+                except MissingError:
+                    if not self._make_namespace(kube, each.key):
+                        raise
+                    stored = kube.apply(manifest)
+            # Between the claim and the apply another profile may have taken the object.
+            self._claims.take(work.cluster.key, key, work.profile)
+        except PermanentError as error:
+            if isinstance(error, ConflictError):
+                self._lost(work, key, applied=taken is not None)
+            else:
+                self._let_go(work, key, taken)
+            work.failed.append(error)
+            return
+        work.held[key] = Held(
+            digest=each.digest,
+            ref=each.ref,
+            applied_at=self._clock.now(),
+            version=each.key.gvk.version,
+            uid=_uid(stored),
+            secret=each.secret,
+        )
+        work.changed.append(f"{key.kind} {key.name}")
+
+    def _lost(self, work: Work, key: Identity, *, applied: bool) -> None:
+        """Hold an object no more that another has; tell the owner if we may have overwritten it."""
+        before = work.before.get(key)
+        if applied or (before and not before.digest):
+            self._claims.tell_owner(work.cluster.key, key)
+        del work.held[key]
+
+    def _let_go(self, work: Work, key: Identity, taken: Taken | None) -> None:
+        """Hold of an object that was refused what was held before.
+
+        Where a claim is not new, an earlier try may have applied it.
+        """
+        if taken and not taken.new:
+            return
+        if taken:
+            self._claims.give_back(work.cluster.key, key, work.profile, taken.before)
+        if key in work.before:
+            work.held[key] = work.before[key]
+        else:
+            del work.held[key]
+
+    def _make_namespace(self, kube: Kube, key: ObjectKey) -> bool:
+        """Create the namespace of an object, as Sveltos does; say whether it was missing."""
+        gvk = GVK("", "v1", "Namespace")
+        if not key.namespace or kube.get(gvk, "", key.namespace) is not None:
+            return False
+        kube.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": key.namespace}})
+        return True
+
+    def remove(self, kube: Kube, work: Work, key: Identity) -> None:
+        """Remove what we applied; what somebody made in its place since is not ours.
+
+        What we hold and nobody has is ours: the claim may have been forgotten with the cluster's
+        former life, while we were at work.
+        """
+        cluster, name = work.cluster.key, work.profile.name
+        if not self._claims.taken_from(cluster, key, name):
+            secret = key.kind == SECRET or work.held[key].secret
+            try:
+                with _overtaken(), unquoted(f"cannot remove {_named(work, key)}", secret=secret):
+                    gone = self._remove_ours(kube, work, key)
+            except MissingError:
+                gone = True  # The kind itself is gone, and its objects with it.
+            except PermanentError as error:
+                work.failed.append(error)
+                return
+            if self._claims.taken_from(cluster, key, name):
+                # It was taken between the question and the removal.
+                self._claims.tell_owner(cluster, key)
+            self._claims.give_up(cluster, key, name)
+            if gone:
+                work.changed.append(f"{key.kind} {key.name}")
+        elif not work.before[key].digest:
+            # An earlier try may have removed it for good after it was taken.
+            self._claims.tell_owner(cluster, key)
+        del work.held[key]
+
+    def _remove_ours(self, kube: Kube, work: Work, key: Identity) -> bool:
+        held = work.held[key]
+        gvk, namespace, name = key.at(held.version)
+        if not work.wanted and work.profile.leaves_policies:
+            # It stays, and is nobody's: with our marks it would be taken for a stray.
+            there = kube.get(gvk, namespace, name)
+            if there is not None and _owner(there) == work.profile.name:
+                kube.merge(gvk, namespace, name, undecorate(there))
+            return False
+        uid = held.uid
+        if not uid:
+            # Nobody came back to say whether it was applied: its marks tell.
+            there = kube.get(gvk, namespace, name)
+            if there is None or _owner(there) != work.profile.name:
+                return False
+            uid = _uid(there)
+        return kube.remove(gvk, namespace, name, uid=uid)
+
+
+@contextmanager
+def _overtaken() -> Iterator[None]:
+    """Tell what a cluster says was overtaken from a write of ours that was: it is an outcome."""
+    try:
+        yield
+    except StaleError as error:
+        raise TemporaryError(str(error), delay=error.delay) from None
+
+
+def _uid(manifest: Mapping[str, Any]) -> str:
+    return str((manifest.get("metadata") or {}).get("uid") or "")
+
+
+def _owner(manifest: Mapping[str, Any]) -> str:
+    annotations = (manifest.get("metadata") or {}).get("annotations") or {}
+    return str(annotations.get(OWNER) or "")
+
+
+def _named(work: Work, key: Identity) -> str:
+    place = "/".join(filter(None, (key.namespace, key.name)))
+    return f"{key.kind} '{place}' on cluster '{work.cluster.key}'"

@@ -1,0 +1,62 @@
+"""Mutants of what comes in, and what is due."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+MUTANTS = [
+    Mutant(
+        "stages/inbox.py",
+        "return Again(self._pause(attempt) if error.delay is None else error.delay, str(error))",
+        "return Done()",
+        "What fails for now is never tried again.",
+    ),
+    Mutant(
+        "stages/inbox.py",
+        "Done() if message.work in worked else",
+        "Done() if worked else",
+        "Of a batch only the first message is worked on.",
+    ),
+    Mutant(
+        "stages/inbox.py",
+        "            if isinstance(result, Again):\n                stuck.add(group)\n",
+        "",
+        "What waits behind a failure overtakes it.",
+    ),
+    Mutant(
+        "messages.py",
+        'unlike: ClassVar[tuple[str, ...]] = ("trace", "rang")',
+        'unlike: ClassVar[tuple[str, ...]] = ("trace", "rang", "contested")',
+        "That an object changed hands is the same work as any.",
+    ),
+    Mutant(
+        "stages/ingest.py",
+        "        self._publisher.publish([message])\n        note =",
+        "        note =",
+        "What is observed is told to nobody.",
+    ),
+    Mutant(
+        "stages/ingest.py",
+        "        if not self._records.observations.put(observation):\n            return\n",
+        "        self._records.observations.put(observation)\n",
+        "What is no news is evaluated.",
+    ),
+    Mutant(
+        "stages/schedule.py",
+        "        if not due.counts or due.timer is None:\n",
+        "        if due.timer is None:\n",
+        "A timer that was set anew fires at its old time, too.",
+    ),
+    Mutant(
+        "stages/schedule.py",
+        "        self._publisher.publish([message])\n        again",
+        "        again",
+        "What is due is struck out and not published.",
+    ),
+    Mutant(
+        "stages/schedule.py",
+        "        self._records.timers.strike(due)\n        return True",
+        "        return True",
+        "What was due is due for ever.",
+    ),
+]

@@ -1,0 +1,288 @@
+"""Mutants of how a profile comes to a cluster, and leaves it."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+MUTANTS = [
+    Mutant(
+        "stages/lease.py",
+        "work.token = self._records.inventories.put(inventory, expect=work.token)\n\n",
+        "pass\n\n",
+        "Nothing is written down before the first object is applied.",
+    ),
+    Mutant(
+        "stages/execute.py",
+        "        self._leases.refuse_busy(inventory)\n",
+        "",
+        "Another worker's lease is ignored.",
+    ),
+    Mutant(
+        "stages/lease.py",
+        "alive and inventory.until and inventory.until > now:",
+        "alive and inventory.until:",
+        "A dead worker's lease never ends.",
+    ),
+    Mutant(
+        "stages/lease.py",
+        "work.token = self._records.inventories.put(inventory, expect=work.token)\n\n",
+        "work.token = self._records.inventories.put(inventory)\n\n",
+        "Who takes the lease does not see that another has.",
+    ),
+    Mutant(
+        "stages/lease.py",
+        "            work.token = self._records.inventories.put(inventory, expect=work.token)\n"
+        "        except StaleError:\n",
+        "            work.token = self._records.inventories.put(inventory)\n"
+        "        except StaleError:\n",
+        "An inventory is written over what another worker noted.",
+    ),
+    Mutant(
+        "stages/lease.py",
+        "            self._add(work)\n            raise",
+        "            raise",
+        "What a slow worker applied is noted nowhere.",
+    ),
+    Mutant(
+        "stages/lease.py",
+        'else replace(held, digest="", uid="", secret=True)',
+        "else held",
+        "What two did at once is taken for certain.",
+    ),
+    Mutant(
+        "stages/execute.py",
+        "            if not work.failed:\n                # A profile",
+        "            if self:\n                # A profile",
+        "A profile that could not be applied as a whole takes something away.",
+    ),
+    Mutant(
+        "stages/execute.py",
+        "        finally:\n            self._leases.give_up(work)",
+        "        except ZeroDivisionError:\n            self._leases.give_up(work)",
+        "What was applied is not written down.",
+    ),
+    Mutant(
+        "stages/execute.py",
+        "        return self._inputs(message) == _inputs(message, found, record)\n",
+        "        return True\n",
+        "Nobody looks again at the profile after applying it.",
+    ),
+    Mutant(
+        "stages/execute.py",
+        'return profile.value.revision, cluster.token if cluster else ""',
+        "return (profile.value.revision,)",
+        "Nobody looks again at the cluster after applying to it.",
+    ),
+    Mutant(
+        "stages/execute.py",
+        'return profile.value.revision, cluster.token if cluster else ""',
+        'return (cluster.token if cluster else "",)',
+        "A profile that changed while it was applied counts as applied.",
+    ),
+    Mutant(
+        "stages/execute.py",
+        "return self._inputs(message) == _inputs(message, found, record)",
+        "return found is None or self._inputs(message) == _inputs(message, found, record)",
+        "Whether a profile that was gone has come back is not looked at again.",
+    ),
+    Mutant(
+        "stages/step.py",
+        "        if not self._claims.taken_from(cluster, key, name):\n            secret",
+        "        if self._claims:\n            secret",
+        "An object that another profile took is removed.",
+    ),
+    Mutant(
+        "stages/step.py",
+        "            self._claims.give_up(cluster, key, name)\n            if gone:",
+        "            if gone:",
+        "A removed object keeps its owner.",
+    ),
+    Mutant(
+        "stages/step.py",
+        "            if self._claims.taken_from(cluster, key, name):\n"
+        "                # It was taken between the question and the removal.\n"
+        "                self._claims.tell_owner(cluster, key)\n",
+        "",
+        "Whose object was removed a moment after it was taken is not told.",
+    ),
+    Mutant(
+        "stages/step.py",
+        "        elif not work.before[key].digest:\n"
+        "            # An earlier try may have removed it for good after it was taken.\n"
+        "            self._claims.tell_owner(cluster, key)\n",
+        "",
+        "Who died while it removed an object tells its new owner nothing.",
+    ),
+    Mutant(
+        "stages/step.py",
+        "return kube.remove(gvk, namespace, name, uid=uid)",
+        "return kube.remove(gvk, namespace, name)",
+        "What somebody made in the place of ours is removed.",
+    ),
+    Mutant(
+        "stages/step.py",
+        "if there is None or _owner(there) != work.profile.name:",
+        "if there is None:",
+        "What may never have been applied is removed whosever it is.",
+    ),
+    Mutant(
+        "stages/step.py",
+        "                return False\n            uid = _uid(there)",
+        "                return False\n            return False",
+        "What a dead worker may have applied stays for ever.",
+    ),
+    Mutant(
+        "stages/step.py",
+        "            # Between the claim and the apply another profile may have taken"
+        " the object.\n"
+        "            self._claims.take(work.cluster.key, key, work.profile)\n",
+        "",
+        "Nobody looks whether an object was taken before it was applied.",
+    ),
+    Mutant(
+        "stages/step.py",
+        "        if applied or (before and not before.digest):\n            self._claims",
+        "        if before and not before.digest:\n            self._claims",
+        "Who overwrites the new owner of an object says nothing.",
+    ),
+    Mutant(
+        "stages/step.py",
+        "        if applied or (before and not before.digest):\n            self._claims",
+        "        if applied:\n            self._claims",
+        "Who may have overwritten an object before it died says nothing.",
+    ),
+    Mutant(
+        "stages/execute.py",
+        "        if work.message.contested:\n"
+        "            self._doubt(work, Identity.parse(work.message.contested))\n",
+        "",
+        "Who lost an object goes on holding it.",
+    ),
+    Mutant(
+        "stages/execute.py",
+        '            work.held[key] = replace(held, digest="", secret=True)\n\n    def _objects',
+        "            work.held[key] = held\n\n    def _objects",
+        "Whose object was overwritten takes it for as it was applied.",
+    ),
+    Mutant(
+        "stages/step.py",
+        "if not work.wanted and work.profile.leaves_policies:",
+        "if not work.wanted:",
+        "What is withdrawn stays.",
+    ),
+    Mutant(
+        "stages/ending.py",
+        "leaving = tuple(each for each in found.value.leaving if each != cluster)",
+        "leaving = found.value.leaving",
+        "A profile waits for ever to leave a cluster that it has left.",
+    ),
+    Mutant(
+        "stages/ending.py",
+        "if new.destinations or new.leaving or new.digest or new.error:",
+        "if new:",
+        "A withdrawn profile is never closed.",
+    ),
+    Mutant(
+        "stages/ending.py",
+        "if new.destinations or new.leaving or new.digest or new.error:",
+        "if new.destinations or new.digest or new.error:",
+        "A withdrawn profile is closed before all clusters are left.",
+    ),
+    Mutant(
+        "stages/ending.py",
+        "        self._records.outcomes.delete(cluster, profile.name, expect=_token(outcome))\n",
+        "",
+        "The outcome of what was withdrawn stays.",
+    ),
+    Mutant(
+        "stages/ending.py",
+        "if found is None or cluster in found.value.destinations:",
+        "if found is None:",
+        "Who was slow to leave a cluster closes a profile that is wanted again.",
+    ),
+    Mutant(
+        "stages/ending.py",
+        "not work.changed and (old.phase, old.message) == (phase, profile.error):",
+        "not work.changed:",
+        "A failure is shown after it has passed.",
+    ),
+    Mutant(
+        "stages/execute.py",
+        "        try:\n            if record is None or",
+        "        try:\n            if record is None:\n                return True\n            if",
+        "A profile waits for ever to leave a cluster that is forgotten.",
+    ),
+    Mutant(
+        "stages/step.py",
+        "        if taken and not taken.new:\n            return\n",
+        "",
+        "A refused change makes an object nobody's that is applied.",
+    ),
+    Mutant(
+        "stages/step.py",
+        "if not self._make_namespace(kube, each.key):",
+        "if self:",
+        "A namespace that is missing is not made.",
+    ),
+    Mutant(
+        "stages/ending.py",
+        "        if pause and pause > _SOON:\n",
+        "        if pause and not self:\n",
+        "What failed for long is never tried again.",
+    ),
+    Mutant(
+        "stages/execute.py",
+        "if record is None or (found is None and not inventory.held):",
+        "if record is None or found is None:",
+        "What is left of a profile that is no more stays.",
+    ),
+    Mutant(
+        "stages/execute.py",
+        "        try:\n            if record is None or",
+        "        try:\n            if found is None and not inventory.held:\n"
+        "                return True\n            if record is None or",
+        "An outcome that was noted too late stays.",
+    ),
+    Mutant(
+        "stages/execute.py",
+        "if held and not self._claims.taken_from(work.cluster.key, key, work.profile.name):",
+        "if held:",
+        "Who lost an object goes on trying to have it as it was.",
+    ),
+    Mutant(
+        "stages/ending.py",
+        "self._records.outcomes.put(outcome, expect=_token(work.outcome))",
+        "self._records.outcomes.put(outcome)",
+        "Who was slow notes how it went over what another noted since.",
+    ),
+    Mutant(
+        "stages/ending.py",
+        "delete(cluster, profile.name, expect=_token(outcome))",
+        "delete(cluster, profile.name)",
+        "Who was slow to leave a cluster ends the outcome of who came back.",
+    ),
+    Mutant(
+        "stages/ending.py",
+        "            self._records.timers.cancel(retry_timer(work.cluster.key, profile.name))\n",
+        "            pass\n",
+        "What has succeeded is tried again.",
+    ),
+    Mutant(
+        "engine/planning.py",
+        "digest([manifest, content.ref, tier])",
+        "digest([manifest, content.ref])",
+        "A new tier is not written on what is applied.",
+    ),
+    Mutant(
+        "engine/planning.py",
+        "if key in held and held[key].digest == each.digest}",
+        "if key in held and held[key].digest}",
+        "An object that is held is never applied anew.",
+    ),
+    Mutant(
+        "engine/planning.py",
+        "(key for key in held if key not in unique)",
+        "(key for key in held if key not in unique and held[key].digest)",
+        "What a killed worker had begun, and nobody wants any more, stays.",
+    ),
+]

@@ -1,0 +1,131 @@
+"""Mutants of what a look at a cluster finds."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+MUTANTS = [
+    Mutant(
+        "stages/sweep.py",
+        "if known and uid != known:",
+        "if known and not uid:",
+        "A cluster made anew is taken for the one that it was.",
+    ),
+    Mutant(
+        "stages/sweep.py",
+        "if self._records.clusters.get(message.cluster) is None:",
+        "if message.cluster:",
+        "What is known of a registered cluster is tidied up.",
+    ),
+    Mutant(
+        "stages/sweep.py",
+        "                if outcome.retry_at\n",
+        "                if not outcome\n",
+        "What failed while a cluster was away waits for its own time.",
+    ),
+    Mutant(
+        "stages/look.py",
+        "                # With the kind's definition went every object of it.\n"
+        "                return True\n",
+        "                # With the kind's definition went every object of it.\n"
+        "                return False\n",
+        "A kind that is served no more keeps what its objects brought.",
+    ),
+    Mutant(
+        "stages/look.py",
+        "return kube.get(*key) is None",
+        "return True",
+        "A list is believed without a look at what it lacks.",
+    ),
+    Mutant(
+        "stages/look.py",
+        "        if not suspicious:\n",
+        "        if self:\n",
+        "One surprising answer is taken for emptiness.",
+    ),
+    Mutant(
+        "stages/look.py",
+        "        fresh = [key for seen in news for key in self._write(course.kube, seen)]\n",
+        "        fresh: list[ObjectKey] = []\n",
+        "A change that the push missed is not seen.",
+    ),
+    Mutant(
+        "stages/look.py",
+        "        self._tell(course.name, {*fresh, *due})\n",
+        "        self._tell(course.name, due)\n",
+        "What a sweep finds new is not evaluated.",
+    ),
+    Mutant(
+        "stages/look.py",
+        "        self._tell(course.name, {*fresh, *due})\n",
+        "        self._tell(course.name, fresh)\n",
+        "Sources that changed judge only what changed, too.",
+    ),
+    Mutant(
+        "stages/look.py",
+        "        self._records.walks.suspect(course.name, missing)\n",
+        "",
+        "A deletion that the push missed is not seen.",
+    ),
+    Mutant(
+        "stages/look.py",
+        "            course.keep(untold={**walk.untold, str(gvk): last})\n",
+        "            pass\n",
+        "What a sweep wrote before it died is told to nobody.",
+    ),
+    Mutant(
+        "stages/look.py",
+        "        if newer and self._records.observations.put(now, asked=head.token):",
+        "        if newer and self._records.observations.put(now):",
+        "What a restored cluster says is older than what it said before.",
+    ),
+    Mutant(
+        "stages/look.py",
+        "            elif head and head.gone:\n                told.append(key)\n",
+        "",
+        "Who was buried before a death is told to nobody.",
+    ),
+    Mutant(
+        "stages/sweep.py",
+        "            if not course.catalog.problems_in(course.name) and not"
+        " self._let_go(course, kinds):\n",
+        "            if not self._let_go(course, kinds):\n",
+        "Where a trigger cannot say its source, everything is let go.",
+    ),
+    Mutant(
+        "stages/sweep.py",
+        "            if match.source not in sources or not known:\n",
+        "            if not match.source:\n",
+        "Matches of sources that are gone stay.",
+    ),
+    Mutant(
+        "stages/sweep.py",
+        "        self._publisher.publish([Survey(course.name, full=course.walk.full)])\n",
+        "",
+        "Destinations are not looked at.",
+    ),
+    Mutant(
+        "stages/sweep.py",
+        "            raise OvertakenError(course.name) from error\n",
+        "            pass\n",
+        "A sweep that was overtaken ends another's walk.",
+    ),
+    Mutant(
+        "stages/sweep.py",
+        "        if walk.again:\n            self._publisher",
+        "        if not walk:\n            self._publisher",
+        "What is asked for while a sweep is under way is not done.",
+    ),
+    Mutant(
+        "stages/survey.py",
+        "            if there is None:\n                who",
+        "            if there is None and not owner.profile:\n                who",
+        "What was deleted by hand is not put back.",
+    ),
+    Mutant(
+        "stages/survey.py",
+        "            self._publisher.publish([Apply(trigger, source, profile, cluster)])\n",
+        "            pass\n",
+        "What was lost is noted, and nobody is asked to put it back.",
+    ),
+]

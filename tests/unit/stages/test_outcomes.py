@@ -1,0 +1,254 @@
+"""How work on a cluster ended: what is noted last was begun after all else was noted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bellhop.engine.pacing import retry_timer
+from bellhop.errors import DeniedError
+from bellhop.messages import Apply, Resolve
+from bellhop.model.gvk import GVK
+from bellhop.model.record import Outcome
+from bellhop.settings import Settings
+from tests.fakes.fleet import Fleet
+from tests.fakes.kept import value_of
+from tests.fakes.kube import FakeKube
+
+CONFIG = GVK("", "v1", "ConfigMap")
+EAST = "fleet/east"
+APPLY = Apply("", "", "own", EAST)
+DENIED = DeniedError("cluster 'fleet/east' refuses: no right to patch configmaps")
+PROFILE = """
+apiVersion: config.projectsveltos.io/v1beta1
+kind: ClusterProfile
+metadata: {name: own}
+spec:
+  clusterSelector: {matchLabels: {env: production}}
+  policyRefs: [{kind: ConfigMap, name: own, namespace: default}]
+"""
+GOOD = """
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: own, namespace: default, annotations: {projectsveltos.io/template: ok}}
+data:
+  main.yaml: |
+    apiVersion: v1
+    kind: ConfigMap
+    metadata: {name: own, namespace: default}
+"""
+BAD = GOOD + "    data: {v: '{{ fail \"not today\" }}'}\n"
+NOTHING = GOOD.partition("main.yaml")[0] + "main.yaml: '# nothing'\n"
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Fleet:
+    return Fleet(tmp_path, Settings(retry_first=timedelta(minutes=1)))
+
+
+@pytest.fixture
+def east(fleet: Fleet) -> FakeKube:
+    return fleet.register("east", env="production")
+
+
+def outcome(fleet: Fleet) -> Outcome:
+    found = value_of(fleet.records.outcomes.get(EAST, "own"))
+    assert found
+    return found
+
+
+def another(fleet: Fleet) -> None:
+    """Do what another worker does that got the same message, or a later one."""
+    fleet.stages["deploy"].handle(Resolve("own"))
+    fleet.stages["deploy"].handle(APPLY)
+
+
+def noted_late(fleet: Fleet, kept: Outcome) -> None:
+    """Note an outcome as a worker does that was slow, and has yet to look again."""
+    fleet.records.outcomes.put(kept)
+
+
+def before(target: Any, method: str, happens: Callable[[], None]) -> None:
+    """Let something happen once, between what a worker did and what it is about to note."""
+    real = getattr(target, method)
+
+    def late(*args: Any, **kwargs: Any) -> Any:
+        setattr(target, method, real)
+        happens()
+        return real(*args, **kwargs)
+
+    setattr(target, method, late)
+
+
+def test_an_older_failure_is_not_noted_over_a_newer_success(fleet: Fleet, east: FakeKube) -> None:
+    """Who failed, and was slow to say so, sees that another succeeded; so did it, then."""
+    fleet.apply(PROFILE, GOOD)
+    east.fail_with(DENIED, "apply")
+
+    def healed() -> None:
+        east.fail_with(None)
+        another(fleet)
+        assert outcome(fleet).phase == "Provisioned"
+
+    before(fleet.records.outcomes, "put", healed)
+    fleet.pump()
+
+    assert (outcome(fleet).phase, outcome(fleet).failures) == ("Provisioned", 0)
+    fleet.clock.advance(timedelta(minutes=2))
+    fleet.pump()
+    assert outcome(fleet).phase == "Provisioned"
+
+
+def test_an_older_success_is_not_noted_over_a_newer_failure(fleet: Fleet, east: FakeKube) -> None:
+    """Who succeeded, and was slow to say so, looks again, and finds what another found."""
+    fleet.apply(PROFILE, GOOD)
+
+    def broken() -> None:
+        # A namespace that was restored has lost the object, and nobody may make it again.
+        fleet.records.inventories.doubt(EAST, "own", None)
+        east.fail_with(DENIED, "apply")
+        another(fleet)
+        assert outcome(fleet).phase == "Failed"
+
+    before(fleet.records.outcomes, "put", broken)
+    fleet.pump()
+
+    assert outcome(fleet).phase == "Failed"
+    assert fleet.records.timers.get(retry_timer(EAST, "own"))
+
+
+def test_a_failure_of_older_inputs_does_not_stay(fleet: Fleet, east: FakeKube) -> None:
+    """A newer worker that finds all as it was, and notes nothing, still has the last word."""
+    fleet.apply(PROFILE, GOOD)
+    fleet.pump()
+    fleet.apply(BAD)
+    fleet.stages["deploy"].handle(Resolve("own"))
+
+    def back() -> None:
+        fleet.apply(GOOD)
+        fleet.pump()
+        assert outcome(fleet).phase == "Provisioned"
+
+    before(fleet.records.outcomes, "put", back)
+    fleet.stages["deploy"].handle(APPLY)
+
+    assert (outcome(fleet).phase, outcome(fleet).message) == ("Provisioned", "")
+    del east
+
+
+@pytest.mark.parametrize("contents", [GOOD, NOTHING], ids=["an object", "no object"])
+def test_who_left_a_cluster_late_keeps_the_outcome_of_a_profile_made_anew(
+    fleet: Fleet, east: FakeKube, contents: str
+) -> None:
+    """Between the look at a profile that is no more and the end of its outcome it came back."""
+    fleet.apply(PROFILE, contents)
+    fleet.pump()
+    kept = outcome(fleet)
+    fleet.declare.delete([("ClusterProfile", "", "own")])
+    fleet.pump()
+    noted_late(fleet, kept)
+    noted = []
+
+    def anew() -> None:
+        fleet.apply(PROFILE, contents)
+        another(fleet)
+        noted.append(fleet.records.outcomes.get(EAST, "own"))
+
+    before(fleet.records.outcomes, "delete", anew)
+    fleet.stages["deploy"].handle(APPLY)
+
+    assert outcome(fleet).phase == "Provisioned"
+    if contents == GOOD:
+        assert [fleet.records.outcomes.get(EAST, "own")] == noted
+    del east
+
+
+def test_an_outcome_noted_while_its_cluster_is_left_does_not_stay(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """Who found no outcome to end looks again when there is one."""
+    fleet.apply(PROFILE, GOOD)
+    fleet.pump()
+    kept = outcome(fleet)
+    fleet.declare.delete([("ClusterProfile", "", "own")])
+    fleet.pump()
+
+    before(fleet.records.clusters, "get", lambda: noted_late(fleet, kept))
+    fleet.stages["deploy"].handle(APPLY)
+
+    assert fleet.records.outcomes.get(EAST, "own") is None
+    del east
+
+
+def test_what_has_succeeded_is_not_tried_again(fleet: Fleet, east: FakeKube) -> None:
+    """The next try of a failure is cancelled by whoever succeeds before."""
+    fleet.apply(PROFILE, GOOD)
+    east.fail_with(DENIED, "apply")
+    fleet.pump()
+    assert fleet.records.timers.get(retry_timer(EAST, "own"))
+
+    east.fail_with(None)
+    fleet.stages["deploy"].handle(APPLY)
+
+    assert outcome(fleet).phase == "Provisioned"
+    assert fleet.records.timers.get(retry_timer(EAST, "own")) is None
+
+
+def test_a_try_that_another_sets_meanwhile_stays_set(fleet: Fleet, east: FakeKube) -> None:
+    """Who succeeded cancels the try of the failure that it saw, and no later one."""
+    fleet.apply(PROFILE, GOOD)
+    east.fail_with(DENIED, "apply")
+    fleet.pump()
+    east.fail_with(None)
+    real = fleet.records.outcomes.put
+
+    def slow(*args: Any, **kwargs: Any) -> str:
+        fleet.records.outcomes.put = real  # type: ignore[method-assign]
+        token = real(*args, **kwargs)
+        fleet.records.inventories.doubt(EAST, "own", None)
+        east.fail_with(DENIED, "apply")
+        another(fleet)
+        return token
+
+    fleet.records.outcomes.put = slow  # type: ignore[method-assign]
+    fleet.stages["deploy"].handle(APPLY)
+
+    assert outcome(fleet).phase == "Failed"
+    timer = fleet.records.timers.get(retry_timer(EAST, "own"))
+    assert timer
+    assert timer.value.at == outcome(fleet).retry_at
+
+
+def test_a_profile_is_closed_when_the_last_cluster_is_left(fleet: Fleet, east: FakeKube) -> None:
+    """Till then it is known what leaving means: here, that objects stay."""
+    west = fleet.register("west", env="production")
+    stays = PROFILE.replace("spec:", "spec:\n  stopMatchingBehavior: LeavePolicies")
+    fleet.apply(stays, GOOD)
+    fleet.pump()
+
+    fleet.declare.delete([("ClusterProfile", "", "own")])
+    fleet.pump()
+
+    assert [each.objects(CONFIG) != [] for each in (east, west)] == [True, True]
+    assert fleet.records.profiles.head("", "", "own") is None
+
+
+def test_a_cluster_that_is_forgotten_is_left(fleet: Fleet, east: FakeKube) -> None:
+    """No profile waits for a cluster that is no more; nor does one end that wants it still."""
+    fleet.apply(PROFILE, GOOD)
+    fleet.pump()
+    assert fleet.store.delete("cluster", EAST)
+    before = fleet.records.profiles.head("", "", "own")
+    fleet.stages["deploy"].handle(APPLY)
+    assert fleet.records.profiles.head("", "", "own") == before
+    assert fleet.records.outcomes.get(EAST, "own") is None
+
+    fleet.declare.delete([("ClusterProfile", "", "own")])
+    fleet.pump()
+
+    assert fleet.records.profiles.head("", "", "own") is None
+    del east
