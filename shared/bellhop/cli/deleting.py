@@ -12,11 +12,11 @@ from bellhop.cli.reading import documents, files
 from bellhop.errors import InvalidError
 from bellhop.model.kinds import KINDS
 
-Wanted = tuple[tuple[str, ...], str, str]
+Named = tuple[tuple[str, ...], str, str]
 """The kinds of manifests it may be, namespace and name."""
 
 
-def named(kind: str, names: Sequence[str], namespace: str) -> Iterator[Wanted]:
+def named(kind: str, names: Sequence[str], namespace: str) -> Iterator[Named]:
     """Read KIND NAME..., or KIND/NAME.
 
     Raises:
@@ -39,7 +39,7 @@ def named(kind: str, names: Sequence[str], namespace: str) -> Iterator[Wanted]:
         yield known.stored, place, each
 
 
-def listed(paths: Sequence[str], *, recursive: bool) -> Iterator[Wanted]:
+def listed(paths: Sequence[str], *, recursive: bool) -> Iterator[Named]:
     """Read identities alone: what is no longer valid can still be deleted."""
     for document in documents(files(paths, recursive=recursive), validate=False):
         data: Any = document.data if isinstance(document.data, dict) else {}

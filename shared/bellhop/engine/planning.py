@@ -29,7 +29,7 @@ _ANNOTATIONS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class Desired:
     """One object as a profile wants it, and where it is written.
 
     The digest covers all that applying it writes down: the object, its ref and the tier. What an
@@ -47,15 +47,15 @@ class Wanted:
 class Plan:
     """What to do, in order; `unchanged` are held already as they are wanted."""
 
-    apply: tuple[Wanted, ...]
+    apply: tuple[Desired, ...]
     remove: tuple[Identity, ...]
     unchanged: tuple[Identity, ...]
 
 
-def wanted(contents: Iterable[Content], *, tier: int) -> tuple[Wanted, ...]:
+def desired(contents: Iterable[Content], *, tier: int) -> tuple[Desired, ...]:
     """Return the objects of contents, in the order of their refs, for a profile of a tier."""
     return tuple(
-        Wanted(
+        Desired(
             ObjectKey.of(manifest),
             manifest,
             digest([manifest, content.ref, tier]),
@@ -67,7 +67,7 @@ def wanted(contents: Iterable[Content], *, tier: int) -> tuple[Wanted, ...]:
     )
 
 
-def plan(objects: Sequence[Wanted], held: Mapping[Identity, Held]) -> Plan:
+def plan(objects: Sequence[Desired], held: Mapping[Identity, Held]) -> Plan:
     """Plan the way from what is held to what is wanted.
 
     An object that is wanted in another version of its kind is the same object.
@@ -77,7 +77,7 @@ def plan(objects: Sequence[Wanted], held: Mapping[Identity, Held]) -> Plan:
     Raises:
         ConflictError: the profile itself wants one object in two forms.
     """
-    unique: dict[Identity, Wanted] = {}
+    unique: dict[Identity, Desired] = {}
     for each in objects:
         twin = unique.setdefault(each.key.identity, each)
         if twin is not each and digest(twin.manifest) != digest(each.manifest):
@@ -93,11 +93,11 @@ def plan(objects: Sequence[Wanted], held: Mapping[Identity, Held]) -> Plan:
     )
 
 
-def _late(each: Wanted) -> int:
+def _late(each: Desired) -> int:
     return rank(each.key.identity)
 
 
-def decorate(each: Wanted, profile: str, tier: int) -> dict[str, Any]:
+def decorate(each: Desired, profile: str, tier: int) -> dict[str, Any]:
     """Return an object as it is applied: with Sveltos' marks that tell where it comes from."""
     manifest = dict(each.manifest)
     metadata = dict(manifest.get("metadata") or {})

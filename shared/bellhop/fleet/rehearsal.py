@@ -20,7 +20,7 @@ from bellhop.engine.generating import draft_profile, generate
 from bellhop.engine.judging import judge, why_not
 from bellhop.engine.naming import instance_name
 from bellhop.engine.observe import observe
-from bellhop.engine.planning import plan, wanted
+from bellhop.engine.planning import desired, plan
 from bellhop.errors import InvalidError, MissingError, ScriptError
 from bellhop.fleet import generated
 from bellhop.gotemplate import Limits
@@ -247,7 +247,7 @@ class Rehearsal:
         there = tuple(engine.deploy_time(each, cluster, limits=self._limits) for each in contents)
         refuse_rendered(self.trigger, there)
         # Planning refuses what the cluster could not be given: one object in two forms.
-        plan(wanted(there, tier=self.trigger.tier), {})
+        plan(desired(there, tier=self.trigger.tier), {})
         return Placement(destination, there)
 
 

@@ -281,7 +281,7 @@ class Inventory:
     cluster: str
     profile: str
     held: Mapping[Identity, Held]
-    holder: str = ""
+    worker: str = ""
     until: datetime | None = None
 
 

@@ -97,11 +97,11 @@ class Inventories:
             StaleError: something else than `expect` is there.
         """
         partition, sort = f"inventory/{inventory.cluster}", inventory.profile
-        if not inventory.held and not inventory.holder:
+        if not inventory.held and not inventory.worker:
             self._payloads.delete(partition, sort, expect=expect)
             return ABSENT
         head = encode(inventory, omit=("cluster", "profile", "held"))
-        payload = encode(inventory, omit=("cluster", "profile", "holder", "until"))["held"]
+        payload = encode(inventory, omit=("cluster", "profile", "worker", "until"))["held"]
         return self._payloads.put(partition, sort, head, payload, expect=expect)
 
     def doubt(

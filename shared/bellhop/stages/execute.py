@@ -16,7 +16,7 @@ from typing import Any
 from bellhop.engine.allowing import refuse_placed
 from bellhop.engine.catalog import cluster_object
 from bellhop.engine.instantiate import deploy_time
-from bellhop.engine.planning import Plan, Wanted, plan, wanted
+from bellhop.engine.planning import Desired, Plan, desired, plan
 from bellhop.errors import BellhopError, MissingError, StaleError
 from bellhop.gotemplate import Limits
 from bellhop.messages import Apply, Publisher
@@ -157,7 +157,7 @@ class Execute:
         if held and not self._claims.taken_from(work.cluster.key, key, work.profile.name):
             work.held[key] = replace(held, digest="", secret=True)
 
-    def _objects(self, work: Work) -> tuple[Wanted, ...]:
+    def _objects(self, work: Work) -> tuple[Desired, ...]:
         """Return the objects for this cluster, each in the scope its kind has there."""
         root = cluster_object(work.cluster)
         contents = [
@@ -166,12 +166,12 @@ class Execute:
         kube = self._access.open(work.cluster.key, version=work.cluster.credentials)
         crds = _kinds_defined(contents)
         placed = tuple(
-            self._placed(kube, each, crds) for each in wanted(contents, tier=work.profile.tier)
+            self._placed(kube, each, crds) for each in desired(contents, tier=work.profile.tier)
         )
         refuse_placed(work.profile, (each.key for each in placed))
         return placed
 
-    def _placed(self, kube: Kube, each: Wanted, crds: Mapping[tuple[str, str], bool]) -> Wanted:
+    def _placed(self, kube: Kube, each: Desired, crds: Mapping[tuple[str, str], bool]) -> Desired:
         gvk, namespace, name = each.key
         resource = kube.resource(gvk)
         namespaced = resource.namespaced if resource else crds.get((gvk.group, gvk.kind), True)

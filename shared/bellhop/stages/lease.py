@@ -43,7 +43,7 @@ class Leases:
             BusyError: one does, and its time is not over.
         """
         now = self._records.clock.now()
-        alive = bool(inventory.holder) and inventory.holder.startswith(self._mark)
+        alive = bool(inventory.worker) and inventory.worker.startswith(self._mark)
         if alive and inventory.until and inventory.until > now:
             raise BusyError(
                 f"cannot apply '{inventory.profile}' to '{inventory.cluster}': another worker is"
@@ -67,9 +67,9 @@ class Leases:
             work.held[key] = replace(begun, digest="", uid="", secret=True)
         for key in steps.remove:
             work.held[key] = replace(work.held[key], digest="")
-        holder = self._mark + uuid.uuid4().hex[:8]
+        worker = self._mark + uuid.uuid4().hex[:8]
         until = self._records.clock.now() + self._settings.visibility
-        inventory = Inventory(work.cluster.key, work.profile.name, work.held, holder, until)
+        inventory = Inventory(work.cluster.key, work.profile.name, work.held, worker, until)
         work.token = self._records.inventories.put(inventory, expect=work.token)
 
     def give_up(self, work: Work) -> None:

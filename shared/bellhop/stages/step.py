@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from bellhop.engine.planning import OWNER, Wanted, decorate, undecorate
+from bellhop.engine.planning import OWNER, Desired, decorate, undecorate
 from bellhop.engine.secrecy import KIND as SECRET
 from bellhop.engine.secrecy import unquoted
 from bellhop.errors import (
@@ -31,7 +31,7 @@ class Steps:
         self._claims = claims
         self._clock = clock
 
-    def apply(self, kube: Kube, work: Work, each: Wanted) -> None:
+    def apply(self, kube: Kube, work: Work, each: Desired) -> None:
         """Claim an object and apply it; what another profile has is not ours to change."""
         taken: Taken | None = None
         key = each.key.identity

@@ -55,7 +55,7 @@ def test_what_is_just_being_applied_is_said(bellhop: Bellhop, here: Installation
     kept = here.records.inventories.get("default/workload", fleet.PROFILE)
     assert kept
     until = here.records.clock.now() + timedelta(minutes=1)
-    here.records.inventories.put(replace(kept.value, holder="worker", until=until))
+    here.records.inventories.put(replace(kept.value, worker="another", until=until))
 
     result = bellhop("redeploy", fleet.PROFILE)
 

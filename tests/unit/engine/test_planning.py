@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bellhop.engine.planning import Wanted, decorate, plan, undecorate, wanted
+from bellhop.engine.planning import Desired, decorate, desired, plan, undecorate
 from bellhop.errors import ConflictError
 from bellhop.model.gvk import Identity, ObjectKey
 from bellhop.model.record import Content, Held
@@ -23,10 +23,10 @@ def manifest(kind: str, name: str, **more: Any) -> dict[str, Any]:
 
 
 def want(*manifests: dict[str, Any], ref: str = "ConfigMap default/a", tier: int = 100) -> Any:
-    return wanted([Content(ref, "main.yaml", manifests)], tier=tier)
+    return desired([Content(ref, "main.yaml", manifests)], tier=tier)
 
 
-def held(objects: tuple[Wanted, ...]) -> dict[Identity, Held]:
+def held(objects: tuple[Desired, ...]) -> dict[Identity, Held]:
     return {each.key.identity: Held(each.digest, each.ref) for each in objects}
 
 
@@ -39,7 +39,7 @@ def test_applies_what_is_not_held() -> None:
     assert (steps.apply, steps.remove, steps.unchanged) == (objects, (), ())
 
 
-def test_does_nothing_with_what_is_held_as_wanted() -> None:
+def test_does_nothing_with_what_is_held_as_desired() -> None:
     """Whatever the order of an object's keys."""
     first = want({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}})
     second = want({"metadata": {"name": "a"}, "apiVersion": "v1", "kind": "ConfigMap"})
@@ -63,7 +63,7 @@ def test_does_nothing_with_what_is_held_as_wanted() -> None:
         pytest.param(want(manifest("ConfigMap", "a", data={"x": "1"}), tier=7), "tier", id="tier"),
     ],
 )
-def test_applies_again_what_is_wanted_otherwise(now: tuple[Wanted, ...], why: str) -> None:
+def test_applies_again_what_is_wanted_otherwise(now: tuple[Desired, ...], why: str) -> None:
     """All that an applied object says of itself counts."""
     before = held(want(manifest("ConfigMap", "a", data={"x": "1"})))
 
@@ -181,7 +181,7 @@ def test_marks_say_where_an_object_comes_from() -> None:
             },
         }
     )
-    placed = Wanted(each.key._replace(namespace="placed"), each.manifest, each.digest, each.ref)
+    placed = Desired(each.key._replace(namespace="placed"), each.manifest, each.digest, each.ref)
 
     assert decorate(placed, "p", 7)["metadata"] == {
         "name": "a",
@@ -206,7 +206,7 @@ def test_an_object_without_a_namespace_gets_none(nothing: Any) -> None:
     """Labels and annotations that are null are as good as none."""
     metadata = {"name": "a", "namespace": "x", "labels": nothing, "annotations": nothing}
     (each,) = want({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
-    placed = Wanted(each.key._replace(namespace=""), each.manifest, each.digest, each.ref)
+    placed = Desired(each.key._replace(namespace=""), each.manifest, each.digest, each.ref)
 
     assert "namespace" not in decorate(placed, "p", 100)["metadata"]
 
@@ -214,7 +214,7 @@ def test_an_object_without_a_namespace_gets_none(nothing: Any) -> None:
 def test_takes_the_marks_from_an_object_and_nothing_else() -> None:
     """All of them, in just the state that was read."""
     manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
-    each = Wanted(ObjectKey.of(manifest), manifest, "d", "ConfigMap default/c/main.yaml")
+    each = Desired(ObjectKey.of(manifest), manifest, "d", "ConfigMap default/c/main.yaml")
     metadata = decorate(each, "p", 100)["metadata"]
 
     patch = undecorate({"metadata": {**metadata, "resourceVersion": "7"}})["metadata"]

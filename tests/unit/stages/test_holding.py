@@ -157,7 +157,7 @@ def test_two_workers_do_not_work_on_one_profile_in_one_cluster(
 
     assert busy == [fleet.settings.visibility]
     assert values(east) == {"a": "1"}
-    assert held(fleet).holder == ""
+    assert held(fleet).worker == ""
 
 
 def test_a_lease_ends_with_its_time(fleet: Fleet, east: FakeKube) -> None:

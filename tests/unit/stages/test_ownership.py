@@ -479,4 +479,4 @@ def test_who_finds_a_lease_taken_meanwhile_applies_nothing(fleet: Fleet, east: F
 
     kept = get(EAST, "first")
     assert kept
-    assert (kept.value.holder, by(east)) == ("another", "")
+    assert (kept.value.worker, by(east)) == ("another", "")
