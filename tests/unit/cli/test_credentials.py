@@ -208,4 +208,4 @@ def test_an_authority_without_end_is_too_large(tmp_path: Path, bellhop: Bellhop)
     result = bellhop("register", "cluster", *arguments, *where)
 
     assert result.exit_code == 2
-    assert "cannot read '/dev/zero': it has more than 1048576 bytes" in result.stderr
+    assert "cannot read '/dev/zero': it has more than 65536 bytes" in result.stderr
