@@ -31,7 +31,7 @@ def check(world: World) -> None:
     for cluster in world.clusters:
         check_cluster(world, cluster)
         check_source(world, cluster)
-    wishes = {spec.name: spec for spec in world.wishes()}
+    wishes = {wish.name: wish for wish in world.wishes()}
     triggers = ["each", "all", "flip", ""]
     profiles = {each.name: each for each in rig.profiles(world.fleet, triggers)}
     same("profiles", {*profiles}, {*wishes})
@@ -44,25 +44,25 @@ def check(world: World) -> None:
 
 def check_cluster(world: World, cluster: str) -> None:
     """Compare a cluster, and all records about it as a destination, with the model."""
-    wishes = [spec for spec in world.wishes() if cluster in spec.destinations]
+    wishes = [wish for wish in world.wishes() if cluster in wish.destinations]
     owners: dict[Thing, Registration] = {}
-    for spec in sorted(wishes, key=lambda each: each.tier):
-        for thing in spec.objects:
-            owners.setdefault(thing, spec)
+    for wish in sorted(wishes, key=lambda each: each.tier):
+        for thing in wish.objects:
+            owners.setdefault(thing, wish)
     _check_objects(world, cluster, owners)
     held = {
-        spec.name: mine
-        for spec in wishes
-        if (mine := {thing for thing, owner in owners.items() if owner is spec})
+        wish.name: mine
+        for wish in wishes
+        if (mine := {thing for thing, owner in owners.items() if owner is wish})
     }
     same(f"inventories in {cluster}", rig.inventories(world.fleet, cluster), held)
-    owned = {thing: (spec.name, spec.tier) for thing, spec in owners.items()}
+    owned = {thing: (wish.name, wish.tier) for thing, wish in owners.items()}
     same(f"owners in {cluster}", rig.owners(world.fleet, cluster), owned)
     ended = {
-        spec.name: ("Provisioned", "")
-        if all(owners[thing] is spec for thing in spec.objects)
+        wish.name: ("Provisioned", "")
+        if all(owners[thing] is wish for thing in wish.objects)
         else ("FailedNonRetriable", "Conflict")
-        for spec in wishes
+        for wish in wishes
     }
     same(f"outcomes in {cluster}", rig.outcomes(world.fleet, cluster), ended)
 

@@ -377,7 +377,7 @@ def test_failed_start_quotes_the_log(control_plane: ControlPlane) -> None:
 
 
 def test_controllers_need_their_program(control_plane_binaries: Binaries, tmp_path: Path) -> None:
-    """Without it the spec is refused before anything starts."""
+    """Without it the wish is refused before anything starts."""
     bare = Binaries(
         control_plane_binaries.apiserver, control_plane_binaries.etcd, None, None, (1, 31)
     )
@@ -425,7 +425,7 @@ def test_one_lab_a_folder(control_plane_binaries: Binaries, tmp_path: Path) -> N
     folder = tmp_path / "lab"
     with ControlPlane(control_plane_binaries, folder):
         with (
-            pytest.raises(BusyError, match="Another process"),
+            pytest.raises(BusyError, match="another process"),
             ControlPlane(control_plane_binaries, folder),
         ):
             pass
