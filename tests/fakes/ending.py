@@ -8,7 +8,7 @@ from typing import Any
 from bellhop.model.gvk import ObjectKey
 from tests.fakes import rig
 from tests.fakes.declared import ALL, EACH, FLIP
-from tests.fakes.world import Registration, Thing, World
+from tests.fakes.world import Thing, Wish, World
 
 
 def same(what: str, found: Any, wanted: Any) -> None:
@@ -45,7 +45,7 @@ def check(world: World) -> None:
 def check_cluster(world: World, cluster: str) -> None:
     """Compare a cluster, and all records about it as a destination, with the model."""
     wishes = [wish for wish in world.wishes() if cluster in wish.destinations]
-    owners: dict[Thing, Registration] = {}
+    owners: dict[Thing, Wish] = {}
     for wish in sorted(wishes, key=lambda each: each.tier):
         for thing in wish.objects:
             owners.setdefault(thing, wish)
@@ -67,7 +67,7 @@ def check_cluster(world: World, cluster: str) -> None:
     same(f"outcomes in {cluster}", rig.outcomes(world.fleet, cluster), ended)
 
 
-def _check_objects(world: World, cluster: str, owners: dict[Thing, Registration]) -> None:
+def _check_objects(world: World, cluster: str, owners: dict[Thing, Wish]) -> None:
     """Compare what is there; what others wrote in our place needs only to be there."""
     length = str(len(world.labels[cluster]))
     wanted = {thing: owner.objects[thing].replace("LEN", length) for thing, owner in owners.items()}

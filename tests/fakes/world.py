@@ -59,7 +59,7 @@ Thing = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Registration:
+class Wish:
     """A profile as the model wants it: who it is, where it goes, and what it brings."""
 
     name: str
@@ -476,7 +476,7 @@ class World:
             self.fleet.clock.advance(timedelta(seconds=130))
             rig.tick(self.fleet)
 
-    def wishes(self) -> list[Registration]:
+    def wishes(self) -> list[Wish]:
         """Return what the model wants: a function of what is, not of what was."""
         found = [self._own()] if OWN in self.declared else []
         for cluster in self.clusters:
@@ -502,7 +502,7 @@ class World:
             if each["metadata"]["labels"]["ring"] == "yes" or everything
         ]
 
-    def _own(self) -> Registration:
+    def _own(self) -> Wish:
         variant = self.declared[OWN]
         clusters = {"east"} if variant == 2 else self._engineering()
         form = self.declared[OWN_TEXT]
@@ -511,9 +511,9 @@ class World:
             objects["ConfigMap", "all-east"] = "mine"
         elif form:
             objects["Gadget" if form == 4 else "PodDisruptionBudget", "also"] = ""
-        return Registration("own", (50, 200, 50)[variant], frozenset(clusters), objects)
+        return Wish("own", (50, 200, 50)[variant], frozenset(clusters), objects)
 
-    def _wished(self, trigger: Key, cluster: str) -> list[Registration]:
+    def _wished(self, trigger: Key, cluster: str) -> list[Wish]:
         matching = self.matching(cluster, trigger)
         if not matching:
             return []
@@ -526,9 +526,9 @@ class World:
                 for each in matching
             )
             objects = {("ConfigMap", f"{name}-{cluster}"): text if trigger == ALL else "1"}
-            return [Registration(profile_name(name, f"fleet/{cluster}"), tier, where, objects)]
+            return [Wish(profile_name(name, f"fleet/{cluster}"), tier, where, objects)]
         return [
-            Registration(
+            Wish(
                 profile_name(name, f"fleet/{cluster}", str(ObjectKey.of(each))),
                 tier,
                 where,
