@@ -107,13 +107,13 @@ class Payloads:
         """Say whether a head has long fields that lie with its payload."""
         return bool(item.value.get("wide"))
 
-    def all(self, partition: str, prefix: str = "") -> Iterator[Sealed]:
+    def all(self, partition: str) -> Iterator[Sealed]:
         """Yield the records of a partition with their payloads.
 
         Raises:
             MissingError: the payload of one is lost.
         """
-        for item in self.store.query(partition, prefix=prefix):
+        for item in self.store.query(partition):
             opened = self.open(item)
             if opened:
                 yield opened
