@@ -179,8 +179,15 @@ def slice_(values: Any, *bounds: Any) -> Any:
 
 @_add("chunk mustChunk", "int", ANY)
 def chunk(size: int, values: Any) -> list[Any]:
-    """Split a list into lists of a size."""
+    """Split a list into lists of a size.
+
+    A negative size is sprig's own arithmetic: it says how many lists there are by a division.
+    """
     items = _items(values, "chunk")
+    if size < 0 and 1 < len(items) <= 1 - size:
+        return []
+    if size < -1 and len(items) == 1:
+        return [list(items)]
     if size <= 0:
         raise FunctionError("runtime error: makeslice: len out of range")
     return [list(items[start : start + size]) for start in range(0, len(items), size)]
