@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from bellhop.gotemplate import Limits
 from tests.golden import programs
 from tests.golden.gotemplate.corpus import Case
 from tests.golden.gotemplate.regenerate import ask
@@ -27,6 +28,7 @@ BATCHES = st.builds(
     DATA,
     MISSING_KEY,
 )
+PAID = f"more than {Limits().steps} steps"
 # Go names the type that an element was declared with, which plain data does not carry.
 DECLARED = re.compile(r"(can't evaluate field \S+ in type ).*")
 
@@ -62,6 +64,9 @@ def agree(oracle: Path, batch: list[Case]) -> None:
     """Ask both, and complain of the first case on which they differ."""
     for case, theirs in zip(batch, ask(oracle, batch), strict=True):
         mine = ours(case)
+        if mine.get("error", "").endswith(PAID):
+            # A million rounds are paid for before the first; Go, which has no such limit, begins.
+            continue
 
         assert (case, comparable(theirs)) == (case, comparable(mine))
         assert "error" not in mine or placed(mine, theirs["error"])
