@@ -232,12 +232,12 @@ class _Reader:
             return
         opened = self.stack[-1]
         if isinstance(opened.value, list):
-            opened.value.append(value)
+            opened.value.append(_text_of_merge(value))
         elif not opened.has_key:
             opened.key, opened.has_key = value, True
         else:
             opened.has_key = False
-            _put(opened.value, opened.key, value)
+            _put(opened.value, opened.key, _text_of_merge(value))
 
 
 class _Open:
@@ -256,6 +256,11 @@ class _Merge:
 
 
 _MERGE = _Merge()
+
+
+def _text_of_merge(value: Any) -> Any:
+    """Return what stands where no key can: there `<<` is a text."""
+    return "<<" if value is _MERGE else value
 
 
 def _put(target: dict[str, Any], key: Any, value: Any) -> None:
