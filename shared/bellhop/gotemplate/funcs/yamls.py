@@ -225,19 +225,21 @@ class _Reader:
         self.left -= 1
         if self.left < 0:
             raise StepLimitError(f"YAML of more than {MAX_YAML_VALUES} values")
+        opened = self.stack[-1] if self.stack else None
+        if value is _MERGE and not (opened and opened.wants_key):
+            value = "<<"
         if anchor:
             self.anchors[anchor] = value
-        if not self.stack:
+        if opened is None:
             self.result = value
             return
-        opened = self.stack[-1]
         if isinstance(opened.value, list):
-            opened.value.append(_text_of_merge(value))
-        elif not opened.has_key:
+            opened.value.append(value)
+        elif opened.wants_key:
             opened.key, opened.has_key = value, True
         else:
             opened.has_key = False
-            _put(opened.value, opened.key, _text_of_merge(value))
+            _put(opened.value, opened.key, value)
 
 
 class _Open:
@@ -250,17 +252,17 @@ class _Open:
         self.key: Any = None
         self.has_key = False
 
+    @property
+    def wants_key(self) -> bool:
+        """Say whether what comes next is a key."""
+        return isinstance(self.value, dict) and not self.has_key
+
 
 class _Merge:
     """The key `<<`."""
 
 
 _MERGE = _Merge()
-
-
-def _text_of_merge(value: Any) -> Any:
-    """Return what stands where no key can: there `<<` is a text."""
-    return "<<" if value is _MERGE else value
 
 
 def _put(target: dict[str, Any], key: Any, value: Any) -> None:
