@@ -35,21 +35,24 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run a module's tests on the providers that have its port."""
+    """Run a module's tests on the providers that have its port, and the courtesies they need."""
     if "rig_class" in metafunc.fixturenames:
         port = metafunc.module.PORT
-        rigs = {stem: name for stem, name in RIGS.items() if port in load(name).ports}
+        needed = {
+            name for mark in metafunc.definition.iter_markers("courtesy") for name in mark.args
+        }
+        rigs = {
+            stem: name
+            for stem, name in RIGS.items()
+            if port in load(name).ports and needed <= set(load(name).courtesies)
+        }
+        assert rigs, f"{metafunc.definition.nodeid} runs on no provider"
         metafunc.parametrize("rig_class", list(rigs.values()), ids=list(rigs))
 
 
 @pytest.fixture
-def rig(rig_class: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
-    found = load(rig_class)
-    for mark in request.node.iter_markers("courtesy"):
-        lacking = set(mark.args) - found.courtesies
-        if lacking:
-            pytest.skip(f"{found.__module__} declares no {', '.join(sorted(lacking))}")
-    rig = found(str(tmp_path))
+def rig(rig_class: str, tmp_path: Path) -> Iterator[Any]:
+    rig = load(rig_class)(str(tmp_path))
     yield rig
     rig.close()
 

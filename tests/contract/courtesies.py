@@ -1,7 +1,7 @@
 """What a queue may do beyond its promises, by name: a rig declares which of it a provider has.
 
-A test of a courtesy is marked `@pytest.mark.courtesy(ORDER)`; it is skipped where the provider's
-rig does not declare it, and never because it failed.
+A test of a courtesy is marked `@pytest.mark.courtesy(ORDER)`; it is not collected where the
+provider's rig does not declare it, and one that would run nowhere is an error.
 """
 
 from __future__ import annotations
