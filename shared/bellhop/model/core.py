@@ -32,7 +32,7 @@ LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 class DeclarationKey(NamedTuple):
-    """Which manifest; `namespace` is empty for kinds that have none."""
+    """Which declaration; `namespace` is empty for kinds that have none."""
 
     kind: str
     namespace: str
@@ -81,7 +81,7 @@ class Declaration(Model):
 
     @property
     def key(self) -> DeclarationKey:
-        """Which manifest this is."""
+        """Which declaration this is."""
         return DeclarationKey(self.kind, self.namespace, self.name)
 
     @property
