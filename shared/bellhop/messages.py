@@ -3,7 +3,13 @@
 Whoever handles one reads the current state, so that a message which comes twice, late, out of
 order or from the dead letters does no harm. A group says what had better wait for what: one
 object's evaluations, one profile's placing, one profile's applications in one cluster, one
-cluster's sweeps. It saves work and guarantees nothing.
+cluster's sweeps. It saves work and guarantees nothing. A share says for whom it is done, so that
+one cluster's flood delays no other's event: inboxes serve shares in turn.
+
+    stage       inboxes
+    evaluate    evaluate  what rang          review  what a sweep found: rings overtake it
+    deploy      deploy    profiles made      apply   carried to one cluster, which may not answer
+    sweep       sweep     clusters walked    confirm hints read back
 """
 
 from __future__ import annotations
@@ -17,23 +23,48 @@ from typing import Any, ClassVar, Self
 from bellhop.errors import InvalidError
 from bellhop.ports.queue import GROUP_LIMIT, Message, Queue
 
+INBOXES: Mapping[str, str] = {
+    "evaluate": "evaluate",
+    "review": "evaluate",
+    "deploy": "deploy",
+    "apply": "deploy",
+    "confirm": "sweep",
+    "sweep": "sweep",
+}
+"""Each inbox, and the stage that works on it; a queue a name."""
+
+_BACKGROUND = "~"
+"""Ends the name of a share of what no ring caused: rings take turns with it, and do not wait."""
+
 _READABLE = 80
 """Characters of a long group's name that stay readable before its digest."""
 
 
 @dataclass(frozen=True, slots=True)
 class Envelope(ABC):
-    """What all messages have: a stage that they are for, a group, and a body that reads back."""
+    """What all messages have: an inbox, a group, a share, and a body that reads back."""
 
-    stage: ClassVar[str]
     do: ClassVar[str]
+    usual: ClassVar[str]
+    """The inbox that it goes to, where it does not say otherwise."""
+
     unlike: ClassVar[tuple[str, ...]] = ("trace", "rang")
     """Fields in which two messages may differ and still ask for the same work."""
+
+    @property
+    def inbox(self) -> str:
+        """Say which inbox it goes to."""
+        return self.usual
 
     @property
     @abstractmethod
     def group(self) -> str:
         """Say which messages had better come one after the other."""
+
+    @property
+    @abstractmethod
+    def share(self) -> str:
+        """Say for whom it is done, and at whose cost."""
 
     def message(self) -> Message:
         """Return what goes into the queue; fields with their default are left out."""
@@ -42,7 +73,7 @@ class Envelope(ABC):
             value = getattr(self, field.name)
             if field.default is MISSING or value != field.default:
                 body[field.name] = value
-        return Message(body, group_name(self.group))
+        return Message(body, group_name(self.group), group_name(self.share))
 
     @property
     def work(self) -> tuple[Any, ...]:
@@ -79,25 +110,35 @@ class Evaluate(Envelope):
     `rang` is when the cluster noticed, in ISO 8601, for the ledger's total.
     """
 
-    stage: ClassVar[str] = "evaluate"
     do: ClassVar[str] = "evaluate"
+    usual: ClassVar[str] = "evaluate"
     cluster: str
     object: str
     trace: str = ""
     rang: str = ""
 
     @property
+    def inbox(self) -> str:
+        """What rang overtakes what a sweep found."""
+        return self.usual if self.rang else "review"
+
+    @property
     def group(self) -> str:
         """One object after the other's own changes."""
         return f"{self.cluster}/{self.object}"
+
+    @property
+    def share(self) -> str:
+        """The cluster that sent it."""
+        return self.cluster
 
 
 @dataclass(frozen=True, slots=True)
 class Instantiate(Envelope):
     """Make a trigger's profile in a source cluster, for one object or, with none, for all."""
 
-    stage: ClassVar[str] = "deploy"
     do: ClassVar[str] = "instantiate"
+    usual: ClassVar[str] = "deploy"
     trigger: str
     cluster: str
     object: str = ""
@@ -109,13 +150,18 @@ class Instantiate(Envelope):
         """One profile."""
         return f"{self.trigger}/{self.cluster}/{self.object}"
 
+    @property
+    def share(self) -> str:
+        """The cluster in which it happened."""
+        return _in_turn(self.cluster, self.rang)
+
 
 @dataclass(frozen=True, slots=True)
 class Resolve(Envelope):
     """Take a user's own profile to the clusters that it selects."""
 
-    stage: ClassVar[str] = "deploy"
     do: ClassVar[str] = "resolve"
+    usual: ClassVar[str] = "deploy"
     profile: str
     trace: str = ""
     rang: str = ""
@@ -125,6 +171,11 @@ class Resolve(Envelope):
         """One profile."""
         return f"profile/{self.profile}"
 
+    @property
+    def share(self) -> str:
+        """What users declared."""
+        return "profiles"
+
 
 @dataclass(frozen=True, slots=True)
 class Apply(Envelope):
@@ -133,8 +184,8 @@ class Apply(Envelope):
     `contested` is an object that changed hands, or may, and makes this another piece of work.
     """
 
-    stage: ClassVar[str] = "deploy"
     do: ClassVar[str] = "apply"
+    usual: ClassVar[str] = "apply"
     trigger: str
     cluster: str
     profile: str
@@ -148,6 +199,11 @@ class Apply(Envelope):
         """One profile in one cluster."""
         return f"{self.destination}/{self.profile}"
 
+    @property
+    def share(self) -> str:
+        """The cluster that is called, for the one in which it happened."""
+        return _in_turn(f"{self.destination}<{self.cluster}", self.rang)
+
 
 @dataclass(frozen=True, slots=True)
 class Sweep(Envelope):
@@ -156,8 +212,8 @@ class Sweep(Envelope):
     With a `walk` it goes on with that one, whose record says where, and otherwise nothing.
     """
 
-    stage: ClassVar[str] = "sweep"
     do: ClassVar[str] = "sweep"
+    usual: ClassVar[str] = "sweep"
     cluster: str
     full: bool = False
     walk: str = ""
@@ -165,6 +221,11 @@ class Sweep(Envelope):
     @property
     def group(self) -> str:
         """One cluster."""
+        return self.cluster
+
+    @property
+    def share(self) -> str:
+        """The cluster that is called."""
         return self.cluster
 
 
@@ -176,8 +237,8 @@ class Survey(Envelope):
     beyond which place; `restarts` how often it began a kind anew.
     """
 
-    stage: ClassVar[str] = "sweep"
     do: ClassVar[str] = "survey"
+    usual: ClassVar[str] = "sweep"
     cluster: str
     full: bool = False
     kind: str = ""
@@ -190,6 +251,11 @@ class Survey(Envelope):
         """One cluster's holdings."""
         return f"{self.cluster}/survey"
 
+    @property
+    def share(self) -> str:
+        """The cluster that is called."""
+        return self.cluster
+
 
 @dataclass(frozen=True, slots=True)
 class Confirm(Envelope):
@@ -199,8 +265,8 @@ class Confirm(Envelope):
     is not stored yet, or never will be.
     """
 
-    stage: ClassVar[str] = "sweep"
     do: ClassVar[str] = "confirm"
+    usual: ClassVar[str] = "confirm"
     cluster: str
     object: str
     uid: str
@@ -213,13 +279,18 @@ class Confirm(Envelope):
         """One object."""
         return f"{self.cluster}/{self.object}"
 
+    @property
+    def share(self) -> str:
+        """The cluster that sent it."""
+        return self.cluster
+
 
 @dataclass(frozen=True, slots=True)
 class Renew(Envelope):
     """Do what is due by now so that a cluster goes on ringing; its record says what that is."""
 
-    stage: ClassVar[str] = "sweep"
     do: ClassVar[str] = "renew"
+    usual: ClassVar[str] = "sweep"
     cluster: str
 
     @property
@@ -227,13 +298,18 @@ class Renew(Envelope):
         """One cluster's registration."""
         return f"{self.cluster}/renew"
 
+    @property
+    def share(self) -> str:
+        """The cluster that is called."""
+        return self.cluster
+
 
 @dataclass(frozen=True, slots=True)
 class Tidy(Envelope):
     """Delete the traces of a forgotten cluster, once nobody is at work on it any more."""
 
-    stage: ClassVar[str] = "sweep"
     do: ClassVar[str] = "tidy"
+    usual: ClassVar[str] = "sweep"
     cluster: str
 
     @property
@@ -241,17 +317,27 @@ class Tidy(Envelope):
         """One cluster's end."""
         return f"{self.cluster}/tidy"
 
+    @property
+    def share(self) -> str:
+        """The cluster that was."""
+        return self.cluster
+
 
 @dataclass(frozen=True, slots=True)
 class Keep(Envelope):
     """Keep the house: collect blobs nobody names, and set the timers that are missing."""
 
-    stage: ClassVar[str] = "sweep"
     do: ClassVar[str] = "keep"
+    usual: ClassVar[str] = "sweep"
 
     @property
     def group(self) -> str:
         """The house."""
+        return "keep"
+
+    @property
+    def share(self) -> str:
+        """Nobody's."""
         return "keep"
 
 
@@ -283,21 +369,25 @@ def read(body: Mapping[str, Any]) -> Envelope:
 
 
 class Publisher:
-    """Puts messages into the queues of the stages that they are for."""
+    """Puts messages into the queues of the inboxes that they are for."""
 
     def __init__(self, queues: Mapping[str, Queue]) -> None:
         self._queues = queues
 
     def publish(self, messages: Iterable[Envelope]) -> None:
-        """Publish messages, in order for each stage; after an error some may be out.
+        """Publish messages, in order for each inbox; after an error some may be out.
 
         Of messages that ask for the same work, one is enough.
         """
         batches: dict[str, dict[tuple[Any, ...], Message]] = {}
         for each in messages:
-            batches.setdefault(each.stage, {}).setdefault(each.work, each.message())
-        for stage, batch in batches.items():
-            self._queues[stage].publish(list(batch.values()))
+            batches.setdefault(each.inbox, {}).setdefault(each.work, each.message())
+        for inbox, batch in batches.items():
+            self._queues[inbox].publish(list(batch.values()))
+
+
+def _in_turn(share: str, rang: str) -> str:
+    return share if rang else share + _BACKGROUND
 
 
 def group_name(text: str) -> str:

@@ -18,7 +18,10 @@ COUNTS = "counts"
 ONCE = "once"
 """What was settled in time does not come again."""
 
+SHARES = "shares"
+"""Shares take turns: what one has waiting delays no other by more than a message or two."""
+
 STANDSTILL = "standstill"
 """Time passes only where a test says so: histories can be compared with a model to the instant."""
 
-ALL = frozenset({ORDER, PAUSES, COUNTS, ONCE, STANDSTILL})
+ALL = frozenset({ORDER, PAUSES, COUNTS, ONCE, SHARES, STANDSTILL})

@@ -12,8 +12,8 @@ from bellhop.ports.queue import Again, DeadLetter, Delivery, Done, GivenUp, Mess
 NOW = timedelta(0)
 
 
-def message(number: int, group: str = "g") -> Message:
-    return Message({"n": number}, group)
+def message(number: int, group: str = "g", share: str = "") -> Message:
+    return Message({"n": number}, group, share)
 
 
 def numbers(deliveries: Iterable[Delivery | DeadLetter]) -> list[int]:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from bellhop.ports.queue import Again, Done, GivenUp, Message
-from tests.contract.courtesies import COUNTS, ONCE, ORDER, PAUSES
+from tests.contract.courtesies import COUNTS, ONCE, ORDER, PAUSES, SHARES
 from tests.contract.inboxes import NOW, drain, fail, message, numbers
 
 PORT = "consumer"
@@ -326,6 +326,44 @@ def test_what_a_killed_worker_held_comes_in_order(rig: Any, other_process: Any) 
     rig.pass_time(LATE)
 
     assert drain(queue) == [0, 1, 2]
+
+
+@pytest.mark.courtesy(SHARES)
+def test_shares_take_turns(queue: Any) -> None:
+    """Who has one message waits for no more than one of each other, however much those have."""
+    for name in ("flood", "tide"):
+        queue.publish([message(n, f"{name} {n}", name) for n in range(200)])
+    came = [queue.receive(1, wait=NOW)[0] for _ in range(10)]
+    queue.publish([message(1000, "late", "late")])
+    came += [queue.receive(1, wait=NOW)[0] for _ in range(3)]
+
+    assert 1000 in numbers(came)
+    assert sorted(each.message.share for each in came) == ["flood"] * 6 + ["late"] + ["tide"] * 6
+
+
+@pytest.mark.courtesy(SHARES)
+def test_a_share_that_begins_anew_waits_for_the_others(queue: Any) -> None:
+    """Who empties its share and comes again gets no more turns than who has much to do."""
+    queue.publish([message(n, f"much {n}", "much") for n in range(20)])
+    came = []
+    for number in range(10):
+        queue.publish([message(number, "little", "little")])
+        for _ in range(2):
+            [delivery] = queue.receive(1, wait=NOW)
+            queue.settle(delivery, Done())
+            came.append(delivery.message.share)
+
+    assert came.count("much") == came.count("little") == 10
+
+
+@pytest.mark.courtesy(SHARES)
+def test_a_group_goes_with_its_newest_message(queue: Any) -> None:
+    """What waits in a long line is taken along by one of its group that comes in a short one."""
+    queue.publish([message(n, f"swept {n}", "swept") for n in range(50)])
+    queue.publish([message(100, "swept 49", "rung")])
+    came = [queue.receive(1, wait=NOW)[0] for _ in range(2)]
+
+    assert 49 in numbers(came)
 
 
 @pytest.mark.courtesy(ORDER, ONCE)

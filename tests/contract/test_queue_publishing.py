@@ -71,6 +71,16 @@ def test_refuses_groups_that_a_cloud_would_not_take(queue: Any, group: str) -> N
         queue.publish([message(1, group)])
 
 
+@pytest.mark.parametrize("share", ["x" * 129, "tab\t", "schön"])
+def test_refuses_shares_that_a_cloud_would_not_take(rig: Any, queue: Any, share: str) -> None:
+    """A share's name has up to 128 printable ASCII characters everywhere, and comes through."""
+    with pytest.raises(InvalidError):
+        queue.publish([message(1, "g", share)])
+    queue.publish([message(2, "g", "fleet/east")])
+
+    assert {delivery.message.share for delivery in serve(rig, queue)} == {"fleet/east"}
+
+
 def test_takes_a_group_of_the_full_length(rig: Any, queue: Any) -> None:
     """128 characters of any printable ASCII are a group."""
     group = "".join(map(chr, range(33, 127))) + "x" * 34

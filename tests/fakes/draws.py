@@ -6,6 +6,7 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
+from bellhop.messages import INBOXES
 from tests.fakes import rig
 from tests.fakes.declared import KEYS, Key
 from tests.fakes.ending import check
@@ -57,7 +58,7 @@ STEPS = {
     "doom": [st.tuples(st.integers(1, 40))],
     "week": [st.tuples()],
     "patience": [st.tuples()],
-    "refuse": [st.tuples(st.sampled_from(["sweep", "evaluate", "deploy"]), st.booleans())],
+    "refuse": [st.tuples(st.sampled_from(sorted(INBOXES)), st.booleans())],
     "dead": [st.tuples()],
     "widgets": [st.tuples(_cluster, st.booleans())],
     "gadget": [st.tuples()],

@@ -20,7 +20,7 @@ from bellhop.adapters.local.store import SqliteStore
 from bellhop.errors import MissingError
 from bellhop.fleet import timeline
 from bellhop.logs import Log
-from bellhop.messages import Publisher
+from bellhop.messages import INBOXES, Publisher
 from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.model.kinds import parse_all, read_documents
 from bellhop.model.record import Cluster, Entry
@@ -105,7 +105,7 @@ class Fleet:
             name: SqliteQueue(
                 folder / "queue.db", name, clock=self.clock, attempts=self.settings.attempts
             )
-            for name in ("evaluate", "deploy", "sweep")
+            for name in INBOXES
         }
         self.records = Records(
             self.store, FileBlobs(folder / "blobs"), Sealer(bytes(32)), self.clock
@@ -133,7 +133,8 @@ class Fleet:
             ),
         }
         self.inboxes = {
-            name: Inbox(name, stage, self.settings, log) for name, stage in self.stages.items()
+            name: Inbox(name, self.stages[stage], self.settings, log)
+            for name, stage in INBOXES.items()
         }
         self.ingest = Ingest(records, publisher, self.settings, log)
         self.declare = Declare(records, catalogs, publisher, self.settings)
@@ -211,10 +212,10 @@ class Fleet:
             assert worked < limit, "the messages never end"
         return worked
 
-    def work(self, stage: str, deliveries: Sequence[Delivery]) -> None:
+    def work(self, inbox: str, deliveries: Sequence[Delivery]) -> None:
         """Work on deliveries, and settle each, as a worker does."""
-        for delivery, result in self.inboxes[stage].work(deliveries):
-            self.queues[stage].settle(delivery, result)
+        for delivery, result in self.inboxes[inbox].work(deliveries):
+            self.queues[inbox].settle(delivery, result)
 
     def ledger(self) -> list[Entry]:
         """Return the ledger of today."""

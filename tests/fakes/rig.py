@@ -17,13 +17,13 @@ from typing import Any
 
 from bellhop.engine.naming import profile_name
 from bellhop.errors import MissingError, PermanentError
-from bellhop.messages import Apply, Evaluate, Instantiate, Sweep
+from bellhop.messages import INBOXES, Apply, Evaluate, Instantiate, Sweep
 from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.records import Records, Sealer
 from tests.fakes.fleet import FakeAccess, Fleet
 
 STAGES = "sweep evaluate deploy"
-"""The stages that are fed by a queue, in the order in which a worker looks at them."""
+"""The stages that are fed by queues, in the order in which a worker looks at them."""
 
 VISIBILITY = timedelta(seconds=121)
 """After this long a message in hand is given to another, and whatever a worker holds ends."""
@@ -67,10 +67,18 @@ def process(fleet: Fleet) -> Fleet:
 
 
 def batch(fleet: Fleet, stage: str, *, limit: int) -> bool:
-    """Take one batch of a stage's messages and work on it; say whether there was any."""
-    deliveries = fleet.queues[stage].receive(limit, wait=timedelta(0))
-    fleet.work(stage, deliveries)
-    return bool(deliveries)
+    """Take one batch from each of a stage's inboxes and work on it; say whether there was any."""
+    worked = False
+    for inbox in inboxes(stage):
+        deliveries = fleet.queues[inbox].receive(limit, wait=timedelta(0))
+        fleet.work(inbox, deliveries)
+        worked = worked or bool(deliveries)
+    return worked
+
+
+def inboxes(stage: str) -> Sequence[str]:
+    """Name the inboxes of a stage."""
+    return [inbox for inbox, whose in INBOXES.items() if whose == stage]
 
 
 def release(fleet: Fleet) -> None:

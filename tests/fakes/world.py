@@ -359,7 +359,7 @@ class World:
     # How it is done ---------------------------------------------------------------------------
 
     def _wrap(self, name: str, port: Any) -> Any:
-        if name in rig.STAGES.split():
+        if name in self.fleet.queues:
             port = _Recording(port, name, self.recorded, self.refusing)
         return Mortal(name, port, self.fate)
 

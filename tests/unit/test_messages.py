@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from bellhop import messages
@@ -94,8 +96,28 @@ def test_group_names_are_short_plain_and_distinct() -> None:
     assert names[-1] == "x"
 
 
-def test_publishes_each_to_its_stage_and_the_same_work_once() -> None:
-    """Messages go to the queues of their stages in order; of two equal ones, one is enough."""
+@pytest.mark.parametrize("message", EVERY, ids=lambda each: each.do)
+def test_goes_to_an_inbox_of_a_share_that_every_provider_takes(message: messages.Envelope) -> None:
+    """Each message has an inbox that somebody works on, and says for whom it is done."""
+    sent = message.message()
+
+    assert message.inbox in messages.INBOXES
+    assert 0 < len(sent.share) <= GROUP_LIMIT
+
+
+def test_rings_never_wait_behind_sweeps() -> None:
+    """What rang has an inbox or a share of its own; each cluster that is called takes its turn."""
+    rang, swept = Evaluate("a/b", "x", rang="now"), Evaluate("a/b", "x")
+    assert (rang.inbox, swept.inbox) == ("evaluate", "review")
+
+    for kind in (Instantiate("t", "a/b", "x"), Apply("t", "a/b", "p", "a/c")):
+        assert replace(kind, rang="now").share != kind.share
+    assert Apply("t", "a/b", "p", "a/c").share != Apply("t", "a/b", "p", "a/d").share
+    assert Apply("t", "a/b", "p", "a/c").share != Apply("t", "a/z", "p", "a/c").share
+
+
+def test_publishes_each_to_its_inbox_and_the_same_work_once() -> None:
+    """Messages go to the queues of their inboxes in order; of two equal ones, one is enough."""
     queues = {"evaluate": Kept(), "deploy": Kept(), "sweep": Kept()}
 
     Publisher(queues).publish(

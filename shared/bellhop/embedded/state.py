@@ -2,7 +2,7 @@
 
 state/
   key             seals records and secrets; 0600, made at the first start
-  store.db        records            queue.db   the three inboxes
+  store.db        records            queue.db   the inboxes
   blobs/          large payloads     secrets/   kubeconfigs
   tls/            the listener's authority and certificate
   address.json    where `serve` listens, for registrations
@@ -30,7 +30,7 @@ from bellhop.adapters.local.secrets import FileSecrets
 from bellhop.adapters.local.store import SqliteStore
 from bellhop.errors import BusyError, InvalidError
 from bellhop.fleet.installation import Inbound, Installation
-from bellhop.messages import Publisher
+from bellhop.messages import INBOXES, Publisher
 from bellhop.model.reach import HERE
 from bellhop.ports.clock import Clock
 from bellhop.records import Records, Sealer
@@ -72,7 +72,7 @@ def open_state(state: Path, settings: Settings, *, clock: Clock | None = None) -
         store = SqliteStore(state / "store.db", clock=clock)
         opened.callback(store.close)
         queues: dict[str, SqliteQueue] = {}
-        for name in ("evaluate", "deploy", "sweep"):
+        for name in INBOXES:
             queues[name] = SqliteQueue(
                 state / "queue.db",
                 name,
@@ -80,6 +80,7 @@ def open_state(state: Path, settings: Settings, *, clock: Clock | None = None) -
                 visibility=settings.visibility,
                 attempts=settings.attempts,
                 groups=1,
+                per_share=settings.workers,
             )
             opened.callback(queues[name].close)
         embedded = _put_together(state, settings, clock, key, store, queues)

@@ -3,20 +3,37 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 
+from bellhop.embedded.pool import Pool, Size
 from bellhop.embedded.state import Embedded
 from bellhop.logs import Log
+from bellhop.messages import INBOXES
 from bellhop.ports.queue import Consumer, Delivery, GivenUp
+from bellhop.settings import Settings
 from bellhop.stages.inbox import Inbox, Stage
 from bellhop.stages.schedule import Schedule
 
 _BATCH = 50
-_WAIT = timedelta(seconds=1)
 _TICK = 0.5
 _EXTENSIONS = 4
 """How often in a visibility timeout what is in hand is held for longer."""
+
+_MOST = 64
+"""Threads of an inbox whose work may wait for clusters that do not answer."""
+
+
+def sizes(settings: Settings) -> Mapping[str, Size]:
+    """Say how many threads feed each inbox; those that never call a cluster are never stuck."""
+    return {
+        "evaluate": Size(2, 2),
+        "review": Size(1, 1),
+        "deploy": Size(2, 2),
+        "apply": Size(settings.workers, settings.workers + _MOST),
+        "confirm": Size(2, 2 + _MOST),
+        "sweep": Size(2, 2 + _MOST),
+    }
 
 
 class Workers:
@@ -30,61 +47,62 @@ class Workers:
         here = embedded.installation
         self._schedule = Schedule(here.records, here.publisher, settings, log)
         self._in_hand: dict[str, tuple[Consumer, Delivery]] = {}
-        counts = {"evaluate": 2, "deploy": settings.workers, "sweep": 2}
-        self._threads = [
-            threading.Thread(
-                target=self._work,
-                args=(
-                    name,
-                    embedded.queues[name],
-                    Inbox(name, stage, settings, log),
+        self._pools = [
+            Pool(
+                name,
+                self._feed(
+                    name, embedded.queues[name], Inbox(name, stages[INBOXES[name]], settings, log)
                 ),
-                name=f"{name}-{number}",
+                size,
+                log,
             )
-            for name, stage in stages.items()
-            for number in range(counts[name])
+            for name, size in sizes(settings).items()
+            if INBOXES[name] in stages
         ]
-        self._threads.append(threading.Thread(target=self._keep_time, name="schedule"))
         pause = settings.visibility.total_seconds() / _EXTENSIONS
-        self._threads.append(
-            threading.Thread(target=self._repeat, args=(self._hold_on, pause), name="holding")
-        )
+        self._threads = [
+            threading.Thread(target=self._repeat, args=(self._tick, _TICK), name="schedule"),
+            threading.Thread(target=self._repeat, args=(self._hold_on, pause), name="holding"),
+        ]
 
     def start(self) -> None:
         """Begin to work."""
+        for pool in self._pools:
+            pool.start()
         for thread in self._threads:
             thread.start()
 
     def stop(self) -> None:
         """Finish what is in hand and end."""
         self._stopping.set()
+        for pool in self._pools:
+            pool.stop()
         for thread in self._threads:
             thread.join()
 
-    def _work(self, name: str, queue: Consumer, inbox: Inbox) -> None:
-        def once() -> None:
-            deliveries = queue.receive(_BATCH, wait=_WAIT)
+    def _feed(
+        self, name: str, queue: Consumer, inbox: Inbox
+    ) -> Callable[[Callable[[], None], float], bool]:
+        def feed(begin: Callable[[], None], wait: float) -> bool:
+            deliveries = queue.receive(_BATCH, wait=timedelta(seconds=wait))
+            if not deliveries:
+                return False
+            begin()
             me = threading.current_thread().name
-            if deliveries:
-                # They are of one group, which is held as a whole.
-                self._in_hand[me] = queue, deliveries[-1]
+            # They are of one group, which is held as a whole.
+            self._in_hand[me] = queue, deliveries[-1]
             try:
-                work(deliveries)
+                for delivery, result in inbox.work(deliveries):
+                    became = queue.settle(delivery, result)
+                    if isinstance(became, GivenUp):
+                        self._log.warning(
+                            "Moved a message to the dead letters", inbox=name, reason=became.reason
+                        )
             finally:
                 self._in_hand.pop(me, None)
+            return True
 
-        def work(deliveries: Sequence[Delivery]) -> None:
-            for delivery, result in inbox.work(deliveries):
-                became = queue.settle(delivery, result)
-                if isinstance(became, GivenUp):
-                    self._log.warning(
-                        "Moved a message to the dead letters", stage=name, reason=became.reason
-                    )
-
-        self._repeat(once, 0.0)
-
-    def _keep_time(self) -> None:
-        self._repeat(self._tick, _TICK)
+        return feed
 
     def _tick(self) -> None:
         """Publish what is due; finish what was begun and abandoned."""
@@ -101,7 +119,7 @@ class Workers:
         while not self._stopping.is_set():
             try:
                 work()
-            except Exception as error:  # noqa: BLE001 - a worker outlives whatever it meets
-                self._log.error("Failed between messages", error)
+            except Exception as error:  # noqa: BLE001 - it outlives whatever it meets
+                self._log.error("Failed to look what is due", error)
                 self._stopping.wait(1.0)
             self._stopping.wait(pause)

@@ -2,7 +2,8 @@
 
 A queue may repeat a message, reorder, deliver one to two workers at once, miscount its attempts,
 or bring it back a week later from the dead letters. Groups, pauses and counts save work where a
-provider has them; no correctness hangs on them (docs/adr/0004).
+provider has them, and shares keep one sender's flood from others; no correctness hangs on them
+(docs/adr/0004).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ MESSAGE_LIMIT = 64 * 1024
 """Bytes of one body as JSON: SQS takes 256 KB for a batch of ten, and ours are identities."""
 
 GROUP_LIMIT = 128
-"""Characters of a group's name, printable ASCII: what SQS takes as a MessageGroupId."""
+"""Characters of a group's or a share's name, printable ASCII: what SQS takes for a group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +25,13 @@ class Message:
     """What crosses a queue: identity, never content; two equal bodies are two messages.
 
     Messages of one `group` are, where the provider can, delivered one batch at a time and in
-    the order of their publishing.
+    the order of their publishing. Those of one `share` wait for each other rather than for
+    others' sake: shares are served in turn, so that one with much to do delays none with little.
     """
 
     body: Mapping[str, Any]
     group: str
+    share: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +88,8 @@ class Queue(Protocol):
 
         Raises:
             TooLargeError: a body exceeds MESSAGE_LIMIT.
-            InvalidError: a body is not JSON, or a group's name is empty, not printable
-                ASCII, or longer than GROUP_LIMIT.
+            InvalidError: a body is not JSON, or the name of a group or a share is not printable
+                ASCII, or longer than GROUP_LIMIT, or a group's is empty.
         """
         ...
 

@@ -231,7 +231,7 @@ class Ingest:
                 else:
                     told.append(observe_told(cluster, found, now))
         for observation in told:
-            self._keep(observation, "")
+            self._keep(observation, now.isoformat())
         if hints:
             self._publisher.publish(hints)
         taken = len(hints) + len(told)
@@ -321,7 +321,7 @@ def _observation(cluster: str, item: Any, now: datetime) -> Observation:
 
 
 def _rang(item: Mapping[str, Any], now: datetime) -> str:
-    """Read when the cluster noticed; the ledger will reckon with it."""
+    """Read when the cluster noticed, now if it does not say; the ledger will reckon with it."""
     text = item.get("rang") or ""
     try:
         rang = datetime.fromisoformat(text) if text else now
@@ -335,7 +335,7 @@ def _rang(item: Mapping[str, Any], now: datetime) -> str:
             f"cannot take an item of the {BATCH}: it rang {int(ahead.total_seconds())} s from now;"
             " set the sender's clock"
         )
-    return now.isoformat() if ahead > timedelta(0) else str(text)
+    return str(text) if text and ahead <= timedelta(0) else now.isoformat()
 
 
 def _refusal(status: int, error: BellhopError) -> Reply:

@@ -99,7 +99,7 @@ def test_workers_outlive_a_store_that_fails(tmp_path: Path) -> None:
     embedded.store.close()
     workers.start()
     try:
-        assert wait_for(lambda: "Failed between messages" in log.getvalue())
+        assert wait_for(lambda: "Failed to look what is due" in log.getvalue())
         embedded.installation.publisher.publish([Resolve("a")])
         assert wait_for(lambda: slow.ended == Counter("a"))
     finally:

@@ -44,9 +44,9 @@ def sweep(fleet: Fleet) -> int:
     told = 0
     while deliveries := fleet.queues["sweep"].receive(1, wait=timedelta(0)):
         fleet.work("sweep", deliveries)
-    while deliveries := fleet.queues["evaluate"].receive(1, wait=timedelta(0)):
+    while deliveries := fleet.queues["review"].receive(1, wait=timedelta(0)):
         told += len(deliveries)
-        fleet.work("evaluate", deliveries)
+        fleet.work("review", deliveries)
     return told
 
 
@@ -129,7 +129,7 @@ def test_a_cluster_that_comes_is_asked_for_by_profiles_that_may_name_it(fleet: F
     fleet.register("east")
 
     deliveries = []
-    while page := fleet.queues["deploy"].receive(100, wait=timedelta(0)):
+    while page := fleet.queues["apply"].receive(100, wait=timedelta(0)):
         deliveries += page
     asked = [messages.read(each.message.body) for each in deliveries]
     applied = {each.profile for each in asked if isinstance(each, Apply)}

@@ -70,8 +70,8 @@ def test_add_ons_go_to_the_new_cluster(fleet: Fleet) -> None:
     fleet.records.forget_holdings("fleet/east")
     fleet.register("east", credentials="2", env="production")
 
-    while messages_due := fleet.queues["deploy"].receive(10, wait=timedelta(0)):
-        fleet.work("deploy", messages_due)
+    while messages_due := fleet.queues["apply"].receive(10, wait=timedelta(0)):
+        fleet.work("apply", messages_due)
 
     assert old.calls == []
     assert [each["metadata"]["name"] for each in new.objects(POLICY)] == ["front-web"]

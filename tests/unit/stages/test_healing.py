@@ -227,15 +227,15 @@ def test_a_cluster_that_is_there_is_not_tidied_up(fleet: Fleet, east: FakeKube) 
 def test_what_was_buried_before_a_death_is_told(fleet: Fleet, east: FakeKube) -> None:
     """Who goes on with a sweep tells of the tombs that it finds among its suspects."""
     east.drop(SERVICE, "default", "web")
-    publish = fleet.queues["evaluate"].publish
+    publish = fleet.queues["review"].publish
 
     def dies(_: object) -> None:
         raise SystemExit(9)
 
-    fleet.queues["evaluate"].publish = dies  # type: ignore[method-assign]
+    fleet.queues["review"].publish = dies  # type: ignore[method-assign]
     with pytest.raises(SystemExit):
         sweep(fleet)
-    fleet.queues["evaluate"].publish = publish  # type: ignore[method-assign]
+    fleet.queues["review"].publish = publish  # type: ignore[method-assign]
     fleet.queues["sweep"].release()
     fleet.pump()
 

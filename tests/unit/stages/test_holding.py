@@ -209,14 +209,14 @@ def test_a_profile_of_many_objects_gives_others_their_turn(fleet: Fleet, east: F
 
     east.apply = slow  # type: ignore[method-assign]
     turns = []
-    while deliveries := [
-        *fleet.queues["sweep"].receive(1, wait=timedelta(0)),
-        *fleet.queues["deploy"].receive(1, wait=timedelta(0)),
-    ]:
+    while deliveries := {
+        inbox: found
+        for inbox, queue in fleet.queues.items()
+        if (found := queue.receive(1, wait=timedelta(0)))
+    }:
         before = len(east.objects(CONFIG))
-        for delivery in deliveries:
-            stage = "sweep" if delivery.message.body["do"] == "sweep" else "deploy"
-            fleet.work(stage, [delivery])
+        for inbox, found in deliveries.items():
+            fleet.work(inbox, found)
         turns.append(len(east.objects(CONFIG)) - before)
 
     assert [each for each in turns if each] == [3, 3, 3]

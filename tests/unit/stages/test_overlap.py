@@ -76,31 +76,29 @@ def meanwhile(target: Any, method: str, happens: Callable[[], None]) -> None:
     setattr(target, method, slow)
 
 
-@pytest.mark.parametrize("stage", ["evaluate", "deploy"])
+@pytest.mark.parametrize(("inbox", "refusing"), [("evaluate", "deploy"), ("deploy", "apply")])
 def test_a_replayed_dead_letter_does_what_it_was_to_do(
-    fleet: Fleet, east: FakeKube, stage: str
+    fleet: Fleet, east: FakeKube, inbox: str, refusing: str
 ) -> None:
     """What was written before the messages that follow could be published is told a week later."""
-    deploy = fleet.queues["deploy"]
-    publish = deploy.publish
+    queue = fleet.queues[refusing]
+    publish = queue.publish
 
     def refuse(messages: Any) -> None:
-        first = next(iter(messages), None)
-        if stage == "evaluate" or (first and first.body["do"] == "apply"):
+        if messages:
             raise TemporaryError("the disk is full")
-        publish(messages)
 
-    deploy.publish = refuse  # type: ignore[method-assign]
+    queue.publish = refuse  # type: ignore[method-assign]
     fleet.write("east", service())
     for _ in range(20):
         fleet.pump()
         fleet.clock.advance(timedelta(seconds=61))
-    [letter] = fleet.queues[stage].list()
-    deploy.publish = publish  # type: ignore[method-assign]
+    [letter] = fleet.queues[inbox].list()
+    queue.publish = publish  # type: ignore[method-assign]
     assert made(east) == {}
     fleet.clock.advance(timedelta(days=7))
 
-    fleet.queues[stage].replay(letter.id)
+    fleet.queues[inbox].replay(letter.id)
     fleet.pump()
 
     assert made(east) == {"for-web": "1"}
@@ -311,7 +309,7 @@ def test_a_match_of_a_source_that_went_meanwhile_does_not_stay(
 
     def gone() -> None:
         fleet.declare.delete([("EventSource", "", "watched")])
-        for name in ("sweep", "deploy"):
+        for name in ("sweep", "deploy", "apply"):
             while deliveries := fleet.queues[name].receive(10, wait=timedelta(0)):
                 fleet.work(name, deliveries)
 
@@ -355,12 +353,9 @@ def test_a_cluster_that_comes_back_before_its_end_was_told_gets_all(fleet: Fleet
     fleet.write("east", service())
     fleet.pump()
     fleet.declare.deregister("fleet/east")
-    deploy = fleet.queues["deploy"]
     for _ in range(2):
-        # The withdrawals come first; nobody has told the profiles yet.
-        [delivery] = deploy.receive(1, wait=timedelta(0))
-        assert delivery.message.body["do"] == "apply"
-        fleet.work("deploy", [delivery])
+        # Nobody has told the profiles yet.
+        fleet.work("apply", fleet.queues["apply"].receive(1, wait=timedelta(0)))
     del fleet.access.clusters["fleet/east"]
 
     fleet.register("east", env="production")

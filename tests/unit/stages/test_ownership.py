@@ -174,18 +174,18 @@ def test_a_loser_is_told_even_if_the_winner_died_before_telling(
     fleet.apply(profile("first"))
     fleet.pump()
     fleet.apply(profile("second", tier=10))
-    publish = fleet.queues["deploy"].publish
+    publish = fleet.queues["apply"].publish
 
     def die(sent: object) -> None:
         if sent and "contested" in sent[0].body:  # type: ignore[index]
             raise SystemExit(9)
         publish(sent)  # type: ignore[arg-type]
 
-    fleet.queues["deploy"].publish = die  # type: ignore[method-assign, assignment]
+    fleet.queues["apply"].publish = die  # type: ignore[method-assign, assignment]
     with pytest.raises(SystemExit):
         fleet.pump()
-    fleet.queues["deploy"].publish = publish  # type: ignore[method-assign]
-    fleet.queues["deploy"].release()
+    fleet.queues["apply"].publish = publish  # type: ignore[method-assign]
+    fleet.queues["apply"].release()
     fleet.pump()
 
     assert by(east) == "second"
@@ -452,7 +452,7 @@ def test_who_takes_an_object_tells_those_whom_a_dead_giver_had_not_told(fleet: F
 
     claims.take(EAST, SHARED, wanting("next"))
 
-    [delivery] = fleet.queues["deploy"].receive(9, wait=timedelta(0))
+    [delivery] = fleet.queues["apply"].receive(9, wait=timedelta(0))
     assert (delivery.message.body["profile"], "contested" in delivery.message.body) == (
         "waits",
         True,

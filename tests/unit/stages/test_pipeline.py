@@ -168,8 +168,8 @@ def test_does_nothing_twice(fleet: Fleet) -> None:
     assert [call for call in west.calls if call.verb in {"apply", "remove"}] == []
 
 
-@pytest.mark.parametrize("stage", ["evaluate", "deploy"])
-def test_finishes_what_a_killed_stage_left(fleet: Fleet, stage: str) -> None:
+@pytest.mark.parametrize(("stage", "told"), [("evaluate", "deploy"), ("deploy", "apply")])
+def test_finishes_what_a_killed_stage_left(fleet: Fleet, stage: str, told: str) -> None:
     """A stage that wrote its record and died before publishing does so at its next try."""
     discovery(fleet)
     fleet.write("east", with_address(service("web")))
@@ -181,15 +181,15 @@ def test_finishes_what_a_killed_stage_left(fleet: Fleet, stage: str) -> None:
         found = queue.receive(1, wait=timedelta(0))
         if found:
             break
-    publish = fleet.queues["deploy"].publish
+    publish = fleet.queues[told].publish
 
     def die(_: object) -> None:
         raise Killed
 
-    fleet.queues["deploy"].publish = die  # type: ignore[method-assign]
+    fleet.queues[told].publish = die  # type: ignore[method-assign]
     with pytest.raises(Killed):
         fleet.stages[stage].handle(messages.read(found[0].message.body))
-    fleet.queues["deploy"].publish = publish  # type: ignore[method-assign]
+    fleet.queues[told].publish = publish  # type: ignore[method-assign]
     fleet.reread()
     queue.release()
     fleet.pump()

@@ -101,15 +101,15 @@ def test_a_withdrawal_that_nobody_was_told_of_is_told(fleet: Fleet, east: FakeKu
     fleet.apply(own("a"))
     fleet.pump()
     fleet.declare.delete([("ClusterProfile", "", "own")])
-    publish = fleet.queues["deploy"].publish
+    publish = fleet.queues["apply"].publish
 
     def dies(_: object) -> None:
         raise SystemExit(9)
 
-    fleet.queues["deploy"].publish = dies  # type: ignore[method-assign]
+    fleet.queues["apply"].publish = dies  # type: ignore[method-assign]
     with pytest.raises(SystemExit):
         fleet.stages["deploy"].handle(Resolve("own"))
-    fleet.queues["deploy"].publish = publish  # type: ignore[method-assign]
+    fleet.queues["apply"].publish = publish  # type: ignore[method-assign]
     fleet.pump()
 
     assert names(east) == []
@@ -148,15 +148,15 @@ def test_a_cluster_that_was_being_left_is_told_of_the_withdrawal(
     fleet.apply(own("a"))
     fleet.pump()
     fleet.apply(own("a").replace("env: production", "env: west"))
-    publish = fleet.queues["deploy"].publish
+    publish = fleet.queues["apply"].publish
 
     def dies(_: object) -> None:
         raise SystemExit(9)
 
-    fleet.queues["deploy"].publish = dies  # type: ignore[method-assign]
+    fleet.queues["apply"].publish = dies  # type: ignore[method-assign]
     with pytest.raises(SystemExit):
         fleet.stages["deploy"].handle(Resolve("own"))
-    fleet.queues["deploy"].publish = publish  # type: ignore[method-assign]
+    fleet.queues["apply"].publish = publish  # type: ignore[method-assign]
     fleet.declare.delete([("ClusterProfile", "", "own")])
     fleet.pump()
 

@@ -334,7 +334,7 @@ def test_what_comes_and_goes_during_a_survey_is_neither_gone_nor_stray(
     def change() -> None:
         fleet.declare.delete([("ClusterProfile", "", "two")])
         fleet.apply(profile("three", "made/f"))
-        for name in ("deploy", "sweep", "deploy", "sweep", "deploy"):
+        for name in ("deploy", "apply", "sweep") * 2:
             fleet.work(name, fleet.queues[name].receive(10, wait=timedelta(0)))
 
     meanwhile(east, change)

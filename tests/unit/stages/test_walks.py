@@ -308,14 +308,14 @@ def test_a_message_of_a_walk_that_ended_does_nothing(fleet: Fleet, east: FakeKub
 def test_only_the_page_that_was_under_way_is_told_whole(fleet: Fleet, east: FakeKube) -> None:
     """Who died before it published tells of that page again, and of no other."""
     east.put(service("3", "a"))
-    publish = fleet.queues["evaluate"].publish
+    publish = fleet.queues["review"].publish
 
     def die(_: Any) -> None:
-        fleet.queues["evaluate"].publish = publish  # type: ignore[method-assign]
+        fleet.queues["review"].publish = publish  # type: ignore[method-assign]
         raise SystemExit(9)
 
     fleet.publisher.publish([Sweep(EAST)])
-    fleet.queues["evaluate"].publish = die  # type: ignore[method-assign]
+    fleet.queues["review"].publish = die  # type: ignore[method-assign]
     with pytest.raises(SystemExit):
         fleet.pump()
     fleet.queues["sweep"].release()
@@ -325,7 +325,7 @@ def test_only_the_page_that_was_under_way_is_told_whole(fleet: Fleet, east: Fake
         told.extend(each.body["object"].removeprefix("/v1/Service/") for each in messages)
         publish(messages)
 
-    fleet.queues["evaluate"].publish = noting  # type: ignore[method-assign]
+    fleet.queues["review"].publish = noting  # type: ignore[method-assign]
     fleet.pump()
 
     assert "a/3" in told

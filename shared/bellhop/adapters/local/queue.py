@@ -1,15 +1,20 @@
-"""One stage's inbox in a SQLite file: groups in order, pauses, redelivery, dead letters.
+"""One stage's inbox in a SQLite file: fair shares, groups in order, pauses, dead letters.
 
-    groups                       messages
-    ┌─────────────────────┐      ┌────────────────────────────────────────┐
-    │ queue, name         │◄─────│ group, body, available_at, attempt     │
-    │ next_at   (indexed) │      │ held: 1 while in a worker's hands      │
-    │ held: how many are  │      └────────────────────────────────────────┘
-    └─────────────────────┘
+    shares                    groups                       messages
+    ┌───────────────────┐     ┌─────────────────────┐      ┌────────────────────────────┐
+    │ queue, name       │◄────│ queue, name, share  │◄─────│ group, body, available_at  │
+    │ turn     (indexed)│     │ next_at   (indexed) │      │ attempt                    │
+    │ next_at           │     │ held: how many are  │      │ held: 1 while in hands     │
+    └───────────────────┘     └─────────────────────┘      └────────────────────────────┘
+
+Shares take turns: the one that was served longest ago comes next, however much the others have
+waiting, and of each only so many groups are in workers' hands at once. Within a share the group
+comes first that has been due for longest.
 
 A group's `next_at` says when it may be looked at: when its first message is available or, while
-messages of it are in a worker's hands, when their time is up. So receiving looks at one index,
-however many messages wait, and a group that is held or waits for a retry costs nobody anything.
+messages of it are in a worker's hands, when their time is up. A share's is the earliest of its
+groups, or a time before that. So receiving looks at indexes, however many messages wait, and a
+group that is held or waits for a retry costs nobody anything.
 
     publish ──► available ──receive──► held ──Done──► gone
                     ▲                   │ ├──Again──► available after its pause
@@ -78,14 +83,41 @@ _SCHEMA = Schema(
             ) STRICT""",
             "CREATE INDEX dead_by_time ON dead (queue, died_at, id)",
         ),
+        (
+            """CREATE TABLE shares (
+                id INTEGER PRIMARY KEY,
+                queue TEXT NOT NULL,
+                name TEXT NOT NULL,
+                turn INTEGER NOT NULL,
+                next_at INTEGER NOT NULL,
+                UNIQUE (queue, name)
+            ) STRICT""",
+            "CREATE INDEX shares_by_turn ON shares (queue, turn)",
+            "ALTER TABLE groups ADD COLUMN share_id INTEGER NOT NULL DEFAULT 0",
+            "ALTER TABLE dead ADD COLUMN share TEXT NOT NULL DEFAULT ''",
+            """INSERT INTO shares (queue, name, turn, next_at)
+               SELECT queue, '', 0, min(next_at) FROM groups GROUP BY queue""",
+            "UPDATE groups SET share_id = (SELECT id FROM shares WHERE queue = groups.queue)",
+            "CREATE INDEX groups_by_share ON groups (share_id, next_at)",
+            "CREATE INDEX groups_in_hand ON groups (share_id) WHERE held > 0",
+        ),
     ),
 )
 
 _POLL = 0.02
-"""Seconds between two looks for what another process published: one waiting thread looks."""
+_POLL_IDLE = 0.1
+"""Seconds between two looks for what another process published: one waiting thread looks, and
+the longer nothing comes, the more seldom."""
 
-_CALM = 0.25
+_CALM = 1.0
 """Seconds after which a thread that need not look makes sure that somebody does."""
+
+_PICK = """
+    SELECT s.id FROM shares s WHERE s.queue = :queue AND s.next_at <= :now AND :most >
+        (SELECT count(*) FROM groups g WHERE g.share_id = s.id AND g.held > 0 AND g.next_at > :now)
+    ORDER BY s.turn LIMIT 1"""
+_LAST_TURN = "(SELECT coalesce(max(turn), 0) FROM shares WHERE queue = :queue)"
+_NEXT_AT = "coalesce((SELECT min(next_at) FROM groups WHERE share_id = shares.id), -1)"
 
 _ALL = 1_000_000
 
@@ -98,8 +130,9 @@ class SqliteQueue:
     """A named queue in a file, with its dead letters; several may share one file.
 
     Used by any number of threads and processes at once. A message published in this process
-    wakes a waiting `receive` at once, in another process within 25 ms. One `receive` takes from
-    at most `groups` groups: with 1, a worker that is stuck with one keeps no other waiting.
+    wakes a waiting `receive` at once, in another process within a tenth of a second. One
+    `receive` takes from at most `groups` groups: with 1, a worker that is stuck with one keeps no
+    other waiting. Of one share at most `per_share` groups are in workers' hands at once.
     """
 
     def __init__(
@@ -111,6 +144,7 @@ class SqliteQueue:
         visibility: timedelta = timedelta(seconds=60),
         attempts: int = 12,
         groups: int | None = None,
+        per_share: int | None = None,
     ) -> None:
         self._database = Database(path, _SCHEMA)
         self._name = name
@@ -118,6 +152,7 @@ class SqliteQueue:
         self._visibility = max(visibility // timedelta(microseconds=1), 1)
         self._attempts = attempts
         self._groups = groups
+        self._per_share = _ALL if per_share is None else per_share
 
     def publish(self, messages: Sequence[Message]) -> None:
         """Add messages, here all or none.
@@ -126,19 +161,19 @@ class SqliteQueue:
             TooLargeError: a body exceeds MESSAGE_LIMIT.
             InvalidError: a body is not JSON, or a group's name cannot be used.
         """
-        rows = [(_group(message), _text(message)) for message in messages]
+        rows = [(_share(message), _group(message), _text(message)) for message in messages]
         now = self._now()
         with self._database.transaction() as execute:
-            for group, body in rows:
-                self._append(execute, group, body, now)
+            for row in rows:
+                self._append(execute, *row, now)
         self._ring(len(rows))
 
     def receive(self, limit: int, *, wait: timedelta) -> Sequence[Delivery]:
         """Take up to `limit` messages, waiting for the first one up to `wait`.
 
-        Groups come by how long their first message has been due; of each, as many in a row as
-        are available. A message that was delivered before comes alone of its group: one that
-        kills its workers does not use up the attempts of those behind it.
+        Shares take turns, and their groups come by how long the first message has been due; of
+        each, as many in a row as are available. A message that was delivered before comes alone
+        of its group: one that kills its workers does not use up the attempts of those behind it.
         `wait` is real time, whatever the clock says.
         """
         deadline = time.monotonic() + wait.total_seconds()
@@ -184,6 +219,7 @@ class SqliteQueue:
         number, attempt = _parse(delivery.receipt)
         now = self._now()
         with self._database.transaction() as execute:
+            # The share's own time may stay what it was: it is only ever too early.
             extended = execute(
                 """UPDATE groups SET next_at = ? WHERE next_at > ? AND held > 0 AND id =
                        (SELECT group_id FROM messages WHERE id = ? AND attempt = ? AND held)""",
@@ -194,20 +230,20 @@ class SqliteQueue:
     def list(self, *, limit: int = 100) -> Sequence[DeadLetter]:
         """Return the dead letters, oldest first."""
         rows = self._database.rows(
-            """SELECT id, name, body, attempts, reason, died_at FROM dead
+            """SELECT id, share, name, body, attempts, reason, died_at FROM dead
                WHERE queue = ? ORDER BY died_at, id LIMIT ?""",
             (self._name, max(limit, 0)),
         )
         return [
             DeadLetter(
-                message=Message(json.loads(body), group),
+                message=Message(json.loads(body), group, share),
                 id=str(number),
                 attempts=attempts,
                 reason=reason,
                 died_at=from_microseconds(died_at),
                 context={"queue": self._name},
             )
-            for number, group, body, attempts, reason, died_at in rows
+            for number, share, group, body, attempts, reason, died_at in rows
         ]
 
     def replay(self, id: str) -> None:  # noqa: A002 - as the port has it
@@ -217,8 +253,7 @@ class SqliteQueue:
             MissingError: there is no such dead letter.
         """
         with self._database.transaction() as execute:
-            group, body = self._exhume(execute, id)
-            self._append(execute, group, body, self._now())
+            self._append(execute, *self._exhume(execute, id), self._now())
         self._ring(1)
 
     def drop(self, id: str) -> None:  # noqa: A002 - as `replay` has it
@@ -245,56 +280,96 @@ class SqliteQueue:
                 "UPDATE groups SET held = 0, next_at = ? WHERE queue = ? AND held > 0",
                 (self._now(), self._name),
             ).rowcount
+            execute(f"UPDATE shares SET next_at = {_NEXT_AT} WHERE queue = ?", (self._name,))  # noqa: S608
         self._ring(released)
 
     def close(self) -> None:
         """Close the file."""
         self._database.close()
 
-    def _append(self, execute: _Execute, group: str, body: str, available_at: int) -> None:
+    def _append(
+        self, execute: _Execute, share: str, group: str, body: str, available_at: int
+    ) -> None:
         found = execute(
-            "SELECT id FROM groups WHERE queue = ? AND name = ?", (self._name, group)
+            """SELECT g.id, s.name, s.id, g.next_at FROM groups g JOIN shares s ON s.id = g.share_id
+               WHERE g.queue = ? AND g.name = ?""",
+            (self._name, group),
         ).fetchone()
         if found is None:
             # The first of its group: the group is due when it is.
-            found = [
-                execute(
-                    "INSERT INTO groups (queue, name, next_at) VALUES (?, ?, ?)",
-                    (self._name, group, available_at),
-                ).lastrowid
-            ]
+            number = execute(
+                "INSERT INTO groups (queue, name, next_at, share_id) VALUES (?, ?, ?, ?)",
+                (self._name, group, available_at, self._enter(execute, share, available_at)),
+            ).lastrowid
+        else:
+            number, before, left, next_at = found
+            if before != share:
+                # A group goes with its newest message: what rings takes along what was swept.
+                entered = self._enter(execute, share, next_at)
+                execute("UPDATE groups SET share_id = ? WHERE id = ?", (entered, number))
+                self._refresh(execute, left)
         execute(
             "INSERT INTO messages (group_id, body, available_at) VALUES (?, ?, ?)",
-            (found[0], body, available_at),
+            (number, body, available_at),
         )
 
+    def _enter(self, execute: _Execute, share: str, next_at: int) -> int:
+        """Have a share come at a time; a new one comes after those that wait."""
+        found = execute(
+            f"""INSERT INTO shares (queue, name, turn, next_at)
+                VALUES (:queue, :name, {_LAST_TURN} + 1, :next_at)
+                ON CONFLICT (queue, name) DO UPDATE SET next_at = min(next_at, excluded.next_at)
+                RETURNING id""",  # noqa: S608
+            {"queue": self._name, "name": share, "next_at": next_at},
+        ).fetchone()
+        return int(found[0])
+
+    def _refresh(self, execute: _Execute, share: int) -> None:
+        """Have a share come by its earliest group; forget an empty one."""
+        execute(f"UPDATE shares SET next_at = {_NEXT_AT} WHERE id = ?", (share,))  # noqa: S608
+        execute("DELETE FROM shares WHERE id = ? AND next_at = -1", (share,))
+
     def _take(self, limit: int) -> tuple[Sequence[Delivery], int | None]:
-        """Return what could be taken or, if nothing, when the next group is due."""
+        """Return what could be taken or, if nothing, when the next group may be."""
         now = self._now()
-        first = self._database.rows(
-            "SELECT next_at FROM groups WHERE queue = ? ORDER BY next_at LIMIT 1", (self._name,)
-        )
-        if not first or first[0][0] > now:
+        if not self._database.rows(_PICK, self._whom(now)):
             # The usual case of a waiting worker: no lock is taken for it.
-            return [], first[0][0] if first else None
+            later = self._database.rows(
+                "SELECT min(next_at) FROM groups WHERE queue = ? AND next_at > ?", (self._name, now)
+            )
+            return [], later[0][0]
         deliveries: list[Delivery] = []
         with self._database.transaction() as execute:
             groups = 0
             while len(deliveries) < limit and groups != self._groups:
-                group = execute(
-                    """SELECT id, name, held FROM groups WHERE queue = ? AND next_at <= ?
-                       ORDER BY next_at LIMIT 1""",
-                    (self._name, now),
-                ).fetchone()
-                if group is None:
+                share = execute(_PICK, self._whom(now)).fetchone()
+                if share is None:
                     break
-                taken = self._take_from(execute, now, limit - len(deliveries), *group)
+                taken = self._serve(execute, now, limit - len(deliveries), share[0])
                 groups += bool(taken)
                 deliveries += taken
         return deliveries, now
 
+    def _whom(self, now: int) -> dict[str, Any]:
+        return {"queue": self._name, "now": now, "most": self._per_share}
+
+    def _serve(self, execute: _Execute, now: int, limit: int, share: int) -> Sequence[Delivery]:
+        """Take from a share's first group; then it is the others' turn."""
+        group = execute(
+            """SELECT id, name, held FROM groups WHERE share_id = ? AND next_at <= ?
+               ORDER BY next_at LIMIT 1""",
+            (share, now),
+        ).fetchone()
+        taken = self._take_from(execute, now, limit, share, *group) if group else []
+        execute(
+            f"UPDATE shares SET turn = {_LAST_TURN} + 1, next_at = {_NEXT_AT} WHERE id = :share",  # noqa: S608
+            {"queue": self._name, "share": share},
+        )
+        execute("DELETE FROM shares WHERE id = ? AND next_at = -1", (share,))
+        return taken
+
     def _take_from(
-        self, execute: _Execute, now: int, limit: int, group: int, name: str, held: int
+        self, execute: _Execute, now: int, limit: int, share: int, group: int, name: str, held: int
     ) -> Sequence[Delivery]:
         if held:
             execute("UPDATE messages SET held = 0 WHERE group_id = ? AND held", (group,))
@@ -324,8 +399,11 @@ class SqliteQueue:
             "UPDATE groups SET held = ?, next_at = ? WHERE id = ?",
             (len(taken), now + self._visibility, group),
         )
+        [of] = execute("SELECT name FROM shares WHERE id = ?", (share,)).fetchone()
         return [
-            Delivery(Message(json.loads(body), name), str(number), f"{number}.{attempt}", attempt)
+            Delivery(
+                Message(json.loads(body), name, of), str(number), f"{number}.{attempt}", attempt
+            )
             for number, body, attempt in taken
         ]
 
@@ -342,45 +420,54 @@ class SqliteQueue:
 
     def _settle(self, execute: _Execute, group: int) -> None:
         """Make a group due by its first message once none of it is held; forget an empty one."""
-        execute(
+        settled = execute(
             """UPDATE groups SET next_at = coalesce(
                    (SELECT available_at FROM messages WHERE group_id = groups.id
                     ORDER BY id LIMIT 1), -1)
-               WHERE id = ? AND held = 0""",
+               WHERE id = ? AND held = 0 RETURNING share_id, next_at""",
             (group,),
-        )
-        execute("DELETE FROM groups WHERE id = ? AND next_at = -1", (group,))
+        ).fetchone()
+        if settled is None:
+            return
+        share, next_at = settled
+        if next_at == -1:
+            execute("DELETE FROM groups WHERE id = ?", (group,))
+        self._refresh(execute, share)
 
     def _bury(self, execute: _Execute, number: int, reason: str) -> None:
         execute(
-            """INSERT INTO dead SELECT m.id, g.queue, g.name, m.body, m.attempt, ?, ?
-               FROM messages m JOIN groups g ON g.id = m.group_id WHERE m.id = ?""",
+            """INSERT INTO dead (id, queue, share, name, body, attempts, reason, died_at)
+               SELECT m.id, g.queue, s.name, g.name, m.body, m.attempt, ?, ?
+               FROM messages m JOIN groups g ON g.id = m.group_id JOIN shares s ON s.id = g.share_id
+               WHERE m.id = ?""",
             (reason, self._now(), number),
         )
         execute("DELETE FROM messages WHERE id = ?", (number,))
 
-    def _exhume(self, execute: _Execute, number: str) -> tuple[str, str]:
+    def _exhume(self, execute: _Execute, number: str) -> tuple[str, str, str]:
         found = execute(
-            "DELETE FROM dead WHERE queue = ? AND id = ? RETURNING name, body",
+            "DELETE FROM dead WHERE queue = ? AND id = ? RETURNING share, name, body",
             (self._name, _number(number)),
         ).fetchone()
         if found is None:
             raise MissingError(f"the queue {self._name!r} has no dead letter {number!r}")
-        return found[0], found[1]
+        return found[0], found[1], found[2]
 
     def _pause(self, deadline: float, rung: int, change: int, next_at: int | None) -> bool:
         """Wait until there may be something to take; say False once the deadline has passed."""
         neighbours = self._database.neighbours()
         looking = neighbours.lookout.acquire(blocking=False)
+        poll = _POLL
         try:
             while (left := deadline - time.monotonic()) > 0:
                 due = left if next_at is None else (next_at - self._now()) / 1_000_000
-                rest = min(left, due, _POLL if looking else _CALM)
+                rest = min(left, due, poll if looking else _CALM)
                 if due <= 0 or neighbours.bell(self._name).wait(rest, rung):
                     return True
                 if looking and self._database.change() != change:
                     neighbours.ring(_ALL)
                     return True
+                poll = min(poll * 1.5, _POLL_IDLE)
                 looking = looking or neighbours.lookout.acquire(blocking=False)
             return False
         finally:
@@ -398,12 +485,26 @@ class SqliteQueue:
 
 def _group(message: Message) -> str:
     group = message.group
-    if not (0 < len(group) <= GROUP_LIMIT and group.isascii() and group.isprintable()):
+    if not (group and _is_name(group)):
         raise InvalidError(
             f"cannot publish a message of the group {group[:GROUP_LIMIT]!r}: a group's name has 1"
             f" to {GROUP_LIMIT} printable ASCII characters"
         )
     return group
+
+
+def _share(message: Message) -> str:
+    share = message.share
+    if not _is_name(share):
+        raise InvalidError(
+            f"cannot publish a message of the share {share[:GROUP_LIMIT]!r}: a share's name has at"
+            f" most {GROUP_LIMIT} printable ASCII characters"
+        )
+    return share
+
+
+def _is_name(text: str) -> bool:
+    return len(text) <= GROUP_LIMIT and text.isascii() and (text.isprintable() or not text)
 
 
 def _text(message: Message) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ from typing import Any
 import pytest
 
 from bellhop.adapters.local.clock import SystemClock
-from bellhop.adapters.local.queue import SqliteQueue
+from bellhop.adapters.local.database import Database
+from bellhop.adapters.local.queue import _SCHEMA, SqliteQueue
 from bellhop.errors import InvalidError, MissingError
 from bellhop.ports.queue import Again, Delivery, Done, Message
 from tests.fakes.clock import FakeClock
@@ -114,6 +116,59 @@ def test_takes_the_longest_waiting_group_first(queue: SqliteQueue, clock: FakeCl
     assert numbers(queue.receive(3, wait=NOW)) == [0, 9, 1]
 
 
+def test_holds_so_many_of_a_share_and_no_more(open_queue: Open, clock: FakeClock) -> None:
+    """A share with all its workers busy waits for one of them, and keeps no other waiting."""
+    queue = open_queue(per_share=2, groups=1, visibility=10 * SECOND)
+    queue.publish([Message({"n": n}, f"a{n}", "a") for n in range(4)])
+    queue.publish([Message({"n": 9}, "b", "b")])
+    taken = [each for _ in range(5) for each in queue.receive(9, wait=NOW)]
+    assert sorted(numbers(taken)) == [0, 1, 9]
+
+    queue.settle(next(each for each in taken if numbers([each]) == [0]), Done())
+    assert numbers(queue.receive(9, wait=NOW)) == [2]
+    assert queue.receive(9, wait=NOW) == []
+
+    # Nobody came back to say what became of them: they do not count for ever.
+    clock.advance(11 * SECOND)
+    came = [numbers(queue.receive(9, wait=NOW)) for _ in range(4)]
+    assert came == [[9], [3], [1], []]
+
+
+def test_a_share_with_all_its_workers_busy_wakes_when_one_is_done(tmp_path: Path) -> None:
+    """Who waits for a share looks again when it is let go, and does not spin meanwhile."""
+    queue = SqliteQueue(tmp_path / "queue.db", "inbox", clock=SystemClock(), per_share=1)
+    queue.publish([Message({"n": n}, f"a{n}", "a") for n in range(2)])
+    [first] = queue.receive(1, wait=NOW)
+    used = time.thread_time()
+    assert queue.receive(1, wait=timedelta(seconds=0.5)) == []
+    assert time.thread_time() - used < 0.2
+
+    threading.Timer(0.1, queue.settle, [first, Done()]).start()
+    assert numbers(queue.receive(1, wait=timedelta(seconds=20))) == [1]
+
+
+def test_opens_a_file_that_knows_no_shares(tmp_path: Path, clock: FakeClock) -> None:
+    """What an earlier version left waits still, in hand or not, and its dead letters are there."""
+    path = tmp_path / "queue.db"
+    first = _SCHEMA.migrations[0]
+    older = Database(path, replace(_SCHEMA, migrations=[first]))
+    with older.transaction() as execute:
+        execute(
+            "INSERT INTO groups (id, queue, name, next_at, held) VALUES (1, 'inbox', 'g', 5, 0)"
+        )
+        execute("INSERT INTO messages (group_id, body, available_at) VALUES (1, '{\"n\":1}', 5)")
+        execute("INSERT INTO dead VALUES (7, 'inbox', 'g', '{\"n\":2}', 3, 'no luck', 5)")
+    older.close()
+    queue = SqliteQueue(path, "inbox", clock=clock)
+
+    assert [each.message for each in queue.list()] == [Message({"n": 2}, "g")]
+    [delivery] = queue.receive(9, wait=NOW)
+    assert delivery.message == Message({"n": 1}, "g")
+    queue.settle(delivery, Done())
+    queue.replay("7")
+    assert numbers(queue.receive(9, wait=NOW)) == [2]
+
+
 @pytest.mark.parametrize("receipt", ["", "1", "x.1", "1.x", "1.", "-1.1", "9" * 30 + ".1", "².1"])
 def test_refuses_a_receipt_that_is_not_its_own(queue: SqliteQueue, receipt: str) -> None:
     """A receipt of another make is an error, not an expired one."""
@@ -175,7 +230,7 @@ def test_a_message_of_this_process_wakes_at_once(open_queue: Open) -> None:
 
 
 def test_a_message_of_another_connection_is_noticed_soon(tmp_path: Path) -> None:
-    """What reaches the file alone, as another process's does, is noticed within 25 ms."""
+    """What reaches the file alone, as another process's does, is noticed within 0.1 s."""
     path = tmp_path / "queue.db"
     receiver = SqliteQueue(path, "inbox", clock=SystemClock())
     publisher = SqliteQueue(path, "inbox", clock=SystemClock())
