@@ -106,6 +106,10 @@ class UnreachableError(TemporaryError):
     code = "Unreachable"
 
 
+class AwayError(UnreachableError):
+    """A cluster did not answer when it was asked last; whoever waits is told once it does."""
+
+
 class ThrottledError(TemporaryError):
     """The other side asks to slow down."""
 

@@ -9,7 +9,7 @@ one cluster's flood delays no other's event: inboxes serve shares in turn.
     stage       inboxes
     evaluate    evaluate  what rang          review  what a sweep found: rings overtake it
     deploy      deploy    profiles made      apply   carried to one cluster, which may not answer
-    sweep       sweep     clusters walked    confirm hints read back
+    sweep       sweep     clusters walked    confirm hints read back    probe  who is silent
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ INBOXES: Mapping[str, str] = {
     "apply": "deploy",
     "confirm": "sweep",
     "sweep": "sweep",
+    "probe": "sweep",
 }
 """Each inbox, and the stage that works on it; a queue a name."""
 
@@ -286,6 +287,25 @@ class Confirm(Envelope):
 
 
 @dataclass(frozen=True, slots=True)
+class Probe(Envelope):
+    """Ask a cluster that did not answer whether it does, for all who wait for it."""
+
+    do: ClassVar[str] = "probe"
+    usual: ClassVar[str] = "probe"
+    cluster: str
+
+    @property
+    def group(self) -> str:
+        """One cluster."""
+        return f"{self.cluster}/probe"
+
+    @property
+    def share(self) -> str:
+        """The cluster that is called."""
+        return self.cluster
+
+
+@dataclass(frozen=True, slots=True)
 class Renew(Envelope):
     """Do what is due by now so that a cluster goes on ringing; its record says what that is."""
 
@@ -349,6 +369,7 @@ _KINDS: tuple[type[Envelope], ...] = (
     Sweep,
     Survey,
     Confirm,
+    Probe,
     Renew,
     Tidy,
     Keep,

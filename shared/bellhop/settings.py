@@ -31,7 +31,7 @@ class Settings:
     """Pause before the second try, in seconds; each further pause is twice as long."""
 
     retry_longest: timedelta = timedelta(seconds=60)
-    """Longest pause between two tries of a message, in seconds."""
+    """Longest pause between two tries of a message, or two probes of a cluster, in seconds."""
 
     retry_ceiling: timedelta = timedelta(minutes=15)
     """Longest pause between two tries to apply a profile to a cluster that fails, in seconds."""

@@ -119,7 +119,7 @@ class Fleet:
         log = Log(self.output)
         queues, records, catalogs = self.queues, self.records, self.catalogs
         publisher = self.publisher = Publisher(queues)
-        execute = Execute(records, self.access, publisher, self.settings)
+        execute = Execute(records, self.access, publisher, self.settings, log)
         self.stages: dict[str, Stage] = {
             "evaluate": Evaluate(records, catalogs, publisher, self.settings),
             "deploy": Deploy(records, catalogs, publisher, execute, self.settings),

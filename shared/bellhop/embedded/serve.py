@@ -103,7 +103,7 @@ def _stop_on_signals() -> threading.Event:
 
 def _stages(here: Installation, log: Log) -> dict[str, Stage]:
     sweep = Sweep(here.records, here.catalogs, here.access, here.publisher, here.settings, log)
-    execute = Execute(here.records, here.access, here.publisher, here.settings, alone=True)
+    execute = Execute(here.records, here.access, here.publisher, here.settings, log, alone=True)
     return {
         "evaluate": Evaluate(here.records, here.catalogs, here.publisher, here.settings),
         "deploy": Deploy(here.records, here.catalogs, here.publisher, execute, here.settings),

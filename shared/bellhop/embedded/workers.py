@@ -33,6 +33,7 @@ def sizes(settings: Settings) -> Mapping[str, Size]:
         "apply": Size(settings.workers, settings.workers + _MOST),
         "confirm": Size(2, 2 + _MOST),
         "sweep": Size(2, 2 + _MOST),
+        "probe": Size(2, 2 + _MOST),
     }
 
 

@@ -9,6 +9,10 @@ RENEWAL_PAUSE = timedelta(minutes=10)
 """Between two tries to renew a cluster that cannot be renewed."""
 
 
+PROBE_PAUSE = timedelta(minutes=1)
+"""After which a probe of which nothing was heard is made again."""
+
+
 def spread(name: str, pause: timedelta) -> timedelta:
     """Return a pause up to a tenth shorter or longer, always the same for a name.
 
@@ -26,6 +30,11 @@ def sweep_timer(cluster: str) -> str:
 def renewal_timer(cluster: str) -> str:
     """Name the timer of what has to be done next so that a cluster goes on ringing."""
     return f"renew/{cluster}"
+
+
+def probe_timer(cluster: str) -> str:
+    """Name the timer of the next probe of a cluster that does not answer."""
+    return f"probe/{cluster}"
 
 
 def retry_timer(cluster: str, profile: str) -> str:

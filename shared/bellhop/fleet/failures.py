@@ -82,9 +82,11 @@ def _certificates(here: Installation) -> Iterator[Failure]:
 def _clusters(here: Installation) -> Iterator[Failure]:
     catalog = here.catalogs.known()
     for key in catalog.clusters:
-        health = here.records.health.head(key)
+        health = overview.health(here, key)
         if health.state == "Down":
-            yield Failure("cluster", key, health.swept_at, f"it is down: {health.message}")
+            waiting = sum(map(overview.waits, here.records.outcomes.of(key)))
+            for_it = f"; {waiting} of its profiles wait for it" if waiting else ""
+            yield Failure("cluster", key, health.swept_at, f"it is down: {health.message}{for_it}")
         elif health.message:
             yield Failure("cluster", key, health.swept_at, health.message)
         refused = overview.refused(here, key)
@@ -140,6 +142,8 @@ def _profiles(here: Installation) -> Iterator[Failure]:
             yield Failure("profile", profile.name, None, profile.error)
         for outcome in status.outcomes:
             told = profile.error and outcome.message == profile.error
+            # What keeps them all is told once, with the cluster.
+            told = told or overview.waits(outcome)
             if outcome.phase in {"Failed", "FailedNonRetriable"} and not told:
                 tries = f" (failed {outcome.failures} times)" if outcome.failures > 1 else ""
                 tries += overview.next_try(outcome)
@@ -172,11 +176,11 @@ def _findings(here: Installation) -> Iterator[Failure]:
 
 
 def _dead_letters(here: Installation) -> Iterator[Failure]:
-    for stage, letters in here.dead.items():
+    for inbox, letters in here.dead.items():
         for letter in letters.list():
             yield Failure(
                 "dead letter",
-                f"{stage}/{letter.id}",
+                f"{inbox}/{letter.id}",
                 letter.died_at,
                 f"given up after {letter.attempts} attempts: {letter.reason}",
             )

@@ -25,7 +25,7 @@ class Inbound:
 
 @dataclass(frozen=True)
 class Installation:
-    """Everything a command needs; `dead` are each queue's dead letters by the stage's name.
+    """Everything a command needs; `dead` are each queue's dead letters by the inbox's name.
 
     `reach` says which addresses clusters may have where this installation runs.
     """

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC
 
+from bellhop.errors import AwayError
 from bellhop.fleet.installation import Installation
 from bellhop.model.gvk import Identity, ObjectKey
-from bellhop.model.record import Match, Outcome, Profile
+from bellhop.model.record import Health, Match, Outcome, Profile
 
 _MANY = 3
 """A forwarder that is about to read its new Secret is refused once or twice."""
@@ -100,6 +101,22 @@ def refused(here: Installation, cluster: str) -> str:
         " as their token is not its present one; if this state was restored from a backup, or its"
         " forwarder has an old Secret, register the cluster again"
     )
+
+
+def health(here: Installation, cluster: str) -> Health:
+    """Return how a cluster is: as it was when last met, and down as long as it does not answer."""
+    found = here.records.health.head(cluster)
+    kept = here.records.circuits.get(cluster)
+    if kept is None or kept.value.closing:
+        return found
+    circuit = kept.value
+    said = f"it has not answered since {circuit.since:%Y-%m-%d %H:%M:%S} UTC: {circuit.said}"
+    return replace(found, state="Down", message=said)
+
+
+def waits(outcome: Outcome) -> bool:
+    """Say whether a profile waits for nothing but its cluster to answer."""
+    return outcome.reason == AwayError.code and outcome.retry_at is None
 
 
 def next_try(outcome: Outcome) -> str:

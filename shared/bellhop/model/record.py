@@ -90,6 +90,22 @@ class Health:
 
 
 @dataclass(frozen=True, slots=True)
+class Circuit:
+    """A cluster that did not answer when it was asked last: nobody calls it but a probe.
+
+    It is open since `since`; the next probe is at `until`, `failures` have failed, and `said` is
+    what the last call met. One that is `closing` keeps nobody off any more: the cluster has
+    answered, and those who waited are being told.
+    """
+
+    since: datetime
+    until: datetime
+    said: str
+    failures: int = 0
+    closing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Walk:
     """A sweep under way: how far it has come, and what it found so far.
 

@@ -7,6 +7,7 @@ from datetime import datetime
 from bellhop.ports.blobs import Blobs
 from bellhop.ports.clock import Clock
 from bellhop.ports.store import Store
+from bellhop.records.circuits import Circuits
 from bellhop.records.clusters import Clusters, Gates, Healths
 from bellhop.records.declared import CatalogRevision, Manifests, Pending
 from bellhop.records.holdings import Findings, Inventories, Owners
@@ -33,6 +34,7 @@ class Records:
         self._payloads = Payloads(store, blobs, sealer, clock)
         self.clusters = Clusters(store)
         self.health = Healths(self._payloads)
+        self.circuits = Circuits(store)
         self.walks = Walks(store, clock)
         self.strikes = Strikes(store)
         self.gates = Gates(self._payloads)
@@ -67,6 +69,7 @@ class Records:
         self.walks.forget(key)
         self.health.delete(key)
         self.refusals.delete(key)
+        self.circuits.delete(key)
         self.looks.delete(key)
 
     def doubt_holdings(self, key: str) -> None:

@@ -15,7 +15,13 @@ from datetime import timedelta
 
 from bellhop.engine.allowing import NotAllowedError
 from bellhop.engine.pacing import retry_timer, spread
-from bellhop.errors import BellhopError, ConflictError, StaleError, TemporaryError
+from bellhop.errors import (
+    AwayError,
+    BellhopError,
+    ConflictError,
+    StaleError,
+    TemporaryError,
+)
 from bellhop.model.record import Outcome, Phase, Profile
 from bellhop.ports.store import ABSENT
 from bellhop.records import Kept, Records
@@ -71,6 +77,20 @@ class Endings:
         self._put(work, replace(outcome, failures=failures, retry_at=at))
         if pause and pause <= _SOON:
             raise TemporaryError(str(error), delay=pause)
+
+    def wait(self, work: Work, error: AwayError) -> bool:
+        """Note that it goes on once the cluster answers: who finds that out tries it again.
+
+        Return whether that is new.
+        """
+        old = work.outcome.value if work.outcome else None
+        if old and (old.phase, old.reason, old.retry_at) == ("Failed", error.code, None):
+            return False
+        if old and old.retry_at:
+            self._records.timers.cancel(retry_timer(work.cluster.key, work.profile.name))
+        outcome = self._outcome(work, "Failed", reason=error.code, message=str(error))
+        self._put(work, replace(outcome, failures=old.failures if old else 0))
+        return True
 
     def leave(self, profile: Profile, cluster: str, outcome: Kept[Outcome] | None) -> None:
         """Note that a cluster holds nothing of a profile; the last one closes a withdrawn one."""

@@ -11,14 +11,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 from bellhop.engine.allowing import refuse_placed
 from bellhop.engine.catalog import cluster_object
 from bellhop.engine.instantiate import deploy_time
 from bellhop.engine.planning import Desired, Plan, desired, plan
-from bellhop.errors import BellhopError, MissingError, StaleError
+from bellhop.errors import (
+    AwayError,
+    BellhopError,
+    MissingError,
+    StaleError,
+    TemporaryError,
+    UnreachableError,
+)
 from bellhop.gotemplate import Limits
+from bellhop.logs import Log
 from bellhop.messages import Apply, Publisher
 from bellhop.model.gvk import Identity, ObjectKey
 from bellhop.model.record import Cluster, Inventory, Profile
@@ -27,6 +36,7 @@ from bellhop.ports.kube import Kube
 from bellhop.ports.store import ABSENT
 from bellhop.records import Kept, Records
 from bellhop.settings import Settings
+from bellhop.stages.circuit import Circuits
 from bellhop.stages.claim import Claims
 from bellhop.stages.ending import Endings
 from bellhop.stages.lease import Leases
@@ -49,6 +59,7 @@ class Execute:
         access: Access,
         publisher: Publisher,
         settings: Settings,
+        log: Log,
         *,
         alone: bool = False,
     ) -> None:
@@ -56,6 +67,7 @@ class Execute:
         self._access = access
         self._publisher = publisher
         self._settings = settings
+        self._circuits = Circuits(records, access, publisher, settings, log)
         self._claims = Claims(records, publisher)
         self._leases = Leases(records, settings, alone=alone)
         self._steps = Steps(self._claims, records.clock)
@@ -114,9 +126,14 @@ class Execute:
         with noting(self._records, message, work.cluster.key, profile.object) as note:
             note.context = {"profile": profile.name, "trigger": profile.trigger}
             try:
-                self._bring(work)
+                self._call(work)
             except StaleError:
                 raise
+            except AwayError as error:
+                if self._endings.wait(work, error):
+                    note.what, note.detail = "waits", str(error)
+                self._look_again(work)
+                return
             except BellhopError as error:
                 note.what, note.detail = "failed", str(error)
                 self._endings.fail(work, error)
@@ -124,6 +141,32 @@ class Execute:
             if work.changed:
                 note.what = "applied" if work.wanted else "removed"
                 note.detail = ", ".join(work.changed)
+
+    def _call(self, work: Work) -> None:
+        """Bring it about, where the cluster answers.
+
+        Raises:
+            AwayError: it does not, to nobody.
+        """
+        self._circuits.refuse_away(work.cluster.key)
+        try:
+            self._bring(work)
+        except UnreachableError:
+            self._circuits.doubt(work.cluster.key)
+            raise
+
+    def _look_again(self, work: Work) -> None:
+        """See whether who tells those that wait could see by now that we do.
+
+        Raises:
+            TemporaryError: the cluster answers again.
+        """
+        try:
+            self._circuits.refuse_away(work.cluster.key)
+        except AwayError:
+            return
+        text = f"cannot apply '{work.profile.name}' yet: '{work.cluster.key}' was away until now"
+        raise TemporaryError(text, delay=timedelta(0))
 
     def _found(self, message: Apply) -> Kept[Profile] | None:
         """Read the profile; to leave a cluster, its contents need not be there."""

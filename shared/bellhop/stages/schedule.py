@@ -11,10 +11,10 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from bellhop import messages
-from bellhop.engine.pacing import RENEWAL_PAUSE, spread, sweep_timer
+from bellhop.engine.pacing import PROBE_PAUSE, RENEWAL_PAUSE, spread, sweep_timer
 from bellhop.errors import InvalidError
 from bellhop.logs import Log
-from bellhop.messages import Envelope, Keep, Publisher, Renew, Sweep
+from bellhop.messages import Envelope, Keep, Probe, Publisher, Renew, Sweep
 from bellhop.records import Records
 from bellhop.records.timers import Due
 from bellhop.settings import Settings
@@ -79,6 +79,9 @@ class Schedule:
                     return None
                 # Whoever does it sets the time that the record says; if it fails, this one counts.
                 return now + RENEWAL_PAUSE
+            case Probe():
+                # As above; who finds that the cluster answers takes it away.
+                return now + PROBE_PAUSE
             case Keep():
                 return now + _KEEPING
         return None

@@ -21,7 +21,15 @@ from bellhop.engine.catalog import Catalog
 from bellhop.engine.digest import digest
 from bellhop.engine.pacing import renewal_timer, spread, sweep_timer
 from bellhop.engine.wiring import concealed, forwarder_role, webhook_configuration
-from bellhop.errors import BellhopError, InvalidError, PermanentError, StaleError, TemporaryError
+from bellhop.errors import (
+    AwayError,
+    BellhopError,
+    InvalidError,
+    PermanentError,
+    StaleError,
+    TemporaryError,
+    UnreachableError,
+)
 from bellhop.logs import Log
 from bellhop.messages import (
     Apply,
@@ -29,6 +37,7 @@ from bellhop.messages import (
     Envelope,
     Instantiate,
     Keep,
+    Probe,
     Publisher,
     Renew,
     Survey,
@@ -43,6 +52,7 @@ from bellhop.ports.store import ABSENT
 from bellhop.records import Kept, Records
 from bellhop.records.catalogs import Catalogs
 from bellhop.settings import Settings
+from bellhop.stages.circuit import Circuits
 from bellhop.stages.course import MOST_UNSEEN, Course, OvertakenError, problems
 from bellhop.stages.hints import Hints
 from bellhop.stages.look import Look
@@ -75,6 +85,7 @@ class Sweep:
         self._publisher = publisher
         self._settings = settings
         self._log = log
+        self._circuits = Circuits(records, access, publisher, settings, log)
         self._hints = Hints(records, catalogs, access, publisher)
         self._look = Look(records, publisher, settings, log)
         self._holdings = Holdings(records, access, publisher, settings, log)
@@ -87,12 +98,10 @@ class Sweep:
             TemporaryError: the cluster does not answer, or does not show a change yet.
         """
         match message:
-            case Confirm():
-                self._hints.confirm(message)
-            case Message():
-                self._sweep(message)
-            case Survey():
-                self._holdings.handle(message)
+            case Confirm() | Message() | Survey():
+                self._call(message)
+            case Probe():
+                self._circuits.probe(message)
             case Tidy():
                 # Work that was under way when the cluster was forgotten may have left traces.
                 if self._records.clusters.get(message.cluster) is None:
@@ -101,6 +110,33 @@ class Sweep:
                 self._keep_house()
             case _:
                 raise InvalidError(f"cannot {message.do}: it is not the sweep stage's work")
+
+    def _call(self, message: Confirm | Message | Survey) -> None:
+        """Do what calls a cluster, where it answers; once it does again, it is swept.
+
+        Raises:
+            TemporaryError: it answers, and not to this.
+        """
+        try:
+            self._circuits.refuse_away(message.cluster)
+            try:
+                self._ask(message)
+            except UnreachableError:
+                self._circuits.doubt(message.cluster)
+                raise
+        except AwayError:
+            if isinstance(message, Message):
+                # Somebody wants to know now.
+                self._publisher.publish([Probe(message.cluster)])
+
+    def _ask(self, message: Confirm | Message | Survey) -> None:
+        match message:
+            case Confirm():
+                self._hints.confirm(message)
+            case Message():
+                self._sweep(message)
+            case Survey():
+                self._holdings.handle(message)
 
     def _keep_house(self) -> None:
         """Collect what nobody names, and set the timers of clusters that have none set."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -18,7 +19,7 @@ import yaml
 from click.testing import Result
 
 from bellhop.fleet.installation import Installation
-from bellhop.model.record import Entry, Health, Match, Refusals
+from bellhop.model.record import Circuit, Entry, Health, Match, Refusals
 from bellhop.ports.queue import Again, Done, Message
 from tests.fakes.kept import value_of
 from tests.unit.cli import fleet
@@ -299,6 +300,22 @@ def test_tells_all_that_is_wrong(bellhop: Bellhop, here: Installation) -> None:
     }
 
 
+def test_a_cluster_that_does_not_answer_is_told_once(bellhop: Bellhop, here: Installation) -> None:
+    """However many profiles wait for it: the cause is one line, and says how many there are."""
+    fleet.populate(here)
+    cluster = "default/workload"
+    here.records.circuits.put(cluster, Circuit(fleet.now(), fleet.now(), "no connection in time"))
+    for number in range(3):
+        waiting = fleet.outcome(phase="Failed", message="cannot reach it", reason="Unreachable")
+        here.records.outcomes.put(replace(waiting, profile=f"p{number}"))
+    rows = json.loads(bellhop("show", "failures", "-o", "json").stdout)
+    state = bellhop("describe", "cluster", cluster).stdout
+
+    [told] = [row for row in rows if row["what"] in {"cluster", "deployment"}]
+    assert "no connection in time; 3 of its profiles wait for it" in told["sentence"]
+    assert re.search(r"State: +Down", state)
+
+
 def test_tells_of_deletions_that_are_held(bellhop: Bellhop, here: Installation) -> None:
     """Suspiciously much that is gone is said until sweeps agree."""
     fleet.populate(here)
@@ -357,9 +374,9 @@ def test_drops_dead_letters(bellhop: Bellhop, here: Installation) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        pytest.param(("replay",), 2, "either STAGE/ID, or --all", id="nothing named"),
-        pytest.param(("replay", "12"), 2, "write STAGE/ID, as the list has it", id="no stage"),
-        pytest.param(("drop", "x/12"), 1, "the stages are evaluate, deploy, sweep", id="stage"),
+        pytest.param(("replay",), 2, "either INBOX/ID, or --all", id="nothing named"),
+        pytest.param(("replay", "12"), 2, "write INBOX/ID, as the list has it", id="no stage"),
+        pytest.param(("drop", "x/12"), 1, "the inboxes are evaluate, review, deploy", id="inbox"),
         pytest.param(("drop", "deploy/12"), 1, "12", id="no such letter"),
     ],
 )

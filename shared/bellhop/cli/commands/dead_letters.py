@@ -51,13 +51,13 @@ def list_letters(form: str) -> None:
     cls=Command,
     examples=("bellhop dead-letters replay deploy/12", "bellhop dead-letters replay --all"),
 )
-@click.argument("ids", nargs=-1, metavar="[STAGE/ID]...")
+@click.argument("ids", nargs=-1, metavar="[INBOX/ID]...")
 @click.option("--all", "everything", is_flag=True, help="Replay all of them.")
 @state_option
 def replay(ids: tuple[str, ...], *, everything: bool) -> None:
     """Put messages back into their queue, with their attempts forgotten."""
     if bool(ids) == everything:
-        raise click.UsageError("name what to replay: either STAGE/ID, or --all")
+        raise click.UsageError("name what to replay: either INBOX/ID, or --all")
     here = installation()
     for each in [row["id"] for row in _rows(here)] if everything else ids:
         letters, number = _letters(here, each)
@@ -66,7 +66,7 @@ def replay(ids: tuple[str, ...], *, everything: bool) -> None:
 
 
 @command.command("drop", cls=Command, examples=("bellhop dead-letters drop deploy/12",))
-@click.argument("ids", nargs=-1, required=True, metavar="STAGE/ID...")
+@click.argument("ids", nargs=-1, required=True, metavar="INBOX/ID...")
 @state_option
 def drop(ids: tuple[str, ...]) -> None:
     """Forget messages for good; sweeps make good what they were about, where they can."""
@@ -78,10 +78,10 @@ def drop(ids: tuple[str, ...]) -> None:
 
 
 def _rows(here: Installation) -> Iterator[Row]:
-    for stage, letters in here.dead.items():
+    for inbox, letters in here.dead.items():
         for letter in letters.list(limit=_MANY):
             yield {
-                "id": f"{stage}/{letter.id}",
+                "id": f"{inbox}/{letter.id}",
                 "died": letter.died_at,
                 "attempts": letter.attempts,
                 "group": letter.message.group,
@@ -91,10 +91,10 @@ def _rows(here: Installation) -> Iterator[Row]:
 
 
 def _letters(here: Installation, text: str) -> tuple[DeadLetters, str]:
-    stage, slash, number = text.partition("/")
+    inbox, slash, number = text.partition("/")
     if not slash or not number:
-        raise InvalidError(f"cannot find dead letter '{text}': write STAGE/ID, as the list has it")
-    if stage not in here.dead:
+        raise InvalidError(f"cannot find dead letter '{text}': write INBOX/ID, as the list has it")
+    if inbox not in here.dead:
         known = ", ".join(here.dead)
-        raise MissingError(f"cannot find dead letter '{text}': the stages are {known}")
-    return here.dead[stage], number
+        raise MissingError(f"cannot find dead letter '{text}': the inboxes are {known}")
+    return here.dead[inbox], number

@@ -36,7 +36,7 @@ def manifests(here: Installation, query: Query) -> Iterator[Manifest]:
     """Yield clusters as SveltosClusters, with how they are; credentials are never shown."""
     for cluster in _clusters(here, query):
         manifest = cluster_object(cluster)
-        health = here.records.health.head(cluster.key)
+        health = overview.health(here, cluster.key)
         manifest["metadata"]["creationTimestamp"] = cluster.registered_at
         message = _message(here, cluster.key, health)
         manifest["status"] = {
@@ -55,7 +55,7 @@ def rows(here: Installation, query: Query) -> Iterator[Row]:
     """Yield one row for each cluster."""
     now = here.records.clock.now()
     for cluster in _clusters(here, query):
-        health = here.records.health.head(cluster.key)
+        health = overview.health(here, cluster.key)
         yield {
             "namespace": cluster.namespace,
             "name": cluster.name,
@@ -80,7 +80,7 @@ def describe(here: Installation, query: Query, story: Story) -> int:
 
 def _tell(here: Installation, cluster: Cluster, story: Story) -> None:
     now = here.records.clock.now()
-    health = here.records.health.head(cluster.key)
+    health = overview.health(here, cluster.key)
     catalog = here.catalogs.current()
     story.begin("Cluster", cluster.key)
     story.fact("Labels", pairs(cluster.labels))
