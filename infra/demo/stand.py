@@ -26,6 +26,7 @@ from infra.lab.processes import Nursery, Process
 
 _READY = 20.0
 _DAY = 86_400
+_INHERITED = ("PATH", "PYTHONPATH", "HOME", "LANG")
 
 
 class Registered(Protocol):
@@ -55,7 +56,7 @@ class Stand:
         self._opened: Embedded | None = None
         self.processes: dict[str, Process] = {}
         self.environment = {
-            **{name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ},
+            **{name: os.environ[name] for name in _INHERITED if name in os.environ},
             **(settings or {}),
             "BELLHOP_STATE": str(self.state),
             "XDG_CONFIG_HOME": str(folder / "config"),
