@@ -18,6 +18,7 @@ from bellhop.embedded.front import Front
 from bellhop.embedded.identity import ListenerIdentity
 from bellhop.embedded.state import make_folder, only_one, open_state
 from bellhop.embedded.upkeep import Upkeep
+from bellhop.embedded.warming import WarmUp
 from bellhop.embedded.workers import Workers
 from bellhop.fleet.installation import Inbound, Installation
 from bellhop.fleet.renewal import Renewals
@@ -71,12 +72,15 @@ def running(
             here = replace(embedded.installation, inbound=Inbound(url, identity.ca))
             workers = Workers(embedded, _stages(here, log), log)
             upkeep = Upkeep(clock, identity, server, log)
+            warm_up = WarmUp(here, log)
             workers.start()
             upkeep.start()
+            warm_up.start()
             try:
                 yield url
             finally:
                 server.stop()
+                warm_up.stop()
                 upkeep.stop()
                 workers.stop()
         finally:
