@@ -137,6 +137,7 @@ class Stand:
             *("--kubeconfig", str(self.folder / f"{name}-forwarder.kubeconfig")),
             *("--listen", f"127.0.0.1:{port}"),
             *("--spool", str(self.folder / f"{name}-spool")),
+            *("--health", "127.0.0.1:0"),
         ]
         self._start(f"forwarder-{name}", argv)
         self._await(f"forwarder-{name}", lambda: _listens(port))

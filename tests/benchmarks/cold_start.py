@@ -38,7 +38,7 @@ from bellhop.adapters.local.clock import SystemClock
 from bellhop.adapters.local.queue import SqliteQueue
 from bellhop.adapters.local.store import SqliteStore
 from bellhop.logs import Log
-from bellhop.messages import Publisher
+from bellhop.messages import INBOXES, Publisher
 from bellhop.records import Records, Sealer
 from bellhop.settings import Settings
 """
@@ -46,8 +46,7 @@ _OPEN = """
 clock, settings = SystemClock(), Settings()
 store, sealer = SqliteStore(state / "store.db"), Sealer((state / "key").read_bytes())
 records = Records(store, FileBlobs(state / "blobs"), sealer, clock)
-names = ("evaluate", "deploy", "sweep")
-queues = {name: SqliteQueue(state / "queue.db", name, clock=clock) for name in names}
+queues = {name: SqliteQueue(state / "queue.db", name, clock=clock) for name in INBOXES}
 publisher = Publisher(queues)
 """
 _FRONT = """
