@@ -70,11 +70,7 @@ format: install ## Format the code
 	$(BIN)/ruff format --quiet $(CODE)
 
 bench: install control-plane ## Run the benchmarks: ratios against a floor measured in the same run
-	$(BIN)/python -m tests.benchmarks.catalog
-	$(BIN)/python -m tests.benchmarks.cold_start
-	$(BIN)/python -m tests.benchmarks.ingest
-	$(BIN)/python -m tests.benchmarks.latency
-	$(BIN)/python -m tests.benchmarks.templates
+	$(BIN)/python -m tests.benchmarks
 
 oracle: install ## Build the Go oracle that template tests compare with (once)
 	@$(BIN)/python -m tests.golden.programs oracle

@@ -26,6 +26,7 @@ from infra.lab.processes import Nursery, Process
 
 _READY = 20.0
 _DAY = 86_400
+_INHERITED = ("PATH", "PYTHONPATH", "HOME", "LANG")
 
 
 class Registered(Protocol):
@@ -55,7 +56,7 @@ class Stand:
         self._opened: Embedded | None = None
         self.processes: dict[str, Process] = {}
         self.environment = {
-            **{name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ},
+            **{name: os.environ[name] for name in _INHERITED if name in os.environ},
             **(settings or {}),
             "BELLHOP_STATE": str(self.state),
             "XDG_CONFIG_HOME": str(folder / "config"),
@@ -136,6 +137,7 @@ class Stand:
             *("--kubeconfig", str(self.folder / f"{name}-forwarder.kubeconfig")),
             *("--listen", f"127.0.0.1:{port}"),
             *("--spool", str(self.folder / f"{name}-spool")),
+            *("--health", "127.0.0.1:0"),
         ]
         self._start(f"forwarder-{name}", argv)
         self._await(f"forwarder-{name}", lambda: _listens(port))

@@ -1,4 +1,4 @@
-"""What reading the catalog costs: `python -m tests.benchmarks.catalog [RULES] [CLUSTERS]`.
+"""What reading the catalog costs: `python -m tests.benchmarks.catalog [RULES] [CLUSTERS] [ROUNDS]`.
 
 RULES sources, as many triggers, and CLUSTERS clusters. The floor is decoding the same bytes as
 JSON, in the same run; store operations are counted, since in a cloud each takes milliseconds.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gc
 import json
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -18,12 +17,14 @@ from typing import Any
 from bellhop.model.gvk import GVK
 from bellhop.model.kinds import of
 from bellhop.model.record import Cluster
+from tests.benchmarks.figures import run, spread, table
 from tests.fakes.fleet import Fleet
 
 SERVICE = GVK("", "v1", "Service")
 LUA = "function evaluate()\n  return {matching=true}\nend\n" * 3
 LIB = "lib.projectsveltos.io/v1beta1"
-ROUNDS = 5
+FLOOR = "json.loads"
+SMALLEST = (2, 3, 1)
 
 
 def rules(number: int) -> list[dict[str, Any]]:
@@ -81,19 +82,18 @@ def floor(fleet: Fleet, count: int) -> float:
     return timed(fleet, lambda: [json.loads(text) for text in texts])[0]
 
 
-def main(count: int, clusters: int) -> None:
+def main(count: int = 200, clusters: int = 2000, rounds: int = 5) -> None:
     """Print what each question takes beside the floor."""
+    found: dict[str, list[tuple[float, int]]] = {FLOOR: []}
+
     with tempfile.TemporaryDirectory() as folder:
         fleet = settled(Path(folder), count, clusters)
-        best: dict[str, tuple[float, int]] = {}
 
         def note(name: str, act: Callable[[], Any]) -> None:
-            found = timed(fleet, act)
-            best[name] = min(found, best.get(name, found))
+            found.setdefault(name, []).append(timed(fleet, act))
 
-        for turn in range(ROUNDS):
-            note("json.loads", lambda: floor(fleet, count))
-            best["json.loads"] = (min(floor(fleet, count), best["json.loads"][0]), 0)
+        for turn in range(rounds):
+            found[FLOOR].append((floor(fleet, count), 0))
             fleet.reread()
             fleet.publisher.publish = _unheard  # type: ignore[method-assign]
             note("cold start", fleet.catalogs.current)
@@ -111,11 +111,14 @@ def main(count: int, clusters: int) -> None:
             note("again after a source", fleet.catalogs.current)
             other.close()
         fleet.close()
-    print(f"{count} sources and triggers, {clusters} clusters      ms   ratio  store")
-    for name, (took, asked) in best.items():
-        print(f"{name:<38} {took:>8.1f} {took / best['json.loads'][0]:>7.1f} {asked:>6}")
+    rows = {}
+    for name, measured in found.items():
+        ratios = [took / under[0] for (took, _), under in zip(measured, found[FLOOR], strict=True)]
+        asked = max(each for _, each in measured)
+        rows[name] = [spread([took for took, _ in measured]), spread(ratios), asked]
+    head = f"{count} sources and triggers, {clusters} clusters"
+    table(head, rows, "ms", "ratio", "store")
 
 
 if __name__ == "__main__":
-    numbers = [int(each) for each in sys.argv[1:]]
-    main(*(numbers or [200, 2000]))
+    run(main)

@@ -1,58 +1,171 @@
-"""How long a stage takes to import, and what it weighs: `python -m tests.benchmarks.cold_start`.
+"""Until a cold stage has done its first work: `python -m tests.benchmarks.cold_start [RUNS]`.
 
-Each stage is imported in processes of its own, with warm files; the floor is an empty Python.
+Each run is a process of its own over a copy of one state, with warm files and the adapters of the
+embedded mode. The first use of ingest is a forwarder's batch answered, that of evaluate an object
+judged by a script, and that of deploy and sweep a client made from stored credentials and its
+first call sent, to where nobody listens. The floor is an empty Python.
 """
 
 from __future__ import annotations
 
-import statistics
+import base64
+import hashlib
+import io
+import json
+import shutil
 import subprocess
 import sys
+import tempfile
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-RUNS = 9
+from bellhop.adapters.local.certificates import make_authority
+from bellhop.embedded.state import open_state
+from bellhop.logs import Log
+from bellhop.model.kinds import parse_all, read_documents
+from bellhop.model.kubeconfig import Kubeconfig
+from bellhop.model.record import Cluster
+from bellhop.settings import Settings
+from bellhop.stages.ingest import Ingest, Request
+from tests.benchmarks.figures import ROOT, run, spread, table
+from tests.benchmarks.ingest import batch
+
+SMALLEST = (1,)
+
+_HOUSE = """
+from bellhop.adapters.local.blobs import FileBlobs
+from bellhop.adapters.local.clock import SystemClock
+from bellhop.adapters.local.queue import SqliteQueue
+from bellhop.adapters.local.store import SqliteStore
+from bellhop.logs import Log
+from bellhop.messages import INBOXES, Publisher
+from bellhop.records import Records, Sealer
+from bellhop.settings import Settings
+"""
+_OPEN = """
+clock, settings = SystemClock(), Settings()
+store, sealer = SqliteStore(state / "store.db"), Sealer((state / "key").read_bytes())
+records = Records(store, FileBlobs(state / "blobs"), sealer, clock)
+queues = {name: SqliteQueue(state / "queue.db", name, clock=clock) for name in INBOXES}
+publisher = Publisher(queues)
+"""
+_FRONT = """
+from bellhop.adapters.local.wsgi import run
+from bellhop.embedded.front import Front
+from bellhop.stages.ingest import Ingest
+"""
+_ANSWER = """
+environ = {"REQUEST_METHOD": "POST", "PATH_INFO": "/clusters/fleet/east/east"}
+body = (state / "batch.json").read_bytes()
+environ["CONTENT_LENGTH"] = str(len(body))
+answer = run(Front(Ingest(records, publisher, settings, Log())), environ, body)
+assert answer.code == 200, answer
+"""
+_EVALUATE = """
+from bellhop.messages import Evaluate as Message
+from bellhop.records.catalogs import Catalogs
+from bellhop.stages.evaluate import Evaluate
+from bellhop.stages.inbox import Inbox
+"""
+_JUDGE = """
+message = Message("fleet/east", "/v1/Service/default/web-0", "cold", "")
+Evaluate(records, Catalogs(records), publisher, settings).handle(message)
+assert list(store.query("match/fleet/east")), "nothing matched"
+"""
+_CLIENT = """
+from bellhop.adapters.kube.access import KubeAccess
+from bellhop.adapters.local.secrets import FileSecrets
+from bellhop.errors import UnreachableError
+from bellhop.model.gvk import GVK
+from bellhop.model.reach import HERE
+from bellhop.records.catalogs import Catalogs
+"""
+_CALL = """
+access = KubeAccess(FileSecrets(state / "secrets", (state / "key").read_bytes()), reach=HERE)
+try:
+    access.open("fleet/east").get(GVK("", "v1", "Service"), "default", "web-0")
+except UnreachableError:
+    pass
+"""
+_DEPLOY = """
+from bellhop.stages.deploy import Deploy
+from bellhop.stages.execute import Execute
+"""
+
 STAGES = {
-    "ingest": ("bellhop.stages.ingest", 150),
-    "evaluate": ("bellhop.stages.evaluate", 200),
-    "deploy": ("bellhop.stages.deploy, bellhop.adapters.kube.access", 500),
-    "sweep": ("bellhop.stages.sweep, bellhop.adapters.kube.access", 500),
+    "ingest": (_HOUSE + _FRONT, _OPEN + _ANSWER, 100),
+    "evaluate": (_HOUSE + _EVALUATE, _OPEN + _JUDGE, 150),
+    "deploy": (_HOUSE + _CLIENT + _DEPLOY, _OPEN + _CALL, 250),
+    "sweep": (_HOUSE + _CLIENT + "from bellhop.stages.sweep import Sweep", _OPEN + _CALL, 250),
 }
+"""What a composition imports, what its first work is, and the aim for both in ms."""
+
 _PROBE = """
-import time
-begun = time.perf_counter()
-import {modules}
-took = (time.perf_counter() - begun) * 1000
-memory = next(l for l in open('/proc/self/status') if l.startswith('VmRSS')).split()[1]
-print(took, memory)
+import pathlib, sys, time
+state = pathlib.Path(sys.argv[1])
+begun, worked = time.perf_counter(), time.process_time()
+{imports}
+loaded = time.perf_counter()
+{work}
+done, worked = time.perf_counter(), time.process_time() - worked
+size = next(line for line in open("/proc/self/status") if line.startswith("VmRSS")).split()[1]
+print((loaded - begun) * 1000, (done - loaded) * 1000, worked * 1000, int(size) / 1024)
 """
 
 
-def measure(modules: str) -> tuple[float, float]:
-    """Return the median import time in ms and the resident memory in MB."""
-    times, sizes = [], []
-    for _ in range(RUNS):
-        done = subprocess.run(
-            [sys.executable, "-c", _PROBE.format(modules=modules)],
-            capture_output=True,
-            text=True,
-            check=True,
-            cwd=Path(__file__).parents[2],
-        )
-        took, memory = done.stdout.split()
-        times.append(float(took))
-        sizes.append(int(memory) / 1024)
-    return statistics.median(times), statistics.median(sizes)
+def prepare(state: Path) -> None:
+    """Make a state with a cluster, sources, triggers and an object that nobody has judged."""
+    embedded = open_state(state, Settings())
+    here = embedded.installation
+    digest = hashlib.sha256(b"east").hexdigest()
+    cluster = Cluster("fleet", "east", {"env": "production"}, "v1.20.2", digest, datetime.now(UTC))
+    here.declare.register(cluster)
+    for path in sorted((ROOT / "docs/examples/service-discovery").glob("*.yaml")):
+        here.declare.apply(parse_all(read_documents(path.read_text(), source=path.name)))
+    here.secrets.put("kubeconfig/fleet/east", json.dumps(credentials().to_dict()).encode())
+    ingest = Ingest(here.records, here.publisher, here.settings, Log(io.StringIO()))
+    assert ingest.respond(Request("fleet/east", "east", batch(1, 1))).status == 200
+    embedded.close()
+    (state / "batch.json").write_bytes(batch(1, 2))
 
 
-def main() -> None:
+def credentials() -> Kubeconfig:
+    """Return those of a cluster that refuses connections."""
+    now = datetime.now(UTC)
+    authority = make_authority("nobody", now=now, validity=timedelta(days=1))
+    trusted = base64.b64encode(authority.certificate_pem).decode()
+    return Kubeconfig("https://127.0.0.1:1", ca_data=trusted, token="nobody")
+
+
+def measure(state: Path, imports: str, work: str, runs: int) -> list[tuple[float, ...]]:
+    """Return ms of imports and of the first work, processor ms of both, and MB, of each run."""
+    program = _PROBE.format(imports=imports, work=work)
+    found = []
+    for _ in range(runs):
+        with tempfile.TemporaryDirectory() as folder:
+            copy = shutil.copytree(state, Path(folder) / "state")
+            argv = [sys.executable, "-c", program, str(copy)]
+            done = subprocess.run(argv, capture_output=True, text=True, check=True, cwd=ROOT)
+        found.append(tuple(map(float, done.stdout.split()[-4:])))
+    return found
+
+
+def main(runs: int = 9) -> None:
     """Print a row a stage, beside the floor and the aim."""
-    floor_time, floor_size = measure("sys")
-    print(f"{'stage':<10} {'import ms':>10} {'aim ms':>7} {'MB':>7} {'x floor MB':>11}")
-    print(f"{'(python)':<10} {floor_time:>10.1f} {'':>7} {floor_size:>7.1f} {1:>11.1f}")
-    for stage, (modules, aim) in STAGES.items():
-        took, size = measure(modules)
-        print(f"{stage:<10} {took:>10.1f} {aim:>7} {size:>7.1f} {size / floor_size:>11.1f}")
+    rows: dict[str, list[str]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        state = Path(folder) / "state"
+        prepare(state)
+        for name, (imports, work, aim) in {"(python)": ("", "", 0), **STAGES}.items():
+            measure(state, imports, work, 1)  # Compiles, and warms the files.
+            found = measure(state, imports, work, runs)
+            loading, working, busy, size = ([each[part] for each in found] for part in range(4))
+            whole = [sum(each[:2]) for each in found]
+            cells = [spread(each) for each in (loading, working, whole, busy, size)]
+            rows[name] = [*cells, str(aim or "")]
+    columns = ("imports ms", "first use ms", "together ms", "of a processor", "MB", "aim ms")
+    table(f"medians of {runs} processes", rows, *columns)
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

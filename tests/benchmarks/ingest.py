@@ -1,7 +1,8 @@
-"""How fast an admission request is answered: `python -m tests.benchmarks.ingest [REQUESTS]`.
+"""How fast requests are answered: `python -m tests.benchmarks.ingest [REQUESTS] [ROUNDS]`.
 
-Over TLS and a kept connection, by the embedded mode. The floor is the health check of the same
-server in the same run: TLS, HTTP and the framework, and nothing of ours.
+Over TLS and a kept connection: the forwarder's batches, which are the default way, and admission
+requests. No stage works on what comes of them. The floor is the health check of the same server:
+TLS, HTTP and nothing of ours.
 """
 
 from __future__ import annotations
@@ -10,64 +11,106 @@ import hashlib
 import io
 import json
 import ssl
-import statistics
-import sys
 import tempfile
 import time
-from datetime import UTC, datetime
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from itertools import count
 from pathlib import Path
 
 import urllib3
 
-from bellhop.embedded.serve import running
+from bellhop.adapters.local.certificates import issue, make_authority
+from bellhop.adapters.local.server import Server
+from bellhop.embedded import serve
 from bellhop.embedded.state import open_state
 from bellhop.logs import Log
 from bellhop.model.kinds import parse_all, read_documents
 from bellhop.model.record import Cluster
 from bellhop.settings import Settings
+from tests.benchmarks.figures import ROOT, beside, in_turns, run
+from tests.fakes.fleet import service, with_address
 
-ROOT = Path(__file__).parents[2]
+SMALLEST = (2, 1)
+LARGE = 100
+"""What the forwarder sends at once at most."""
 
 
-def timed(pool: urllib3.PoolManager, verb: str, url: str, body: bytes, count: int) -> list[float]:
-    """Return the ms of each of `count` requests."""
+@contextmanager
+def served() -> Iterator[tuple[urllib3.PoolManager, str]]:
+    """Serve an installation that knows `fleet/east`; yield a client and where it is to send."""
+    now = datetime.now(UTC)
+    authority = make_authority("benchmark", now=now, validity=timedelta(hours=1))
+    certificate, key = issue(authority, ["127.0.0.1"], now=now, validity=timedelta(hours=1))
+    with tempfile.TemporaryDirectory() as folder:
+        embedded = open_state(Path(folder), Settings())
+        digest = hashlib.sha256(b"east").hexdigest()
+        declare = embedded.installation.declare
+        declare.register(
+            Cluster("fleet", "east", {"env": "production"}, "v1.20.2", digest, datetime.now(UTC))
+        )
+        for path in sorted((ROOT / "docs/examples/service-discovery").glob("*.yaml")):
+            declare.apply(parse_all(read_documents(path.read_text(), source=path.name)))
+        app = serve._front(embedded.installation, Log(io.StringIO()))
+        server = Server(app, host="127.0.0.1", port=0, certificate_pem=certificate, key_pem=key)
+        server.start()
+        trust = ssl.create_default_context(cadata=authority.certificate_pem.decode())
+        pool = urllib3.PoolManager(ssl_context=trust, retries=False)
+        try:
+            yield pool, server.url
+        finally:
+            pool.clear()
+            server.stop()
+            embedded.close()
+
+
+def timed(pool: urllib3.PoolManager, url: str, bodies: Sequence[bytes | None]) -> list[float]:
+    """Return the ms of each request; those with a body are sent by POST."""
     times = []
-    for _ in range(count):
+    for body in bodies:
         begun = time.perf_counter()
-        answer = pool.request(verb, url, body=body or None)
+        answer = pool.request("POST" if body else "GET", url, body=body)
         times.append((time.perf_counter() - begun) * 1000)
         assert answer.status == 200, answer.data
     return times
 
 
-def main(count: int) -> None:
-    """Print p50 and p99 beside the floor's."""
-    review = json.loads((ROOT / "tests/payloads/kube/admission-status-patch.json").read_text())
-    with tempfile.TemporaryDirectory() as folder:
-        state = Path(folder) / "state"
-        opened = open_state(state, Settings())
-        digest = hashlib.sha256(b"east").hexdigest()
-        labels = {"env": "production"}
-        opened.installation.declare.register(
-            Cluster("fleet", "east", labels, "v1.20.2", digest, datetime.now(UTC))
-        )
-        for path in sorted((ROOT / "docs/examples/service-discovery").glob("*.yaml")):
-            kinds = parse_all(read_documents(path.read_text(), source=path.name))
-            opened.installation.declare.apply(kinds)
-        opened.close()
-        with running(state, Settings(), Log(io.StringIO()), "127.0.0.1", 0) as url:
-            authority = json.loads((state / "address.json").read_text())["ca"]
-            pool = urllib3.PoolManager(ssl_context=ssl.create_default_context(cadata=authority))
-            floor = timed(pool, "GET", f"{url}/healthz", b"", count)
-            body = json.dumps(review).encode()
-            ingest = timed(pool, "POST", f"{url}/clusters/fleet/east/east", body, count)
-            pool.clear()
-    print(f"{count} requests  p50 ms  p99 ms")
-    for name, times in (("admission", ingest), ("floor", floor)):
-        cut = statistics.quantiles(times, n=100)
-        print(f"{name:<13} {cut[49]:>7.2f} {cut[98]:>7.2f}")
-    print(f"{'ratio':<13} {statistics.median(ingest) / statistics.median(floor):>7.1f}")
+def batch(names: int, version: int) -> bytes:
+    """Return what a forwarder sends after so many Services have changed."""
+    items = []
+    for number in range(names):
+        found = with_address(service(f"web-{number}"))
+        about = {"uid": f"u-{number}", "resourceVersion": str(version)}
+        found["metadata"] = {**found["metadata"], **about}
+        items.append({"object": found})
+    kind = {"apiVersion": "bellhop.dev/v1", "kind": "Observations", "items": items}
+    return json.dumps(kind).encode()
+
+
+def main(requests: int = 1000, rounds: int = 5) -> None:
+    """Print what each request takes beside the floor."""
+    review = (ROOT / "tests/payloads/kube/admission-status-patch.json").read_bytes()
+    each = max(1, requests // rounds)
+    few = max(1, each // 20)
+    versions = count(1)
+
+    def batches(names: int, many: int) -> list[bytes | None]:
+        return [batch(names, next(versions)) for _ in range(many)]
+
+    with served() as (pool, url):
+        health, inlet = f"{url}/healthz", f"{url}/clusters/fleet/east/east"
+        first = timed(pool, inlet, batches(1, 5))
+        blocks = {
+            "floor": lambda: timed(pool, health, [None] * each),
+            "a batch of 1": lambda: timed(pool, inlet, batches(1, each)),
+            f"a batch of {LARGE}": lambda: timed(pool, inlet, batches(LARGE, few)),
+            "an admission": lambda: timed(pool, inlet, [review] * each),
+        }
+        measured = in_turns(rounds, **blocks)
+    beside(f"{rounds} rounds of {each} requests", measured)
+    print("the first five batches, ms:", " ".join(f"{took:.1f}" for took in first))
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1000)
+    run(main)

@@ -1,17 +1,16 @@
-"""From an event to the add-ons in the destination: `python -m tests.benchmarks.latency [EVENTS]`.
+"""From an event to the add-ons: `python -m tests.benchmarks.latency [EVENTS] [ROUNDS]`.
 
-Two real API servers, a forwarder and `bellhop serve`, each a process. The floor is the same API
-calls made bare, one after the other, in the same run: the Service's status written in the
-source, the Service read back, and the two objects applied to the destination.
+Real API servers, a forwarder and `bellhop serve`, each a process. The floor is the same API calls
+made bare, one after the other, in a cluster that Bellhop does not know, while Bellhop has nothing
+to do: a Service's status written, the Service read back, and two objects applied.
 """
 
 from __future__ import annotations
 
-import statistics
-import sys
 import tempfile
 import time
 from contextlib import ExitStack
+from itertools import count
 from pathlib import Path
 
 from bellhop.adapters.kube.client import KubeClient
@@ -20,16 +19,23 @@ from bellhop.model.kubeconfig import sanitise
 from bellhop.model.reach import HERE
 from infra.demo.stand import Stand
 from infra.demo.user import User
-from infra.lab.binaries import find
 from infra.lab.control_plane import ControlPlane
 from infra.lab.processes import Nursery
+from tests.benchmarks.figures import ROOT, beside, in_turns, lab, percentile, run, spread, table
 
-EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
+SMALLEST = (2, 1)
+EXAMPLE = ROOT / "docs" / "examples" / "service-discovery"
 SERVICE = GVK("", "v1", "Service")
 ENDPOINTS = GVK("", "v1", "Endpoints")
+WARM_UPS = 5
+_SETTLE_SECONDS = 0.02
+_CALM_SECONDS = 1.0
+_PATIENCE_SECONDS = 30.0
+
+_numbers = count()
 
 
-def balanced(name: str, port: int) -> dict[str, object]:
+def balanced(name: str) -> dict[str, object]:
     """Return a Service that waits for its address."""
     return {
         "apiVersion": "v1",
@@ -38,99 +44,119 @@ def balanced(name: str, port: int) -> dict[str, object]:
         "spec": {
             "type": "LoadBalancer",
             "selector": {"app": name},
-            "ports": [{"port": port, "targetPort": 80}],
+            "ports": [{"port": 80, "targetPort": 80}],
         },
     }
 
 
-def through_bellhop(source: User, destination: User, count: int) -> list[float]:
+def addons(name: str) -> list[dict[str, object]]:
+    """Return the objects that the example makes of a Service."""
+    meta = {"name": name, "namespace": "external"}
+    ports = [{"port": 80, "protocol": "TCP", "targetPort": 80}]
+    subset = {"addresses": [{"ip": "203.0.113.7"}], "ports": [{"port": 80}]}
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": meta,
+            "spec": {"clusterIP": "None", "ports": ports},
+        },
+        {"apiVersion": "v1", "kind": "Endpoints", "metadata": meta, "subsets": [subset]},
+    ]
+
+
+def through_bellhop(source: User, destination: User, events: int) -> list[float]:
     """Return the ms from writing an address to reading the Endpoints in the destination."""
     times = []
-    for number in range(count):
-        name = f"web-{number}"
-        source.create(balanced(name, 80))
-        time.sleep(0.02)
+    for name in (f"web-{next(_numbers)}" for _ in range(events)):
+        source.create(balanced(name))
+        time.sleep(_SETTLE_SECONDS)
         begun = time.perf_counter()
         source.give_address(ObjectKey(SERVICE, "default", name), "203.0.113.7")
         key = ObjectKey(ENDPOINTS, "external", f"external-{name}")
         while destination.get(key) is None:
-            if time.perf_counter() - begun > 30:
+            if time.perf_counter() - begun > _PATIENCE_SECONDS:
                 raise TimeoutError(name)
             time.sleep(0.001)
         times.append((time.perf_counter() - begun) * 1000)
+    clear(source, destination)
     return times
 
 
-def bare(source: User, sink: KubeClient, count: int) -> list[float]:
+def bare(user: User, sink: KubeClient, events: int) -> list[float]:
     """Return the ms that the same API calls take, made one after the other."""
     times = []
-    for number in range(count):
-        name = f"bare-{number}"
-        source.create(balanced(name, 80))
-        time.sleep(0.02)
-        begun = time.perf_counter()
+    for name in (f"bare-{next(_numbers)}" for _ in range(events)):
+        user.create(balanced(name))
+        time.sleep(_SETTLE_SECONDS)
         key = ObjectKey(SERVICE, "default", name)
-        source.give_address(key, "203.0.113.7")
-        source.get(key)
-        meta = {"name": f"bare-{name}", "namespace": "external"}
-        sink.apply(
-            {
-                "apiVersion": "v1",
-                "kind": "Service",
-                "metadata": meta,
-                "spec": {
-                    "clusterIP": "None",
-                    "ports": [{"port": 80, "protocol": "TCP", "targetPort": 80}],
-                },
-            }
-        )
-        subset = {"addresses": [{"ip": "203.0.113.7"}], "ports": [{"port": 80}]}
-        sink.apply({"apiVersion": "v1", "kind": "Endpoints", "metadata": meta, "subsets": [subset]})
+        begun = time.perf_counter()
+        user.give_address(key, "203.0.113.7")
+        user.get(key)
+        for manifest in addons(name):
+            sink.apply(manifest)
         times.append((time.perf_counter() - begun) * 1000)
+    clear(user)
     return times
 
 
-def clear(source: User, destination: User) -> None:
-    """Delete all that was made, and wait until it is gone from the destination too."""
+def clear(source: User, destination: User | None = None) -> None:
+    """Delete all that was made, wait until add-ons are gone too, and until nobody is at work."""
     for name in source.names(SERVICE, "default"):
         if name != "kubernetes":
             source.delete(ObjectKey(SERVICE, "default", name))
-    while destination.names(ENDPOINTS, "external"):
+    while destination and destination.names(ENDPOINTS, "external"):
         time.sleep(0.05)
+    time.sleep(_CALM_SECONDS)
 
 
-def percentile(times: list[float], share: int) -> float:
-    """Return a percentile of at least two measurements."""
-    return statistics.quantiles(times, n=100)[share - 1]
+def after_start(stand: Stand, source: User, destination: User) -> float:
+    """Return the ms of the first event of a `serve` that began a second ago."""
+    stand.stop("serve")
+    stand.serve()
+    time.sleep(_CALM_SECONDS)
+    return through_bellhop(source, destination, 1)[0]
 
 
-def main(count: int) -> None:
-    """Print p50 and p99 beside the floor's."""
+def main(events: int = 200, rounds: int = 5, *, plane: ControlPlane | None = None) -> None:
+    """Print p50 and p99 beside the floor's, and what the first events take."""
     with ExitStack() as stack:
+        near, far, silent = stack.enter_context(lab(plane, "source", "destination", "silent"))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        nursery = stack.enter_context(Nursery())
-        lab = stack.enter_context(ControlPlane(find(), folder / "lab"))
-        near, far = lab.start_clusters("source", "destination")
-        stand = Stand(folder / "stand", nursery)
+        stand = Stand(folder, stack.enter_context(Nursery()))
         stack.callback(stand.close)
+        source, destination, alone = (User(each.kubeconfig()) for each in (near, far, silent))
+        for user in (source, destination, alone):
+            stack.callback(user.close)
+        for user in (destination, alone):
+            user.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "external"}})
+        sink = KubeClient("silent", sanitise(silent.kubeconfig(), reach=HERE), reach=HERE)
+        stack.callback(sink.close)
         stand.serve()
         stand.register(near, namespace="bench", labels="env=production")
         stand.register(far, namespace="bench", labels="dep=eng", forward=False)
-        stand.do("apply", "-f", str(EXAMPLES / "service-discovery"))
+        stand.do("apply", "-f", str(EXAMPLE))
         stand.settle("bench/source")
-        source, destination = User(near.kubeconfig()), User(far.kubeconfig())
-        sink = KubeClient("bench/destination", sanitise(far.kubeconfig(), reach=HERE), reach=HERE)
-        through_bellhop(source, destination, 5)  # Connections, discovery, the namespace.
-        clear(source, destination)
-        bellhop = through_bellhop(source, destination, count)
-        clear(source, destination)
-        floor = bare(source, sink, count)
-    print(f"{count} events   p50 ms   p99 ms")
-    for name, times in (("bellhop", bellhop), ("floor", floor)):
-        print(f"{name:<12} {percentile(times, 50):>8.1f} {percentile(times, 99):>8.1f}")
-    ratios = [percentile(bellhop, share) / percentile(floor, share) for share in (50, 99)]
-    print(f"{'ratio':<12} {ratios[0]:>8.1f} {ratios[1]:>8.1f}")
+        time.sleep(_CALM_SECONDS)
+        early = through_bellhop(source, destination, WARM_UPS)
+        bare(alone, sink, WARM_UPS)
+        each = max(1, events // rounds)
+        measured = in_turns(
+            rounds,
+            bellhop=lambda: through_bellhop(source, destination, each),
+            floor=lambda: bare(alone, sink, each),
+        )
+        late = [after_start(stand, source, destination) for _ in range(rounds)]
+    beside(f"{rounds} rounds of {each} events", measured)
+    warm = percentile([took for times in measured["bellhop"] for took in times], 50)
+    firsts = {"after registration": early[:1], "after a start": late}
+    rows = {
+        name: [spread(times), spread([took / warm for took in times], 2)]
+        for name, times in firsts.items()
+    }
+    table("the first event", rows, "ms", "x a warm one")
+    print("the five after registration, ms:", " ".join(f"{took:.0f}" for took in early))
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 200)
+    run(main)

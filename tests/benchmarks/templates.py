@@ -1,15 +1,15 @@
-"""Measure templates against Jinja2 in the same run: `python -m tests.benchmarks.templates`.
+"""Measure templates against Jinja2: `python -m tests.benchmarks.templates [ROUNDS]`.
 
 Each document is written in both languages, checked to render to the same text, and rendered in
-turns, so that both meet the same weather; the figure is the best of the rounds. Where an oracle
-was built (`make oracle`), Go's own time is shown beside.
+turns, so that both meet the same weather. Where an oracle was built (`make oracle`), Go's own time
+is shown beside.
 """
 
 from __future__ import annotations
 
 import json
+import statistics
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,17 +20,18 @@ from bellhop.gotemplate import Template, event_functions
 from bellhop.gotemplate.compiler import Program
 from bellhop.gotemplate.funcs.builtins import FUNCTIONS
 from bellhop.gotemplate.functions import FunctionSet
+from tests.benchmarks.figures import in_turns, run, spread, table
 from tests.golden.programs import oracle_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 DOCUMENTS = Path(__file__).parents[1] / "golden" / "gotemplate" / "documents"
-ROUNDS = 40
+SMALLEST = (1,)
 RENDER_AIM = 1.5
 """At most so many times Jinja2's time for a cached template."""
-COMPILE_AIM_MS = 1.0
-"""At most so long to compile the NetworkPolicy."""
+COMPILE_AIM = 1000.0
+"""At most so many µs to compile the NetworkPolicy."""
 
 NETWORK_POLICY = """\
 kind: NetworkPolicy
@@ -140,16 +141,16 @@ def subjects() -> list[Subject]:
     ]
 
 
-def best(actions: list[Callable[[], object]], repeat: int) -> list[float]:
-    """Return the best time of each action in seconds, measured in turns."""
-    times = [float("inf")] * len(actions)
-    for _ in range(ROUNDS):
-        for index, action in enumerate(actions):
-            start = time.perf_counter()
-            for _ in range(repeat):
-                action()
-            times[index] = min(times[index], (time.perf_counter() - start) / repeat)
-    return times
+def each_takes(action: Callable[[], object], repeat: int) -> Callable[[], list[float]]:
+    """Return a block: the mean µs of an action that is repeated."""
+
+    def block() -> list[float]:
+        start = time.perf_counter()
+        for _ in range(repeat):
+            action()
+        return [(time.perf_counter() - start) / repeat * 1e6]
+
+    return block
 
 
 def go_time(subject: Subject) -> float | None:
@@ -170,41 +171,47 @@ def go_time(subject: Subject) -> float | None:
     return float(json.loads(done.stdout)["nanoseconds"]) / 1e9
 
 
-def main() -> int:
+def beside_jinja(
+    rounds: int, repeat: int, ours: Callable[[], object], theirs: Callable[[], object]
+) -> tuple[list[str], float, float]:
+    """Measure both in turns; return what to print, our median µs, and the median ratio."""
+    measured = in_turns(rounds, ours=each_takes(ours, repeat), theirs=each_takes(theirs, repeat))
+    mine, jinja = ([times[0] for times in measured[name]] for name in ("ours", "theirs"))
+    ratios = [a / b for a, b in zip(mine, jinja, strict=True)]
+    cells = [spread(mine), spread(jinja), spread(ratios, 2)]
+    return cells, statistics.median(mine), statistics.median(ratios)
+
+
+def main(rounds: int = 40) -> int:
     """Print the figures; answer 1 where an aim is missed."""
     environment = Environment(undefined=StrictUndefined, keep_trailing_newline=True)
-    missed = False
     names = FunctionSet({**FUNCTIONS, **event_functions()})
-    out = sys.stdout.write
-    out(f"{'':14}{'render':>10}{'Jinja2':>10}{'ratio':>8}{'compile':>10}{'Jinja2':>10}{'Go':>10}\n")
+    rows: dict[str, list[str]] = {}
+    missed = False
     for subject in subjects():
         ours = Template(subject.go, funcs=event_functions())
         theirs = environment.from_string(subject.jinja)
         assert ours.render(subject.data) == theirs.render(subject.data), subject.name
-        render, jinja = best(
-            [
-                lambda ours=ours, subject=subject: ours.render(subject.data),
-                lambda theirs=theirs, subject=subject: theirs.render(subject.data),
-            ],
-            100,
-        )
-        compiled, jinja_compiled = best(
-            [
-                lambda subject=subject: Program("t", subject.go, names, "error"),
-                lambda subject=subject: environment.from_string(subject.jinja),
-            ],
-            2,
-        )
         go = go_time(subject)
-        shown = f"{go * 1e6:8.1f}µs" if go is not None else "-"
-        out(
-            f"{subject.name:14}{render * 1e6:8.1f}µs{jinja * 1e6:8.1f}µs{render / jinja:8.2f}"
-            f"{compiled * 1e3:8.2f}ms{jinja_compiled * 1e3:8.2f}ms{shown:>10}\n"
+        cells, _, ratio = beside_jinja(
+            rounds,
+            100,
+            lambda ours=ours, subject=subject: ours.render(subject.data),
+            lambda theirs=theirs, subject=subject: theirs.render(subject.data),
         )
-        missed |= render / jinja > RENDER_AIM
-        missed |= subject.name == "NetworkPolicy" and compiled * 1e3 > COMPILE_AIM_MS
+        rows[f"{subject.name}: render"] = [*cells, f"{go * 1e6:.1f}" if go is not None else "-"]
+        missed |= ratio > RENDER_AIM
+        cells, took, _ = beside_jinja(
+            rounds,
+            2,
+            lambda subject=subject: Program("t", subject.go, names, "error"),
+            lambda subject=subject: environment.from_string(subject.jinja),
+        )
+        rows[f"{subject.name}: compile"] = [*cells, "-"]
+        missed |= subject.name == "NetworkPolicy" and took > COMPILE_AIM
+    table(f"medians of {rounds} rounds", rows, "µs", "Jinja2 µs", "ratio", "Go µs")
     return int(missed)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main)

@@ -18,9 +18,7 @@ PINNED = dict(
 )
 _RUN = """
 import sys
-from bellhop.adapters.kube import official
 from bellhop.forwarder.__main__ import main
-official.rest()
 heavy = {"pydantic", "cryptography", "lupa", "re2", "jinja2"} & set(sys.modules)
 assert not heavy, heavy
 try:

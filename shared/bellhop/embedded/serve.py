@@ -10,17 +10,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
-
-import functions_framework
 
 from bellhop.adapters.local.files import write_whole
 from bellhop.adapters.local.server import Server
-from bellhop.embedded import ingest_function
+from bellhop.embedded.front import Front
 from bellhop.embedded.identity import ListenerIdentity
-from bellhop.embedded.state import Embedded, make_folder, only_one, open_state
+from bellhop.embedded.state import make_folder, only_one, open_state
 from bellhop.embedded.upkeep import Upkeep
+from bellhop.embedded.warming import WarmUp
 from bellhop.embedded.workers import Workers
 from bellhop.fleet.installation import Inbound, Installation
 from bellhop.fleet.renewal import Renewals
@@ -64,9 +62,8 @@ def running(
         clock = embedded.installation.records.clock
         identity = ListenerIdentity(state / "tls", _names(host, advertise), clock.now())
         certificate, key = identity.certificate(clock.now())
-        server = Server(
-            _app(embedded, log), host=host, port=port, certificate_pem=certificate, key_pem=key
-        )
+        front = _front(embedded.installation, log)
+        server = Server(front, host=host, port=port, certificate_pem=certificate, key_pem=key)
         server.start()
         try:
             url = advertise.rstrip("/") or f"https://{_bracketed(host)}:{server.port}"
@@ -75,12 +72,15 @@ def running(
             here = replace(embedded.installation, inbound=Inbound(url, identity.ca))
             workers = Workers(embedded, _stages(here, log), log)
             upkeep = Upkeep(clock, identity, server, log)
+            warm_up = WarmUp(here, log)
             workers.start()
             upkeep.start()
+            warm_up.start()
             try:
                 yield url
             finally:
                 server.stop()
+                warm_up.stop()
                 upkeep.stop()
                 workers.stop()
         finally:
@@ -111,13 +111,8 @@ def _stages(here: Installation, log: Log) -> dict[str, Stage]:
     }
 
 
-def _app(embedded: Embedded, log: Log) -> Any:
-    here = embedded.installation
-    app: Any = functions_framework.create_app(  # type: ignore[no-untyped-call]
-        "ingest", ingest_function.__file__
-    )
-    app.extensions["bellhop.ingest"] = Ingest(here.records, here.publisher, here.settings, log)
-    return ingest_function.Bounded(app, here.settings.body_limit)
+def _front(here: Installation, log: Log) -> Front:
+    return Front(Ingest(here.records, here.publisher, here.settings, log))
 
 
 def _names(host: str, advertise: str) -> list[str]:

@@ -8,12 +8,12 @@ from datetime import timedelta
 
 from bellhop.embedded.pool import Pool, Size
 from bellhop.embedded.state import Embedded
+from bellhop.embedded.timekeeper import Timekeeper
 from bellhop.logs import Log
 from bellhop.messages import INBOXES
 from bellhop.ports.queue import Consumer, Delivery, GivenUp
 from bellhop.settings import Settings
 from bellhop.stages.inbox import Inbox, Stage
-from bellhop.stages.schedule import Schedule
 
 _BATCH = 50
 _TICK = 0.5
@@ -43,10 +43,8 @@ class Workers:
     def __init__(self, embedded: Embedded, stages: dict[str, Stage], log: Log) -> None:
         settings = embedded.installation.settings
         self._log = log
-        self._embedded = embedded
         self._stopping = threading.Event()
-        here = embedded.installation
-        self._schedule = Schedule(here.records, here.publisher, settings, log)
+        timekeeper = Timekeeper(embedded, log)
         self._in_hand: dict[str, tuple[Consumer, Delivery]] = {}
         self._pools = [
             Pool(
@@ -62,7 +60,7 @@ class Workers:
         ]
         pause = settings.visibility.total_seconds() / _EXTENSIONS
         self._threads = [
-            threading.Thread(target=self._repeat, args=(self._tick, _TICK), name="schedule"),
+            threading.Thread(target=self._repeat, args=(timekeeper.tick, _TICK), name="schedule"),
             threading.Thread(target=self._repeat, args=(self._hold_on, pause), name="holding"),
         ]
 
@@ -105,18 +103,12 @@ class Workers:
 
         return feed
 
-    def _tick(self) -> None:
-        """Publish what is due; finish what was begun and abandoned."""
-        self._schedule.tick()
-        self._embedded.installation.declare.resume()
-        self._embedded.store.sweep_expired()
-
     def _hold_on(self) -> None:
         """Keep what is in hand from being given to others while its worker is alive."""
         for queue, delivery in list(self._in_hand.values()):
             queue.extend(delivery)
 
-    def _repeat(self, work: Callable[[], None], pause: float) -> None:
+    def _repeat(self, work: Callable[[], object], pause: float) -> None:
         while not self._stopping.is_set():
             try:
                 work()

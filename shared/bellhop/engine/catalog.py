@@ -6,9 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from bellhop.engine.digest import digest
-from bellhop.engine.render import dialect_of, render
 from bellhop.errors import PermanentError
-from bellhop.gotemplate import Limits
 from bellhop.model.gvk import GVK
 from bellhop.model.kinds import ClusterProfile, EventSource, EventTrigger
 from bellhop.model.record import Cluster
@@ -172,6 +170,10 @@ def _source_name(trigger: EventTrigger, cluster: Cluster) -> str:
     name = trigger.event_source_name
     if "{{" not in name:
         return name
+    # Hardly any name is a template, and evaluate needs no other.
+    from bellhop.engine.render import dialect_of, render  # noqa: PLC0415
+    from bellhop.gotemplate import Limits  # noqa: PLC0415
+
     variables = {
         "Cluster": cluster_object(cluster),
         "ClusterNamespace": cluster.namespace,

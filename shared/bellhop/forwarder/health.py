@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
@@ -31,9 +32,8 @@ class Health:
                 f"the address '{address[0]}:{address[1]}' cannot be listened on for health: "
                 f"{error.strerror}; choose another"
             ) from error
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, args=(0.1,), name="health", daemon=True
-        )
+        self._stopping = False
+        self._thread = threading.Thread(target=self._serve, name="health", daemon=True)
         self._thread.start()
 
     @property
@@ -43,9 +43,16 @@ class Health:
 
     def stop(self) -> None:
         """Answer no more."""
-        self._server.shutdown()
+        self._stopping = True
+        # Wakes the thread, which waits for a connection and for nothing else.
+        self._server.socket.shutdown(socket.SHUT_RDWR)
         self._thread.join()
         self._server.server_close()
+
+    def _serve(self) -> None:
+        # `serve_forever` would look ten times a second whether it is to stop.
+        while not self._stopping:
+            self._server.handle_request()
 
 
 class _Server(ThreadingHTTPServer):

@@ -4,13 +4,17 @@ The models' modules have no `from __future__ import annotations`: each annotatio
 that pydantic compiles while a cold function waits.
 """
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import Annotated, Any, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, model_validator
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 T = TypeVar("T")
+
+_PLUGINS = "pydantic.plugin._loader"
 
 # Strictness would refuse a list where a tuple is declared, and JSON has no tuples.
 Many = Annotated[tuple[T, ...], Field(strict=False)]
@@ -34,6 +38,20 @@ class Model(BaseModel):
         defer_build=True,
         hide_input_in_errors=True,
     )
+
+    @classmethod
+    def __get_pydantic_core_schema__(
+        cls, source: type[BaseModel], handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        """Build, and let nobody look for plugins meanwhile.
+
+        pydantic would search all that is installed for some: 20 ms of a cold stage, and for code
+        that nobody asked for.
+        """
+        if _PLUGINS not in sys.modules:
+            loader = sys.modules[_PLUGINS] = ModuleType(_PLUGINS)
+            vars(loader)["get_plugins"] = tuple
+        return handler(source)
 
     @model_validator(mode="before")
     @classmethod

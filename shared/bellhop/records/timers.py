@@ -86,6 +86,12 @@ class Timers:
                     break
                 yield Due(item, self.get(item.value["name"]))
 
+    def next_at(self) -> datetime | None:
+        """Return when the index is to be looked at next; None where it is empty."""
+        firsts = [self._store.query(f"due/{shard}", limit=1) for shard in SHARDS]
+        times = [item.value["at"] for first in firsts for item in first]
+        return datetime.fromisoformat(min(times)) if times else None
+
     def move(self, due: Due, at: datetime) -> None:
         """Set a timer that has fired for its next time, unless somebody was quicker."""
         assert due.timer is not None

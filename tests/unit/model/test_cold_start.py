@@ -10,6 +10,7 @@ import pytest
     ("module", "absent"),
     [
         pytest.param("bellhop.model.gvk", {"pydantic", "yaml"}, id="names of kinds"),
+        pytest.param("bellhop.stages.evaluate", {"bellhop.gotemplate", "yaml"}, id="evaluate"),
         pytest.param(
             "bellhop.model.kinds",
             {
@@ -27,9 +28,22 @@ import pytest
     ],
 )
 def test_importing_does_not_load(module: str, absent: set[str]) -> None:
-    """YAML and what is not built yet wait until somebody asks for them."""
+    """Templates, YAML and what is not built yet wait until somebody asks for them."""
     program = f"import sys, {module}; print(*sys.modules)"
 
     loaded = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
 
     assert not absent & set(loaded.stdout.decode().split())
+
+
+def test_building_a_model_looks_for_no_plugins() -> None:
+    """What is installed beside us is neither searched nor run."""
+    program = (
+        "import sys; from bellhop.model.kinds import of\n"
+        "of({'apiVersion': 'v1', 'kind': 'ConfigMap', 'metadata': {'name': 'a'}})\n"
+        "print('importlib.metadata' in sys.modules)"
+    )
+
+    said = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
+
+    assert said.stdout.split() == [b"False"]

@@ -1,1 +1,1 @@
-"""Kubernetes API servers, through the official client; nothing else may import that client."""
+"""Kubernetes API servers, over connections of our own."""

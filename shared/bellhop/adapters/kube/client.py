@@ -1,7 +1,5 @@
-"""One Kubernetes cluster as the port `Kube` has it, through the official client.
+"""One Kubernetes cluster as the port `Kube` has it, with a discovery of our own.
 
-Of the official package only its REST client is loaded, with a discovery of our own: importing
-its dynamic client costs 0.32 s and 66 MB of memory, this 0.11 s and 27 MB (`official` says how).
 Objects go in and out as plain dicts, so that integers stay integers and nothing is wrapped.
 """
 

@@ -1,4 +1,4 @@
-"""What an API server, the official client and urllib3 report, as Bellhop's own errors.
+"""What an API server and urllib3 report, as Bellhop's own errors.
 
 The one table from foreign to ours. API servers answer with a `Status`; its words help the person
 who wrote the manifest and are kept, cut short, except for Secrets: there they may quote the data.
@@ -151,18 +151,6 @@ def _unanswered(exc: Exception, call: Call) -> BellhopError:
         if isinstance(exc, foreign):
             return ours(f"{call}: {happened}")
     return UnreachableError(f"{call}: {type(exc).__name__}")
-
-
-def client_error(exc: Exception, call: Call) -> BellhopError:
-    """Map an exception of the official client, whose `status` 0 means that nobody answered."""
-    status = getattr(exc, "status", None)
-    if status:
-        headers = getattr(exc, "headers", None) or {}
-        return refusal_error(Refusal.read(status, getattr(exc, "body", None), headers), call)
-    beneath = exc.__context__
-    if status == 0 and isinstance(beneath, http.HTTPError):
-        return transport_error(beneath, call)
-    return InvalidError(f"{call}: the client cannot make this request ({type(exc).__name__})")
 
 
 def refusal_error(refusal: Refusal, call: Call) -> BellhopError:

@@ -59,20 +59,20 @@ class Breach(Exception):  # noqa: N818 - it becomes an error where it is known w
 
 
 class Answer(NamedTuple):
-    """A whole answer, as the official client reads one."""
+    """A whole answer."""
 
     status: int
-    reason: str | None
     data: bytes
     headers: Mapping[str, str]
 
-    def getheaders(self) -> Mapping[str, str]:
-        """Return the headers by the name that the official client has for it."""
-        return self.headers
+    @property
+    def succeeded(self) -> bool:
+        """Say if the status is one of success."""
+        return HTTPStatus.OK <= self.status < HTTPStatus.MULTIPLE_CHOICES
 
 
 class Wire:
-    """The connections to one server, in place of the official client's pool manager."""
+    """The connections to one server."""
 
     def __init__(
         self, server: str, *, reach: Reach, threads: int, lookups: Lookups = LOOKUPS, **tls: Any
@@ -89,22 +89,20 @@ class Wire:
     def request(
         self,
         method: str,
-        url: str,
+        path: str,
         *,
         headers: Mapping[str, str],
         timeout: urllib3.Timeout,
-        body: str | None = None,
-        fields: Mapping[str, str] | None = None,
-        preload_content: bool = False,
+        body: bytes | None = None,
+        query: Mapping[str, str] | None = None,
     ) -> Answer:
-        """Send a request and read its answer whole; `url` is a path below the server's.
+        """Send a request and read its answer whole; `path` is below the server's.
 
         Raises:
             Breach: the server is where no call may go, or its answer goes on and on.
             urllib3.exceptions.HTTPError: the exchange failed.
         """
-        del preload_content  # It is read by our own rules.
-        target = f"{self._prefix}{url}" + (f"?{urlencode(fields)}" if fields else "")
+        target = f"{self._prefix}{path}" + (f"?{urlencode(query)}" if query else "")
         response = self._pools.connection_from_url(self._server).urlopen(
             method,
             target,
@@ -324,7 +322,7 @@ def _whole(response: urllib3.BaseHTTPResponse) -> Answer:
             raise
         # Its code says enough: no refusal of an API server is so long.
         pieces = []
-    return Answer(response.status, response.reason, b"".join(pieces), response.headers)
+    return Answer(response.status, b"".join(pieces), response.headers)
 
 
 def _unpacked(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:

@@ -175,6 +175,10 @@ class SqliteStore:
             deleted += count
         return deleted
 
+    def mark(self) -> tuple[int, int]:
+        """Return what differs once anybody has put an item, in this process or another one."""
+        return self._database.change(), self._writes
+
     def close(self) -> None:
         """Close the file."""
         self._database.close()

@@ -1,4 +1,4 @@
-"""Whatever the client, urllib3 or an API server reports becomes one of our errors."""
+"""Whatever urllib3 or an API server reports becomes one of our errors."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ from typing import Any
 import pytest
 import urllib3.exceptions
 
-from bellhop.adapters.kube import official
 from bellhop.adapters.kube.errors import (
     TRANSPORT,
     Call,
     Refusal,
-    client_error,
     refusal_error,
     transport_error,
 )
@@ -59,42 +57,6 @@ def test_every_class_of_urllib3_is_mapped(foreign: type[Exception]) -> None:
     assert type(error) in {UnreachableError, InvalidError}
     assert "the answer" in str(error) or ": " in str(error)
     assert foreign.__name__ not in str(error)
-
-
-def _official() -> list[type[Exception]]:
-    root = official.rest().ApiException.__mro__[1]
-    found, todo = [], [root]
-    while todo:
-        found.append(todo[-1])
-        todo.extend(todo.pop().__subclasses__())
-    return found
-
-
-@pytest.mark.parametrize("foreign", _official(), ids=lambda c: c.__name__)
-def test_every_class_of_the_client_is_mapped(foreign: type[Exception]) -> None:
-    """Each becomes one of ours; what has no status is a request that cannot be made."""
-    error = client_error(foreign.__new__(foreign), APPLY)
-
-    assert type(error) is InvalidError
-
-
-def test_the_clients_tls_failure_is_unreachable() -> None:
-    """The client hides TLS failures behind status 0."""
-    rest = official.rest()
-    hidden = rest.ApiException(status=0, reason="SSLError")
-    hidden.__context__ = urllib3.exceptions.SSLError("CERTIFICATE_VERIFY_FAILED")
-
-    error = client_error(hidden, APPLY)
-
-    assert type(error) is UnreachableError
-    assert "certificate authority of the stored kubeconfig" in str(error)
-
-
-def test_a_client_exception_with_a_status_is_an_answer() -> None:
-    """The status decides, as for an answer that was read."""
-    exc = official.rest().ApiException(status=401)
-
-    assert type(client_error(exc, APPLY)) is DeniedError
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,9 @@ import logging
 import socket
 import threading
 import time
+import traceback
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -208,6 +210,16 @@ def test_gives_up_on_a_server_that_takes_no_connection(monkeypatch: pytest.Monke
 
             with pytest.raises(UnreachableError, match="takes no connection in time"):
                 sender.send(GET, CALL)
+
+
+def test_says_nothing_of_a_token_that_no_header_takes(api: ScriptedApi) -> None:
+    """The library's error quotes the header."""
+    sender = Transport("a/b", replace(api.kubeconfig, token="se\ncret"), reach=HERE)
+
+    with pytest.raises(InvalidError, match="cannot be made") as caught:
+        sender.send(GET, CALL)
+
+    assert "cret" not in "".join(traceback.format_exception(caught.value))
 
 
 def test_an_unknown_host_is_unreachable() -> None:

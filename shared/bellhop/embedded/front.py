@@ -1,0 +1,84 @@
+"""The HTTP front of the embedded mode: a WSGI app that hands requests to the ingest stage.
+
+It is wiring alone, and needs no framework: one took longer to load than all the rest of ingest.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from http import HTTPStatus
+from typing import Any
+
+from bellhop.adapters.local.wsgi import Admission, Answer, Environ
+from bellhop.stages.ingest import Ingest, Reply, Request, address, too_large
+
+_LET_IN = "bellhop.let-in"
+_HEALTH = "/healthz"
+
+
+class Front:
+    """The app, and its own guard: our server asks whom to let in before it reads a body.
+
+    Other servers know no such question; the app then asks it by itself.
+    """
+
+    def __init__(self, stage: Ingest) -> None:
+        self._stage = stage
+
+    def admit(self, environ: Environ) -> Admission | Answer:
+        """Look at path, method, token and length; one cluster's requests wait for each other."""
+        limit = self._stage.body_limit
+        if environ.get("PATH_INFO") == _HEALTH:
+            return Admission(limit=0)
+        found = _sender(environ)
+        if isinstance(found, Reply):
+            return _answer(found)
+        gate = self._stage.admit(*found)
+        if isinstance(gate, Reply):
+            return _answer(gate)
+        if _length(environ) > limit:
+            return _answer(too_large(_length(environ), limit))
+        environ[_LET_IN] = (*found, gate)
+        return Admission(found[0], limit)
+
+    def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
+        """Answer one request."""
+        refused = None if _LET_IN in environ else self.admit(environ)
+        answer = refused if isinstance(refused, Answer) else self._respond(environ)
+        start_response(answer.status, list(answer.headers))
+        return [answer.body]
+
+    def _respond(self, environ: Environ) -> Answer:
+        if _LET_IN not in environ:
+            return _whole(HTTPStatus.OK, b"ok\n", "text/plain; charset=utf-8")
+        cluster, token, gate = environ[_LET_IN]
+        body = environ["wsgi.input"].read(_length(environ))
+        media, sent = environ.get("CONTENT_TYPE", ""), environ.get("HTTP_DATE", "")
+        return _answer(self._stage.respond(Request(cluster, token, body, media, sent), gate))
+
+
+def _length(environ: Environ) -> int:
+    given = str(environ.get("CONTENT_LENGTH") or "")
+    return int(given) if given.isdecimal() else 0
+
+
+def _sender(environ: Environ) -> tuple[str, str] | Reply:
+    found = address(str(environ.get("PATH_INFO", "")), str(environ.get("HTTP_AUTHORIZATION", "")))
+    if found is None:
+        text = "nothing is served here; events go to /clusters/NAMESPACE/NAME"
+        return Reply(404, {"error": {"code": "Missing", "message": text}})
+    if environ.get("REQUEST_METHOD") != "POST":
+        text = "events are sent by POST"
+        return Reply(405, {"error": {"code": "Invalid", "message": text}}, {"Allow": "POST"})
+    return found
+
+
+def _answer(reply: Reply) -> Answer:
+    body = json.dumps(reply.body).encode()
+    return _whole(HTTPStatus(reply.status), body, "application/json", *reply.headers.items())
+
+
+def _whole(status: HTTPStatus, body: bytes, media: str, *headers: tuple[str, str]) -> Answer:
+    about = (("Content-Type", media), ("Content-Length", str(len(body))))
+    return Answer(f"{status.value} {status.phrase}", (*headers, *about), body)

@@ -1,0 +1,45 @@
+"""When the schedule of one machine looks what is due: only where there is reason to.
+
+A look is a score of questions to the store. While nobody writes, its answer is known: nothing is
+due before the earliest timer that the last look saw. So a tick asks one thing, whether anybody has
+written since, here or in another process; and a look is taken now and then whatever that says.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from bellhop.embedded.state import Embedded
+from bellhop.logs import Log
+from bellhop.stages.schedule import Schedule
+
+AT_MOST = timedelta(seconds=5)
+"""How long nobody looks."""
+
+
+class Timekeeper:
+    """Ticks for one thread."""
+
+    def __init__(self, embedded: Embedded, log: Log) -> None:
+        here = embedded.installation
+        self._embedded = embedded
+        self._clock = here.records.clock
+        self._schedule = Schedule(here.records, here.publisher, here.settings, log)
+        self._mark: object = None
+        self._look_at = self._clock.now()
+
+    def tick(self) -> bool:
+        """Publish what is due, finish what was begun and abandoned; say whether it looked."""
+        # Read before the look: what is written meanwhile is reason for another one.
+        mark, now = self._embedded.store.mark(), self._clock.now()
+        if mark == self._mark and now < self._look_at:
+            return False
+        self._look()
+        due = self._embedded.installation.records.timers.next_at()
+        self._mark, self._look_at = mark, min(due or now + AT_MOST, now + AT_MOST)
+        return True
+
+    def _look(self) -> None:
+        self._schedule.tick()
+        self._embedded.installation.declare.resume()
+        self._embedded.store.sweep_expired()

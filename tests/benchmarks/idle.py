@@ -1,0 +1,73 @@
+"""What an installation costs that has nothing to do: `python -m tests.benchmarks.idle [SECONDS]`.
+
+`bellhop serve` and a forwarder beside real API servers, after all has settled: processor time, and
+how often their threads woke up, as /proc tells. The floor is a Python that only sleeps.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+from infra.demo.stand import Stand
+from infra.lab.control_plane import ControlPlane
+from infra.lab.processes import Nursery
+from tests.benchmarks.figures import lab, run, table
+from tests.benchmarks.latency import EXAMPLE
+
+SMALLEST = (1,)
+AIM = 0.5
+"""Percent of a core, for each process."""
+
+_SETTLE_SECONDS = 3.0
+_SLEEP = "import time; time.sleep(3600)"
+
+
+def used(pid: int) -> tuple[float, int]:
+    """Return the ms of processor time that a process has used, and how often its threads woke."""
+    nanoseconds = wakes = 0
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        nanoseconds += int((task / "schedstat").read_text().split()[0])
+        for line in (task / "status").read_text().splitlines():
+            name, _, value = line.partition(":")
+            wakes += int(value) if name == "voluntary_ctxt_switches" else 0
+    return nanoseconds / 1e6, wakes
+
+
+def main(seconds: int = 60, *, plane: ControlPlane | None = None) -> None:
+    """Print a row a process, beside the floor."""
+    with ExitStack() as stack:
+        near, far = stack.enter_context(lab(plane, "source", "destination"))
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        nursery = stack.enter_context(Nursery())
+        stand = Stand(folder, nursery)
+        stack.callback(stand.close)
+        stand.serve()
+        stand.register(near, namespace="bench", labels="env=production")
+        stand.register(far, namespace="bench", labels="dep=eng", forward=False)
+        stand.do("apply", "-f", str(EXAMPLE))
+        stand.settle("bench/source")
+        floor = nursery.start([sys.executable, "-c", _SLEEP], folder / "floor.log")
+        processes = {**stand.processes, "floor": floor}
+        time.sleep(_SETTLE_SECONDS)
+        before = {name: used(process.pid) for name, process in processes.items()}
+        begun = time.monotonic()
+        time.sleep(seconds)
+        after = {name: used(process.pid) for name, process in processes.items()}
+        took = time.monotonic() - begun
+    rows = {
+        name: [
+            f"{(after[name][0] - before[name][0]) / took / 10:.2f}",
+            f"{(after[name][1] - before[name][1]) / took:.1f}",
+            AIM if name != "floor" else "",
+        ]
+        for name in after
+    }
+    table(f"idle for {seconds} s", rows, "% of a core", "wakes a second", "aim %")
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,95 @@
+"""The schedule of one machine sleeps while nothing is due, and misses nothing that is."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from bellhop.embedded.state import Embedded, open_state
+from bellhop.embedded.timekeeper import AT_MOST, Timekeeper
+from bellhop.logs import Log
+from bellhop.messages import Resolve
+from bellhop.settings import Settings
+from tests.fakes.clock import FakeClock
+
+SECOND = timedelta(seconds=1)
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def here(tmp_path: Path, clock: FakeClock) -> Iterator[Embedded]:
+    opened = open_state(tmp_path / "state", Settings(), clock=clock)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def keeper(here: Embedded) -> Timekeeper:
+    """A timekeeper that has come to rest."""
+    keeper = Timekeeper(here, Log(io.StringIO()))
+    while keeper.tick():
+        pass
+    published(here)
+    return keeper
+
+
+def published(here: Embedded) -> list[object]:
+    """Take what was published, whatever inbox it is for."""
+    return [
+        delivery.message.body["do"]
+        for queue in here.queues.values()
+        for delivery in queue.receive(100, wait=timedelta(0))
+    ]
+
+
+def set_timer(here: Embedded, after: timedelta) -> None:
+    """Have a message published a while from now."""
+    records = here.installation.records
+    records.timers.set("later", records.clock.now() + after, Resolve("p").message().body)
+
+
+def test_rests_while_nobody_writes(keeper: Timekeeper, here: Embedded) -> None:
+    """A look is many questions, and the answer is known."""
+    set_timer(here, timedelta(hours=1))
+
+    assert [keeper.tick() for _ in range(3)] == [True, False, False]
+
+
+def test_fires_a_timer_when_its_time_comes(
+    keeper: Timekeeper, here: Embedded, clock: FakeClock
+) -> None:
+    """Nobody needs to write for that."""
+    set_timer(here, 2 * SECOND)
+    keeper.tick()
+    clock.advance(SECOND)
+    early = keeper.tick(), published(here)
+    clock.advance(SECOND)
+
+    assert early == (False, [])
+    assert (keeper.tick(), published(here)) == (True, ["resolve"])
+
+
+def test_notices_what_another_process_sets(
+    keeper: Timekeeper, here: Embedded, clock: FakeClock
+) -> None:
+    """A command of the CLI has a connection of its own to the same file."""
+    other = open_state(here.state, Settings(), clock=clock)
+    set_timer(other, timedelta(0))
+    other.close()
+
+    assert (keeper.tick(), published(here)) == (True, ["resolve"])
+
+
+def test_looks_now_and_then_whatever_it_knows(keeper: Timekeeper, clock: FakeClock) -> None:
+    """What a change left behind when it died is found though nobody writes any more."""
+    clock.advance(AT_MOST)
+
+    assert keeper.tick()

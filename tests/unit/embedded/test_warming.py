@@ -1,0 +1,106 @@
+"""A start makes ready what the first event would wait for, and waits for none of it."""
+
+from __future__ import annotations
+
+import io
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bellhop.embedded.state import open_state
+from bellhop.embedded.warming import MOST, WarmUp
+from bellhop.errors import UnreachableError
+from bellhop.fleet.installation import Installation
+from bellhop.logs import Log
+from bellhop.model.gvk import GVK, Resource
+from bellhop.model.record import Cluster
+from bellhop.settings import Settings
+from tests.fakes.clock import FakeClock
+from tests.fakes.kube import FakeKube
+
+
+class Called:
+    """An access that notes whom it was asked for, and what they were asked."""
+
+    def __init__(self, away: str = "") -> None:
+        self.away = away
+        self.asked: list[tuple[str, str]] = []
+        self.kinds: list[GVK] = []
+
+    def open(self, cluster: str, *, version: str = "") -> FakeKube:
+        self.asked.append((cluster, version))
+        if cluster == self.away:
+            raise UnreachableError(f"cannot reach cluster '{cluster}'")
+        kinds = self.kinds
+
+        class Kube(FakeKube):
+            def resource(self, gvk: GVK) -> Resource | None:
+                kinds.append(gvk)
+                return super().resource(gvk)
+
+        return Kube(cluster)
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Iterator[Installation]:
+    opened = open_state(tmp_path / "state", Settings(), clock=FakeClock())
+    yield opened.installation
+    opened.close()
+
+
+def register(here: Installation, count: int) -> None:
+    """Add clusters `fleet/c000` and so on."""
+    for number in range(count):
+        now = here.records.clock.now()
+        cluster = Cluster("fleet", f"c{number:03}", {}, "v1.34", f"{number:064}", now)
+        here.records.clusters.put(replace(cluster, credentials=f"v{number}"))
+
+
+def warmed(here: Installation, access: Called, expected: int) -> str:
+    """Warm up until so many clusters were asked, and a little longer; return the log."""
+    log = io.StringIO()
+    WarmUp(replace(here, access=access), Log(log)).start()
+    deadline = time.monotonic() + 10
+    while len(access.asked) < expected and time.monotonic() < deadline:
+        time.sleep(0.005)
+    time.sleep(0.05)
+    return log.getvalue()
+
+
+def test_meets_every_cluster_with_its_credentials(here: Installation) -> None:
+    """A client that is not the one that counts would be made anew by the first event."""
+    register(here, 3)
+    access = Called()
+
+    said = warmed(here, access, 3)
+
+    assert sorted(access.asked) == [
+        ("fleet/c000", "v0"),
+        ("fleet/c001", "v1"),
+        ("fleet/c002", "v2"),
+    ]
+    assert access.kinds == [GVK("", "v1", "ConfigMap")] * 3
+    assert said == ""
+
+
+def test_a_cluster_that_is_away_keeps_no_other_and_is_not_told(here: Installation) -> None:
+    """Whoever needs it will meet the same, and say so where it concerns."""
+    register(here, 6)
+    access = Called(away="fleet/c000")
+
+    said = warmed(here, access, 6)
+
+    assert (len(access.asked), len(access.kinds), said) == (6, 5, "")
+
+
+def test_calls_only_so_many_of_a_large_fleet(here: Installation) -> None:
+    """Sweeps meet them all soon, and a start is not to knock on thousands of doors."""
+    register(here, MOST + 5)
+    access = Called()
+
+    warmed(here, access, MOST)
+
+    assert len(access.asked) == MOST
