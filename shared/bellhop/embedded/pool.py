@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from bellhop.logs import Log
 
-STUCK = 0.2
+STUCK = 0.05
 """Seconds at one message after which a thread does not count."""
 
 _TICK = 0.025

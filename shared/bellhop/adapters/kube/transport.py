@@ -33,6 +33,7 @@ from bellhop.adapters.kube.errors import (
     refusal_error,
     transport_error,
 )
+from bellhop.adapters.kube.greeting import Greeting
 from bellhop.adapters.kube.lookup import LOOKUPS, Lookups
 from bellhop.adapters.kube.wire import Breach, Wire
 from bellhop.errors import InvalidError, UnreachableError
@@ -41,6 +42,9 @@ from bellhop.model.reach import ABROAD, Reach
 
 CONNECT_SECONDS = 3
 READ_SECONDS = 15
+GREETING_SECONDS = 3
+"""How long the answer to a greeting may take: it is in the server's memory."""
+
 THREADS = 16
 # A connection that the other side had closed while it lay idle fails at once; later than this
 # the request may have been at work, and sending it again would double the wait.
@@ -62,6 +66,9 @@ class Request:
     answers_json: bool = True
 
 
+_GREETING = Request("GET", "/version", {"timeout": f"{GREETING_SECONDS}s"}, answers_json=False)
+
+
 class Transport:
     """Sends requests and reads JSON answers; shared between threads."""
 
@@ -80,6 +87,7 @@ class Transport:
         self._wire = partial(_wire, cluster, reach=reach, lookups=lookups)
         self._renewing = threading.Lock()
         self._session = _Session(kubeconfig, self._wire(kubeconfig), as_user)
+        self._greeting = Greeting()
 
     def send(self, request: Request, call: Call) -> Any:
         """Return the JSON of a successful answer.
@@ -98,11 +106,17 @@ class Transport:
         Credentials that are no longer accepted are read anew, once.
         """
         session = self._session
-        answer = session.ask(request, call)
-        if isinstance(answer, Refusal) and answer.code == HTTPStatus.UNAUTHORIZED:
-            fresh = self._renewed(session)
-            if fresh is not None:
-                return fresh.ask(request, call)
+        self._greeting.exchange(lambda: session.greet(call), lambda: _silent(call))
+        try:
+            answer = session.ask(request, call)
+            if isinstance(answer, Refusal) and answer.code == HTTPStatus.UNAUTHORIZED:
+                fresh = self._renewed(session)
+                if fresh is not None:
+                    answer = fresh.ask(request, call)
+        except UnreachableError:
+            self._greeting.missed()
+            raise
+        self._greeting.heard()
         return answer
 
     def close(self) -> None:
@@ -140,6 +154,17 @@ class _Session:
         if as_user:
             self._headers["Impersonate-User"] = as_user
 
+    def greet(self, call: Call) -> None:
+        """Ask for the version, which every server tells, or refuses to.
+
+        Raises:
+            UnreachableError: it does neither, soon.
+        """
+        try:
+            self._once(_GREETING, call, patience=GREETING_SECONDS)
+        except urllib3.exceptions.ProtocolError as exc:
+            raise transport_error(exc, call) from exc
+
     def ask(self, request: Request, call: Call) -> Any:
         started = time.monotonic()
         try:
@@ -153,7 +178,7 @@ class _Session:
         except urllib3.exceptions.ProtocolError as exc:
             raise transport_error(exc, call) from exc
 
-    def _once(self, request: Request, call: Call) -> Any:
+    def _once(self, request: Request, call: Call, *, patience: float = 0) -> Any:
         body = _body(request.body, call)
         headers = {**self._headers, "Content-Type": request.content_type}
         try:
@@ -163,7 +188,7 @@ class _Session:
                 query=request.query,
                 headers=headers,
                 body=body,
-                timeout=urllib3.Timeout(connect=CONNECT_SECONDS, read=READ_SECONDS),
+                timeout=urllib3.Timeout(connect=CONNECT_SECONDS, read=patience or READ_SECONDS),
             )
         except Breach as exc:
             words = f"{call}: {exc.words}"
@@ -189,6 +214,10 @@ class _Session:
             return None
         # A zone that is not told is UTC, as in all of HTTP.
         return (theirs if theirs.tzinfo else theirs.replace(tzinfo=UTC)) - at
+
+
+def _silent(call: Call) -> UnreachableError:
+    return UnreachableError(f"{call}: it did not answer just now", plain=f"{call}: no answer")
 
 
 def _body(manifest: Any, call: Call) -> bytes | None:

@@ -4,12 +4,13 @@
     ┌───────────────────┐     ┌─────────────────────┐      ┌────────────────────────────┐
     │ queue, name       │◄────│ queue, name, share  │◄─────│ group, body, available_at  │
     │ turn     (indexed)│     │ next_at   (indexed) │      │ attempt                    │
-    │ next_at           │     │ held: how many are  │      │ held: 1 while in hands     │
+    │ next_at, width    │     │ held: how many are  │      │ held: 1 while in hands     │
     └───────────────────┘     └─────────────────────┘      └────────────────────────────┘
 
 Shares take turns: the one that was served longest ago comes next, however much the others have
-waiting, and of each only so many groups are in workers' hands at once. Within a share the group
-comes first that has been due for longest.
+waiting. Within a share the group comes first that has been due for longest. Of a share `width`
+groups may be in workers' hands at once: few at first, twice as many whenever one is settled, up to
+a limit, so that a share whose work does not come back holds few workers.
 
 A group's `next_at` says when it may be looked at: when its first message is available or, while
 messages of it are in a worker's hands, when their time is up. A share's is the earliest of its
@@ -90,13 +91,14 @@ _SCHEMA = Schema(
                 name TEXT NOT NULL,
                 turn INTEGER NOT NULL,
                 next_at INTEGER NOT NULL,
+                width INTEGER NOT NULL,
                 UNIQUE (queue, name)
             ) STRICT""",
             "CREATE INDEX shares_by_turn ON shares (queue, turn)",
             "ALTER TABLE groups ADD COLUMN share_id INTEGER NOT NULL DEFAULT 0",
             "ALTER TABLE dead ADD COLUMN share TEXT NOT NULL DEFAULT ''",
-            """INSERT INTO shares (queue, name, turn, next_at)
-               SELECT queue, '', 0, min(next_at) FROM groups GROUP BY queue""",
+            """INSERT INTO shares (queue, name, turn, next_at, width)
+               SELECT queue, '', 0, min(next_at), 1 FROM groups GROUP BY queue""",
             "UPDATE groups SET share_id = (SELECT id FROM shares WHERE queue = groups.queue)",
             "CREATE INDEX groups_by_share ON groups (share_id, next_at)",
             "CREATE INDEX groups_in_hand ON groups (share_id) WHERE held > 0",
@@ -112,8 +114,11 @@ the longer nothing comes, the more seldom."""
 _CALM = 1.0
 """Seconds after which a thread that need not look makes sure that somebody does."""
 
+_FIRST_WIDTH = 2
+"""Groups of a share that are in hand before one of them was settled."""
+
 _PICK = """
-    SELECT s.id FROM shares s WHERE s.queue = :queue AND s.next_at <= :now AND :most >
+    SELECT s.id FROM shares s WHERE s.queue = :queue AND s.next_at <= :now AND s.width >
         (SELECT count(*) FROM groups g WHERE g.share_id = s.id AND g.held > 0 AND g.next_at > :now)
     ORDER BY s.turn LIMIT 1"""
 _LAST_TURN = "(SELECT coalesce(max(turn), 0) FROM shares WHERE queue = :queue)"
@@ -132,7 +137,8 @@ class SqliteQueue:
     Used by any number of threads and processes at once. A message published in this process
     wakes a waiting `receive` at once, in another process within a tenth of a second. One
     `receive` takes from at most `groups` groups: with 1, a worker that is stuck with one keeps no
-    other waiting. Of one share at most `per_share` groups are in workers' hands at once.
+    other waiting. Of one share at most `per_share` groups are in workers' hands at once, and two
+    before the first of them was settled; without it, any number.
     """
 
     def __init__(
@@ -153,6 +159,7 @@ class SqliteQueue:
         self._attempts = attempts
         self._groups = groups
         self._per_share = _ALL if per_share is None else per_share
+        self._first_width = _ALL if per_share is None else min(_FIRST_WIDTH, per_share)
 
     def publish(self, messages: Sequence[Message]) -> None:
         """Add messages, here all or none.
@@ -316,17 +323,25 @@ class SqliteQueue:
     def _enter(self, execute: _Execute, share: str, next_at: int) -> int:
         """Have a share come at a time; a new one comes after those that wait."""
         found = execute(
-            f"""INSERT INTO shares (queue, name, turn, next_at)
-                VALUES (:queue, :name, {_LAST_TURN} + 1, :next_at)
+            f"""INSERT INTO shares (queue, name, turn, next_at, width)
+                VALUES (:queue, :name, {_LAST_TURN} + 1, :next_at, :width)
                 ON CONFLICT (queue, name) DO UPDATE SET next_at = min(next_at, excluded.next_at)
                 RETURNING id""",  # noqa: S608
-            {"queue": self._name, "name": share, "next_at": next_at},
+            {
+                "queue": self._name,
+                "name": share,
+                "next_at": next_at,
+                "width": self._first_width,
+            },
         ).fetchone()
         return int(found[0])
 
     def _refresh(self, execute: _Execute, share: int) -> None:
-        """Have a share come by its earliest group; forget an empty one."""
-        execute(f"UPDATE shares SET next_at = {_NEXT_AT} WHERE id = ?", (share,))  # noqa: S608
+        """Have a share come by its earliest group, and more widely; forget an empty one."""
+        execute(
+            f"UPDATE shares SET next_at = {_NEXT_AT}, width = min(2 * width, ?) WHERE id = ?",  # noqa: S608
+            (self._per_share, share),
+        )
         execute("DELETE FROM shares WHERE id = ? AND next_at = -1", (share,))
 
     def _take(self, limit: int) -> tuple[Sequence[Delivery], int | None]:
@@ -351,7 +366,7 @@ class SqliteQueue:
         return deliveries, now
 
     def _whom(self, now: int) -> dict[str, Any]:
-        return {"queue": self._name, "now": now, "most": self._per_share}
+        return {"queue": self._name, "now": now}
 
     def _serve(self, execute: _Execute, now: int, limit: int, share: int) -> Sequence[Delivery]:
         """Take from a share's first group; then it is the others' turn."""

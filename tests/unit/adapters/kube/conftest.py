@@ -61,12 +61,13 @@ Scripted = Answer | Callable[[Seen], Answer]
 
 
 class ScriptedApi:
-    """Answers discovery of the core group, and the rest in the order of the script."""
+    """Answers greetings, discovery of the core group, and the rest in the order of the script."""
 
     def __init__(self) -> None:
         self.seen: list[Seen] = []
         self.script: list[Scripted] = []
         self.open = 0
+        self.greetings = 0
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
@@ -92,6 +93,9 @@ class ScriptedApi:
         """Take the next answer of the script."""
         if seen.path == "/api/v1":
             return Answer(body=CORE)
+        if "/version?timeout=" in seen.path:
+            self.greetings += 1
+            return Answer(body={"major": "1"})
         self.seen.append(seen)
         scripted = self.script.pop(0)
         return scripted if isinstance(scripted, Answer) else scripted(seen)

@@ -160,7 +160,7 @@ def test_half_a_packed_answer_is_no_answer(content: bytes, words: str) -> None:
 )
 def test_an_answer_that_drips_ends_in_time(start: bytes, drip: bytes) -> None:
     """A byte now and then keeps no thread: the answer as a whole has its time."""
-    pieces = itertools.chain([start] if start else [], itertools.repeat(drip, 600))
+    pieces = [*([start] if start else []), *itertools.repeat(drip, 600)]
     begun = time.monotonic()
 
     with serving(sending(pieces, pause=0.05)) as url:

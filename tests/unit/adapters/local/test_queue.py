@@ -134,6 +134,21 @@ def test_holds_so_many_of_a_share_and_no_more(open_queue: Open, clock: FakeClock
     assert came == [[9], [3], [1], []]
 
 
+def test_a_share_begins_with_few_and_widens(open_queue: Open) -> None:
+    """Two until one comes back, then twice as many each time, up to the limit: as TCP begins."""
+    queue = open_queue(per_share=8, groups=1)
+    queue.publish([Message({"n": n}, f"a{n}", "a") for n in range(40)])
+    in_hand: list[Delivery] = []
+    widths = []
+    for _ in range(5):
+        while found := queue.receive(1, wait=NOW):
+            in_hand += found
+        widths.append(len(in_hand))
+        queue.settle(in_hand.pop(0), Done())
+
+    assert widths == [2, 4, 8, 8, 8]
+
+
 def test_a_share_with_all_its_workers_busy_wakes_when_one_is_done(tmp_path: Path) -> None:
     """Who waits for a share looks again when it is let go, and does not spin meanwhile."""
     queue = SqliteQueue(tmp_path / "queue.db", "inbox", clock=SystemClock(), per_share=1)

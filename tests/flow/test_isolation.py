@@ -1,0 +1,72 @@
+"""Bad neighbours: clusters that hang, and senders that flood, beside a pair that is well."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from bellhop.embedded.state import Embedded, open_state
+from bellhop.settings import Settings
+from tests.benchmarks.isolation import (
+    CLUSTERS,
+    CONFIG,
+    RULES,
+    flood,
+    hang,
+    happen,
+    profiles,
+    sender,
+)
+from tests.flow.conftest import Flow, until
+
+GENEROUS_MS = 5_000
+"""What an event may take: tens of ms on a quiet machine, and a time-out of each neighbour never."""
+
+
+@pytest.fixture
+def neighbours(flow: Flow) -> Iterator[tuple[Embedded, ExitStack]]:
+    """Declare what the pair that is well does, and open the state for those who are not."""
+    flow.stand.do("apply", "-f", "-", stdin=RULES)
+    flow.stand.settle("fleet/source")
+    with ExitStack() as stack:
+        opened = open_state(flow.stand.state, Settings())
+        stack.callback(opened.close)
+        yield opened, stack
+
+
+def test_clusters_that_hang_keep_no_other_waiting(
+    flow: Flow, neighbours: tuple[Embedded, ExitStack]
+) -> None:
+    """While they are found to hang, and after, events, sweeps and hints of others are served."""
+    opened, stack = neighbours
+    for each in hang(opened):
+        stack.callback(each.close)
+    flow.stand.do("apply", "-f", "-", stdin=profiles(20 * CLUSTERS))
+
+    assert max(happen(flow.source, flow.destination, 10)) < GENEROUS_MS
+    until("all that hang are known", lambda: _away(flow) == CLUSTERS, patience=60)
+    assert max(happen(flow.source, flow.destination, 5)) < GENEROUS_MS
+    flow.stand.settle("fleet/source")
+    assert "20 of its profiles wait for it" in flow.failures()
+
+
+def test_a_flood_from_one_sender_delays_no_other(
+    flow: Flow, neighbours: tuple[Embedded, ExitStack]
+) -> None:
+    """While five hundred invented objects of one cluster are worked on, another's are served."""
+    opened, stack = neighbours
+    stack.callback(sender(opened).close)
+    flood(flow.stand, 500)
+
+    assert max(happen(flow.source, flow.destination, 5)) < GENEROUS_MS
+    until("all of it is done", lambda: len(_made(flow)) >= 500, patience=120)
+
+
+def _away(flow: Flow) -> int:
+    return sum(1 for _ in flow.stand.records().circuits.all())
+
+
+def _made(flow: Flow) -> list[str]:
+    return flow.destination.names(CONFIG, "made")
