@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import ssl
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import urllib3
@@ -72,6 +72,24 @@ class User:
         """List the names of the objects of a kind."""
         found = self._ask("GET", _path(gvk, namespace, ""))
         return sorted(item["metadata"]["name"] for item in found["items"])
+
+    def watch(self, gvk: GVK, namespace: str) -> Iterator[str]:
+        """Yield the names of a kind's objects as they come, those that are there first.
+
+        It ends with the connections.
+        """
+        answer = self._pool.request(
+            "GET",
+            f"{self._server}{_path(gvk, namespace, '')}?watch=1",
+            preload_content=False,
+            timeout=None,
+        )
+        rest = b""
+        for part in answer.stream(None):
+            *lines, rest = (rest + part).split(b"\n")
+            for event in map(json.loads, lines):
+                if event["type"] == "ADDED":
+                    yield event["object"]["metadata"]["name"]
 
     def close(self) -> None:
         """Close the connections."""

@@ -1,0 +1,163 @@
+"""Many changes at once: `python -m tests.benchmarks.throughput [EVENTS] [ROUNDS]`.
+
+Eight threads create ConfigMaps in one cluster as fast as they can, and for each Bellhop applies one
+in another. The floor is the same calls made bare by eight threads, in a pair of clusters that
+Bellhop does not know, while it has nothing to do: created, read back, and another one applied.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
+from itertools import count
+from pathlib import Path
+
+import urllib3
+
+from bellhop.adapters.kube.client import KubeClient
+from bellhop.model.gvk import ObjectKey
+from bellhop.model.kubeconfig import sanitise
+from bellhop.model.reach import HERE
+from infra.demo.stand import Stand
+from infra.demo.user import User
+from infra.lab.control_plane import ControlPlane
+from infra.lab.processes import Nursery
+from tests.benchmarks.figures import in_turns, lab, percentile, run, spread, table
+from tests.benchmarks.idle import used
+from tests.benchmarks.isolation import CONFIG, PLACE, RULES, happen
+
+SMALLEST = (16, 1)
+THREADS = 8
+_PATIENCE_SECONDS = 120.0
+_CALM_SECONDS = 1.0
+
+_rounds = count()
+
+
+class Arrivals:
+    """When objects came into being in a cluster, by a watch."""
+
+    def __init__(self, user: User) -> None:
+        self._at: dict[str, float] = {}
+        self._user = user
+        threading.Thread(target=self._look, daemon=True).start()
+
+    def of(self, names: list[str]) -> list[float]:
+        """Return when each of them came, once all have."""
+        deadline = time.perf_counter() + _PATIENCE_SECONDS
+        while not self._at.keys() >= set(names):
+            missing = len(set(names) - self._at.keys())
+            assert time.perf_counter() < deadline, f"{missing} of {len(names)} never came"
+            time.sleep(0.01)
+        return [self._at[name] for name in names]
+
+    def _look(self) -> None:
+        with suppress(urllib3.exceptions.HTTPError):
+            # It breaks off with the cluster.
+            for name in self._user.watch(CONFIG, PLACE):
+                self._at[name] = time.perf_counter()
+
+
+def ringing(name: str) -> dict[str, object]:
+    """Return a ConfigMap that the source watches for."""
+    metadata = {"name": name, "namespace": "default", "labels": {"ring": "yes"}}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
+
+
+def by_threads(act: Callable[[str], float], names: list[str]) -> list[float]:
+    """Do something for each name, by eight threads; return what each returned."""
+    with ThreadPoolExecutor(THREADS) as threads:
+        return list(threads.map(act, names))
+
+
+def through_bellhop(source: User, arrivals: Arrivals, events: int) -> list[float]:
+    """Return the ms from each write to its add-on, and last of all what it took as a whole."""
+    number = next(_rounds)
+    names = [f"many-{number}-{each}" for each in range(events)]
+    begun = time.perf_counter()
+
+    def write(name: str) -> float:
+        at = time.perf_counter()
+        source.create(ringing(name))
+        return at
+
+    written = by_threads(write, names)
+    came = arrivals.of([f"for-{name}" for name in names])
+    time.sleep(_CALM_SECONDS)
+    took = [(b - a) * 1000 for a, b in zip(written, came, strict=True)]
+    return [*took, (max(came) - begun) * 1000]
+
+
+def bare(user: User, sink: KubeClient, events: int) -> list[float]:
+    """Return the ms that the same calls take, and last of all what they took as a whole."""
+    number = next(_rounds)
+    begun = time.perf_counter()
+
+    def act(name: str) -> float:
+        at = time.perf_counter()
+        user.create(ringing(name))
+        user.get(ObjectKey(CONFIG, "default", name))
+        metadata = {"name": f"for-{name}", "namespace": PLACE}
+        sink.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+        return (time.perf_counter() - at) * 1000
+
+    took = by_threads(act, [f"bare-{number}-{each}" for each in range(events)])
+    whole = (time.perf_counter() - begun) * 1000
+    time.sleep(_CALM_SECONDS)
+    return [*took, whole]
+
+
+def main(events: int = 2000, rounds: int = 3, *, plane: ControlPlane | None = None) -> None:
+    """Print events a second beside the floor's, how long each took, and what `serve` spent."""
+    with ExitStack() as stack:
+        near, far, silent = stack.enter_context(lab(plane, "source", "destination", "silent"))
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        stand = Stand(folder, stack.enter_context(Nursery()))
+        stack.callback(stand.close)
+        source, destination, alone = (User(each.kubeconfig()) for each in (near, far, silent))
+        for user in (source, destination, alone):
+            stack.callback(user.close)
+        for user in (destination, alone):
+            user.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": PLACE}})
+        sink = KubeClient("silent", sanitise(silent.kubeconfig(), reach=HERE), reach=HERE)
+        stack.callback(sink.close)
+        stand.serve()
+        stand.register(near, namespace="bench", labels="env=production")
+        stand.register(far, namespace="bench", labels="dep=eng", forward=False)
+        stand.do("apply", "-f", "-", stdin=RULES)
+        stand.settle("bench/source")
+        arrivals = Arrivals(destination)
+        happen(source, destination, 5)
+        bare(alone, sink, THREADS)
+        spent: dict[str, list[float]] = {name: [] for name in stand.processes}
+
+        def ours() -> list[float]:
+            before = {name: used(each.pid)[0] for name, each in stand.processes.items()}
+            times = through_bellhop(source, arrivals, events)
+            for name, each in stand.processes.items():
+                spent[name].append((used(each.pid)[0] - before[name]) / events)
+            return times
+
+        measured = in_turns(rounds, bellhop=ours, floor=lambda: bare(alone, sink, events))
+    rates = {name: [events / times[-1] * 1000 for times in of] for name, of in measured.items()}
+    ratios = [a / b for a, b in zip(rates["bellhop"], rates["floor"], strict=True)]
+    rows = {
+        name: [
+            spread(rates[name], 0),
+            spread([percentile(times[:-1], 50) for times in of], 0),
+            spread([percentile(times[:-1], 99) for times in of], 0),
+            spread(ratios, 2) if name == "bellhop" else "",
+        ]
+        for name, of in measured.items()
+    }
+    table(f"{events} at once", rows, "events/s", "p50 ms", "p99 ms", "of the floor's rate")
+    for name, each in spent.items():
+        print(f"processor time of {name}: {spread(each, 2)} ms an event")
+
+
+if __name__ == "__main__":
+    run(main)
