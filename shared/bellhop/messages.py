@@ -17,7 +17,7 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, asdict, dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from typing import Any, ClassVar, Self
 
 from bellhop.errors import InvalidError
@@ -79,8 +79,8 @@ class Envelope(ABC):
     @property
     def work(self) -> tuple[Any, ...]:
         """Return what is asked for: equal for two messages of which one is enough."""
-        kept = {name: value for name, value in asdict(self).items() if name not in self.unlike}
-        return (self.do, *sorted(kept.items()))
+        kept = (each.name for each in fields(self) if each.name not in self.unlike)
+        return (self.do, *(getattr(self, name) for name in kept))
 
     @classmethod
     def of(cls, body: Mapping[str, Any]) -> Self:
