@@ -63,11 +63,9 @@ class CountingStore:
         self.counts["delete"] += 1
         return self._store.delete(partition, sort, expect=expect)
 
-    def query(
-        self, partition: str, *, prefix: str = "", after: str = "", limit: int | None = None
-    ) -> Iterator[Item]:
+    def query(self, partition: str, **options: Any) -> Iterator[Item]:
         self.counts["query"] += 1
-        for item in self._store.query(partition, prefix=prefix, after=after, limit=limit):
+        for item in self._store.query(partition, **options):
             self.counts["item"] += 1
             yield item
 
