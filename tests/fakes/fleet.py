@@ -56,7 +56,8 @@ class CountingStore:
         return self._store.get(partition, sort)
 
     def put(self, item: Item, *, expect: str | None = ANY) -> Item:
-        self.counts["put"] += 1
+        # How much a process told is written now and then: no step's cost.
+        self.counts["put"] += not item.partition.startswith("ledgers")
         return self._store.put(item, expect=expect)
 
     def delete(self, partition: str, sort: str, *, expect: str | None = ANY) -> bool:

@@ -18,6 +18,7 @@ import secrets as entropy
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import IO
 
@@ -35,6 +36,7 @@ from bellhop.model.reach import HERE
 from bellhop.ports.clock import Clock
 from bellhop.records import Records, Sealer
 from bellhop.records.catalogs import Catalogs
+from bellhop.records.ledger import Bounds
 from bellhop.settings import Settings
 from bellhop.stages.declare import Declare
 
@@ -97,7 +99,8 @@ def _put_together(
     queues: dict[str, SqliteQueue],
 ) -> Embedded:
     vault = FileSecrets(state / "secrets", key)
-    records = Records(store, FileBlobs(state / "blobs"), Sealer(key), clock)
+    bounds = Bounds(timedelta(days=settings.ledger_days), settings.ledger_megabytes * 1024 * 1024)
+    records = Records(store, FileBlobs(state / "blobs"), Sealer(key), clock, bounds)
     catalogs = Catalogs(records)
     publisher = Publisher(queues)
     installation = Installation(
