@@ -210,7 +210,7 @@ class Scenes:
         took = (time.monotonic() - begun) * 1000
         if quiet:
             return
-        time.sleep(0.1)  # The last line of the ledger is written after the object.
+        time.sleep(0.8)  # The lines of the ledger are written together, half a second later.
         self._timeline()
         self._console.print(f"    [green]✓[/green] {what} [dim]({took:.0f} ms)[/dim]")
 

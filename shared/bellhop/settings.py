@@ -66,6 +66,12 @@ class Settings:
     deletion_agreement: int = 3
     """How many sweeps in a row must agree before such a deletion is believed."""
 
+    ledger_days: float = 7
+    """How long the ledger's lines are kept, in days."""
+
+    ledger_megabytes: int = 512
+    """How much the ledger may hold; the oldest lines beyond it are deleted, once an hour."""
+
 
 _MAY_BE_ZERO = frozenset({"deletion_share", "deletion_floor"})
 _RANGE = {True: "from zero up", False: "above zero"}

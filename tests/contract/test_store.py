@@ -318,11 +318,17 @@ def test_refuses_an_expiry_without_a_time_zone(store: Store) -> None:
     prefix=keys,
     after=keys,
     limit=st.none() | st.integers(0, 5),
+    backwards=st.booleans(),
 )
 def test_query_keeps_to_a_plain_model(
-    rig: Any, names: list[str], prefix: str, after: str, limit: int | None
+    rig: Any,
+    names: list[str],
+    prefix: str,
+    after: str,
+    limit: int | None,
+    backwards: bool,  # noqa: FBT001
 ) -> None:
-    """Prefix, after and limit mean the same as on a list sorted by its UTF-8 bytes."""
+    """Prefix, after, limit and backwards mean the same as on a list sorted by its UTF-8 bytes."""
     store = rig.store()
     for item in list(store.query("model")):
         store.delete("model", item.sort)
@@ -332,8 +338,10 @@ def test_query_keeps_to_a_plain_model(
     expected = sorted(
         (name for name in names if name.startswith(prefix) and name.encode() > after.encode()),
         key=str.encode,
+        reverse=backwards,
     )
-    assert sorts(store.query("model", prefix=prefix, after=after, limit=limit)) == expected[:limit]
+    found = store.query("model", prefix=prefix, after=after, limit=limit, backwards=backwards)
+    assert sorts(found) == expected[:limit]
     store.close()
 
 
@@ -376,6 +384,8 @@ def test_query_yields_more_than_a_page(store: Store) -> None:
 
     assert sorts(store.query("p")) == names
     assert sorts(store.query("p", after="0041", limit=200)) == names[42:242]
+    assert sorts(store.query("p", backwards=True)) == names[::-1]
+    assert sorts(store.query("p", after="0041", limit=200, backwards=True)) == names[:99:-1]
 
 
 def test_query_lets_others_write_while_its_reader_works(rig: Any, store: Store) -> None:
@@ -393,12 +403,13 @@ def test_query_lets_others_write_while_its_reader_works(rig: Any, store: Store) 
     assert rest[-1].value == {"changed": True}
 
 
-def test_query_yields_nothing_twice_while_others_write(store: Store) -> None:
+@pytest.mark.parametrize("backwards", [False, True])
+def test_query_yields_nothing_twice_while_others_write(store: Store, *, backwards: bool) -> None:
     """Items that come, go and change behind and before a reader are yielded once at most."""
     for number in range(150):
         store.put(Item("p", f"{number:04}", {}))
     seen = []
-    for item in store.query("p"):
+    for item in store.query("p", backwards=backwards):
         seen.append(item.sort)
         store.delete("p", item.sort)
         store.put(Item("p", item.sort, {"again": True}))

@@ -20,13 +20,15 @@ def refuse_changes(
     """
     problems = []
     for document, new in zip(read, found, strict=True):
+        if not isinstance(new, EventTrigger):
+            continue
         try:
             kept = here.records.manifests.get(*new.key)
         except MissingError:
             # What was declared is lost: declaring it again is the cure.
             continue
         old = of(kept.value) if kept else None
-        if not isinstance(new, EventTrigger) or not isinstance(old, EventTrigger):
+        if not isinstance(old, EventTrigger):
             continue
         try:
             new.refuse_change(old)

@@ -28,7 +28,7 @@ def installation() -> Installation:
     from bellhop.embedded.state import open_state
     from bellhop.settings import read
 
-    embedded = open_state(chosen().state, read(os.environ))
+    embedded = open_state(chosen().state, read(os.environ), whole=False)
     click.get_current_context().find_root().call_on_close(embedded.close)
     return embedded.installation
 

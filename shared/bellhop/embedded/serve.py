@@ -16,6 +16,7 @@ from bellhop.adapters.local.files import write_whole
 from bellhop.adapters.local.server import Server
 from bellhop.embedded.front import Front
 from bellhop.embedded.identity import ListenerIdentity
+from bellhop.embedded.notes import Notes
 from bellhop.embedded.state import make_folder, only_one, open_state
 from bellhop.embedded.upkeep import Upkeep
 from bellhop.embedded.warming import WarmUp
@@ -73,6 +74,8 @@ def running(
             workers = Workers(embedded, _stages(here, log), log)
             upkeep = Upkeep(clock, identity, server, log)
             warm_up = WarmUp(here, log)
+            notes = Notes(here.records.ledger, clock, log)
+            notes.start()
             workers.start()
             upkeep.start()
             warm_up.start()
@@ -83,6 +86,7 @@ def running(
                 warm_up.stop()
                 upkeep.stop()
                 workers.stop()
+                notes.stop()
         finally:
             server.stop()
     finally:

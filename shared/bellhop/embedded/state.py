@@ -18,25 +18,25 @@ import secrets as entropy
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import IO
 
-from bellhop.adapters.kube.access import KubeAccess
 from bellhop.adapters.local.blobs import FileBlobs
 from bellhop.adapters.local.clock import SystemClock
 from bellhop.adapters.local.files import translated, write_whole
 from bellhop.adapters.local.queue import SqliteQueue
-from bellhop.adapters.local.secrets import FileSecrets
 from bellhop.adapters.local.store import SqliteStore
+from bellhop.embedded import late
 from bellhop.errors import BusyError, InvalidError
 from bellhop.fleet.installation import Inbound, Installation
-from bellhop.messages import INBOXES, Publisher
+from bellhop.messages import INBOXES
 from bellhop.model.reach import HERE
 from bellhop.ports.clock import Clock
 from bellhop.records import Records, Sealer
-from bellhop.records.catalogs import Catalogs
+from bellhop.records.ledger import Bounds
 from bellhop.settings import Settings
-from bellhop.stages.declare import Declare
 
 KEY_BYTES = 32
 
@@ -57,8 +57,10 @@ class Embedded:
         self.store.close()
 
 
-def open_state(state: Path, settings: Settings, *, clock: Clock | None = None) -> Embedded:
-    """Open a state folder, or make it.
+def open_state(
+    state: Path, settings: Settings, *, clock: Clock | None = None, whole: bool = True
+) -> Embedded:
+    """Open a state folder, or make it; if not `whole`, load what it needs when it is asked.
 
     Raises:
         InvalidError: its files belong to another version or key, or its key is missing.
@@ -83,7 +85,8 @@ def open_state(state: Path, settings: Settings, *, clock: Clock | None = None) -
                 per_share=settings.workers,
             )
             opened.callback(queues[name].close)
-        embedded = _put_together(state, settings, clock, key, store, queues)
+        make = late.at_once if whole else late.late
+        embedded = _put_together(state, settings, clock, key, store, queues, make)
         opened.pop_all()
     return embedded
 
@@ -95,18 +98,20 @@ def _put_together(
     key: bytes,
     store: SqliteStore,
     queues: dict[str, SqliteQueue],
+    make: late.Make,
 ) -> Embedded:
-    vault = FileSecrets(state / "secrets", key)
-    records = Records(store, FileBlobs(state / "blobs"), Sealer(key), clock)
-    catalogs = Catalogs(records)
-    publisher = Publisher(queues)
+    vault = make(partial(late.vault, state, key))
+    bounds = Bounds(timedelta(days=settings.ledger_days), settings.ledger_megabytes * 1024 * 1024)
+    records = Records(store, FileBlobs(state / "blobs"), Sealer(key), clock, bounds)
+    catalogs = make(partial(late.catalogs, records))
+    publisher = make(partial(late.publisher, queues))
     installation = Installation(
         settings=settings,
         records=records,
         catalogs=catalogs,
-        declare=Declare(records, catalogs, publisher, settings),
+        declare=make(partial(late.declare, records, catalogs, publisher, settings)),
         secrets=vault,
-        access=KubeAccess(vault, reach=HERE),
+        access=make(partial(late.access, vault)),
         reach=HERE,
         publisher=publisher,
         dead=dict(queues),

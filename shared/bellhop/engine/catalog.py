@@ -2,19 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from bellhop.engine.digest import digest
 from bellhop.errors import PermanentError
 from bellhop.model.gvk import GVK
-from bellhop.model.kinds import ClusterProfile, EventSource, EventTrigger
+from bellhop.model.kinds import (
+    KINDS,
+    ClusterProfile,
+    Declaration,
+    DeclarationKey,
+    EventSource,
+    EventTrigger,
+)
 from bellhop.model.record import Cluster
 
 _DIGEST = 16
 
-_Found = tuple[Mapping[str, tuple[str, ...]], Mapping[str, PermanentError]]
-"""Sources in force in a cluster with the triggers that join them, and what is wrong with others."""
+_Rule = TypeVar("_Rule", EventSource, EventTrigger, ClusterProfile)
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What triggers that select a cluster name there, be it there or not, and why others do not.
+
+    `in_force` are the sources that are there, with the triggers that join them.
+    """
+
+    named: Mapping[str, str]
+    problems: Mapping[str, PermanentError]
+    in_force: Mapping[str, tuple[str, ...]]
+
+
+_NOTHING = _Found({}, {}, {})
 
 
 def cluster_object(cluster: Cluster) -> dict[str, Any]:
@@ -53,20 +75,53 @@ class Catalog:
         self.sources = {source.name: source for source in sources}
         self.triggers = {trigger.name: trigger for trigger in triggers}
         self.profiles = {profile.name: profile for profile in profiles}
+        self.named = {name: each.event_source_name for name, each in self.triggers.items()}
         # A catalog is asked the same few questions by every event: each is answered once.
         self._found: dict[str, _Found] = {}
         self._digests: dict[str, str] = {}
+        # What an earlier catalog found holds but for these triggers, where clusters are the same.
+        self._earlier: tuple[Mapping[str, _Found], Collection[str]] = {}, ()
 
     def with_clusters(self, revision: int, clusters: Iterable[Cluster]) -> Catalog:
         """Return a later catalog of the same rules, which still knows about unchanged clusters."""
         later = Catalog(revision, clusters, (), (), ())
         later.sources, later.triggers, later.profiles = self.sources, self.triggers, self.profiles
+        later.named = self.named
         later._digests = self._digests
         later._found = {
             key: found
             for key, found in list(self._found.items())
             if key in later.clusters and later.clusters[key] == self.clusters.get(key)
         }
+        return later
+
+    def with_rules(
+        self,
+        revision: int,
+        clusters: Iterable[Cluster],
+        changed: Mapping[DeclarationKey, Declaration | None],
+    ) -> Catalog:
+        """Return a later catalog, which still knows what the rules that changed do not concern.
+
+        What is None is there no more.
+        """
+        later = Catalog(revision, clusters, (), (), ())
+        later.sources = _changed(self.sources, EventSource, changed)
+        later.triggers = _changed(self.triggers, EventTrigger, changed)
+        later.profiles = _changed(self.profiles, ClusterProfile, changed)
+        later.named, later._digests = dict(self.named), dict(self._digests)
+        names = {key.name for key in changed}
+        for name in names:
+            later.named.pop(name, None)
+            later._digests.pop(name, None)
+            if name in later.triggers:
+                later.named[name] = later.triggers[name].event_source_name
+        same = {
+            key: found
+            for key, found in list(self._found.items())
+            if later.clusters.get(key) == self.clusters[key]
+        }
+        later._earlier = same, names
         return later
 
     def sources_for(self, cluster: str, gvk: GVK) -> tuple[EventSource, ...]:
@@ -96,7 +151,7 @@ class Catalog:
 
     def problems_in(self, cluster: str) -> Mapping[str, PermanentError]:
         """Return why triggers that select a cluster name no source there, by trigger."""
-        return self._answer(cluster)[1]
+        return self._answer(cluster).problems
 
     def triggers_on(self, cluster: str, source: str) -> tuple[str, ...]:
         """Return the triggers that join a source in a cluster to add-ons, by name."""
@@ -104,10 +159,7 @@ class Catalog:
 
     def source_of(self, trigger: EventTrigger, cluster: str) -> EventSource | None:
         """Return the source a trigger names for a cluster; None if it is not in force there."""
-        for source, triggers in self._in_force(cluster).items():
-            if trigger.name in triggers:
-                return self.sources[source]
-        return None
+        return self.sources.get(self._answer(cluster).named.get(trigger.name, ""))
 
     def destinations(self, trigger: EventTrigger, cluster: str) -> tuple[str, ...]:
         """Return the clusters that get a trigger's add-ons for an event in `cluster`."""
@@ -139,31 +191,49 @@ class Catalog:
         return self._digests[source]
 
     def _in_force(self, cluster: str) -> Mapping[str, tuple[str, ...]]:
-        return self._answer(cluster)[0]
+        return self._answer(cluster).in_force
 
     def _answer(self, key: str) -> _Found:
         if key not in self.clusters:
             # Nothing is kept of names that nobody registered: there is no end of them.
-            return {}, {}
+            return _NOTHING
         if key not in self._found:
             self._found[key] = self._find(key)
         return self._found[key]
 
     def _find(self, key: str) -> _Found:
-        found: dict[str, tuple[str, ...]] = {}
-        problems: dict[str, PermanentError] = {}
+        earlier, changed = self._earlier
+        old = earlier.get(key, _NOTHING)
+        asked = changed if key in earlier else self.triggers
+        named = {name: found for name, found in old.named.items() if name not in asked}
+        problems = {name: found for name, found in old.problems.items() if name not in asked}
         cluster = self.clusters[key]
-        for trigger in self.triggers.values():
+        for trigger in (self.triggers[name] for name in asked if name in self.triggers):
             if not trigger.source_selector.matches(cluster.labels):
                 continue
             try:
-                name = _source_name(trigger, cluster)
+                named[trigger.name] = _source_name(trigger, cluster)
             except PermanentError as error:
                 problems[trigger.name] = error
-                continue
-            if name in self.sources:
-                found[name] = (*found.get(name, ()), trigger.name)
-        return dict(sorted(found.items())), problems
+        joined: dict[str, list[str]] = {}
+        for name, source in sorted(named.items()):
+            if source in self.sources:
+                joined.setdefault(source, []).append(name)
+        in_force = {source: tuple(names) for source, names in sorted(joined.items())}
+        return _Found(named, dict(sorted(problems.items())), in_force)
+
+
+def _changed(
+    old: Mapping[str, _Rule],
+    kind: type[_Rule],
+    changed: Mapping[DeclarationKey, Declaration | None],
+) -> dict[str, _Rule]:
+    new = dict(old)
+    for key in changed:
+        # One that went may come again as another kind, which is the same: it is set below.
+        if KINDS[key.kind][0] is kind:
+            new.pop(key.name, None)
+    return new | {each.name: each for each in changed.values() if isinstance(each, kind)}
 
 
 def _source_name(trigger: EventTrigger, cluster: Cluster) -> str:

@@ -6,11 +6,11 @@ changes, and what is rendered with that cluster's labels; nobody else is asked.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from bellhop.engine.catalog import Catalog
-from bellhop.model.kinds import PolicyRef
+from bellhop.model.kinds import ClusterProfile, EventTrigger, PolicyRef
 from bellhop.model.names import is_template
 from bellhop.model.record import Cluster
 
@@ -46,20 +46,26 @@ def difference(before: Catalog | None, after: Catalog, keys: Iterable[Key]) -> T
     """Return what changed objects touch; without a `before`, all that they may touch."""
     touched = Touched()
     triggers: set[str] = set()
+    sources: set[str] = set()
+    holders: set[Key] = set()
     for kind, namespace, name in keys:
         if kind == "Cluster":
             _cluster(touched, before, after, f"{namespace}/{name}")
         elif kind in HOLDERS:
-            touched.instantiated |= {
-                (each, None) for each in _referring(after, kind, namespace, name)
-            }
-            touched.resolved |= _profiles_referring(after, kind, namespace, name)
+            holders.add((kind, namespace, name))
         elif kind == "ClusterProfile":
             touched.resolved.add(name)
         elif kind in TRIGGERS:
             triggers.add(name)
         else:
-            triggers |= _naming(after, name) | (_naming(before, name) if before else set())
+            sources.add(name)
+    if holders:
+        referring = (name for name, refs in _refs(after.triggers) if _may_name(refs, holders))
+        touched.instantiated |= {(name, None) for name in referring}
+        found = (name for name, refs in _refs(after.profiles) if _may_name(refs, holders))
+        touched.resolved |= set(found)
+    if sources:
+        triggers |= _naming(after, sources) | (_naming(before, sources) if before else set())
     if triggers:
         _rules(touched, before, after, triggers)
     return touched
@@ -133,33 +139,32 @@ def _selected(catalog: Catalog, profile: str, cluster: Cluster | None) -> bool:
     return bool(declared and cluster and catalog.selects(declared, cluster.key))
 
 
-def _naming(catalog: Catalog, source: str) -> set[str]:
-    """Return the triggers that may mean a source, whose name may be a template."""
+def _naming(catalog: Catalog, sources: set[str]) -> set[str]:
+    """Return the triggers that may mean one of some sources, whose name may be a template."""
     return {
-        trigger.name
-        for trigger in catalog.triggers.values()
-        if trigger.event_source_name == source or is_template(trigger.event_source_name)
+        name for name, source in catalog.named.items() if source in sources or is_template(source)
     }
 
 
-def _referring(catalog: Catalog, kind: str, namespace: str, name: str) -> set[str]:
-    return {
-        trigger.name
-        for trigger in catalog.triggers.values()
-        if any(_may_name(ref, kind, namespace, name) for ref in trigger.policy_refs)
-    }
+def _refs(
+    declared: Mapping[str, EventTrigger] | Mapping[str, ClusterProfile],
+) -> Iterator[tuple[str, Iterable[PolicyRef]]]:
+    return ((name, each.policy_refs) for name, each in declared.items())
 
 
-def _profiles_referring(catalog: Catalog, kind: str, namespace: str, name: str) -> set[str]:
-    return {
-        profile.name
-        for profile in catalog.profiles.values()
-        if any(_may_name(ref, kind, namespace, name) for ref in profile.policy_refs)
-    }
+def _may_name(refs: Iterable[PolicyRef], holders: set[Key]) -> bool:
+    """Say whether one of some refs, whose names may be templates, can mean one of some objects."""
+    for ref in refs:
+        if ref.namespace and not is_template(ref.namespace + ref.name):
+            if (ref.kind, ref.namespace, ref.name) in holders:
+                return True
+        elif any(_can_mean(ref, holder) for holder in holders):
+            return True
+    return False
 
 
-def _may_name(ref: PolicyRef, kind: str, namespace: str, name: str) -> bool:
-    """Say whether a ref, whose names may be templates, can mean an object."""
+def _can_mean(ref: PolicyRef, holder: Key) -> bool:
+    kind, namespace, name = holder
     return ref.kind == kind and all(
         is_template(given) or given in allowed
         for given, allowed in ((ref.namespace, {namespace, ""}), (ref.name, {name}))

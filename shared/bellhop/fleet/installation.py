@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from bellhop.messages import Publisher
-from bellhop.model.reach import Reach
-from bellhop.ports.access import Access
-from bellhop.ports.queue import DeadLetters
-from bellhop.ports.secrets import Secrets
-from bellhop.records import Records
-from bellhop.records.catalogs import Catalogs
-from bellhop.settings import Settings
-from bellhop.stages.declare import Declare
+if TYPE_CHECKING:
+    # Most commands need a few of these, and are not to load the others.
+    from bellhop.messages import Publisher
+    from bellhop.model.reach import Reach
+    from bellhop.ports.access import Access
+    from bellhop.ports.queue import DeadLetters
+    from bellhop.ports.secrets import Secrets
+    from bellhop.records import Records
+    from bellhop.records.catalogs import Catalogs
+    from bellhop.settings import Settings
+    from bellhop.stages.declare import Declare
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,14 @@ from typing import Any
 from bellhop.fleet.overview import object_name
 from bellhop.model.record import Entry
 from bellhop.records import Records
+from bellhop.records.ledger import hours_between
 
 _POLL = 0.2
 _OVERLAP = timedelta(seconds=2)
 """A worker notes a line at a time it read a moment before: later lines may be there already."""
+
+_WHOLE = timedelta(seconds=10)
+"""How far before the first line that is shown the rest of its event is looked for."""
 
 
 @dataclass(frozen=True)
@@ -34,18 +38,47 @@ def lines(
     records: Records, day: str, *, after: str = "", cluster: str = ""
 ) -> Iterator[tuple[str, Entry]]:
     """Yield a day's (YYYY-MM-DD) lines by time, each with its mark, of one or all clusters."""
-    clusters = [cluster] if cluster else records.ledger.clusters(day)
-    each = (records.ledger.of(one, day, after) for one in clusters)
-    return heapq.merge(*each, key=lambda line: line[0])
+    for hour in (f"{day}T{number:02}" for number in range(24)):
+        if hour >= after[: len(hour)]:
+            yield from _hour(records, hour, after, cluster)
 
 
 def read(records: Records, since: datetime, cluster: str = "") -> Iterator[tuple[str, Entry]]:
     """Yield the lines since a moment, by time, each with its mark, of one or all clusters."""
-    day, today = since.date(), records.clock.now().date()
     mark = since.isoformat(timespec="microseconds")
-    while day <= today:
-        yield from lines(records, day.isoformat(), after=mark, cluster=cluster)
-        day += timedelta(days=1)
+    for hour in hours_between(since, records.clock.now()):
+        yield from _hour(records, hour, mark, cluster)
+
+
+def last(
+    records: Records, since: datetime, wanted: Filter, limit: int, cluster: str = ""
+) -> list[Entry]:
+    """Return the last lines since a moment that are asked for, and others of their events.
+
+    What an event has more than a few seconds before the first of them is not looked for.
+    """
+    found: list[Entry] = []
+    chosen: set[tuple[str, str]] = set()
+    taken = 0
+    mark = since.isoformat(timespec="microseconds")
+    for hour in reversed(hours_between(since, records.clock.now())):
+        for _, entry in _hour(records, hour, mark, cluster, backwards=True):
+            if taken >= limit and entry.at < found[-1].at - _WHOLE:
+                return found[::-1]
+            if taken < limit and wanted.takes(entry):
+                chosen.add(_event(entry))
+                taken += 1
+            if taken < limit or _event(entry) in chosen:
+                found.append(entry)
+    return found[::-1]
+
+
+def _hour(
+    records: Records, hour: str, after: str, cluster: str, *, backwards: bool = False
+) -> Iterator[tuple[str, Entry]]:
+    clusters = [cluster] if cluster else records.ledger.clusters(hour)
+    each = (records.ledger.of(one, hour, after, backwards=backwards) for one in clusters)
+    return heapq.merge(*each, key=lambda line: line[0], reverse=backwards)
 
 
 def follow(records: Records, since: datetime, cluster: str = "") -> Iterator[Entry]:
@@ -69,11 +102,14 @@ def blocks(entries: Iterable[Entry], wanted: Filter) -> Iterator[list[Entry]]:
     """
     grouped: dict[tuple[str, str], list[Entry]] = {}
     for entry in entries:
-        key = (entry.trace, "") if entry.trace else ("", f"{entry.object} {profile_of(entry)}")
-        grouped.setdefault(key, []).append(entry)
+        grouped.setdefault(_event(entry), []).append(entry)
     for block in grouped.values():
         if any(wanted.takes(entry) for entry in block):
             yield block
+
+
+def _event(entry: Entry) -> tuple[str, str]:
+    return (entry.trace, "") if entry.trace else ("", f"{entry.object} {profile_of(entry)}")
 
 
 def row(entry: Entry) -> dict[str, Any]:

@@ -71,9 +71,15 @@ class Store(Protocol):
         ...
 
     def query(
-        self, partition: str, *, prefix: str = "", after: str = "", limit: int | None = None
+        self,
+        partition: str,
+        *,
+        prefix: str = "",
+        after: str = "",
+        limit: int | None = None,
+        backwards: bool = False,
     ) -> Iterator[Item]:
-        """Yield the items of a partition in the byte order of their sort keys.
+        """Yield the items of a partition in the byte order of their sort keys, or backwards.
 
         Only sort keys that start with `prefix` and come after `after` (exclusive). Pages are read
         as they are asked for: an item that is written meanwhile may be yielded or not, as it was

@@ -1,8 +1,8 @@
 """Reads the catalog, and keeps of it what is not out of date.
 
 the revision ─┬─ the rules' mark is the one at hand ────► the same rules, parsed
-              │    └ another ─► the blob that the revision names, or the manifests; unchanged
-              │                 ones are not parsed again
+              │    └ another ─► what was declared since, beside the rules at hand or those of
+              │                 the blob; or all manifests. Unchanged ones are not parsed again
               └─ the clusters' mark is the one at hand ─► the same clusters
                    └ another ─► one query; answers about clusters that did not change stand
 
@@ -12,18 +12,15 @@ A mark is that of `declared.Revision`; how the snapshot is written is told in `s
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from bellhop.engine.catalog import Catalog
 from bellhop.errors import MissingError
 from bellhop.model.kinds import (
-    ClusterProfile,
     ConfigMap,
     Declaration,
     DeclarationKey,
-    EventSource,
-    EventTrigger,
     Secret,
     of,
 )
@@ -33,8 +30,14 @@ from bellhop.records.records import Records
 from bellhop.records.table import Kept
 
 _RULES = ("EventSource", "EventTrigger", "EventBasedAddOn", "ClusterProfile")
+_FEW = 8
+"""Rules read one by one beside a blob; it is written anew when there are more."""
+
 _HOLDERS = 256
 """ConfigMaps and Secrets kept in memory; one may take a megabyte."""
+
+
+Rules = Mapping[DeclarationKey, tuple[Manifest, Declaration]]
 
 
 @dataclass(frozen=True)
@@ -42,9 +45,13 @@ class _Known:
     """A catalog, and what it was made of."""
 
     revision: Revision
-    rules: Sequence[tuple[Manifest, Declaration]]
+    rules: Rules
     clusters: Mapping[str, Kept[Cluster]]
     catalog: Catalog
+
+
+_NOTHING = _Known(Revision(-1, "-", "-"), {}, {}, Catalog(0, (), (), (), ()))
+"""Of marks that nobody draws."""
 
 
 class Catalogs:
@@ -53,7 +60,7 @@ class Catalogs:
     def __init__(self, records: Records) -> None:
         self._records = records
         self._lock = threading.Lock()
-        self._newest: _Known | None = None
+        self._newest = _NOTHING
         self._holders: dict[tuple[str, str, str], ConfigMap | Secret | None] = {}
         self._held_for = ""
 
@@ -66,12 +73,15 @@ class Catalogs:
         """
         return self._current().catalog
 
-    def known(self) -> Catalog:
-        """Return the current catalog without what is lost, for who is about to cure that."""
+    def known(self, written: Rules | None = None) -> Catalog:
+        """Return the current catalog without what is lost, for who is about to cure that.
+
+        What was just `written`, and is still there, is not parsed again.
+        """
         try:
-            return self.current()
+            return self._current(written).catalog
         except MissingError:
-            return self._read(self._records.catalog.read(), whole=False).catalog
+            return self._read(self._records.catalog.read(), {}, whole=False).catalog
 
     def holder(self, kind: str, namespace: str, name: str) -> ConfigMap | Secret | None:
         """Read a ConfigMap or Secret that users declared, once as long as none changes."""
@@ -93,67 +103,93 @@ class Catalogs:
         assert isinstance(holder, ConfigMap | Secret)
         return holder
 
-    def _current(self) -> _Known:
+    def _current(self, written: Rules | None = None) -> _Known:
         revision = self._records.catalog.read()
-        newest = self._newest
-        if newest is not None and newest.revision.number >= revision.number:
-            return newest
+        if self._newest.revision.number >= revision.number:
+            return self._newest
         with self._lock:
-            newest = self._newest
-            if newest is None or newest.revision.number < revision.number:
-                newest = self._newest = self._read(revision)
-        return newest
+            if self._newest.revision.number < revision.number:
+                self._newest = self._read(revision, written or {})
+            return self._newest
 
-    def _read(self, revision: Revision, *, whole: bool = True) -> _Known:
+    def _read(self, revision: Revision, written: Rules, *, whole: bool = True) -> _Known:
         """Read what changed since the newest catalog, rules first.
 
         What is at hand is at least as new as the marks it was read for.
         """
         newest = self._newest
-        same_rules = newest is not None and newest.revision.declared == revision.declared
-        if newest and same_rules:
-            rules = newest.rules
-        else:
-            rules = self._parsed(self._manifests(revision, whole=whole), newest)
-        if newest and newest.revision.clusters == revision.clusters:
-            clusters = newest.clusters
-        else:
-            clusters = self._records.clusters.since(newest.clusters if newest else {})
+        same_rules = newest.revision.declared == revision.declared
+        rules = newest.rules
+        if not same_rules:
+            rules = self._rules(revision, {**rules, **written}, whole=whole)
+        clusters = newest.clusters
+        if newest.revision.clusters != revision.clusters:
+            clusters = self._records.clusters.since(clusters)
         values = [kept.value for kept in clusters.values()]
-        if newest and same_rules:
+        if same_rules:
             catalog = newest.catalog.with_clusters(revision.number, values)
         else:
-            catalog = _catalog(revision.number, values, [kind for _, kind in rules])
+            changed = _changed(newest.rules, rules)
+            catalog = newest.catalog.with_rules(revision.number, values, changed)
         return _Known(revision, rules, clusters, catalog)
 
-    def _manifests(self, revision: Revision, *, whole: bool) -> list[Manifest]:
-        """Read all rules; without `whole`, those that are not lost."""
-        by_kind = self._records.snapshot.get(revision, _RULES)
-        if by_kind is None:
-            manifests = self._records.manifests
-            if not whole:
-                return [each for kind in _RULES for _, each in manifests.listed(kind) if each]
-            by_kind = {kind: list(manifests.of(kind)) for kind in _RULES}
-            self._records.snapshot.put(revision.declared, by_kind)
-        return [each for kind in _RULES for each in by_kind[kind]]
+    def _rules(self, revision: Revision, parsed: Rules, *, whole: bool) -> Rules:
+        """Read the rules that changed, or all; without `whole`, those that are not lost."""
+        rules = dict(self._newest.rules)
+        since = revision.since(self._newest.revision.declared)
+        unlaid = revision.since(revision.laid) if revision.blob else None
+        few = unlaid is not None and len(unlaid) <= _FEW
+        if since is None:
+            kept = self._records.snapshot.get(revision, _RULES) if few else None
+            few, since = kept is not None, unlaid if kept is not None else None
+            rules = _parsed(_listed(kept) if kept else self._manifests(whole=whole), parsed)
+        for key in {DeclarationKey(*each) for each in since or () if each[0] in _RULES}:
+            rules.pop(key, None)
+            rules |= _parsed(self._manifest(key, whole=whole), parsed)
+        if whole and not few:
+            self._lay_down(revision, rules)
+        return rules
 
-    def _parsed(
-        self, manifests: list[Manifest], newest: _Known | None
-    ) -> list[tuple[Manifest, Declaration]]:
-        old = {kind.key: (manifest, kind) for manifest, kind in newest.rules} if newest else {}
-        found = []
-        for manifest in manifests:
-            was = old.get(DeclarationKey(manifest["kind"], "", manifest["metadata"]["name"]))
-            kind = was[1] if was and was[0] == manifest else of(manifest)
-            found.append((manifest, kind))
-        return found
+    def _manifests(self, *, whole: bool) -> Iterator[Manifest]:
+        manifests = self._records.manifests
+        for kind in _RULES:
+            if whole:
+                yield from manifests.of(kind)
+            else:
+                yield from (each for _, each in manifests.listed(kind) if each)
+
+    def _manifest(self, key: DeclarationKey, *, whole: bool) -> list[Manifest]:
+        try:
+            kept = self._records.manifests.get(*key)
+        except MissingError:
+            if whole:
+                raise
+            return []
+        return [kept.value] if kept else []
+
+    def _lay_down(self, revision: Revision, rules: Rules) -> None:
+        by_kind: dict[str, list[Manifest]] = {kind: [] for kind in _RULES}
+        for key, (manifest, _) in rules.items():
+            by_kind[key.kind].append(manifest)
+        self._records.snapshot.put(revision.declared, by_kind)
 
 
-def _catalog(number: int, clusters: list[Cluster], rules: list[Declaration]) -> Catalog:
-    return Catalog(
-        number,
-        clusters,
-        (kind for kind in rules if isinstance(kind, EventSource)),
-        (kind for kind in rules if isinstance(kind, EventTrigger)),
-        (kind for kind in rules if isinstance(kind, ClusterProfile)),
-    )
+def _parsed(
+    manifests: Iterable[Manifest], old: Rules
+) -> dict[DeclarationKey, tuple[Manifest, Declaration]]:
+    found = {}
+    for manifest in manifests:
+        key = DeclarationKey(manifest["kind"], "", manifest["metadata"]["name"])
+        was = old.get(key)
+        found[key] = was if was and was[0] == manifest else (manifest, of(manifest))
+    return found
+
+
+def _listed(by_kind: Mapping[str, list[Manifest]]) -> Iterator[Manifest]:
+    return (each for kind in _RULES for each in by_kind[kind])
+
+
+def _changed(old: Rules, new: Rules) -> dict[DeclarationKey, Declaration | None]:
+    """Return what became of the rules that are not the same, None being no more."""
+    gone: dict[DeclarationKey, Declaration | None] = dict.fromkeys(old.keys() - new.keys())
+    return gone | {key: rule[1] for key, rule in new.items() if old.get(key) is not rule}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
@@ -16,6 +16,9 @@ from bellhop.records.table import Kept
 from bellhop.records.trash import Trash
 
 Manifest = dict[str, Any]
+
+Key = Sequence[str]
+"""Kind, namespace and name of what was declared."""
 
 _PATIENCE = 64
 """Times that a change of the revision is tried: each loss is somebody else's success."""
@@ -91,18 +94,44 @@ class Revision:
 
     `number` grows with each change. `declared` and `clusters` are drawn anew when users' rules or
     the clusters change: what was kept of a half is good as long as its mark stands. `blob` is
-    where the rules of this mark lie together, if anybody has laid them there.
+    where the rules of the mark `laid` lie together, if anybody has laid them there. `changes` are
+    the last marks, each with the keys of what was declared between it and the one before.
     """
 
     number: int = 0
     declared: str = ""
     clusters: str = ""
     blob: str = ""
+    laid: str = ""
+    changes: Sequence[tuple[str, Sequence[Key]]] = ()
+
+    def since(self, mark: str) -> list[Key] | None:
+        """Name what was declared since a mark; None if that is not known any more."""
+        if mark == self.declared:
+            return []
+        for place, (each, _) in enumerate(self.changes, 1):
+            if each == mark:
+                return [key for _, keys in self.changes[place:] for key in keys]
+        return None
+
+    def declaring(self, keys: Sequence[Key] | None) -> Revision:
+        """Draw a mark of the rules for what was declared; without keys that may be anything."""
+        mark = _drawn()
+        known = [*(self.changes or [(self.declared, ())]), (mark, keys)] if keys is not None else []
+        while sum(max(1, len(each)) for _, each in known[1:]) > _REMEMBERED:
+            known = known[1:]
+        # What led to the first mark leads from nowhere.
+        changes = ((known[0][0] if known else mark, ()), *known[1:])
+        new = replace(self, declared=mark, changes=changes)
+        return new if new.since(self.laid) is not None else replace(new, blob="", laid="")
 
 
 Half = Literal["declared", "clusters"]
 
 _PLACE = ("catalog", "revision")
+
+_REMEMBERED = 16
+"""Keys that a revision tells of: every event reads it."""
 
 
 class CatalogRevision:
@@ -135,8 +164,10 @@ class CatalogRevision:
         if blob:
             self._trash.put(blob, *_PLACE, self._clock.now())
 
-    def change(self, *halves: Half) -> Revision:
+    def change(self, *halves: Half, keys: Sequence[Key] | None = None) -> Revision:
         """Tell every reader that a half of its catalog is out of date, or both.
+
+        `keys` are what was declared; without them all rules are read again.
 
         Raises:
             StaleError: others change it all the time.
@@ -146,14 +177,17 @@ class CatalogRevision:
             kept = self.kept()
             old = kept.value
             first = first or old
-            left = [half for half in halves if getattr(old, half) == getattr(first, half)]
-            if not left:
-                # Whoever was quicker drew these after what we changed was written: for us too.
+            new = old
+            if "clusters" in halves and old.clusters == first.clusters:
+                new = replace(new, clusters=_drawn())
+            if "declared" in halves:
+                new = new.declaring(keys)
+            if new == old:
+                # Whoever was quicker drew this after what we changed was written: for us too.
                 return old
-            new = replace(old, number=old.number + 1, **{half: _drawn() for half in left})
-            if "declared" in left:
+            new = replace(new, number=old.number + 1)
+            if new.blob != old.blob:
                 self.discard(old.blob)
-                new = replace(new, blob="")
             try:
                 self.put(new, expect=kept.token)
             except StaleError:
@@ -168,11 +202,14 @@ def _revision(item: Item | None) -> Revision:
     number = int(item.value["number"])
     # An earlier version counts only; each of its numbers is a mark of both halves.
     counted = f"#{number}"
+    declared = item.value.get("declared", counted)
     return Revision(
         number,
-        item.value.get("declared", counted),
+        declared,
         item.value.get("clusters", counted),
         item.value.get("blob", ""),
+        item.value.get("laid", ""),
+        tuple((mark, tuple(map(tuple, keys))) for mark, keys in item.value.get("changes", ())),
     )
 
 

@@ -11,7 +11,7 @@ from bellhop.records.circuits import Circuits
 from bellhop.records.clusters import Clusters, Gates, Healths
 from bellhop.records.declared import CatalogRevision, Manifests, Pending
 from bellhop.records.holdings import Findings, Inventories, Owners
-from bellhop.records.ledger import Ledger
+from bellhop.records.ledger import Bounds, Ledger
 from bellhop.records.looks import Looks
 from bellhop.records.matches import Matches
 from bellhop.records.observations import Observations
@@ -26,9 +26,19 @@ from bellhop.records.walks import Strikes, Walks
 
 
 class Records:
-    """Typed records over a Store, a blob store and a Sealer; they hold no state of their own."""
+    """Typed records over a Store, a blob store and a Sealer.
 
-    def __init__(self, store: Store, blobs: Blobs, sealer: Sealer, clock: Clock) -> None:
+    They hold no state of their own, but for lines of the ledger where somebody flushes them.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        blobs: Blobs,
+        sealer: Sealer,
+        clock: Clock,
+        ledger: Bounds | None = None,
+    ) -> None:
         self.store = store
         self.clock = clock
         self._payloads = Payloads(store, blobs, sealer, clock)
@@ -51,7 +61,7 @@ class Records:
         self.inventories = Inventories(self._payloads, self.owners)
         self.findings = Findings(store, clock)
         self.outcomes = Outcomes(store)
-        self.ledger = Ledger(store)
+        self.ledger = Ledger(store, ledger)
         self.timers = Timers(store)
 
     def forget_cluster(self, key: str) -> None:
@@ -89,6 +99,7 @@ class Records:
     def collect(self, now: datetime) -> int:
         """Delete blobs that no record has named for a day; return how many there were.
 
-        For the schedule: once in an hour is enough.
+        And lines beyond the ledger's bounds. For the schedule: once in an hour is enough.
         """
+        self.ledger.trim(now)
         return self._payloads.trash.collect(now)

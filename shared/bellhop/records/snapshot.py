@@ -1,16 +1,20 @@
 """The rules that users declared, as one sealed blob: a cold start reads it instead of each.
 
-  who declares   pending ─► manifests ─► the revision: a fresh mark, and no blob ─► reads, too
-  who reads      the revision: does it name a blob?
-                   ├ yes ───────────► its manifests
-                   └ no, or lost ───► the manifests ─► the revision: still that mark?
-                                        ─► a blob ─► the revision names it, on condition
+  who declares   pending ─► manifests ─► the revision: a fresh mark, and what was declared
+                                         since the marks before it ─► reads, too
+  who reads      the revision: what was declared since the rules at hand, or else the blob's?
+                   ├ a few ────────────► these manifests, each
+                   └ not known, or lost ► all manifests
+                 many, or all: the revision: still that mark? ─► a blob ─► the revision names it
+                                                                           on condition
 
-A blob holds at least what the revision's mark says: the mark is read before the manifests, and
-drawn after those it tells of were written. It may hold more, of one who is about to draw a mark.
-It is never taken for newer than it is, as it is named where the mark is and goes with it: in a
-store that was restored from a backup, too. Killed anywhere, the next reader finds no blob and
-writes one; those that nobody names are collected.
+A blob holds at least what its mark says: the mark is read before the manifests, and drawn after
+those it tells of were written. It may hold more, of one who is about to draw a mark.
+So do rules at hand with those read again that the revision names: everybody who declares draws a
+mark of his own that names what he wrote, however many were quicker.
+A blob is never taken for newer than it is, as its mark is named where it is: in a store that was
+restored from a backup, too. Killed anywhere, the next reader finds no blob and writes one; those
+that nobody names are collected.
 """
 
 from __future__ import annotations
@@ -42,8 +46,9 @@ class Snapshot:
             sealed = self._blobs.get(revision.blob)
         except MissingError:
             return None
-        found: dict[str, list[Manifest]] = self._sealer.open(sealed, revision.blob)
-        # One of another version of Bellhop may know fewer kinds.
+        # One of another version of Bellhop may know fewer kinds, or say nothing of its mark.
+        found: dict[str, list[Manifest]]
+        found = self._sealer.open(sealed, revision.blob).get(revision.laid, {})
         return found if set(kinds) <= set(found) else None
 
     def put(self, mark: str, manifests: Mapping[str, list[Manifest]]) -> None:
@@ -55,6 +60,6 @@ class Snapshot:
         with suppress(TemporaryError):
             # It saves work and bears nothing: the next cold start writes it.
             self._revision.discard(name)
-            self._blobs.put(name, self._sealer.seal(dict(manifests), name))
+            self._blobs.put(name, self._sealer.seal({mark: dict(manifests)}, name))
             self._revision.discard(now.value.blob)
-            self._revision.put(replace(now.value, blob=name), expect=now.token)
+            self._revision.put(replace(now.value, blob=name, laid=mark), expect=now.token)

@@ -33,6 +33,7 @@ from bellhop.model.record import Cluster, Profile, WatchedKind
 from bellhop.ports.store import ANY
 from bellhop.records import Kept, Records
 from bellhop.records.catalogs import Catalogs
+from bellhop.records.declared import Manifest
 from bellhop.settings import Settings
 
 Change = Literal["created", "configured", "unchanged", "deleted"]
@@ -80,27 +81,27 @@ class Declare:
         Raises:
             InvalidError: an object cannot become what it is to be; then none is stored.
         """
-        olds = [self._old(new) for new in declarations]
-        for new, old in zip(declarations, olds, strict=True):
-            self._refuse_change(new, old, {each.key for each in declarations})
-        results = [
-            Declared(*new.key, _change(new, old))
-            for new, old in zip(declarations, olds, strict=True)
-        ]
+        beside = {new.key for new in declarations}
+        changes: list[Change] = []
+        for new in declarations:
+            old = self._old(new)
+            self._refuse_change(new, old, beside)
+            changes.append(_change(new, old))
         changed = [
-            new
-            for new, result in zip(declarations, results, strict=True)
-            if result.change != "unchanged"
+            new for new, change in zip(declarations, changes, strict=True) if change != "unchanged"
         ]
         if changed:
-            with_before = self._catalogs.known()
-            pending = self._begin([new.key for new in changed])
-            for new in changed:
-                self._records.manifests.put(*new.key, new.manifest())
-            self._records.catalog.change("declared")
-            self._follow([new.key for new in changed], with_before)
+            before = self._catalogs.known()
+            written = {new.key: (new.manifest(), new) for new in changed}
+            pending = self._begin(written)
+            for key, (manifest, _) in written.items():
+                self._records.manifests.put(*key, manifest)
+            self._records.catalog.change("declared", keys=list(written))
+            self._follow(list(written), before, self._catalogs.known(written))
             self._records.pending.delete(pending)
-        return results
+        return [
+            Declared(*new.key, change) for new, change in zip(declarations, changes, strict=True)
+        ]
 
     def delete(self, keys: Iterable[tuple[str, str, str]]) -> list[Declared]:
         """Delete objects by (kind, namespace, name).
@@ -117,26 +118,27 @@ class Declare:
         pending = self._begin(keys)
         for key in keys:
             self._records.manifests.delete(*key)
-        self._records.catalog.change("declared")
+        self._records.catalog.change("declared", keys=keys)
         self._follow(keys, before)
         self._records.pending.delete(pending)
         return [Declared(*key, "deleted") for key in keys]
 
-    def _old(self, new: Declaration) -> Declaration | None:
+    def _old(self, new: Declaration) -> Manifest | None:
         try:
             kept = self._records.manifests.get(*new.key)
         except MissingError:
             # What was declared is lost: declaring it again is the cure.
             return None
-        return of(kept.value) if kept else None
+        return kept.value if kept else None
 
     def _refuse_change(
-        self, new: Declaration, old: Declaration | None, beside: set[DeclarationKey]
+        self, new: Declaration, old: Manifest | None, beside: set[DeclarationKey]
     ) -> None:
         if not isinstance(new, EventTrigger):
             return
-        if isinstance(old, EventTrigger):
-            new.refuse_change(old)
+        was = of(old) if old else None
+        if isinstance(was, EventTrigger):
+            new.refuse_change(was)
         for other in TRIGGERS:
             twin = DeclarationKey(other, "", new.name)
             if other != new.kind and (twin in beside or self._records.manifests.has(*twin)):
@@ -238,7 +240,7 @@ class Declare:
                     and self._records.clusters.get(f"{namespace}/{cluster}") is None
                 ):
                     self._forget(f"{namespace}/{cluster}")
-            self._records.catalog.change("declared", "clusters")
+            self._records.catalog.change("declared", "clusters", keys=keys)
             self._follow(keys, None)
             self._records.pending.delete(name)
         return len(abandoned)
@@ -248,9 +250,11 @@ class Declare:
         self._records.pending.put(name, {"keys": [list(key) for key in keys]})
         return name
 
-    def _follow(self, keys: Sequence[Key], before: Catalog | None) -> None:
+    def _follow(
+        self, keys: Sequence[Key], before: Catalog | None, after: Catalog | None = None
+    ) -> None:
         """Publish all that follows from changed objects; without a `before`, all that may."""
-        after = self._catalogs.known()
+        after = after or self._catalogs.known()
         touched = difference(before, after, keys)
         self._open_gates(after, touched.gates)
         for key in sorted(touched.swept):
@@ -372,7 +376,7 @@ class Declare:
                 self._records.gates.put(key, gate)
 
 
-def _change(new: Declaration, old: Declaration | None) -> Change:
+def _change(new: Declaration, old: Manifest | None) -> Change:
     if old is None:
         return "created"
-    return "unchanged" if old.manifest() == new.manifest() else "configured"
+    return "unchanged" if old == new.manifest() else "configured"

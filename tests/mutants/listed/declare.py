@@ -67,4 +67,28 @@ MUTANTS = [
         "elif not before:",
         "A label that puts a source in force has nothing swept.",
     ),
+    Mutant(
+        "records/declared.py",
+        '            if "declared" in halves:\n',
+        '            if "declared" in halves and old.declared == first.declared:\n',
+        "A declaration that another overtakes does not name what it wrote.",
+    ),
+    Mutant(
+        "records/catalogs.py",
+        "            rules.pop(key, None)\n",
+        "",
+        "A rule that was deleted stays where the rules are at hand.",
+    ),
+    Mutant(
+        "engine/catalog.py",
+        "        later._earlier = same, names\n",
+        "        later._earlier = same, ()\n",
+        "A trigger that changed is believed to name what it named.",
+    ),
+    Mutant(
+        "records/ledger.py",
+        "if (wanted <= 0 and share < 1) or count >= most:",
+        "if wanted <= 0 and count >= most:",
+        "The ledger loses more than it must.",
+    ),
 ]

@@ -161,6 +161,15 @@ def test_a_block_is_whole_where_one_line_is_asked_for(bellhop: Bellhop, here: In
     assert "no such thing" not in told
 
 
+def test_shows_the_last_hour_unless_asked(bellhop: Bellhop, here: Installation) -> None:
+    """What is older is asked for."""
+    here.records.ledger.note(fleet.entry("rang", trace="aa", ago=3700))
+    here.records.ledger.note(fleet.entry("rang", trace="bb", ago=3500))
+
+    rows = bellhop("show", "events", "-o", "json").stdout.splitlines()
+    assert [json.loads(row)["trace"] for row in rows] == ["bb"]
+
+
 def test_events_of_yesterday_are_there(bellhop: Bellhop, here: Installation) -> None:
     """The ledger's days are one timeline."""
     here.records.ledger.note(fleet.entry("rang", ago=86_400))
@@ -195,6 +204,49 @@ def test_tells_line_by_line_where_it_is_asked_to(bellhop: Bellhop, here: Install
         f"3f9a1c20  rendered  {where}: NetworkPolicy front-my-service  (took 17.0 ms)",
     ]
     assert told[4].startswith("--------  failed")
+
+
+@pytest.mark.parametrize(
+    ("limit", "expected"),
+    [((), 200), (("--limit", "3"), 3), (("--limit", "0"), 450), (("--limit", "450"), 450)],
+    ids=["not asked", "some", "all", "as many"],
+)
+def test_shows_the_last_lines(
+    bellhop: Bellhop, here: Installation, limit: tuple[str, ...], expected: int
+) -> None:
+    """Two hundred unless asked; over hours, oldest first."""
+    for number in range(450):
+        here.records.ledger.note(
+            fleet.entry("rang", trace=f"{number:016}", ago=20 * (450 - number))
+        )
+    rows = bellhop("show", "events", "--since", "1d", "-o", "json", *limit).stdout.splitlines()
+    told = bellhop("show", "events", "--since", "1d", *limit).stdout.splitlines()
+
+    last = [f"{number:016}" for number in range(450 - expected, 450)]
+    assert [json.loads(row)["trace"] for row in rows] == last
+    assert len(told) == expected
+
+
+def test_an_event_of_which_the_last_lines_show_one_is_told_whole(
+    bellhop: Bellhop, here: Installation
+) -> None:
+    """What else rang between its lines is not."""
+    for what, trace, ago in (
+        ("rang", "bb", 60),
+        ("rang", "aa", 9),
+        ("rang", "cc", 8),
+        ("applied", "cc", 7),
+        ("rang", "bb", 6),
+        ("applied", "aa", 5),
+    ):
+        here.records.ledger.note(fleet.entry(what, trace=trace, ago=ago))
+    told = bellhop("show", "events", "--limit", "2").stdout.splitlines()
+
+    assert [each.partition("Z  ")[2][:2] or each.split()[0] for each in told] == [
+        "aa",
+        "applied",
+        "bb",
+    ]
 
 
 @pytest.mark.parametrize("text", ["1", "h", "1x", "1h 2m", "-1h", ""])

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
 from bellhop.adapters.local.blobs import FileBlobs
+from bellhop.engine.catalog import Catalog
 from bellhop.errors import MissingError, StaleError, UnreachableError
+from bellhop.model.record import Cluster
 from bellhop.ports.store import ANY, Item
 from bellhop.records import Records, Sealer
 from bellhop.records.catalogs import Catalogs
+from bellhop.records.declared import Revision
 from bellhop.records.payloads import SHARDS
 from tests.fakes.fleet import CountingStore
 from tests.unit.records.rig import LARGE, Rig, cluster
@@ -303,18 +308,171 @@ def test_whoever_is_overtaken_by_the_other_half_draws_its_own_mark(
     assert after.number == before.number + 2
 
 
-def test_whoever_is_overtaken_by_the_same_half_is_told_for(
+def test_whoever_is_overtaken_by_another_label_is_told_for(
     records: Records, store: Watched
 ) -> None:
-    """One mark that was drawn after both writes tells of both."""
-    declare(records, "a")
+    """One mark that was drawn after both clusters were written tells of both."""
+    records.catalog.change("clusters")
     before = records.catalog.read()
-    store.before["catalog", "revision"] = lambda: (records.catalog.change("declared"), None)[1]
+    store.before["catalog", "revision"] = lambda: (records.catalog.change("clusters"), None)[1]
 
-    after = records.catalog.change("declared")
+    after = records.catalog.change("clusters")
 
     assert after == records.catalog.read()
     assert after.number == before.number + 1
+
+
+def test_whoever_is_overtaken_by_another_declaration_names_what_it_wrote(
+    records: Records, store: Watched
+) -> None:
+    """The mark of the quicker one does not name it; who reads by names would miss it."""
+    declare(records, "a")
+    catalogs = Catalogs(records)
+    catalogs.current()
+    for name in ("b", "c"):
+        declare(records, name, tell=False)
+    store.before["catalog", "revision"] = lambda: (tell(records, "b"), None)[1]
+
+    tell(records, "c")
+
+    assert sorted(catalogs.current().sources) == ["a", "b", "c"]
+
+
+# What a declaration names -----------------------------------------------------------------------
+
+
+def tell(records: Records, *names: str) -> Revision:
+    keys = [("EventSource", "", name) for name in names]
+    return records.catalog.change("declared", keys=keys)
+
+
+@pytest.mark.parametrize("count", [1, 40])
+def test_one_more_is_read_alone_however_much_is_declared(
+    records: Records, store: Watched, count: int
+) -> None:
+    """Who has the rules at hand reads the revision, and the one manifest that it names."""
+    for number in range(count):
+        declare(records, f"s{number}")
+    catalogs = Catalogs(records)
+    first = catalogs.current()
+    declare(records, "more", tell=False)
+    tell(records, "more")
+
+    assert reads(store, catalogs.current) == {"get": 3}
+    later = catalogs.current()
+    assert set(later.sources) == {*first.sources, "more"}
+    assert all(later.sources[name] is each for name, each in first.sources.items())
+
+
+def test_a_cold_start_reads_what_the_blob_does_not_tell(records: Records, store: Watched) -> None:
+    """A few manifests are read beside the blob; it is written anew when there are more."""
+    declare(records, "a")
+    names(records)
+    written = []
+    for name in ("b", "c", "d", "e", "f", "g", "h", "i", "j", "k"):
+        declare(records, name, tell=False)
+        tell(records, name)
+        counts = reads(store, lambda: names(records))
+        written.append(counts.get("put", 0) > 0)
+
+    assert written == [False] * 8 + [True, False]
+    assert names(records) == list("abcdefghijk")
+
+
+def test_who_was_away_for_more_than_is_remembered_reads_all(records: Records) -> None:
+    """The revision stays small: every event reads it."""
+    declare(records, "a")
+    catalogs = Catalogs(records)
+    catalogs.current()
+    for number in range(30):
+        declare(records, f"s{number}", tell=False)
+        tell(records, f"s{number}")
+    declare(records, "last", tell=False)
+    revision = tell(records, *(f"never-{number}" for number in range(100)), "last")
+
+    assert len(revision.changes) == 1
+    assert len(catalogs.current().sources) == 32
+
+
+def test_a_blob_of_an_earlier_version_says_nothing_of_its_mark(
+    records: Records, rig: Rig, store: Watched
+) -> None:
+    """Such a one held the rules of whatever mark it was named beside; the manifests are read."""
+    declare(records, "a")
+    now = records.catalog.read()
+    FileBlobs(rig.folder).put("old", Sealer(bytes(32)).seal({"EventSource": []}, "old"))
+    value = {"number": 9, "declared": now.declared, "clusters": "", "blob": "old"}
+    store.put(Item("catalog", "revision", value))
+
+    assert names(records) == ["a"]
+
+
+def test_a_catalog_that_was_kept_says_what_one_says_that_is_read_anew(records: Records) -> None:
+    """Whatever is declared and deleted, labelled and overtaken, and however much was asked."""
+    draw = Random(1)
+    kept = [Catalogs(records) for _ in range(3)]
+    for number in range(4):
+        records.clusters.put(labelled(number, str(number % 2)))
+    for _ in range(150):
+        act(records, draw)
+        anew = answers(Catalogs(records).current())
+        for catalogs in kept:
+            if draw.random() < 0.5:
+                assert answers(catalogs.current()) == anew
+
+
+def labelled(number: int, dep: str) -> Cluster:
+    return replace(cluster(f"c{number}"), labels={"dep": dep})
+
+
+def act(records: Records, draw: Random) -> None:
+    """Change something, as a declaration or a label does."""
+    number = draw.randrange(4)
+    if draw.random() < 0.2:
+        records.clusters.put(labelled(number, draw.choice("01")))
+        records.catalog.change("clusters")
+        return
+    keys = []
+    for _ in range(draw.choice([1, 1, 1, 2, 20])):
+        kind = draw.choice(["EventSource", "EventTrigger", "EventBasedAddOn"])
+        name = str(draw.randrange(4))
+        keys.append((kind, "", name))
+        manifest = source(name, draw.choice(["Pod", "Service"]))
+        if kind != "EventSource":
+            manifest = trigger(kind, name, draw)
+        if draw.random() < 0.3:
+            records.manifests.delete(kind, "", name)
+        else:
+            twin = {"EventTrigger": "EventBasedAddOn", "EventBasedAddOn": "EventTrigger"}.get(kind)
+            if twin:
+                records.manifests.delete(twin, "", name)
+                keys.append((twin, "", name))
+            records.manifests.put(kind, "", name, manifest)
+    records.catalog.change("declared", keys=keys)
+
+
+def trigger(kind: str, name: str, draw: Random) -> dict[str, Any]:
+    template = "{{ .Cluster.metadata.labels.dep }}"
+    spec = {
+        "sourceClusterSelector": {"matchLabels": {"dep": draw.choice("01")}},
+        "eventSourceName": draw.choice(["0", "1", "2", template, "{{ .Nothing.there }}"]),
+    }
+    return {"apiVersion": LIB, "kind": kind, "metadata": {"name": name}, "spec": spec}
+
+
+def answers(catalog: Catalog) -> dict[str, Any]:
+    """Return all that a catalog says."""
+    return {
+        key: (
+            catalog.sources_in(key),
+            catalog.kinds_in(key),
+            dict(catalog.judgement(key)),
+            sorted(catalog.problems_in(key)),
+            [catalog.triggers_on(key, name) for name in catalog.sources_in(key)],
+            {name: catalog.source_of(each, key) for name, each in catalog.triggers.items()},
+        )
+        for key in catalog.clusters
+    } | {"named": dict(sorted(catalog.named.items())), "sources": dict(catalog.sources)}
 
 
 def test_a_revision_of_an_earlier_version_counts_as_two_marks(

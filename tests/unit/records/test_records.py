@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -11,7 +10,6 @@ import pytest
 from bellhop.errors import StaleError
 from bellhop.model.gvk import GVK
 from bellhop.model.record import (
-    Entry,
     Health,
     Held,
     Inventory,
@@ -21,7 +19,6 @@ from bellhop.model.record import (
 )
 from bellhop.ports.store import ABSENT, Item
 from bellhop.records import Kept
-from bellhop.records.ledger import LEDGER
 from tests.fakes.clock import START
 from tests.fakes.kept import value_of
 from tests.unit.records.rig import (
@@ -198,37 +195,6 @@ def test_keeps_outcomes(rig: Rig) -> None:
     assert list(rig.records.outcomes.of(EAST)) == [outcome]
     rig.records.outcomes.delete(EAST, "p")
     assert rig.records.outcomes.get(EAST, "p") is None
-
-
-def test_keeps_the_ledger_by_cluster_and_day_for_a_while(rig: Rig) -> None:
-    """Equal times and equal lines make no line disappear but a true repeat."""
-    ledger, day = rig.records.ledger, "2026-01-01"
-    first = Entry(START, "t1", "rang", EAST, str(WEB), "x", 1.5, {"since_ring_ms": 3})
-    second = Entry(START, "t2", "rang", EAST, str(WEB))
-    later = Entry(START + timedelta(seconds=1), "t1", "matched", EAST, str(WEB))
-    nobodys = Entry(START, "", "rendered", "", "")
-    for entry in (later, first, second, first, nobodys):
-        ledger.note(entry)
-
-    found = list(ledger.of(EAST, day))
-    assert [entry for _, entry in found][-1] == later
-    assert {entry.trace for _, entry in found[:-1]} == {"t1", "t2"}
-    assert len(found) == 3
-    assert [entry for _, entry in ledger.of(EAST, day, after=found[1][0])] == [later]
-    assert [entry for _, entry in ledger.of("", day)] == [nobodys]
-    assert sorted(ledger.clusters(day)) == ["-", EAST]
-    assert list(ledger.of(EAST, "2026-01-02")) == ledger.clusters("2026-01-02") == []
-    rig.clock.advance(LEDGER + timedelta(days=1, seconds=2))
-    assert list(ledger.of(EAST, day)) == ledger.clusters(day) == []
-
-
-def test_a_line_that_says_too_much_is_kept_without_its_context(rig: Rig) -> None:
-    """What is told of an event does not stop it."""
-    many = Entry(START, "t", "matched", EAST, str(WEB), context={"triggers": ["x" * 99] * 5000})
-    rig.records.ledger.note(many)
-
-    ((_, found),) = rig.records.ledger.of(EAST, "2026-01-01")
-    assert found == replace(many, context={})
 
 
 # Gates ------------------------------------------------------------------------------------------

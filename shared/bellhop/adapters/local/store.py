@@ -76,6 +76,10 @@ _PAGE = f"""
     WHERE partition = :partition AND sort > :start AND sort < :end AND {_ALIVE}
     ORDER BY sort LIMIT :count"""  # noqa: S608
 _PAGE_FROM = _PAGE.replace("sort > :start", "sort >= :start")
+_BACKWARDS = {
+    statement: statement.replace("ORDER BY sort", "ORDER BY sort DESC")
+    for statement in (_PAGE, _PAGE_FROM)
+}
 _SWEEP = """
     DELETE FROM items WHERE rowid IN
         (SELECT rowid FROM items WHERE expires_at <= :now ORDER BY expires_at LIMIT :count)
@@ -147,9 +151,15 @@ class SqliteStore:
         raise _stale("delete", partition, sort, expect)
 
     def query(
-        self, partition: str, *, prefix: str = "", after: str = "", limit: int | None = None
+        self,
+        partition: str,
+        *,
+        prefix: str = "",
+        after: str = "",
+        limit: int | None = None,
+        backwards: bool = False,
     ) -> Iterator[Item]:
-        """Yield the items of a partition in the byte order of their sort keys.
+        """Yield the items of a partition in the byte order of their sort keys, or backwards.
 
         Read page by page, with nothing held open between two items: writes go on meanwhile, and
         a page shows what is there when it is read.
@@ -157,6 +167,7 @@ class SqliteStore:
         row = {**_key(partition, prefix), **_key(partition, after), "end": _end(prefix)}
         # A prefix is itself the first key that it allows; `after` is the last one not wanted.
         statement, row["start"] = (_PAGE_FROM, prefix) if prefix > after else (_PAGE, after)
+        statement = _BACKWARDS[statement] if backwards else statement
         left = _UNLIMITED if limit is None else limit
         while left > 0:
             row |= {"count": min(left, _PAGE_SIZE), "now": self._now()}
@@ -166,7 +177,10 @@ class SqliteStore:
             if len(rows) < row["count"]:
                 return
             left -= len(rows)
-            statement, row["start"] = _PAGE, rows[-1][0]
+            if backwards:
+                row["end"] = rows[-1][0]
+            else:
+                statement, row["start"] = _PAGE, rows[-1][0]
 
     def sweep_expired(self) -> int:
         """Delete every expired item from the file; return how many there were."""

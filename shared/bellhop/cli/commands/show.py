@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -95,9 +95,18 @@ def addons(namespace: str, cluster: str, profile: str, form: str) -> None:
 @click.option("--since", help="How far back, as in 90s, 10m, 2h, 1d; else 1h, or now to follow.")
 @click.option("--trace", default="", help="One event, by the beginning of its trace.")
 @click.option("--cluster", default="", metavar="NAMESPACE/NAME", help="What concerns one cluster.")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=0),
+    default=200,
+    show_default=True,
+    help="How many lines, the last ones; 0 for all.",
+)
 @output_option
 @state_option
-def events(since: str | None, trace: str, cluster: str, form: str, *, follow: bool) -> None:
+def events(
+    since: str | None, trace: str, cluster: str, limit: int, form: str, *, follow: bool
+) -> None:
     """Show what rang, what it matched and rendered, and where that was applied.
 
     One block for each event, oldest first; with --follow or -o wide, line by line. JSON is one
@@ -107,15 +116,21 @@ def events(since: str | None, trace: str, cluster: str, form: str, *, follow: bo
     from bellhop.fleet import timeline
 
     here = installation()
-    ago = _duration(since) if since else timedelta(0 if follow else 3600)
+    ago = _duration(since) if since else timedelta(hours=0 if follow else 1)
     wanted = timeline.Filter(trace, cluster)
     begin = timeline.beginning(here.records, ago)
     if follow:
         _follow(timeline.follow(here.records, begin, cluster), wanted, form)
         return
     # A block is told whole, though its event went from one cluster to another.
-    read = timeline.read(here.records, begin, "" if form == TABLE else cluster)
-    entries = (entry for _, entry in read)
+    one = "" if form == TABLE else cluster
+    entries: Iterable[Entry]
+    if limit:
+        entries = timeline.last(here.records, begin, wanted, limit, one)
+        if form != TABLE:
+            entries = [entry for entry in entries if wanted.takes(entry)][-limit:]
+    else:
+        entries = (entry for _, entry in timeline.read(here.records, begin, one))
     if form == TABLE:
         told = False
         for block in timeline.blocks(entries, wanted):
@@ -129,7 +144,7 @@ def events(since: str | None, trace: str, cluster: str, form: str, *, follow: bo
         _lines(entries, wanted, form)
 
 
-def _follow(entries: Iterator[Entry], wanted: Filter, form: str) -> None:
+def _follow(entries: Iterable[Entry], wanted: Filter, form: str) -> None:
     try:
         _lines(entries, wanted, form)
     except KeyboardInterrupt:
@@ -137,7 +152,7 @@ def _follow(entries: Iterator[Entry], wanted: Filter, form: str) -> None:
         say("", err=True)
 
 
-def _lines(entries: Iterator[Entry], wanted: Filter, form: str) -> None:
+def _lines(entries: Iterable[Entry], wanted: Filter, form: str) -> None:
     from bellhop.cli import telling
 
     tell = telling.tell_json if form == JSON else telling.tell_line

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from bellhop.cli.output import Column, Row, age, count, pairs, stamp
 from bellhop.cli.story import Story
 from bellhop.cli.views.view import Query, View
-from bellhop.engine.catalog import cluster_object
 from bellhop.fleet import overview
 from bellhop.fleet.installation import Installation
 from bellhop.model.record import Cluster, Health
@@ -34,6 +33,8 @@ def _clusters(here: Installation, query: Query) -> Iterator[Cluster]:
 
 def manifests(here: Installation, query: Query) -> Iterator[Manifest]:
     """Yield clusters as SveltosClusters, with how they are; credentials are never shown."""
+    from bellhop.engine.catalog import cluster_object
+
     for cluster in _clusters(here, query):
         manifest = cluster_object(cluster)
         health = overview.health(here, cluster.key)

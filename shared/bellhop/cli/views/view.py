@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bellhop.cli.output import Column, Row
 from bellhop.cli.story import Story
 from bellhop.fleet.installation import Installation
-from bellhop.model.selector import Selector
+
+if TYPE_CHECKING:
+    from bellhop.model.selector import Selector
 
 Manifest = Mapping[str, Any]
 

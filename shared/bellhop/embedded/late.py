@@ -1,0 +1,98 @@
+"""What is made when it is first asked for something: a command loads only what it needs.
+
+`bellhop get clusters` needs neither the Kubernetes client nor the types of what users declare,
+and loading these takes longer than all else that it does.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+
+from bellhop.model.reach import HERE
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from bellhop.messages import Publisher
+    from bellhop.ports.access import Access
+    from bellhop.ports.queue import Queue
+    from bellhop.ports.secrets import Secrets
+    from bellhop.records import Records
+    from bellhop.records.catalogs import Catalogs
+    from bellhop.settings import Settings
+    from bellhop.stages.declare import Declare
+
+T = TypeVar("T")
+
+
+class Make(Protocol):
+    """Makes something, at once or late."""
+
+    def __call__(self, make: Callable[[], T], /) -> T:
+        """Return it, or what stands for it."""
+        ...
+
+
+def at_once(make: Callable[[], T]) -> T:
+    """Return what `make` returns."""
+    return make()
+
+
+def late(make: Callable[[], T]) -> T:
+    """Return what stands for what `make` returns, which is called once, when it must be."""
+    return cast("T", _Late(make))
+
+
+class _Late:
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make = make
+        self._lock = threading.Lock()
+
+    def __getattr__(self, name: str) -> Any:
+        # Asked only for what this object has not.
+        with self._lock:
+            if "_made" not in vars(self):
+                self._made = self._make()
+        return getattr(self._made, name)
+
+
+# What takes long to load ------------------------------------------------------------------------
+
+
+def vault(state: Path, key: bytes) -> Secrets:
+    """Make the secrets of a state folder."""
+    from bellhop.adapters.local.secrets import FileSecrets
+
+    return FileSecrets(state / "secrets", key)
+
+
+def catalogs(records: Records) -> Catalogs:
+    """Make what reads the catalog."""
+    from bellhop.records.catalogs import Catalogs
+
+    return Catalogs(records)
+
+
+def publisher(queues: Mapping[str, Queue]) -> Publisher:
+    """Make what publishes messages."""
+    from bellhop.messages import Publisher
+
+    return Publisher(queues)
+
+
+def declare(
+    records: Records, catalogs: Catalogs, publisher: Publisher, settings: Settings
+) -> Declare:
+    """Make what changes what users declared."""
+    from bellhop.stages.declare import Declare
+
+    return Declare(records, catalogs, publisher, settings)
+
+
+def access(vault: Secrets) -> Access:
+    """Make what opens clusters."""
+    from bellhop.adapters.kube.access import KubeAccess
+
+    return KubeAccess(vault, reach=HERE)

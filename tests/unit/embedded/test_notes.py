@@ -1,0 +1,109 @@
+"""Lines of the ledger are written a moment after they were noted, and all of them at the end."""
+
+from __future__ import annotations
+
+import io
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bellhop.adapters.local.store import SqliteStore
+from bellhop.embedded.notes import Notes
+from bellhop.errors import UnreachableError
+from bellhop.logs import Log
+from bellhop.model.record import Entry
+from bellhop.ports.store import Item
+from bellhop.records.ledger import Ledger
+from tests.fakes.clock import START, FakeClock
+
+HOUR = START.isoformat()[:13]
+
+
+class Sometimes:
+    """A store that takes what is written where it is told to."""
+
+    def __init__(self, store: SqliteStore) -> None:
+        self._store = store
+        self.takes = True
+
+    def put(self, item: Item, **options: Any) -> Item:
+        if not self.takes:
+            raise UnreachableError("The store does not answer.")
+        return self._store.put(item, **options)
+
+    def query(self, *args: Any, **options: Any) -> Any:
+        return self._store.query(*args, **options)
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def store(tmp_path: Path, clock: FakeClock) -> Sometimes:
+    return Sometimes(SqliteStore(tmp_path / "store.db", clock=clock))
+
+
+@pytest.fixture
+def ledger(store: Sometimes) -> Ledger:
+    return Ledger(store)  # type: ignore[arg-type]
+
+
+def note(ledger: Ledger, trace: str) -> None:
+    ledger.note(Entry(START, trace, "rang", "a/a", ""))
+
+
+def traces(ledger: Ledger) -> list[str]:
+    return sorted(entry.trace for _, entry in ledger.of("a/a", HOUR))
+
+
+def until(done: Callable[[], bool], seconds: float = 10.0) -> None:
+    end = time.monotonic() + seconds
+    while not done():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_writes_what_gathered_and_goes_on(ledger: Ledger, clock: FakeClock) -> None:
+    """Not at once, but soon; and what comes after that, too."""
+    notes = Notes(ledger, clock, Log(io.StringIO()))
+    notes.start()
+    note(ledger, "1")
+    assert traces(ledger) == []
+    until(lambda: traces(ledger) == ["1"])
+    note(ledger, "2")
+    until(lambda: traces(ledger) == ["1", "2"])
+    notes.stop()
+
+
+def test_writes_all_when_it_ends(ledger: Ledger, clock: FakeClock) -> None:
+    """Nothing that was noted before is lost but by a kill."""
+    notes = Notes(ledger, clock, Log(io.StringIO()))
+    notes.start()
+    for number in range(5):
+        note(ledger, str(number))
+    notes.stop()
+
+    assert traces(ledger) == ["0", "1", "2", "3", "4"]
+
+
+def test_says_how_many_lines_were_lost_and_goes_on(
+    ledger: Ledger, store: Sometimes, clock: FakeClock
+) -> None:
+    """A store that is away for a while loses lines, and stops nothing."""
+    output = io.StringIO()
+    notes = Notes(ledger, clock, Log(output))
+    notes.start()
+    store.takes = False
+    for number in range(3):
+        note(ledger, str(number))
+    until(lambda: '"lines": 3' in output.getvalue() or '"lines":3' in output.getvalue())
+    store.takes = True
+    note(ledger, "after")
+    notes.stop()
+
+    assert traces(ledger) == ["after"]

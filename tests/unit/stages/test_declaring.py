@@ -1,0 +1,84 @@
+"""What declaring costs grows with what is declared at once, and not with what is there."""
+
+from __future__ import annotations
+
+import cProfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bellhop.model.kinds import Declaration, of
+from bellhop.model.record import Cluster
+from tests.fakes.fleet import Fleet
+
+LIB = "lib.projectsveltos.io/v1beta1"
+
+
+@pytest.fixture
+def fleet_of(tmp_path: Path) -> Callable[[str], Fleet]:
+    def make(name: str) -> Fleet:
+        fleet = Fleet(tmp_path / name)
+        for number in range(3):
+            labels, digest = {"env": "prod"}, f"{number:064}"
+            made = Cluster("fleet", str(number), labels, "v1.34.2", digest, fleet.clock.now())
+            fleet.declare.register(made)
+        return fleet
+
+    return make
+
+
+def rules(first: int, count: int) -> list[Declaration]:
+    """Return sources, and a trigger and a ConfigMap for each."""
+    found = []
+    for number in range(first, first + count):
+        selectors = [{"group": "", "version": "v1", "kind": "Service"}]
+        found.append(manifest("EventSource", f"s{number}", {"resourceSelectors": selectors}))
+        spec = {
+            "sourceClusterSelector": {"matchLabels": {"env": "prod"}},
+            "eventSourceName": f"s{number}",
+            "policyRefs": [{"kind": "ConfigMap", "name": f"c{number}", "namespace": "default"}],
+        }
+        found.append(manifest("EventTrigger", f"t{number}", spec))
+        metadata = {"name": f"c{number}", "namespace": "default"}
+        found.append({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+    return [of(each) for each in found]
+
+
+def manifest(kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
+    return {"apiVersion": LIB, "kind": kind, "metadata": {"name": name}, "spec": spec}
+
+
+def calls(act: Callable[[], Any]) -> int:
+    """Count the calls of functions that something takes: unlike its time, always the same."""
+    profile = cProfile.Profile()
+    profile.runcall(act)
+    return sum(entry.callcount for entry in profile.getstats())
+
+
+def test_declaring_ten_times_as_much_takes_ten_times_as_long(
+    fleet_of: Callable[[str], Fleet],
+) -> None:
+    """Nothing is looked for among all the others, in the file or in the catalog."""
+    taken = []
+    for count in (20, 200):
+        fleet, declared = fleet_of(str(count)), rules(0, count)
+        taken.append(calls(lambda fleet=fleet, declared=declared: fleet.declare.apply(declared)))
+        fleet.close()
+
+    assert taken[1] < 11 * taken[0]
+
+
+def test_one_more_costs_what_it_costs_beside_few(fleet_of: Callable[[str], Fleet]) -> None:
+    """What is there is neither read, parsed, nor asked again."""
+    taken = []
+    for count in (10, 200):
+        fleet = fleet_of(str(count))
+        fleet.declare.apply(rules(0, count))
+        fleet.declare.apply(rules(1000, 1)[:2])
+        more = rules(2000, 1)[:2]
+        taken.append(calls(lambda fleet=fleet, more=more: fleet.declare.apply(more)))
+        fleet.close()
+
+    assert taken[1] < 2 * taken[0]
