@@ -11,6 +11,7 @@ BellhopError                     .code is stable, .context is safe to log
 │  └─ MissingError               something referred to does not exist
 └─ TemporaryError                may pass: leave the message in the queue, for .delay at least
    ├─ UnreachableError           a cluster, a cloud or a repository does not answer
+   │  └─ AwayError               a cluster is known not to; who waits is told once it does
    ├─ ThrottledError             asked to slow down
    ├─ StaleError                 lost an optimistic write; read again
    └─ BusyError                  another worker holds the claim
@@ -108,6 +109,8 @@ class UnreachableError(TemporaryError):
 
 class AwayError(UnreachableError):
     """A cluster did not answer when it was asked last; whoever waits is told once it does."""
+
+    code = "Away"
 
 
 class ThrottledError(TemporaryError):

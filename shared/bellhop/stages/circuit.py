@@ -125,7 +125,7 @@ class Circuits:
         waiting = [
             Apply(each.trigger, each.source, each.profile, cluster)
             for each in self._records.outcomes.of(cluster)
-            if each.reason == AwayError.code
+            if each.reason == AwayError.code or each.retry_at
         ]
         # What rang while it was away was not read back.
         self._publisher.publish([*waiting, Sweep(cluster)])

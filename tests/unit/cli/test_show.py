@@ -358,7 +358,7 @@ def test_a_cluster_that_does_not_answer_is_told_once(bellhop: Bellhop, here: Ins
     cluster = "default/workload"
     here.records.circuits.put(cluster, Circuit(fleet.now(), fleet.now(), "no connection in time"))
     for number in range(3):
-        waiting = fleet.outcome(phase="Failed", message="cannot reach it", reason="Unreachable")
+        waiting = fleet.outcome(phase="Failed", message="cannot reach it", reason="Away")
         here.records.outcomes.put(replace(waiting, profile=f"p{number}"))
     rows = json.loads(bellhop("show", "failures", "-o", "json").stdout)
     state = bellhop("describe", "cluster", cluster).stdout

@@ -74,7 +74,7 @@ def test_one_asks_for_all_who_wait(fleet: Fleet, east: FakeKube) -> None:
     away(fleet, east)
 
     assert len(east.calls) <= 4
-    assert {(each.phase, each.reason) for each in outcomes(fleet)} == {("Failed", "Unreachable")}
+    assert {(each.phase, each.reason) for each in outcomes(fleet)} == {("Failed", "Away")}
     assert len(outcomes(fleet)) == PROFILES
     timers = [fleet.records.timers.get(retry_timer(EAST, each.profile)) for each in outcomes(fleet)]
     assert timers == [None] * PROFILES
