@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import threading
+from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,6 +16,9 @@ from bellhop.records.codec import decode, encode
 from bellhop.records.payloads import SHARDS, Payloads, Sealed
 from bellhop.records.table import Kept
 
+_KEPT = 8
+"""Profiles that are kept as they were read, about as many as are worked on at once."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Contents:
@@ -21,10 +26,16 @@ class _Contents:
 
 
 class Profiles:
-    """Profiles by trigger, source cluster and name."""
+    """Profiles by trigger, source cluster and name.
+
+    A profile for a thousand clusters is read two thousand times, each time the same: what was read
+    last is kept by the token of its head, which says that it is still so.
+    """
 
     def __init__(self, payloads: Payloads) -> None:
         self._payloads = payloads
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[str, Profile] = OrderedDict()
 
     def get(self, trigger: str, cluster: str, name: str) -> Kept[Profile] | None:
         """Read a profile.
@@ -32,8 +43,14 @@ class Profiles:
         Raises:
             MissingError: its contents are lost; `head` reads the rest.
         """
-        found = self._payloads.get(_partition(trigger, cluster), f"{cluster}/{name}")
-        return Kept(_profile(found), found.item.token) if found else None
+        item = self._payloads.store.get(_partition(trigger, cluster), f"{cluster}/{name}")
+        if item is None:
+            return None
+        known = self._known(item)
+        if known:
+            return Kept(known, item.token)
+        found = self._payloads.open(item)
+        return self._keep(Kept(_profile(found), found.item.token)) if found else None
 
     def head(self, trigger: str, cluster: str, name: str) -> Kept[Profile] | None:
         """Read a profile without its contents, for who only asks where it goes.
@@ -42,6 +59,9 @@ class Profiles:
             MissingError: that is very much, lies with the contents, and is lost.
         """
         item = self._payloads.store.get(_partition(trigger, cluster), f"{cluster}/{name}")
+        known = self._known(item) if item else None
+        if item and known:
+            return Kept(replace(known, contents=()), item.token)
         if item is None or not self._payloads.wide(item):
             return Kept(self._glance(item), item.token) if item else None
         found = self._payloads.open(item)
@@ -94,6 +114,20 @@ class Profiles:
         return self._payloads.delete(
             _partition(trigger, cluster), f"{cluster}/{name}", expect=expect
         )
+
+    def _known(self, item: Item) -> Profile | None:
+        with self._lock:
+            known = self._kept.get(item.token)
+            if known:
+                self._kept.move_to_end(item.token)
+            return known
+
+    def _keep(self, read: Kept[Profile]) -> Kept[Profile]:
+        with self._lock:
+            self._kept[read.token] = read.value
+            if len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
+        return read
 
     def _glance(self, item: Item) -> Profile:
         vague = self._payloads.wide(item)
