@@ -283,7 +283,6 @@ def _closed(message: Apply) -> Profile:
         object="",
         contents=(),
         destinations=(),
-        leaving=(),
         tier=0,
         leaves_policies=False,
         continue_on_conflict=False,

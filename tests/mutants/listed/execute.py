@@ -202,21 +202,46 @@ MUTANTS = [
     ),
     Mutant(
         "stages/ending.py",
-        "leaving = tuple(each for each in found.value.leaving if each != cluster)",
-        "leaving = found.value.leaving",
+        "            departures.end(which, cluster, expect=departure)\n",
+        "            pass\n",
         "A profile waits for ever to leave a cluster that it has left.",
     ),
     Mutant(
         "stages/ending.py",
-        "if new.destinations or new.leaving or new.digest or new.error:",
-        "if new:",
+        "if stays.destinations or stays.digest or stays.error:",
+        "if stays:",
         "A withdrawn profile is never closed.",
     ),
     Mutant(
         "stages/ending.py",
-        "if new.destinations or new.leaving or new.digest or new.error:",
-        "if new.destinations or new.digest or new.error:",
+        "            if any(each not in stays.destinations for each in others):\n"
+        "                return\n",
+        "",
         "A withdrawn profile is closed before all clusters are left.",
+    ),
+    Mutant(
+        "stages/ending.py",
+        "self._records.profiles.delete(*which, expect=found.token)",
+        "self._records.profiles.delete(*which)",
+        "A profile that came back is closed by who left its last cluster.",
+    ),
+    Mutant(
+        "records/departures.py",
+        "self._store.delete(_partition(place), cluster, expect=expect)",
+        "self._store.delete(_partition(place), cluster)",
+        "Who was slow to leave a cluster strikes out that it is to be left again.",
+    ),
+    Mutant(
+        "stages/deploy.py",
+        "        begun = self._records.departures.begin(place(new), leaving)\n"
+        "        try:\n"
+        "            return self._records.profiles.put(new, expect=token)\n",
+        "        begun: dict[str, str] = {}\n"
+        "        try:\n"
+        "            token = self._records.profiles.put(new, expect=token)\n"
+        "            self._records.departures.begin(place(new), leaving)\n"
+        "            return token\n",
+        "It is told that clusters are left before it is noted which.",
     ),
     Mutant(
         "stages/ending.py",
@@ -226,8 +251,8 @@ MUTANTS = [
     ),
     Mutant(
         "stages/ending.py",
-        "if found is None or cluster in found.value.destinations:",
-        "if found is None:",
+        "if found and cluster in found.value.destinations:",
+        "if found and not self:",
         "Who was slow to leave a cluster closes a profile that is wanted again.",
     ),
     Mutant(

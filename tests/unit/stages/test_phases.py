@@ -207,5 +207,5 @@ def test_an_object_costs_two_operations(fleet: Fleet, east: FakeKube, count: int
     removed = fleet.store.counts.copy()
 
     assert east.objects(CONFIG) == []
-    assert applied.total() <= 2 * count + 25
-    assert removed.total() <= 2 * count + 25
+    assert applied.total() <= 2 * count + 30
+    assert removed.total() <= 2 * count + 30
