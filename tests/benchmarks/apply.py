@@ -1,23 +1,19 @@
-"""Profiles of many objects: `python -m tests.benchmarks.apply [OBJECTS] [ROUNDS]`.
+"""A profile of many objects: `python -m tests.benchmarks.apply [OBJECTS] [ROUNDS]`.
 
 From a declared ClusterProfile to the outcome `Provisioned`, and from its deletion until nothing of
 it is held, by the embedded mode against one real API server. The floor is the same objects, as
-they lie in the cluster, applied and removed bare by 8 threads with one client; each round has a
-block of either, one after the other, with nothing else at work.
+they lie in the cluster, applied and removed bare by 8 threads with one client.
 """
 
 from __future__ import annotations
 
 import io
 import json
-import os
-import statistics
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -36,9 +32,11 @@ from bellhop.model.kubeconfig import sanitise
 from bellhop.model.reach import HERE
 from bellhop.model.record import Cluster, Content
 from bellhop.settings import Settings
-from infra.lab.binaries import find
 from infra.lab.control_plane import ControlPlane
+from tests.benchmarks.figures import in_turns, lab, run, spread, table
 
+SMALLEST = (6, 1)
+_PATIENCE_SECONDS = 120.0
 THREADS = 8
 DESTINATION = "bench/destination"
 
@@ -98,32 +96,30 @@ def seconds(work: Callable[[], object], until: Callable[[], bool] = lambda: True
     begun = time.perf_counter()
     work()
     while not until():
+        if time.perf_counter() - begun > _PATIENCE_SECONDS:
+            raise TimeoutError
         time.sleep(0.005)
     return time.perf_counter() - begun
 
 
-def bare(kube: KubeClient, count: int) -> tuple[float, float]:
+def bare(kube: KubeClient, count: int) -> list[float]:
     """Return how long applying and removing the same objects takes with nothing around it."""
-    content = Content(
-        "ConfigMap default/bare",
-        "objects.yaml",
-        tuple(config_map(number, "bare") for number in range(count)),
-    )
-    manifests = [decorate(each, "bare", 100) for each in desired([content], tier=100)]
+    manifests = tuple(config_map(number, "bare") for number in range(count))
+    content = Content("ConfigMap default/bare", "objects.yaml", manifests)
+    wanted = [decorate(each, "bare", 100) for each in desired([content], tier=100)]
+    applied: list[dict[str, Any]] = []
+
+    def remove(there: dict[str, Any]) -> None:
+        kube.remove(*ObjectKey.of(there), uid=there["metadata"]["uid"])
+
     with ThreadPoolExecutor(THREADS) as threads:
-        list(threads.map(kube.resource, [ObjectKey.of(manifests[0]).gvk] * THREADS))
-        applied: list[dict[str, Any]] = []
-        up = seconds(lambda: applied.extend(threads.map(kube.apply, manifests)))
-        removals = [(*ObjectKey.of(each), each["metadata"]["uid"]) for each in applied]
-
-        def remove(row: tuple[Any, ...]) -> None:
-            *key, uid = row
-            kube.remove(*key, uid=uid)
-
-        return up, seconds(lambda: list(threads.map(remove, removals)))
+        return [
+            seconds(lambda: applied.extend(threads.map(kube.apply, wanted))),
+            seconds(lambda: list(threads.map(remove, applied))),
+        ]
 
 
-def through_bellhop(here: Installation, count: int) -> tuple[float, float]:
+def through_bellhop(here: Installation, count: int) -> list[float]:
     """Return how long declaring and deleting a profile takes, until its objects are there, gone."""
     *holders, profile = declaration(count)
     declare(here, holders)
@@ -136,53 +132,51 @@ def through_bellhop(here: Installation, count: int) -> tuple[float, float]:
         head = here.records.profiles.head("", "", "many")
         return head is None and here.records.outcomes.get(DESTINATION, "many") is None
 
-    up = seconds(lambda: declare(here, [profile]), provisioned)
-    key = ("ClusterProfile", "", "many")
-    return up, seconds(lambda: here.declare.delete([key]), gone)
+    return [
+        seconds(lambda: declare(here, [profile]), provisioned),
+        seconds(lambda: here.declare.delete([("ClusterProfile", "", "many")]), gone),
+    ]
 
 
-def machine() -> str:
-    """Return what it is measured on, and how busy that is."""
-    return f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.2f}, Python {sys.version.split()[0]}"
+@contextmanager
+def serving(folder: Path) -> Iterator[Installation]:
+    """Run the embedded mode, and give it as a command has it."""
+    state, settings = folder / "state", Settings()
+    with running(state, settings, Log(io.StringIO()), "127.0.0.1", 0):
+        opened = open_state(state, settings)
+        try:
+            yield opened.installation
+        finally:
+            opened.close()
 
 
-def line(name: str, count: int, times: list[float]) -> str:
-    """Return objects a second: the median of the rounds and their range."""
-    rates = sorted(count / each for each in times)
-    return f"{name:<16} {statistics.median(rates):>7.0f} {rates[0]:>7.0f} … {rates[-1]:.0f}"
-
-
-def main(count: int, rounds: int) -> None:
+def main(count: int = 1000, rounds: int = 5, plane: ControlPlane | None = None) -> None:
     """Print objects a second beside the floor's."""
     with ExitStack() as stack:
+        [cluster] = stack.enter_context(lab(plane, "destination"))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        lab = stack.enter_context(ControlPlane(find(), folder / "lab"))
-        cluster = lab.start_cluster("destination")
-        state = folder / "state"
-        log = Log(io.StringIO())
-        stack.enter_context(running(state, Settings(), log, "127.0.0.1", 0))
-        opened = open_state(state, Settings())
-        stack.callback(opened.close)
-        register(opened.installation, "destination", cluster.kubeconfig())
+        here = stack.enter_context(serving(folder))
+        register(here, "destination", cluster.kubeconfig())
         kube = KubeClient(DESTINATION, sanitise(cluster.kubeconfig(), reach=HERE), reach=HERE)
         stack.callback(kube.close)
-        before = machine()
-        floors, ours = [], []
-        bare(kube, 50)
-        through_bellhop(opened.installation, 50)  # Connections, discovery, the namespace.
-        for _ in range(rounds):
-            floors.append(bare(kube, count))
-            ours.append(through_bellhop(opened.installation, count))
-    print(before)
-    print(f"{count} objects      objects/s   range of {rounds} rounds")
+        first = [through_bellhop(here, count), bare(kube, count)]
+        measured = in_turns(
+            rounds, bare=lambda: bare(kube, count), bellhop=lambda: through_bellhop(here, count)
+        )
     for place, verb in enumerate(("apply", "remove")):
-        print(line(f"{verb}, bare", count, [each[place] for each in floors]))
-        print(line(f"{verb}, bellhop", count, [each[place] for each in ours]))
-        ratios = [floor[place] / our[place] for floor, our in zip(floors, ours, strict=True)]
-        lowest, highest = min(ratios), max(ratios)
-        print(f"{'ratio':<16} {statistics.median(ratios):>7.2f} {lowest:>7.2f} … {highest:.2f}")
+        rates = {name: [count / each[place] for each in of] for name, of in measured.items()}
+        ratios = [a / b for a, b in zip(rates["bellhop"], rates["bare"], strict=True)]
+        table(
+            f"{verb} {count} objects",
+            {
+                "bare, 8 threads": [spread(rates["bare"], 0)],
+                "bellhop": [spread(rates["bellhop"], 0), spread(ratios, 2)],
+                "bellhop, the first time": [f"{count / first[0][place]:.0f}"],
+            },
+            "objects/s",
+            "of bare",
+        )
 
 
 if __name__ == "__main__":
-    given = [int(each) for each in sys.argv[1:]]
-    main(given[0] if given else 1000, given[1] if len(given) > 1 else 5)
+    run(main)

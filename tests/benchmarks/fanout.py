@@ -3,14 +3,12 @@
 From a change of what a ClusterProfile brings until it is `Provisioned` in all clusters, by the
 embedded mode. All clusters are names of one real API server, each with a client of its own and
 with objects of its own. The floor is the same applies made bare by 8 threads, with one warm client
-a cluster; each round has a block of either, with nothing else at work.
+a cluster.
 """
 
 from __future__ import annotations
 
-import io
-import statistics
-import sys
+import itertools
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -20,19 +18,16 @@ from pathlib import Path
 from typing import Any
 
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.embedded.serve import running
-from bellhop.embedded.state import open_state
 from bellhop.engine.planning import decorate, desired
 from bellhop.fleet.installation import Installation
-from bellhop.logs import Log
 from bellhop.model.kubeconfig import sanitise
 from bellhop.model.reach import HERE
 from bellhop.model.record import Content
-from bellhop.settings import Settings
-from infra.lab.binaries import find
 from infra.lab.control_plane import ControlPlane
-from tests.benchmarks.apply import THREADS, config_map, declare, line, machine, register, seconds
+from tests.benchmarks.apply import THREADS, config_map, declare, register, seconds, serving
+from tests.benchmarks.figures import in_turns, lab, run, spread, table
 
+SMALLEST = (3, 1)
 OBJECTS = 2
 HOLDER = {
     "apiVersion": "v1",
@@ -103,45 +98,43 @@ def settle(here: Installation, names: list[str]) -> None:
             time.sleep(0.05)
 
 
-def main(count: int, rounds: int) -> None:
+def main(count: int = 200, rounds: int = 5, plane: ControlPlane | None = None) -> None:
     """Print clusters a second beside the floor's."""
+    numbers = itertools.count(1)
     with ExitStack() as stack:
+        [cluster] = stack.enter_context(lab(plane, "destination"))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        lab = stack.enter_context(ControlPlane(find(), folder / "lab"))
-        kubeconfig = lab.start_cluster("destination").kubeconfig()
-        state, log = folder / "state", Log(io.StringIO())
-        stack.enter_context(running(state, Settings(), log, "127.0.0.1", 0))
-        opened = open_state(state, Settings())
-        stack.callback(opened.close)
-        here, names = opened.installation, [f"c{number:04}" for number in range(count)]
+        here = stack.enter_context(serving(folder))
+        names = [f"c{number:04}" for number in range(count)]
         for name in names:
-            register(here, name, kubeconfig)
+            register(here, name, cluster.kubeconfig())
         declare(here, [PROFILE])
         settle(here, names)
-        stored = sanitise(kubeconfig, reach=HERE)
+        stored = sanitise(cluster.kubeconfig(), reach=HERE)
         kubes = [KubeClient(f"bench/{name}", stored, reach=HERE) for name in names]
-        cold = seconds(lambda: through_bellhop(here, names, 0))
-        bare(kubes, 0)  # Connections and discovery.
-        before = machine()
-        floors, ours = [], []
-        for number in range(1, rounds + 1):
-            floors.append(bare(kubes, number))
-            ours.append(through_bellhop(here, names, number))
         for kube in kubes:
-            kube.close()
-    print(before)
-    print(
-        f"{count} clusters     clusters/s   range of {rounds} rounds; the first took {cold:.1f} s"
-    )
-    print(line("bare", count, floors))
-    print(line("bellhop", count, ours))
-    ratios = [ours[each] / floors[each] for each in range(rounds)]
-    lowest, highest = min(ratios), max(ratios)
-    print(
-        f"{'times the floor':<16} {statistics.median(ratios):>7.2f} {lowest:>7.2f} … {highest:.2f}"
+            stack.callback(kube.close)
+        first = through_bellhop(here, names, 0)
+        bare(kubes, 0)  # Its connections.
+        measured = in_turns(
+            rounds,
+            bare=lambda: [bare(kubes, next(numbers))],
+            bellhop=lambda: [through_bellhop(here, names, next(numbers))],
+        )
+    times = {name: [each[0] for each in of] for name, of in measured.items()}
+    ratios = [a / b for a, b in zip(times["bellhop"], times["bare"], strict=True)]
+    rates = {name: spread([count / each for each in of], 0) for name, of in times.items()}
+    table(
+        f"{OBJECTS} objects to {count} clusters",
+        {
+            "bare, 8 threads": [rates["bare"]],
+            "bellhop": [rates["bellhop"], spread(ratios, 2)],
+            "bellhop, the first time": [f"{count / first:.0f}"],
+        },
+        "clusters/s",
+        "times the floor",
     )
 
 
 if __name__ == "__main__":
-    given = [int(each) for each in sys.argv[1:]]
-    main(given[0] if given else 200, given[1] if len(given) > 1 else 5)
+    run(main)
