@@ -14,7 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Protocol
 
-MOST = 1_024
+MOST = 2_048
 """Idle connections of a process, where it may open enough files; each takes some 50 KB."""
 
 SECONDS = 60.0
