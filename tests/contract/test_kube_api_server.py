@@ -13,7 +13,9 @@ import pytest
 
 from bellhop.adapters.kube import client as kube_client
 from bellhop.adapters.kube import wire
+from bellhop.adapters.kube.builtin import BUILT_IN
 from bellhop.adapters.kube.client import KubeClient, Right
+from bellhop.adapters.kube.discovery import group_path, resources
 from bellhop.adapters.kube.errors import Call
 from bellhop.adapters.kube.transport import Request, Transport
 from bellhop.errors import (
@@ -604,3 +606,21 @@ def test_what_a_backup_brings_back_does_not_say_that_we_applied_it(
     assert again is not None
     assert again["metadata"]["uid"] != there["metadata"]["uid"]
     assert not survey._was_applied(again)
+
+
+@pytest.mark.parametrize("version", sorted({gvk[:2] for gvk in BUILT_IN}), ids="/".join)
+def test_built_in_kinds_are_what_discovery_says(
+    version: tuple[str, str], source_cluster: Cluster
+) -> None:
+    """Plural, scope and subresources of each are those that nobody is asked for."""
+    transport = Transport(
+        "prod/eu-1", sanitise(source_cluster.kubeconfig(), reach=HERE), reach=HERE
+    )
+    expected = {gvk: resource for gvk, resource in BUILT_IN.items() if gvk[:2] == version}
+    path = group_path(next(iter(expected)))
+    found = resources(
+        next(iter(expected)), transport.send(Request("GET", path), Call("prod/eu-1", "look"))
+    )
+    transport.close()
+
+    assert {gvk: found[gvk] for gvk in expected} == expected

@@ -38,7 +38,7 @@ def check(world: World) -> None:
     for name, profile in profiles.items():
         wanted = {f"fleet/{each}" for each in wishes[name].destinations}
         same(f"destinations of {name}", {*profile.destinations}, wanted)
-        same(f"what {name} waits for", (profile.leaving, profile.error), ((), ""))
+        same(f"what {name} waits for", (profile.leaves, profile.error), (False, ""))
     same("what is left over", rig.left_over(world.fleet), [])
 
 

@@ -34,6 +34,7 @@ from bellhop.stages.declare import Declare, Declared
 from bellhop.stages.deploy import Deploy
 from bellhop.stages.evaluate import Evaluate
 from bellhop.stages.execute import Execute
+from bellhop.stages.hands import ALONE, Hands
 from bellhop.stages.inbox import Inbox, Stage
 from bellhop.stages.ingest import Ingest, Reply, Request
 from bellhop.stages.schedule import Schedule
@@ -96,9 +97,12 @@ class FakeAccess:
 class Fleet:
     """One installation and its clusters."""
 
-    def __init__(self, folder: Path, settings: Settings | None = None) -> None:
+    def __init__(
+        self, folder: Path, settings: Settings | None = None, *, hands: Hands = ALONE
+    ) -> None:
         self.clock = FakeClock()
         self.settings = settings or Settings()
+        self.hands = hands
         self.store = CountingStore(SqliteStore(folder / "store.db", clock=self.clock))
         self.queues = {
             name: SqliteQueue(
@@ -118,7 +122,7 @@ class Fleet:
         log = Log(self.output)
         queues, records, catalogs = self.queues, self.records, self.catalogs
         publisher = self.publisher = Publisher(queues)
-        execute = Execute(records, self.access, publisher, self.settings, log)
+        execute = Execute(records, self.access, publisher, self.settings, log, hands=self.hands)
         self.stages: dict[str, Stage] = {
             "evaluate": Evaluate(records, catalogs, publisher, self.settings),
             "deploy": Deploy(records, catalogs, publisher, execute, self.settings),

@@ -33,8 +33,9 @@ _LONG = (f"{_STAGES}ingest_hostile.py", f"{_STAGES}dialects.py")
 _HISTORIES = (f"{_STAGES}interleaving.py", f"{_STAGES}properties.py")
 _NEAR = {
     "stages/claim": "ownership failures overlap",
-    "stages/execute": "outcomes holding races ownership overlap failures pipeline",
+    "stages/execute": "outcomes holding phases races ownership overlap failures pipeline",
     "stages/ending": "outcomes failures pipeline overlap races",
+    "stages/hands": "hands phases",
     "stages/lease": "holding races ownership overlap",
     "stages/step": "ownership holding failures races",
     "stages/evaluate": "overlap pipeline lost failures",

@@ -28,6 +28,7 @@ from bellhop.settings import Settings, read
 from bellhop.stages.deploy import Deploy
 from bellhop.stages.evaluate import Evaluate
 from bellhop.stages.execute import Execute
+from bellhop.stages.hands import HELPERS, Hands
 from bellhop.stages.inbox import Stage
 from bellhop.stages.ingest import Ingest
 from bellhop.stages.sweep import Sweep
@@ -107,7 +108,10 @@ def _stop_on_signals() -> threading.Event:
 
 def _stages(here: Installation, log: Log) -> dict[str, Stage]:
     sweep = Sweep(here.records, here.catalogs, here.access, here.publisher, here.settings, log)
-    execute = Execute(here.records, here.access, here.publisher, here.settings, log, alone=True)
+    hands = Hands(HELPERS)
+    execute = Execute(
+        here.records, here.access, here.publisher, here.settings, log, alone=True, hands=hands
+    )
     return {
         "evaluate": Evaluate(here.records, here.catalogs, here.publisher, here.settings),
         "deploy": Deploy(here.records, here.catalogs, here.publisher, execute, here.settings),

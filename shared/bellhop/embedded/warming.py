@@ -20,13 +20,13 @@ from bellhop.errors import BellhopError
 from bellhop.fleet.installation import Installation
 from bellhop.gotemplate import Limits
 from bellhop.logs import Log
-from bellhop.model.gvk import GVK
 
 MOST = 64
 """Clusters that are called."""
 
 _AT_ONCE = 4
-_CORE = GVK("", "v1", "ConfigMap")
+# Which versions of it are served is asked each time, and everybody may.
+_CORE = ("", "ConfigMap")
 _TEMPLATE = "{apiVersion: v1, kind: ConfigMap, metadata: {name: '{{ .name }}'}}"
 _SCRIPT = "function evaluate() return {matching = true} end"
 
@@ -72,4 +72,4 @@ class WarmUp:
             # What is away or refuses us is met again by whoever needs it, and told there.
             with suppress(IndexError, BellhopError):
                 key, credentials = self._waiting.popleft()
-                self._here.access.open(key, version=credentials).resource(_CORE)
+                self._here.access.open(key, version=credentials).served(*_CORE)

@@ -37,7 +37,6 @@ def draft_profile(catalog: Catalog, trigger: EventTrigger, cluster: str, key: st
         object=key,
         contents=(),
         destinations=catalog.destinations(trigger, cluster),
-        leaving=(),
         tier=trigger.tier,
         leaves_policies=trigger.leaves_policies,
         continue_on_conflict=trigger.continue_on_conflict,

@@ -242,12 +242,13 @@ class Profile:
     """A ClusterProfile as it is to be applied.
 
     Generated ones name their `trigger`, the source `cluster` and, with oneForEvent, the object;
-    a user's own have an empty trigger. `leaving` are clusters that still hold what is no longer
-    wanted there. `error` says why the newest inputs could not be instantiated; the rest is then
-    what was last good. A profile that is withdrawn has neither contents nor a digest. It is `told`
-    once all its clusters have been asked to be brought to this `revision`, which every change of
-    it draws anew. `allow` says what it may bring; empty is everything. A `vague` one was read
-    without the destinations that it has and the clusters that it leaves: they are very many.
+    a user's own have an empty trigger. One that `leaves` clusters has something in them that is no
+    longer wanted there; they have records of their own, and are named as `leaving` to who asks.
+    `error` says why the newest inputs could not be instantiated; the rest is then what was last
+    good. A profile that is withdrawn has neither contents nor a digest. It is `told` once all its
+    clusters have been asked to be brought to this `revision`, which every change of it draws anew.
+    `allow` says what it may bring; empty is everything. A `vague` one was read without its
+    destinations: they are very many.
     """
 
     name: str
@@ -256,7 +257,6 @@ class Profile:
     object: str
     contents: tuple[Content, ...]
     destinations: tuple[str, ...]
-    leaving: tuple[str, ...]
     tier: int
     leaves_policies: bool
     continue_on_conflict: bool
@@ -266,6 +266,8 @@ class Profile:
     revision: str = ""
     told: bool = False
     allow: str = ""
+    leaves: bool = False
+    leaving: tuple[str, ...] = ()
     vague: bool = False
 
     def may_name(self, cluster: str) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import threading
+from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,8 +13,12 @@ from bellhop.errors import MissingError
 from bellhop.model.record import Content, Profile
 from bellhop.ports.store import ANY, Item
 from bellhop.records.codec import decode, encode
+from bellhop.records.departures import Departures, Place
 from bellhop.records.payloads import SHARDS, Payloads, Sealed
 from bellhop.records.table import Kept
+
+_KEPT = 8
+"""Profiles that are kept as they were read, about as many as are worked on at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +27,17 @@ class _Contents:
 
 
 class Profiles:
-    """Profiles by trigger, source cluster and name."""
+    """Profiles by trigger, source cluster and name.
 
-    def __init__(self, payloads: Payloads) -> None:
+    A profile for a thousand clusters is read two thousand times, each time the same: what was read
+    last is kept by the token of its head, which says that it is still so.
+    """
+
+    def __init__(self, payloads: Payloads, departures: Departures) -> None:
         self._payloads = payloads
+        self._departures = departures
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[str, Profile] = OrderedDict()
 
     def get(self, trigger: str, cluster: str, name: str) -> Kept[Profile] | None:
         """Read a profile.
@@ -32,8 +45,14 @@ class Profiles:
         Raises:
             MissingError: its contents are lost; `head` reads the rest.
         """
-        found = self._payloads.get(_partition(trigger, cluster), f"{cluster}/{name}")
-        return Kept(_profile(found), found.item.token) if found else None
+        item = self._payloads.store.get(_partition(trigger, cluster), f"{cluster}/{name}")
+        if item is None:
+            return None
+        known = self._known(item)
+        if known:
+            return Kept(known, item.token)
+        found = self._payloads.open(item)
+        return self._keep(Kept(_profile(found), found.item.token)) if found else None
 
     def head(self, trigger: str, cluster: str, name: str) -> Kept[Profile] | None:
         """Read a profile without its contents, for who only asks where it goes.
@@ -42,6 +61,9 @@ class Profiles:
             MissingError: that is very much, lies with the contents, and is lost.
         """
         item = self._payloads.store.get(_partition(trigger, cluster), f"{cluster}/{name}")
+        known = self._known(item) if item else None
+        if item and known:
+            return Kept(replace(known, contents=()), item.token)
         if item is None or not self._payloads.wide(item):
             return Kept(self._glance(item), item.token) if item else None
         found = self._payloads.open(item)
@@ -50,23 +72,33 @@ class Profiles:
     def of(self, trigger: str, cluster: str = "") -> Iterator[Profile]:
         """Yield the profiles a trigger generated, in all or one source cluster, for people.
 
-        Of one whose contents are lost the error says so.
+        Each names the clusters that it is still to leave. Of one whose contents are lost the error
+        says so.
         """
         for item in self._items(trigger, cluster):
             try:
                 found = self._payloads.open(item)
             except MissingError as error:
-                yield replace(self._glance(item), error=str(error), error_code=error.code)
+                lost = replace(self._glance(item), error=str(error), error_code=error.code)
+                yield self.with_leaving(lost)
                 continue
             if found:
-                yield _profile(found)
+                yield self.with_leaving(_profile(found))
 
     def heads(self, trigger: str, cluster: str = "") -> Iterator[Profile]:
         """Yield the profiles a trigger generated as `of` does, without reading their contents.
 
         One that is `vague` has more destinations than its head holds: `may_name` tells of these.
         """
-        return (self._glance(item) for item in self._items(trigger, cluster))
+        return (self.with_leaving(self._glance(item)) for item in self._items(trigger, cluster))
+
+    def with_leaving(self, profile: Profile) -> Profile:
+        """Name the clusters that a profile is still to leave."""
+        if not profile.leaves:
+            return profile
+        found = self._departures.of(place(profile))
+        leaving = tuple(each for each in found if each not in profile.destinations)
+        return replace(profile, leaving=leaving)
 
     def put(self, profile: Profile, *, expect: str | None = ANY) -> str:
         """Write a profile and return its token.
@@ -75,7 +107,7 @@ class Profiles:
             StaleError: something else than `expect` is there.
         """
         payload = encode(_Contents(profile.contents)) if profile.contents else None
-        return self._payloads.put(*_place(profile), _clear(profile), payload, expect=expect)
+        return self._payloads.put(*_key(profile), _clear(profile), payload, expect=expect)
 
     def put_head(self, profile: Profile, *, expect: str | None = ANY) -> str:
         """Write all of a profile but its contents, which stay what they are; return its token.
@@ -83,7 +115,7 @@ class Profiles:
         Raises:
             StaleError: something else than `expect` is there, or nothing.
         """
-        return self._payloads.put_head(*_place(profile), _clear(profile), expect=expect)
+        return self._payloads.put_head(*_key(profile), _clear(profile), expect=expect)
 
     def delete(self, trigger: str, cluster: str, name: str, *, expect: str | None = ANY) -> bool:
         """Delete a profile that holds nothing any more; say whether it was there.
@@ -95,9 +127,23 @@ class Profiles:
             _partition(trigger, cluster), f"{cluster}/{name}", expect=expect
         )
 
+    def _known(self, item: Item) -> Profile | None:
+        with self._lock:
+            known = self._kept.get(item.token)
+            if known:
+                self._kept.move_to_end(item.token)
+            return known
+
+    def _keep(self, read: Kept[Profile]) -> Kept[Profile]:
+        with self._lock:
+            self._kept[read.token] = read.value
+            if len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
+        return read
+
     def _glance(self, item: Item) -> Profile:
         vague = self._payloads.wide(item)
-        head = {"destinations": (), "leaving": (), **self._payloads.head(item)}
+        head = {"destinations": (), **self._payloads.head(item)}
         return decode(Profile, head, contents=(), vague=vague)
 
     def _items(self, trigger: str, cluster: str) -> Iterator[Item]:
@@ -109,7 +155,12 @@ class Profiles:
             yield from self._payloads.store.query(partition, prefix=prefix)
 
 
-def _place(profile: Profile) -> tuple[str, str]:
+def place(profile: Profile) -> Place:
+    """Return which profile it is."""
+    return Place(profile.trigger, profile.cluster, profile.name)
+
+
+def _key(profile: Profile) -> tuple[str, str]:
     return _partition(profile.trigger, profile.cluster), f"{profile.cluster}/{profile.name}"
 
 
@@ -122,7 +173,7 @@ def _partition(trigger: str, cluster: str) -> str:
 
 
 def _clear(profile: Profile) -> dict[str, Any]:
-    return encode(profile, omit=("contents", "vague"))
+    return encode(profile, omit=("contents", "leaving", "vague"))
 
 
 def _profile(found: Sealed) -> Profile:

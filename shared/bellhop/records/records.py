@@ -10,6 +10,7 @@ from bellhop.ports.store import Store
 from bellhop.records.circuits import Circuits
 from bellhop.records.clusters import Clusters, Gates, Healths
 from bellhop.records.declared import CatalogRevision, Manifests, Pending
+from bellhop.records.departures import Departures
 from bellhop.records.holdings import Findings, Inventories, Owners
 from bellhop.records.ledger import Bounds, Ledger
 from bellhop.records.looks import Looks
@@ -56,7 +57,8 @@ class Records:
         self.pending = Pending(self._payloads, clock)
         self.observations = Observations(self._payloads, clock)
         self.matches = Matches(store)
-        self.profiles = Profiles(self._payloads)
+        self.departures = Departures(store)
+        self.profiles = Profiles(self._payloads, self.departures)
         self.owners = Owners(store)
         self.inventories = Inventories(self._payloads, self.owners)
         self.findings = Findings(store, clock)

@@ -18,7 +18,7 @@ from bellhop.messages import Apply, Publisher
 from bellhop.model.gvk import Identity
 from bellhop.model.record import Owner, Profile
 from bellhop.ports.store import ABSENT
-from bellhop.records import Records
+from bellhop.records import Kept, Records
 
 _RETRIES = 8
 _MOST_WAITING = 32
@@ -40,18 +40,20 @@ class Claims:
         self._records = records
         self._publisher = publisher
 
-    def take(self, cluster: str, key: Identity, profile: Profile) -> Taken:
+    def take(self, cluster: str, key: Identity, profile: Profile, *, free: bool = False) -> Taken:
         """Own an object from now on, and tell who loses it.
 
         An owner of the same tier keeps what it has, as in Sveltos; whoever does not get the
-        object is remembered and told when it is given up.
+        object is remembered and told when it is given up. Where it is probably `free`, a write
+        finds out, and not a read before it.
 
         Raises:
             ConflictError: a profile of the same or a lower tier has it.
         """
         me = (profile.trigger, profile.cluster, profile.name)
-        for _ in range(_RETRIES):
-            found = self._records.owners.get(cluster, key)
+        for attempt in range(_RETRIES):
+            guessed = free and not attempt
+            found = None if guessed else self._records.owners.get(cluster, key)
             owner, token = (found.value, found.token) if found else (None, ABSENT)
             try:
                 if owner is None or not owner.profile:
@@ -90,10 +92,9 @@ class Claims:
             owner = (found.value.trigger, found.value.source, found.value.profile)
             self._publisher.publish([Apply(*owner, cluster, contested=str(key))])
 
-    def taken_from(self, cluster: str, key: Identity, profile: str) -> bool:
-        """Say whether another profile has an object."""
-        found = self._records.owners.get(cluster, key)
-        return found is not None and found.value.profile not in ("", profile)
+    def owner(self, cluster: str, key: Identity) -> Kept[Owner] | None:
+        """Read who has an object."""
+        return self._records.owners.get(cluster, key)
 
     def give_back(
         self, cluster: str, key: Identity, profile: Profile, before: Owner | None
@@ -114,12 +115,18 @@ class Claims:
         )
         self._put(cluster, key, again, found.token)
 
-    def give_up(self, cluster: str, key: Identity, profile: str) -> None:
-        """Own an object no longer, and tell those who waited for it."""
-        for _ in range(_RETRIES):
-            found = self._records.owners.get(cluster, key)
-            if found is None or found.value.profile not in ("", profile):
-                return
+    def give_up(
+        self, cluster: str, key: Identity, profile: str, known: Kept[Owner] | None = None
+    ) -> bool:
+        """Own an object no longer, and tell those who waited for it; False if another has it.
+
+        What is `known` of its owner is not read again before the write finds out that it is so
+        still.
+        """
+        for attempt in range(_RETRIES):
+            found = known if known and not attempt else self._records.owners.get(cluster, key)
+            if found is None or taken_from(profile, found):
+                return found is None
             owner, token = found.value, found.token
             tell = _with(owner.tell, *owner.waiting)
             try:
@@ -129,7 +136,7 @@ class Claims:
                     self._put(cluster, key, Owner("", "", "", 0, (), tell), token)
             except StaleError:
                 continue
-            return
+            return True
         raise StaleError(f"cannot give up '{key}' in '{cluster}': other writers keep winning")
 
     def _put(self, cluster: str, key: Identity, owner: Owner, token: str) -> None:
@@ -149,6 +156,11 @@ class Claims:
                 self._records.owners.put(cluster, key, told, expect=token)
             else:
                 self._records.owners.delete(cluster, key, expect=token)
+
+
+def taken_from(profile: str, owner: Kept[Owner] | None) -> bool:
+    """Say whether another than a profile has an object."""
+    return owner is not None and owner.value.profile not in ("", profile)
 
 
 def _owned(profile: Profile, before: Owner | None) -> Owner:

@@ -26,6 +26,7 @@ from bellhop.model.record import Content, Profile
 from bellhop.ports.store import ABSENT
 from bellhop.records import Kept, Records
 from bellhop.records.catalogs import Catalogs
+from bellhop.records.profiles import place
 from bellhop.settings import Settings
 from bellhop.stages.execute import Execute
 from bellhop.stages.ledger import Note, Origin, noting
@@ -213,7 +214,6 @@ class Deploy:
             object="",
             contents=(),
             destinations=catalog.profile_destinations(declared),
-            leaving=(),
             tier=declared.tier,
             leaves_policies=declared.leaves_policies,
             continue_on_conflict=declared.continue_on_conflict,
@@ -236,11 +236,13 @@ class Deploy:
 
     def _found(self, trigger: str, cluster: str, name: str) -> Found:
         """Read a profile; contents that are lost are as good as none, where there are others."""
+        profiles = self._records.profiles
         try:
-            return self._records.profiles.get(trigger, cluster, name)
+            found = profiles.get(trigger, cluster, name)
         except MissingError:
-            head = self._records.profiles.head(trigger, cluster, name)
-            return head and Kept(replace(head.value, digest=_LOST), head.token)
+            head = profiles.head(trigger, cluster, name)
+            found = head and Kept(replace(head.value, digest=_LOST), head.token)
+        return found and Kept(profiles.with_leaving(found.value), found.token)
 
     def _write(self, found: Found, draft: Profile, message: Origin, note: Note) -> bool:
         """Write a profile and ask its clusters to follow; False if another writer was quicker.
@@ -256,7 +258,7 @@ class Deploy:
         else:
             try:
                 new = replace(new, revision=_drawn(), told=False)
-                token = self._records.profiles.put(new, expect=token)
+                token = self._put(old, new, token)
             except StaleError:
                 return False
             if old is None or (old.digest, old.error) != (new.digest, new.error):
@@ -274,11 +276,14 @@ class Deploy:
         if found is None:
             return True
         old, token = found.value, found.token
-        leaving = tuple(sorted({*old.destinations, *old.leaving}))
+        # What a worker noted whose head lost, or who died, is to be left with all others.
+        noted = self._records.departures.of(place(old))
+        leaving = tuple(sorted({*old.destinations, *noted}))
         new = replace(
             old,
             contents=(),
             destinations=(),
+            leaves=bool(leaving),
             leaving=leaving,
             digest="",
             error="",
@@ -290,7 +295,7 @@ class Deploy:
                 return True
             if not _same(old, new):
                 new = replace(new, revision=_drawn(), told=False)
-                token = self._records.profiles.put(new, expect=token)
+                token = self._put(old, new, token)
                 note.what = "withdrawn" if old.destinations else ""
             elif old.told:
                 return True
@@ -302,6 +307,20 @@ class Deploy:
         with suppress(StaleError):
             self._records.profiles.put_head(replace(new, told=True), expect=token)
         return True
+
+    def _put(self, old: Profile | None, new: Profile, token: str) -> str:
+        """Write a profile after noting the clusters that it leaves from now on; return its token.
+
+        Raises:
+            StaleError: another writer was quicker.
+        """
+        leaving = set(new.leaving).difference(old.leaving if old else ())
+        begun = self._records.departures.begin(place(new), leaving)
+        try:
+            return self._records.profiles.put(new, expect=token)
+        except StaleError:
+            self._records.departures.take_back(place(new), begun)
+            raise
 
 
 def _same(old: Profile, new: Profile) -> bool:
@@ -316,7 +335,7 @@ def _merge(old: Profile | None, draft: Profile) -> Profile:
     if old is None:
         return draft
     leaving = {*old.destinations, *old.leaving} - {*draft.destinations}
-    draft = replace(draft, leaving=tuple(sorted(leaving)))
+    draft = replace(draft, leaves=bool(leaving), leaving=tuple(sorted(leaving)))
     if draft.error and old.digest == _LOST:
         # Without the last good contents nobody can tell what is to stay.
         raise MissingError(f"cannot keep what '{old.name}' holds: its contents are lost")

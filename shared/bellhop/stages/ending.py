@@ -25,6 +25,8 @@ from bellhop.errors import (
 from bellhop.model.record import Outcome, Phase, Profile
 from bellhop.ports.store import ABSENT
 from bellhop.records import Kept, Records
+from bellhop.records.departures import Place
+from bellhop.records.profiles import place
 from bellhop.settings import Settings
 from bellhop.stages.work import Work
 
@@ -93,27 +95,48 @@ class Endings:
         return True
 
     def leave(self, profile: Profile, cluster: str, outcome: Kept[Outcome] | None) -> None:
-        """Note that a cluster holds nothing of a profile; the last one closes a withdrawn one."""
+        """Note that a cluster holds nothing of a profile; the last one closes a withdrawn one.
+
+        Raises:
+            StaleError: another wrote the outcome, or the cluster is to be left once more.
+        """
+        departures, which = self._records.departures, place(profile)
+        # Before the outcome: who has the cluster left anew after that has written another one.
+        departure = departures.token(which, cluster)
         if outcome:
             self._records.timers.cancel(retry_timer(cluster, profile.name))
         self._records.outcomes.delete(cluster, profile.name, expect=_token(outcome))
+        found = self._records.profiles.head(*which)
+        if found and cluster in found.value.destinations:
+            return
+        if departure:
+            departures.end(which, cluster, expect=departure)
+        self._close(which, found)
+
+    def _close(self, which: Place, found: Kept[Profile] | None) -> None:
+        """Close a profile that has left all clusters; one that stays leaves none any more.
+
+        Of those who leave at once the last one to strike its departure out finds no other.
+        """
         for _ in range(_RETRIES):
-            found = self._records.profiles.head(profile.trigger, profile.cluster, profile.name)
-            if found is None or cluster in found.value.destinations:
+            # The head was read first: whoever wrote it had noted before what is to be left.
+            if found is None or not found.value.leaves:
                 return
-            leaving = tuple(each for each in found.value.leaving if each != cluster)
-            new = replace(found.value, leaving=leaving)
+            stays = found.value
+            others = self._records.departures.of(which)
+            if any(each not in stays.destinations for each in others):
+                return
             try:
-                if new.destinations or new.leaving or new.digest or new.error:
-                    self._records.profiles.put_head(new, expect=found.token)
+                if stays.destinations or stays.digest or stays.error:
+                    stays = replace(stays, leaves=False)
+                    self._records.profiles.put_head(stays, expect=found.token)
                 else:
-                    self._records.profiles.delete(
-                        new.trigger, new.cluster, new.name, expect=found.token
-                    )
+                    self._records.profiles.delete(*which, expect=found.token)
             except StaleError:
+                found = self._records.profiles.head(*which)
                 continue
             return
-        raise StaleError(f"cannot close profile '{profile.name}': other writers keep winning")
+        raise StaleError(f"cannot close profile '{which.name}': other writers keep winning")
 
     def _pause(self, work: Work, error: BellhopError, failures: int) -> timedelta | None:
         """Say how long to wait; each pause is twice as long, and there is no end to patience.

@@ -1,22 +1,26 @@
 """Deploy, second half: one profile to one cluster, from plan to inventory.
 
-    read ─► plan ─► lease ─► apply, each object ─► remove ─► lease given up ─► outcome ─► read again
+    read ─► plan ─► lease ─► apply, a phase at a time ─► remove ─► lease given up ─► outcome
+      ▲                                                                               │
+      └────────────────────────────────── read again ◄────────────────────────────────┘
 
 Every try starts from the records, and holds the lease of the inventory while it works. Since a
 worker that was slow may have carried out what is wanted no more, it looks again at what it began
-with when it has ended.
+with when it has ended. The objects of a phase are worked on at once, by all hands that are free.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from bellhop.engine.allowing import refuse_placed
 from bellhop.engine.catalog import cluster_object
 from bellhop.engine.instantiate import deploy_time
+from bellhop.engine.ordering import phases
 from bellhop.engine.planning import Desired, Plan, desired, plan
 from bellhop.errors import (
     AwayError,
@@ -37,14 +41,17 @@ from bellhop.ports.store import ABSENT
 from bellhop.records import Kept, Records
 from bellhop.settings import Settings
 from bellhop.stages.circuit import Circuits
-from bellhop.stages.claim import Claims
+from bellhop.stages.claim import Claims, taken_from
 from bellhop.stages.ending import Endings
+from bellhop.stages.hands import ALONE, Hands
 from bellhop.stages.lease import Leases
 from bellhop.stages.ledger import noting
 from bellhop.stages.step import Steps
-from bellhop.stages.work import Work
+from bellhop.stages.work import Upshot, Work
 
 _ROUNDS = 4
+
+T = TypeVar("T")
 
 
 class Execute:
@@ -62,6 +69,7 @@ class Execute:
         log: Log,
         *,
         alone: bool = False,
+        hands: Hands = ALONE,
     ) -> None:
         self._records = records
         self._access = access
@@ -70,6 +78,7 @@ class Execute:
         self._circuits = Circuits(records, access, publisher, settings, log)
         self._claims = Claims(records, publisher)
         self._leases = Leases(records, settings, alone=alone)
+        self._hands = hands
         self._steps = Steps(self._claims, records.clock)
         self._endings = Endings(records, settings)
         self._limits = Limits(seconds=settings.template_seconds, output=settings.template_output)
@@ -197,7 +206,7 @@ class Execute:
     def _doubt(self, work: Work, key: Identity) -> None:
         """Take for uncertain what is said to have changed hands, or to have been overwritten."""
         held = work.held.pop(key, None)
-        if held and not self._claims.taken_from(work.cluster.key, key, work.profile.name):
+        if held and not taken_from(work.profile.name, self._claims.owner(work.cluster.key, key)):
             work.held[key] = replace(held, digest="", secret=True)
 
     def _objects(self, work: Work) -> tuple[Desired, ...]:
@@ -226,25 +235,33 @@ class Execute:
         kube = self._access.open(work.cluster.key, version=work.cluster.credentials)
         self._leases.take(work, steps)
         try:
-            for each in steps.apply:
-                if self._overdue(work):
-                    return
-                self._steps.apply(kube, work, each)
+            for wanted in phases(steps.apply, lambda each: each.key.identity):
+                self._do(work, partial(self._steps.apply, kube, work), wanted)
             if not work.failed:
                 # A profile that could not be applied as a whole takes nothing away.
-                for key in steps.remove:
-                    if self._overdue(work):
-                        return
-                    self._steps.remove(kube, work, key)
+                for unwanted in phases(steps.remove, lambda key: key):
+                    self._do(work, partial(self._steps.remove, kube, work), unwanted)
         finally:
             self._leases.give_up(work)
 
-    def _overdue(self, work: Work) -> bool:
-        """Say whether others are to have their turn; one object at least is worked on."""
+    def _do(self, work: Work, step: Callable[[T], Upshot], objects: Sequence[T]) -> None:
+        """Take a step for each object of a phase, with all hands that are free.
+
+        Raises:
+            TemporaryError: one could not be taken now; what was done is noted.
+        """
+        upshots, error = self._hands.each(step, objects, lambda: self._goes_on(work))
+        for upshot in upshots:
+            work.note(upshot)
+        if error:
+            raise error
+
+    def _goes_on(self, work: Work) -> bool:
+        """Say whether another object is begun before others have their turn; the first one is."""
         used = self._records.clock.now() - work.begun_at
-        done = bool(work.changed or work.failed)
-        work.unfinished = done and used > self._settings.turn
-        return work.unfinished
+        work.unfinished = work.under_way and used > self._settings.turn
+        work.under_way = True
+        return not work.unfinished
 
 
 def _inputs(
@@ -266,7 +283,6 @@ def _closed(message: Apply) -> Profile:
         object="",
         contents=(),
         destinations=(),
-        leaving=(),
         tier=0,
         leaves_policies=False,
         continue_on_conflict=False,

@@ -1,9 +1,12 @@
-"""One object at a time: applied or removed as a step of a plan says, by who owns it."""
+"""One object at a time: applied or removed as a step of a plan says, by who owns it.
+
+Several threads may be at the steps of one work: they read it, and return what is to be noted in it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from bellhop.engine.planning import OWNER, Desired, decorate, undecorate
@@ -20,23 +23,24 @@ from bellhop.model.gvk import GVK, Identity, ObjectKey
 from bellhop.model.record import Held
 from bellhop.ports.clock import Clock
 from bellhop.ports.kube import Kube
-from bellhop.stages.claim import Claims, Taken
-from bellhop.stages.work import Work
+from bellhop.stages.claim import Claims, Taken, taken_from
+from bellhop.stages.work import Upshot, Work
 
 
 class Steps:
-    """Carries out steps; what is refused for good is noted in the work, and others go on."""
+    """Carries out steps; what is refused for good is part of what came of one."""
 
     def __init__(self, claims: Claims, clock: Clock) -> None:
         self._claims = claims
         self._clock = clock
 
-    def apply(self, kube: Kube, work: Work, each: Desired) -> None:
+    def apply(self, kube: Kube, work: Work, each: Desired) -> Upshot:
         """Claim an object and apply it; what another profile has is not ours to change."""
         taken: Taken | None = None
         key = each.key.identity
         try:
-            taken = self._claims.take(work.cluster.key, key, work.profile)
+            free = key not in work.before
+            taken = self._claims.take(work.cluster.key, key, work.profile, free=free)
             manifest = decorate(each, work.profile.name, work.profile.tier)
             with _overtaken(), unquoted(f"cannot apply {_named(work, key)}", secret=each.secret):
                 try:
@@ -47,14 +51,12 @@ class Steps:
                     stored = kube.apply(manifest)
             # Between the claim and the apply another profile may have taken the object.
             self._claims.take(work.cluster.key, key, work.profile)
+        except ConflictError as error:
+            self._lost(work, key, applied=taken is not None)
+            return Upshot(key, None, refused=error)
         except PermanentError as error:
-            if isinstance(error, ConflictError):
-                self._lost(work, key, applied=taken is not None)
-            else:
-                self._let_go(work, key, taken)
-            work.failed.append(error)
-            return
-        work.held[key] = Held(
+            return Upshot(key, self._let_go(work, key, taken), refused=error)
+        held = Held(
             digest=each.digest,
             ref=each.ref,
             applied_at=self._clock.now(),
@@ -62,45 +64,44 @@ class Steps:
             uid=_uid(stored),
             secret=each.secret,
         )
-        work.changed.append(f"{key.kind} {key.name}")
+        return Upshot(key, held, changed=True)
 
     def _lost(self, work: Work, key: Identity, *, applied: bool) -> None:
-        """Hold an object no more that another has; tell the owner if we may have overwritten it."""
+        """Tell who has an object instead of us if we may have overwritten it."""
         before = work.before.get(key)
         if applied or (before and not before.digest):
             self._claims.tell_owner(work.cluster.key, key)
-        del work.held[key]
 
-    def _let_go(self, work: Work, key: Identity, taken: Taken | None) -> None:
-        """Hold of an object that was refused what was held before.
+    def _let_go(self, work: Work, key: Identity, taken: Taken | None) -> Held | None:
+        """Return how an object is held that was refused: as it was before.
 
         Where a claim is not new, an earlier try may have applied it.
         """
         if taken and not taken.new:
-            return
+            return work.held[key]
         if taken:
             self._claims.give_back(work.cluster.key, key, work.profile, taken.before)
-        if key in work.before:
-            work.held[key] = work.before[key]
-        else:
-            del work.held[key]
+        return work.before.get(key)
 
     def _make_namespace(self, kube: Kube, key: ObjectKey) -> bool:
         """Create the namespace of an object, as Sveltos does; say whether it was missing."""
         gvk = GVK("", "v1", "Namespace")
         if not key.namespace or kube.get(gvk, "", key.namespace) is not None:
             return False
-        kube.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": key.namespace}})
+        manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": key.namespace}}
+        with suppress(StaleError):  # Another object's thread was quicker.
+            kube.apply(manifest)
         return True
 
-    def remove(self, kube: Kube, work: Work, key: Identity) -> None:
+    def remove(self, kube: Kube, work: Work, key: Identity) -> Upshot:
         """Remove what we applied; what somebody made in its place since is not ours.
 
         What we hold and nobody has is ours: the claim may have been forgotten with the cluster's
         former life, while we were at work.
         """
         cluster, name = work.cluster.key, work.profile.name
-        if not self._claims.taken_from(cluster, key, name):
+        owner = self._claims.owner(cluster, key)
+        if not taken_from(name, owner):
             secret = key.kind == SECRET or work.held[key].secret
             try:
                 with _overtaken(), unquoted(f"cannot remove {_named(work, key)}", secret=secret):
@@ -108,18 +109,15 @@ class Steps:
             except MissingError:
                 gone = True  # The kind itself is gone, and its objects with it.
             except PermanentError as error:
-                work.failed.append(error)
-                return
-            if self._claims.taken_from(cluster, key, name):
+                return Upshot(key, work.held[key], refused=error)
+            if not self._claims.give_up(cluster, key, name, owner):
                 # It was taken between the question and the removal.
                 self._claims.tell_owner(cluster, key)
-            self._claims.give_up(cluster, key, name)
-            if gone:
-                work.changed.append(f"{key.kind} {key.name}")
-        elif not work.before[key].digest:
+            return Upshot(key, None, changed=gone)
+        if not work.before[key].digest:
             # An earlier try may have removed it for good after it was taken.
             self._claims.tell_owner(cluster, key)
-        del work.held[key]
+        return Upshot(key, None)
 
     def _remove_ours(self, kube: Kube, work: Work, key: Identity) -> bool:
         held = work.held[key]

@@ -6,11 +6,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from bellhop.errors import BellhopError
+from bellhop.errors import BellhopError, PermanentError
 from bellhop.messages import Apply
 from bellhop.model.gvk import Identity
 from bellhop.model.record import Cluster, Held, Outcome, Profile
 from bellhop.records import Kept
+
+
+@dataclass(frozen=True, slots=True)
+class Upshot:
+    """What came of one object: how it is held from now on, if at all, and why it was refused."""
+
+    key: Identity
+    held: Held | None
+    changed: bool = False
+    refused: PermanentError | None = None
 
 
 @dataclass
@@ -18,7 +28,7 @@ class Work:
     """A profile on its way to a cluster; `outcome` is that of the last time, as it was found.
 
     `held` is what the inventory is to say, and `token` that of the inventory as we know it;
-    `before` is what was held when we took the lease.
+    `before` is what was held when we took the lease. Of the threads that may be at it, one writes.
     """
 
     message: Apply
@@ -31,9 +41,21 @@ class Work:
     before: Mapping[Identity, Held] = field(default_factory=dict)
     changed: list[str] = field(default_factory=list)
     failed: list[BellhopError] = field(default_factory=list)
+    under_way: bool = False
     unfinished: bool = False
 
     @property
     def wanted(self) -> bool:
         """Say whether the cluster is to have the profile, and not to lose it."""
         return self.cluster.key in self.profile.destinations
+
+    def note(self, upshot: Upshot) -> None:
+        """Note what came of one object."""
+        if upshot.held:
+            self.held[upshot.key] = upshot.held
+        else:
+            self.held.pop(upshot.key, None)
+        if upshot.changed:
+            self.changed.append(f"{upshot.key.kind} {upshot.key.name}")
+        if upshot.refused:
+            self.failed.append(upshot.refused)

@@ -44,9 +44,15 @@ MUTANTS = [
     ),
     Mutant(
         "stages/claim.py",
-        'if found is None or found.value.profile not in ("", profile):',
+        "if found is None or taken_from(profile, found):",
         "if found is None:",
         "A profile gives up what another owns.",
+    ),
+    Mutant(
+        "stages/claim.py",
+        "found = known if known and not attempt else self._records.owners.get(cluster, key)",
+        "found = known or self._records.owners.get(cluster, key)",
+        "Who gives an object up never learns that another took it meanwhile.",
     ),
     Mutant(
         "stages/claim.py",

@@ -32,17 +32,17 @@ MUTANTS = [
     Mutant(
         "stages/deploy.py",
         "                new = replace(new, revision=_drawn(), told=False)\n"
-        "                token = self._records.profiles.put(new, expect=token)\n"
+        "                token = self._put(old, new, token)\n"
         "            except",
         "                new = replace(new, revision=_drawn(), told=True)\n"
-        "                token = self._records.profiles.put(new, expect=token)\n"
+        "                token = self._put(old, new, token)\n"
         "            except",
         "A profile is marked as told before it is.",
     ),
     Mutant(
         "stages/deploy.py",
-        "token = self._records.profiles.put(new, expect=token)\n            except",
-        "token = self._records.profiles.put(new)\n            except",
+        "return self._records.profiles.put(new, expect=token)",
+        "return self._records.profiles.put(new)",
         "A profile is written over what another worker wrote.",
     ),
     Mutant(
@@ -71,7 +71,7 @@ MUTANTS = [
     ),
     Mutant(
         "stages/deploy.py",
-        "leaving = tuple(sorted({*old.destinations, *old.leaving}))",
+        "leaving = tuple(sorted({*old.destinations, *noted}))",
         "leaving = tuple(sorted({*old.destinations}))",
         "A withdrawal forgets the clusters that were being left.",
     ),

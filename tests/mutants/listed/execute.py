@@ -87,27 +87,27 @@ MUTANTS = [
     ),
     Mutant(
         "stages/step.py",
-        "        if not self._claims.taken_from(cluster, key, name):\n            secret",
+        "        if not taken_from(name, owner):\n            secret",
         "        if self._claims:\n            secret",
         "An object that another profile took is removed.",
     ),
     Mutant(
         "stages/step.py",
-        "            self._claims.give_up(cluster, key, name)\n            if gone:",
-        "            if gone:",
+        "            if not self._claims.give_up(cluster, key, name, owner):",
+        "            if taken_from(name, self._claims.owner(cluster, key)):",
         "A removed object keeps its owner.",
     ),
     Mutant(
         "stages/step.py",
-        "            if self._claims.taken_from(cluster, key, name):\n"
+        "            if not self._claims.give_up(cluster, key, name, owner):\n"
         "                # It was taken between the question and the removal.\n"
         "                self._claims.tell_owner(cluster, key)\n",
-        "",
+        "            self._claims.give_up(cluster, key, name, owner)\n",
         "Whose object was removed a moment after it was taken is not told.",
     ),
     Mutant(
         "stages/step.py",
-        "        elif not work.before[key].digest:\n"
+        "        if not work.before[key].digest:\n"
         "            # An earlier try may have removed it for good after it was taken.\n"
         "            self._claims.tell_owner(cluster, key)\n",
         "",
@@ -171,22 +171,77 @@ MUTANTS = [
         "What is withdrawn stays.",
     ),
     Mutant(
+        "stages/execute.py",
+        "for wanted in phases(steps.apply, lambda each: each.key.identity):",
+        "for wanted in (steps.apply,):",
+        "An object is applied beside those that it needs.",
+    ),
+    Mutant(
+        "stages/execute.py",
+        "for unwanted in phases(steps.remove, lambda key: key):",
+        "for unwanted in (steps.remove,):",
+        "An object is removed beside those that need it.",
+    ),
+    Mutant(
+        "stages/execute.py",
+        "        if error:\n            raise error\n",
+        "",
+        "What failed for now, once others were done, counts as done.",
+    ),
+    Mutant(
+        "stages/hands.py",
+        "if self._errors or number == len",
+        "if number == len",
+        "A cluster that stopped answering is asked for each object that is left.",
+    ),
+    Mutant(
+        "stages/hands.py",
+        "            self._changed.wait_for(lambda: not self._in_hand)\n",
+        "            pass\n",
+        "What helpers have in hand is not waited for.",
+    ),
+    Mutant(
         "stages/ending.py",
-        "leaving = tuple(each for each in found.value.leaving if each != cluster)",
-        "leaving = found.value.leaving",
+        "            departures.end(which, cluster, expect=departure)\n",
+        "            pass\n",
         "A profile waits for ever to leave a cluster that it has left.",
     ),
     Mutant(
         "stages/ending.py",
-        "if new.destinations or new.leaving or new.digest or new.error:",
-        "if new:",
+        "if stays.destinations or stays.digest or stays.error:",
+        "if stays:",
         "A withdrawn profile is never closed.",
     ),
     Mutant(
         "stages/ending.py",
-        "if new.destinations or new.leaving or new.digest or new.error:",
-        "if new.destinations or new.digest or new.error:",
+        "            if any(each not in stays.destinations for each in others):\n"
+        "                return\n",
+        "",
         "A withdrawn profile is closed before all clusters are left.",
+    ),
+    Mutant(
+        "stages/ending.py",
+        "self._records.profiles.delete(*which, expect=found.token)",
+        "self._records.profiles.delete(*which)",
+        "A profile that came back is closed by who left its last cluster.",
+    ),
+    Mutant(
+        "records/departures.py",
+        "self._store.delete(_partition(place), cluster, expect=expect)",
+        "self._store.delete(_partition(place), cluster)",
+        "Who was slow to leave a cluster strikes out that it is to be left again.",
+    ),
+    Mutant(
+        "stages/deploy.py",
+        "        begun = self._records.departures.begin(place(new), leaving)\n"
+        "        try:\n"
+        "            return self._records.profiles.put(new, expect=token)\n",
+        "        begun: dict[str, str] = {}\n"
+        "        try:\n"
+        "            token = self._records.profiles.put(new, expect=token)\n"
+        "            self._records.departures.begin(place(new), leaving)\n"
+        "            return token\n",
+        "It is told that clusters are left before it is noted which.",
     ),
     Mutant(
         "stages/ending.py",
@@ -196,8 +251,8 @@ MUTANTS = [
     ),
     Mutant(
         "stages/ending.py",
-        "if found is None or cluster in found.value.destinations:",
-        "if found is None:",
+        "if found and cluster in found.value.destinations:",
+        "if found and not self:",
         "Who was slow to leave a cluster closes a profile that is wanted again.",
     ),
     Mutant(
@@ -214,7 +269,7 @@ MUTANTS = [
     ),
     Mutant(
         "stages/step.py",
-        "        if taken and not taken.new:\n            return\n",
+        "        if taken and not taken.new:\n            return work.held[key]\n",
         "",
         "A refused change makes an object nobody's that is applied.",
     ),
@@ -245,7 +300,7 @@ MUTANTS = [
     ),
     Mutant(
         "stages/execute.py",
-        "if held and not self._claims.taken_from(work.cluster.key, key, work.profile.name):",
+        "if held and not taken_from(work.profile.name, self._claims.owner(work.cluster.key, key)):",
         "if held:",
         "Who lost an object goes on trying to have it as it was.",
     ),

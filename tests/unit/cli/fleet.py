@@ -131,7 +131,6 @@ def profile(**changes: Any) -> Profile:
             ),
         ),
         destinations=("default/workload",),
-        leaving=(),
         tier=100,
         leaves_policies=False,
         continue_on_conflict=False,

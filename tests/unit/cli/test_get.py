@@ -16,6 +16,7 @@ from bellhop.fleet.installation import Installation
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.kinds import event_report
 from bellhop.model.record import Health, Match
+from bellhop.records.profiles import place
 from tests.fakes.kept import value_of
 from tests.unit.cli import fleet
 
@@ -309,7 +310,11 @@ STATES = [
         {"destinations": ("default/workload", "a/b")}, {}, "Provisioning", "1/2", id="one to go"
     ),
     pytest.param(
-        {"destinations": (), "leaving": ("default/workload",)}, {}, "Removing", "0/0", id="leaving"
+        {"destinations": (), "leaves": True, "leaving": ("default/workload",)},
+        {},
+        "Removing",
+        "0/0",
+        id="leaving",
     ),
     pytest.param({"destinations": ()}, {}, "NoClusters", "0/0", id="nobody selected"),
 ]
@@ -326,7 +331,9 @@ def test_sums_up_how_a_profile_stands(
 ) -> None:
     """The worst of its clusters counts; an error of the trigger does too."""
     fleet.populate(here)
-    here.records.profiles.put(fleet.profile(**profile))
+    stored = fleet.profile(**profile)
+    here.records.profiles.put(stored)
+    here.records.departures.begin(place(stored), stored.leaving)
     here.records.outcomes.put(fleet.outcome(**outcome))
     cells = bellhop("get", "cp").stdout.splitlines()[1].split()
 

@@ -15,7 +15,7 @@ from bellhop.embedded.warming import MOST, WarmUp
 from bellhop.errors import UnreachableError
 from bellhop.fleet.installation import Installation
 from bellhop.logs import Log
-from bellhop.model.gvk import GVK, Resource
+from bellhop.model.gvk import Resource
 from bellhop.model.record import Cluster
 from bellhop.settings import Settings
 from tests.fakes.clock import FakeClock
@@ -28,7 +28,7 @@ class Called:
     def __init__(self, away: str = "") -> None:
         self.away = away
         self.asked: list[tuple[str, str]] = []
-        self.kinds: list[GVK] = []
+        self.kinds: list[tuple[str, str]] = []
 
     def open(self, cluster: str, *, version: str = "") -> FakeKube:
         self.asked.append((cluster, version))
@@ -37,9 +37,9 @@ class Called:
         kinds = self.kinds
 
         class Kube(FakeKube):
-            def resource(self, gvk: GVK) -> Resource | None:
-                kinds.append(gvk)
-                return super().resource(gvk)
+            def served(self, group: str, kind: str) -> Resource | None:
+                kinds.append((group, kind))
+                return super().served(group, kind)
 
         return Kube(cluster)
 
@@ -82,7 +82,7 @@ def test_meets_every_cluster_with_its_credentials(here: Installation) -> None:
         ("fleet/c001", "v1"),
         ("fleet/c002", "v2"),
     ]
-    assert access.kinds == [GVK("", "v1", "ConfigMap")] * 3
+    assert access.kinds == [("", "ConfigMap")] * 3
     assert said == ""
 
 

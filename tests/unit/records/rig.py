@@ -67,7 +67,7 @@ def profile(text: str = "x", **changes: Any) -> Profile:
             Content("Secret default/b", "later.yaml", (), "{{ Cluster }}", "jinja2", secret=True),
         ),
         "destinations": (EAST, "fleet/west"),
-        "leaving": ("fleet/north",),
+        "leaves": False,
         "tier": 7,
         "leaves_policies": True,
         "continue_on_conflict": True,

@@ -16,6 +16,7 @@ from bellhop.model import record
 from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.model.record import MOST_LABELS, Health, Owner, Walk, WatchedKind
 from bellhop.records import Records, Sealer
+from bellhop.records.departures import Place
 from bellhop.stages import claim
 from bellhop.stages.course import MOST_PROBLEMS, MOST_UNSEEN, problems
 from tests.fakes.clock import START
@@ -38,7 +39,8 @@ APART = {
     "Profile.leaving",
     "Inventory.held",
 }
-"""Fields without a bound: they lie with a payload, always or when they are long."""
+"""Fields without a bound: they lie with a payload, always or when they are long, or have records of
+their own."""
 
 BOUNDED = {
     "Cluster.labels",
@@ -180,9 +182,9 @@ def test_a_profile_goes_to_any_number_of_clusters(rig: Rig, records: Records) ->
     assert rig.blobs() == before
     assert value_of(records.profiles.get("t", EAST, "p")) == replace(wide, told=True)
 
-    narrow = profile(leaving=EVERYWHERE[:1], contents=())
+    narrow = profile(destinations=EVERYWHERE[:1], contents=())
     token = records.profiles.put_head(narrow, expect=token)
-    assert value_of(records.profiles.get("t", EAST, "p")) == profile(leaving=EVERYWHERE[:1])
+    assert value_of(records.profiles.get("t", EAST, "p")) == profile(destinations=EVERYWHERE[:1])
     assert records.profiles.delete("t", EAST, "p", expect=token)
 
 
@@ -200,12 +202,13 @@ def test_contents_that_change_are_not_taken_for_what_lies_there(records: Records
 def test_who_lists_heads_reads_no_payload(rig: Rig, records: Records, store: CountingStore) -> None:
     """Of fifty thousand destinations a head says that they may be any: nothing is opened."""
     records.profiles.put(profile(destinations=EVERYWHERE))
-    records.profiles.put(profile(name="q"))
+    records.profiles.put(profile(name="q", leaves=True))
+    records.departures.begin(Place("t", EAST, "q"), ["fleet/north"])
     lose_blobs(rig)
     store.counts.clear()
 
     wide, narrow = records.profiles.heads("t", EAST)
-    assert dict(store.counts) == {"query": 1, "item": 2}
+    assert dict(store.counts) == {"query": 2, "item": 3}
     assert (wide.vague, wide.object, wide.may_name(EVERYWHERE[-1])) == (True, narrow.object, True)
     assert (narrow.vague, narrow.may_name(EVERYWHERE[-1])) == (False, False)
     assert narrow.may_name("fleet/west")

@@ -61,7 +61,7 @@ class Worker(threading.Thread):
             if what == "put":
                 profiles.put(profile(text), expect=kept.token)
             elif what == "head":
-                profiles.put_head(profile(leaving=(), contents=()), expect=kept.token)
+                profiles.put_head(profile(leaves=True, contents=()), expect=kept.token)
             else:
                 profiles.delete("t", EAST, "p", expect=kept.token)
 

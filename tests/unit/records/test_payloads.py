@@ -162,10 +162,10 @@ def test_a_head_is_rewritten_with_its_payload_as_it_is(rig: Rig) -> None:
     """Whoever changes where a profile goes need not read what it brings."""
     token = rig.records.profiles.put(profile())
     (before,) = payloads(rig, PROFILES)
-    rig.records.profiles.put_head(profile(leaving=(), contents=()), expect=token)
+    rig.records.profiles.put_head(profile(leaves=True, contents=()), expect=token)
 
     assert payloads(rig, PROFILES) == [before]
-    assert value_of(rig.records.profiles.get("t", EAST, "p")) == profile(leaving=())
+    assert value_of(rig.records.profiles.get("t", EAST, "p")) == profile(leaves=True)
     with pytest.raises(StaleError):
         rig.records.profiles.put_head(profile(), expect=token)
 

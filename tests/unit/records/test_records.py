@@ -19,6 +19,7 @@ from bellhop.model.record import (
 )
 from bellhop.ports.store import ABSENT, Item
 from bellhop.records import Kept
+from bellhop.records.payloads import SHARDS
 from tests.fakes.clock import START
 from tests.fakes.kept import value_of
 from tests.unit.records.rig import (
@@ -135,6 +136,25 @@ def test_keeps_matches(rig: Rig) -> None:
     assert len(list(rig.records.matches.of(EAST))) == 4
     rig.records.matches.delete(EAST, "web", WEB)
     assert rig.records.matches.get(EAST, "web", WEB) is None
+
+
+def test_opens_a_profile_once_for_as_long_as_it_stays(rig: Rig) -> None:
+    """Another cluster's turn needs no payload; what is written anew is read anew."""
+    rig.records.profiles.put(profile())
+    read = rig.records.profiles.get("t", EAST, "p")
+    for shard in SHARDS:
+        for place in (f"payload/profile/t/{each}/{shard}" for each in SHARDS):
+            for item in rig.store.query(place):
+                rig.store.delete(place, item.sort)
+
+    assert rig.records.profiles.get("t", EAST, "p") == read
+    head = rig.records.profiles.head("t", EAST, "p")
+    assert head
+    assert head.value == profile(contents=())
+    rig.records.profiles.put(profile("new"))
+    found = rig.records.profiles.get("t", EAST, "p")
+    assert found
+    assert found.value == profile("new")
 
 
 def test_keeps_profiles(rig: Rig) -> None:

@@ -144,7 +144,6 @@ def _own(name: str, destinations: tuple[str, ...]) -> Profile:
         object="",
         contents=(),
         destinations=destinations,
-        leaving=(),
         tier=100,
         leaves_policies=False,
         continue_on_conflict=False,

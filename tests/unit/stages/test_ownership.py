@@ -410,7 +410,7 @@ def test_who_may_have_overwritten_an_object_before_a_death_tells_its_owner(
 
 def wanting(name: str, tier: int = 100) -> Profile:
     """Return a profile that may take objects."""
-    return Profile(name, "", "", "", (), (EAST,), (), tier, False, False, "")  # noqa: FBT003
+    return Profile(name, "", "", "", (), (EAST,), tier, False, False, "")  # noqa: FBT003
 
 
 def test_of_two_who_find_an_object_nobodys_one_has_it(fleet: Fleet) -> None:

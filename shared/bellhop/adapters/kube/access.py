@@ -24,7 +24,10 @@ from bellhop.ports.secrets import Secrets
 FRESH_SECONDS = 60
 # How often one doubt may send us to the secret store, which bills each read.
 _DOUBT_SECONDS = 5
-_KEPT = 256
+# A sweep or a profile for all of a fleet walks through its clusters in order: where fewer are kept
+# than there are, none is ever found. One takes some twenty kilobytes; connections have a bound of
+# their own.
+_KEPT = 8192
 
 
 @dataclass(slots=True)

@@ -3,8 +3,9 @@
 What it says is checked before it becomes a path, a right or a rule: names that Kubernetes itself
 would not take are passed over.
 
-Kept in memory for as long as its client lives. What is not known is asked again each time, so
-that a new CRD is found; what turned out wrong is forgotten by the client.
+Kept in memory for as long as its client lives; of the kinds that are everywhere the same nobody is
+asked before one turns out wrong. What is not known is asked again each time, so that a new CRD is
+found; what turned out wrong is forgotten by the client.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
 
+from bellhop.adapters.kube.builtin import BUILT_IN
 from bellhop.adapters.kube.errors import Call, Refusal, refusal_error
 from bellhop.adapters.kube.transport import Request, Transport
 from bellhop.errors import UnreachableError
@@ -34,7 +36,7 @@ class Discovery:
     def __init__(self, cluster: str, transport: Transport) -> None:
         self._cluster = cluster
         self._transport = transport
-        self._known: dict[GVK, Resource] = {}
+        self._known = dict(BUILT_IN)
 
     def find(self, gvk: GVK) -> Resource | None:
         """Return the resource of a kind, None if the cluster does not serve it."""
@@ -55,7 +57,7 @@ class Discovery:
 
     def clear(self) -> None:
         """Ask again for everything next time: it is another cluster."""
-        self._known.clear()
+        self._known = dict(BUILT_IN)
 
     def forget(self, gvk: GVK) -> None:
         """Ask again for this kind next time."""

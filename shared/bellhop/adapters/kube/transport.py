@@ -11,10 +11,7 @@ cold stage's 250 to load for it, and a dozen packages.
 
 from __future__ import annotations
 
-import base64
 import json
-import ssl
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -35,6 +32,7 @@ from bellhop.adapters.kube.errors import (
 )
 from bellhop.adapters.kube.greeting import Greeting
 from bellhop.adapters.kube.lookup import LOOKUPS, Lookups
+from bellhop.adapters.kube.tls import CONTEXTS
 from bellhop.adapters.kube.wire import Breach, Wire
 from bellhop.errors import InvalidError, UnreachableError
 from bellhop.model.kubeconfig import Kubeconfig
@@ -242,33 +240,7 @@ def _wire(cluster: str, kubeconfig: Kubeconfig, *, reach: Reach, lookups: Lookup
     """Make connections that fail at once rather than retry or wait for a free one."""
     tls: dict[str, Any] = {}
     if kubeconfig.server.startswith("https:"):
-        tls["ssl_context"] = _tls(cluster, kubeconfig)
+        tls["ssl_context"] = CONTEXTS.of(cluster, kubeconfig)
         if kubeconfig.tls_server_name:
             tls["server_hostname"] = kubeconfig.tls_server_name
     return Wire(kubeconfig.server, reach=reach, lookups=lookups, threads=THREADS, **tls)
-
-
-def _tls(cluster: str, kubeconfig: Kubeconfig) -> ssl.SSLContext:
-    part = "certificate-authority-data"
-    try:
-        authority = base64.b64decode(kubeconfig.ca_data).decode("ascii") or None
-        context = ssl.create_default_context(cadata=authority)
-        if kubeconfig.client_certificate_data:
-            part = "client-certificate-data or client-key-data"
-            _login(context, kubeconfig)
-    except (ssl.SSLError, ValueError) as exc:
-        raise InvalidError(
-            f"cannot use the kubeconfig of cluster '{cluster}': {part} is damaged; "
-            "register the cluster again"
-        ) from exc
-    return context
-
-
-def _login(context: ssl.SSLContext, kubeconfig: Kubeconfig) -> None:
-    """Load the client's key pair, which OpenSSL takes from files: a private one, gone at once."""
-    with tempfile.NamedTemporaryFile() as file:
-        file.write(base64.b64decode(kubeconfig.client_certificate_data) + b"\n")
-        file.write(base64.b64decode(kubeconfig.client_key_data))
-        file.flush()
-        # An empty password: an encrypted key fails instead of asking on the terminal.
-        context.load_cert_chain(file.name, password="")

@@ -27,6 +27,7 @@ from urllib3 import connection, connectionpool
 from urllib3.util.connection import create_connection
 
 from bellhop.adapters.kube.errors import LateError
+from bellhop.adapters.kube.idle import IDLE, Idle
 from bellhop.adapters.kube.lookup import LOOKUPS, CrowdedError, Lookups
 from bellhop.errors import BellhopError, InvalidError, TooLargeError, UnreachableError
 from bellhop.model.reach import Reach
@@ -75,14 +76,21 @@ class Wire:
     """The connections to one server."""
 
     def __init__(
-        self, server: str, *, reach: Reach, threads: int, lookups: Lookups = LOOKUPS, **tls: Any
+        self,
+        server: str,
+        *,
+        reach: Reach,
+        threads: int,
+        lookups: Lookups = LOOKUPS,
+        idle: Idle = IDLE,
+        **tls: Any,
     ) -> None:
         self._prefix = urlsplit(server).path.rstrip("/")
         self._server = server
         self._pools = urllib3.PoolManager(num_pools=1, maxsize=threads, retries=False, **tls)
         makers: dict[str, Any] = {
-            "http": partial(_pool, connectionpool.HTTPConnectionPool, _Plain, reach, lookups),
-            "https": partial(_pool, connectionpool.HTTPSConnectionPool, _Secure, reach, lookups),
+            "http": partial(_pool, _PlainPool, _Plain, reach, lookups, idle),
+            "https": partial(_pool, _SecurePool, _Secure, reach, lookups, idle),
         }
         self._pools.pool_classes_by_scheme = makers
 
@@ -121,15 +129,42 @@ class Wire:
         self._pools.clear()
 
 
+class _Pool(connectionpool.HTTPConnectionPool):
+    """The connections to one server, of which all that lie idle in the process are known."""
+
+    idle: Idle
+
+    def _get_conn(self, timeout: float | None = None) -> Any:
+        taken = super()._get_conn(timeout)
+        self.idle.take_up(taken)
+        return taken
+
+    def _put_conn(self, conn: Any) -> None:
+        if conn is not None:
+            # Before anybody can take it up again.
+            self.idle.lay_down(conn)
+        super()._put_conn(conn)
+
+
+class _PlainPool(_Pool):
+    """Without TLS."""
+
+
+class _SecurePool(_Pool, connectionpool.HTTPSConnectionPool):
+    """With TLS."""
+
+
 def _pool(
-    kind: type[connectionpool.HTTPConnectionPool],
+    kind: type[_Pool],
     connecting: Callable[..., Any],
     reach: Reach,
     lookups: Lookups,
+    idle: Idle,
     *args: Any,
     **kwargs: Any,
-) -> connectionpool.HTTPConnectionPool:
+) -> _Pool:
     pool = kind(*args, **kwargs)
+    pool.idle = idle
     made: Any = partial(connecting, reach=reach, lookups=lookups)
     pool.ConnectionCls = made
     return pool

@@ -18,7 +18,6 @@ CORE = {
     "groupVersion": "v1",
     "resources": [
         {"name": "configmaps", "kind": "ConfigMap", "namespaced": True},
-        {"name": "configmaps/status", "kind": "ConfigMap", "namespaced": True},
         {"name": "secrets", "kind": "Secret", "namespaced": True},
         {"name": "namespaces", "kind": "Namespace", "namespaced": False},
     ],

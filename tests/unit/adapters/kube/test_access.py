@@ -337,3 +337,17 @@ def test_keeps_so_many_clients_and_no_more(
     opener.open("x/a")
     opener.open("x/b")
     assert [name[-1] for name in secrets.reads] == ["a", "b", "c", "b"]
+
+
+def test_a_fleet_that_is_walked_in_order_stays_open(
+    opener: KubeAccess, secrets: CountedSecrets
+) -> None:
+    """A profile for a thousand clusters goes through them again and again."""
+    fleet = [f"x/c{number}" for number in range(1000)]
+    versions = [secrets.register(name, "https://127.0.0.1:1") for name in fleet]
+
+    for _ in range(2):
+        for name, version in zip(fleet, versions, strict=True):
+            opener.open(name, version=version)
+
+    assert len(secrets.reads) == len(fleet)

@@ -642,3 +642,30 @@ def test_a_refusals_words_do_nothing_to_a_terminal(api: ScriptedApi, kube: KubeC
 
     assert str(caught.value).isprintable()
     assert str(caught.value).endswith("it is refused: a [2Jb c d")
+
+
+DEPLOYMENT = GVK("apps", "v1", "Deployment")
+
+
+def test_what_is_everywhere_the_same_is_not_looked_up(api: ScriptedApi, kube: KubeClient) -> None:
+    """A Deployment is applied by the first call that its cluster gets."""
+    api.script = [Answer(body={"metadata": {"name": "a", "uid": "u"}})]
+
+    kube.apply({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"}})
+
+    assert [path.partition("?")[0] for path in _paths(api)] == [
+        "PATCH /apis/apps/v1/namespaces/default/deployments/a"
+    ]
+
+
+def test_a_built_in_kind_that_is_not_served_is_looked_up(
+    api: ScriptedApi, kube: KubeClient
+) -> None:
+    """An API server may have it switched off: its 404 leads to discovery, which says so."""
+    api.script = [NOTHING, READY, NOTHING, READY]
+
+    with pytest.raises(MissingError):
+        kube.apply({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"}})
+
+    assert kube.resource(DEPLOYMENT) is None
+    assert _paths(api)[2] == "GET /apis/apps/v1"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import base64
+import gc
 import ssl
 import tempfile
 import threading
+import weakref
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -19,6 +21,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from bellhop.adapters.kube.client import KubeClient
+from bellhop.adapters.kube.tls import Contexts
 from bellhop.errors import InvalidError, UnreachableError
 from bellhop.model.kubeconfig import Kubeconfig, sanitise
 from bellhop.model.reach import HERE
@@ -212,3 +215,38 @@ def test_a_key_that_does_not_fit_is_invalid(authority: Party, password: bytes) -
             ),
             reach=HERE,
         )
+
+
+def test_clients_of_one_authority_and_key_share_a_context(authority: Party) -> None:
+    """Whatever their server, name and token are; another key pair or authority has its own."""
+    alice, contexts = _party("alice", authority), Contexts()
+    first = _kubeconfig("https://127.0.0.1:1", authority, alice)
+    same = contexts.of("a/b", first)
+
+    assert contexts.of("c/d", replace(first, server="https://127.0.0.1:2", token="x")) is same
+    assert contexts.of("a/b", _kubeconfig(first.server, _party("authority"), alice)) is not same
+    bob = _kubeconfig(first.server, authority, _party("bob", authority))
+    assert contexts.of("a/b", bob) is not same
+
+
+def test_a_context_that_nobody_has_is_let_go(authority: Party) -> None:
+    """Credentials that are no more are not kept for their context's sake."""
+    contexts, kubeconfig = Contexts(), _kubeconfig("https://127.0.0.1:1", authority, _party("x"))
+    kubeconfig = replace(kubeconfig, client_certificate_data="", client_key_data="")
+    gone = weakref.ref(contexts.of("a/b", kubeconfig))
+    gc.collect()
+
+    assert gone() is None
+
+
+def test_threads_may_shake_hands_with_one_context(server: str, authority: Party) -> None:
+    """What urllib3 sets on a context before each handshake is set once, before the first."""
+    context = Contexts().of("a/b", _kubeconfig(server, authority, _party("alice", authority)))
+    ours, theirs = ssl.MemoryBIO(), ssl.MemoryBIO()
+    context.set_alpn_protocols(["h2"])
+    with pytest.raises(ssl.SSLWantReadError):
+        context.wrap_bio(theirs, ours, server_hostname=NAME).do_handshake()
+
+    hello = ours.read()
+    assert b"http/1.1" in hello
+    assert b"\x02h2" not in hello

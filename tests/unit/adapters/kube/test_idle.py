@@ -1,0 +1,87 @@
+"""Idle connections are bounded over all clients, by number and by age; those in use are left."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from bellhop.adapters.kube.idle import Idle
+from bellhop.adapters.kube.lookup import LOOKUPS
+from bellhop.adapters.kube.wire import Wire
+from bellhop.model.reach import HERE
+from tests.unit.adapters.kube.conftest import Answer, ScriptedApi
+
+
+@dataclass(eq=False)
+class Line:
+    """A connection that only knows whether it is open."""
+
+    open: bool = True
+
+    def close(self) -> None:
+        self.open = False
+
+
+class Hand:
+    """A clock's hand that a test moves."""
+
+    def __init__(self) -> None:
+        self.at = 1000.0
+
+    def __call__(self) -> float:
+        return self.at
+
+
+def test_the_least_recently_used_goes_first() -> None:
+    """Of three that may be two, the one that was laid down longest ago is closed."""
+    idle, lines = Idle(2), [Line(), Line(), Line()]
+    idle.lay_down(lines[0])
+    idle.lay_down(lines[1])
+    idle.take_up(lines[0])
+    idle.lay_down(lines[0])
+
+    idle.lay_down(lines[2])
+
+    assert [each.open for each in lines] == [True, False, True]
+
+
+def test_what_lay_too_long_is_closed() -> None:
+    """A minute after it was used, whoever lays one down closes it."""
+    hand, old, young, last = Hand(), Line(), Line(), Line()
+    idle = Idle(10, clock=hand)
+    idle.lay_down(old)
+    hand.at += 40
+    idle.lay_down(young)
+    hand.at += 40
+
+    idle.lay_down(last)
+
+    assert (old.open, young.open, last.open) == (False, True, True)
+
+
+def test_who_is_in_use_is_not_closed() -> None:
+    """However many others are laid down, and however long it takes."""
+    hand, busy = Hand(), Line()
+    idle = Idle(1, clock=hand)
+    idle.lay_down(busy)
+    idle.take_up(busy)
+    hand.at += 1000
+
+    for _ in range(5):
+        idle.lay_down(Line())
+
+    assert busy.open
+
+
+@pytest.mark.parametrize(("most", "connections"), [(8, 3), (2, 6)], ids=["enough", "too few"])
+def test_clients_share_the_bound(api: ScriptedApi, most: int, connections: int) -> None:
+    """Three clients in turn, twice: each keeps its connection, or each finds it closed."""
+    idle = Idle(most)
+    api.script = [Answer() for _ in range(6)]
+    wires = [Wire(api.url, reach=HERE, threads=4, lookups=LOOKUPS, idle=idle) for _ in range(3)]
+
+    for wire in [*wires, *wires]:
+        assert wire.request("GET", "/x", headers={}, timeout=5).status == 200
+
+    assert api.open == connections

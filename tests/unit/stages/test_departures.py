@@ -1,0 +1,220 @@
+"""A profile leaves its clusters: each has a record of its own, and the last one closes it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+
+from bellhop.errors import StaleError, UnreachableError
+from bellhop.messages import Apply, Resolve
+from bellhop.model.gvk import GVK
+from bellhop.records.departures import Place
+from tests.fakes.fleet import Fleet
+from tests.fakes.kept import value_of
+from tests.fakes.manifests import config, holder, profile
+from tests.fakes.mortal import Killed
+
+CONFIG = GVK("", "v1", "ConfigMap")
+OWN = Place("", "", "own")
+KEY = ("ClusterProfile", "", "own")
+
+
+def names(count: int) -> list[str]:
+    return [f"fleet/c{number:03}" for number in range(count)]
+
+
+@pytest.fixture
+def spread(fleet: Fleet) -> Callable[[int], list[str]]:
+    """Apply a profile to so many clusters, and return their names."""
+
+    def to(count: int) -> list[str]:
+        for name in names(count):
+            fleet.register(name.removeprefix("fleet/"), env="production")
+        fleet.apply(profile(), holder("own", config("a")))
+        fleet.pump()
+        return names(count)
+
+    return to
+
+
+def withdraw(fleet: Fleet) -> None:
+    """Delete the profile; its clusters are asked to be left, and not left yet."""
+    fleet.declare.delete([KEY])
+    fleet.stages["deploy"].handle(Resolve("own"))
+
+
+def leave(fleet: Fleet, cluster: str) -> None:
+    fleet.stages["deploy"].handle(Apply(*OWN, cluster))
+
+
+def leaving(fleet: Fleet) -> list[str]:
+    return list(fleet.records.departures.of(OWN))
+
+
+def test_each_cluster_costs_the_same(fleet: Fleet, spread: Callable[[int], list[str]]) -> None:
+    """Of thirty clusters each is left by as many operations; the head is written by the last."""
+    clusters = spread(30)
+    withdraw(fleet)
+    head = fleet.records.profiles.head(*OWN)
+    assert head
+    costs = []
+    for cluster in clusters[:-1]:
+        fleet.store.counts.clear()
+        leave(fleet, cluster)
+        # Of a query no more than a page is read, and of that one item.
+        costs.append({each: fleet.store.counts[each] for each in ("get", "put", "delete", "query")})
+        now = fleet.records.profiles.head(*OWN)
+        assert now
+        assert now.token == head.token
+
+    assert all(each == costs[0] for each in costs)
+    assert leaving(fleet) == clusters[-1:]
+    leave(fleet, clusters[-1])
+    assert fleet.records.profiles.head(*OWN) is None
+    assert leaving(fleet) == []
+
+
+def test_one_that_is_away_is_the_one_that_is_left_still(
+    fleet: Fleet, spread: Callable[[int], list[str]]
+) -> None:
+    """Whoever lists profiles sees which clusters hold something of it still."""
+    clusters = spread(4)
+    fleet.access.clusters[clusters[2]].fail_with(UnreachableError("cannot reach: it is away"))
+    withdraw(fleet)
+    fleet.pump()
+
+    assert [each.leaving for each in fleet.records.profiles.of("")] == [(clusters[2],)]
+    assert [each.leaving for each in fleet.records.profiles.heads("")] == [(clusters[2],)]
+
+
+def test_who_stays_is_not_closed(fleet: Fleet, spread: Callable[[int], list[str]]) -> None:
+    """A profile that leaves some of its clusters is as before when they are left."""
+    clusters = spread(4)
+    for cluster in clusters[:2]:
+        fleet.declare.label(cluster, {"env": "test"})
+    fleet.pump()
+
+    [there] = fleet.records.profiles.of("")
+    assert (there.destinations, there.leaves, there.leaving) == (tuple(clusters[2:]), False, ())
+    assert leaving(fleet) == []
+
+
+def test_what_dies_before_it_closes_is_closed_by_its_message(
+    fleet: Fleet, spread: Callable[[int], list[str]]
+) -> None:
+    """The last departure is struck out, and its worker dies: the message comes again."""
+    [cluster] = spread(1)
+    withdraw(fleet)
+    delete = fleet.store.delete
+
+    def dying(partition: str, sort: str, **expect: str) -> bool:
+        if partition.startswith("profile/"):
+            raise Killed
+        return delete(partition, sort, **expect)
+
+    fleet.store.delete = dying  # type: ignore[method-assign]
+    with pytest.raises(Killed):
+        leave(fleet, cluster)
+    fleet.store.delete = delete  # type: ignore[method-assign]
+    assert leaving(fleet) == []
+
+    leave(fleet, cluster)
+
+    assert fleet.records.profiles.head(*OWN) is None
+
+
+def test_who_was_slow_strikes_out_no_later_departure(
+    fleet: Fleet, spread: Callable[[int], list[str]]
+) -> None:
+    """Between its outcome and its departure the cluster is wanted and unwanted again."""
+    first, second = spread(2)
+    withdraw(fleet)
+    forget = fleet.records.outcomes.delete
+
+    def overtaken(cluster: str, name: str, **expect: str) -> bool:
+        gone = forget(cluster, name, **expect)
+        fleet.records.outcomes.delete = forget  # type: ignore[method-assign]
+        fleet.apply(profile())
+        fleet.pump()
+        assert len(fleet.access.clusters[first].objects(CONFIG)) == 1
+        withdraw(fleet)
+        return gone
+
+    fleet.records.outcomes.delete = overtaken  # type: ignore[method-assign]
+    before = itertools.count()
+    end = fleet.records.departures.end
+
+    def ending(place: Place, cluster: str, *, expect: str) -> None:
+        try:
+            end(place, cluster, expect=expect)
+        except StaleError:
+            next(before)
+            raise
+
+    fleet.records.departures.end = ending  # type: ignore[method-assign]
+    leave(fleet, first)
+
+    assert next(before) == 1
+    assert leaving(fleet) == [second]
+    assert fleet.access.clusters[first].objects(CONFIG) == []
+
+
+def test_a_withdrawal_that_loses_notes_nothing(
+    fleet: Fleet, spread: Callable[[int], list[str]]
+) -> None:
+    """Another writer is quicker between the departures and the head: they are taken back."""
+    spread(3)
+    fleet.declare.delete([KEY])
+    put = fleet.records.profiles.put
+
+    def overtaken(*_: object, **__: object) -> str:
+        fleet.records.profiles.put = put  # type: ignore[method-assign]
+        assert len(leaving(fleet)) == 3
+        raise StaleError("cannot write: somebody else was quicker")
+
+    fleet.records.profiles.put = overtaken  # type: ignore[method-assign]
+    begun = fleet.records.departures.begin
+    seen: list[list[str]] = []
+
+    def beginning(*args: object) -> object:
+        seen.append(leaving(fleet))
+        return begun(*args)  # type: ignore[arg-type]
+
+    fleet.records.departures.begin = beginning  # type: ignore[assignment, method-assign]
+    fleet.pump()
+
+    assert seen == [[], []]
+    assert fleet.records.profiles.head(*OWN) is None
+
+
+def test_what_a_dead_worker_noted_is_left_with_the_others(
+    fleet: Fleet, spread: Callable[[int], list[str]]
+) -> None:
+    """A departure of an earlier life keeps no profile from being closed."""
+    spread(2)
+    fleet.records.departures.begin(OWN, ["fleet/long-gone"])
+
+    fleet.declare.delete([KEY])
+    fleet.pump()
+    fleet.clock.advance(timedelta(hours=1))
+    fleet.pump()
+
+    assert fleet.records.profiles.head(*OWN) is None
+    assert leaving(fleet) == []
+
+
+def test_a_cluster_that_is_wanted_again_keeps_what_it_has(
+    fleet: Fleet, spread: Callable[[int], list[str]]
+) -> None:
+    """The profile comes back before anybody has left; nothing is left of the departures."""
+    clusters = spread(3)
+    withdraw(fleet)
+    fleet.apply(profile())
+    fleet.pump()
+
+    assert all(len(fleet.access.clusters[each].objects(CONFIG)) == 1 for each in clusters)
+    there = value_of(fleet.records.profiles.get(*OWN))
+    assert (there.destinations, there.leaves) == (tuple(clusters), False)

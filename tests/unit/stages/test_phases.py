@@ -1,0 +1,211 @@
+"""A profile of many objects: many at once within a phase, and one phase after the other."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bellhop.engine.ordering import rank
+from bellhop.errors import InvalidError, UnreachableError
+from bellhop.messages import Apply, Resolve
+from bellhop.model.gvk import GVK, Identity
+from bellhop.model.record import Held
+from bellhop.stages.hands import Hands
+from tests.fakes.fleet import Fleet
+from tests.fakes.kube import FakeKube
+from tests.fakes.manifests import config, holder, profile
+
+EAST = "fleet/east"
+CONFIG = GVK("", "v1", "ConfigMap")
+COUNT = 30
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Iterator[Fleet]:
+    """Open an installation whose executions are helped."""
+    one = Fleet(tmp_path, hands=Hands(5))
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def east(fleet: Fleet) -> FakeKube:
+    return fleet.register("east", env="production")
+
+
+class Spans:
+    """When each object was written or removed, by kind: the number of calls before and after."""
+
+    def __init__(self, kube: FakeKube) -> None:
+        self.spans: list[tuple[int, int, str, str]] = []
+        self.most = 0
+        self._lock = threading.Lock()
+        self._at = 0
+        self._here = 0
+        self._apply, self._remove = kube.apply, kube.remove
+        kube.apply = self.apply  # type: ignore[method-assign]
+        kube.remove = self.remove  # type: ignore[method-assign]
+
+    def apply(self, manifest: dict[str, Any], *, dry_run: bool = False) -> Any:
+        begun = self._begin()
+        try:
+            return self._apply(manifest, dry_run=dry_run)
+        finally:
+            self._end(begun, manifest["kind"], manifest["metadata"]["name"])
+
+    def remove(self, gvk: GVK, namespace: str, name: str, *, uid: str = "") -> bool:
+        begun = self._begin()
+        try:
+            return self._remove(gvk, namespace, name, uid=uid)
+        finally:
+            self._end(begun, gvk.kind, name)
+
+    def overlapping(self) -> set[frozenset[str]]:
+        """Return the pairs of kinds whose calls were under way at once."""
+        return {
+            frozenset((one[2], other[2]))
+            for one in self.spans
+            for other in self.spans
+            if one[2] != other[2] and one[0] < other[1] and other[0] < one[1]
+        }
+
+    def _begin(self) -> int:
+        with self._lock:
+            self._at += 1
+            self._here += 1
+            self.most = max(self.most, self._here)
+            begun = self._at
+        threading.Event().wait(0.002)
+        return begun
+
+    def _end(self, begun: int, kind: str, name: str) -> None:
+        with self._lock:
+            self._at += 1
+            self._here -= 1
+            self.spans.append((begun, self._at, kind, name))
+
+
+def of_all_phases(count: int) -> str:
+    """Return a holder of several kinds, so many of each, the last phase first."""
+    deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: a{}}}\n"
+    secret = "apiVersion: v1\nkind: Secret\nmetadata: {{name: a{}}}\n"
+    space = "apiVersion: v1\nkind: Namespace\nmetadata: {{name: a{}}}\n"
+    texts = [
+        text
+        for number in range(count)
+        for text in (
+            deployment.format(number),
+            config(f"a{number}", namespace=f"a{number}"),
+            secret.format(number),
+            space.format(number),
+        )
+    ]
+    return holder("own", *texts)
+
+
+def held(fleet: Fleet) -> dict[Identity, Held]:
+    found = fleet.records.inventories.get(EAST, "own")
+    return dict(found.value.held) if found else {}
+
+
+def test_phases_follow_each_other(fleet: Fleet, east: FakeKube) -> None:
+    """Namespaces, Secrets, ConfigMaps, Deployments; back the other way; several of each at once."""
+    fleet.apply(profile(), of_all_phases(10))
+    applied = Spans(east)
+    fleet.pump()
+    fleet.declare.delete([("ClusterProfile", "", "own")])
+    removed = Spans(east)
+    fleet.pump()
+
+    up, down = ([kind for _, _, kind, _ in sorted(each.spans)] for each in (applied, removed))
+    ranks = [rank(Identity("", kind, "", "")) for kind in up]
+    assert ranks[:40] == sorted(ranks[:40])
+    assert down == sorted(down, key=lambda kind: rank(Identity("", kind, "", "")), reverse=True)
+    assert applied.overlapping() == removed.overlapping() == set()
+    assert 2 < applied.most <= 6
+    assert 2 < removed.most <= 6
+    assert list(fleet.store.query(f"owner/{EAST}")) == []
+    assert east.objects(CONFIG) == []
+
+
+def test_all_that_was_applied_is_held(fleet: Fleet, east: FakeKube) -> None:
+    """Whichever thread applied an object, its digest and uid are in the inventory."""
+    fleet.apply(profile(), holder("own", *(config(f"a{each}") for each in range(COUNT))))
+    fleet.pump()
+
+    uids = {each["metadata"]["uid"] for each in east.objects(CONFIG)}
+    assert len(uids) == COUNT
+    assert {each.uid for each in held(fleet).values()} == uids
+    assert all(each.digest for each in held(fleet).values())
+
+
+def test_what_is_refused_holds_up_nobody(fleet: Fleet, east: FakeKube) -> None:
+    """Every third object is refused: the others are applied, and the outcome tells of the first."""
+    apply = east.apply
+
+    def refusing(manifest: dict[str, Any], *, dry_run: bool = False) -> Any:
+        name = manifest["metadata"]["name"]
+        if int(name[1:]) % 3 == 2:
+            raise InvalidError(f"cannot apply '{name}'")
+        return apply(manifest, dry_run=dry_run)
+
+    east.apply = refusing  # type: ignore[method-assign]
+    fleet.apply(profile(), holder("own", *(config(f"a{each}") for each in range(COUNT))))
+    fleet.pump()
+
+    good = {f"a{each}" for each in range(COUNT) if each % 3 != 2}
+    assert {each["metadata"]["name"] for each in east.objects(CONFIG)} == good
+    assert {key.name for key in held(fleet)} == good
+    [outcome] = fleet.records.outcomes.of(EAST)
+    assert "'a2'" in outcome.message
+
+
+def test_a_cluster_that_falls_silent_keeps_what_was_done(fleet: Fleet, east: FakeKube) -> None:
+    """What was applied is certain, all else unsure; little more is asked; the next try ends it."""
+    apply, asked, silent = east.apply, [], True
+
+    def falling_silent(manifest: dict[str, Any], *, dry_run: bool = False) -> Any:
+        asked.append(manifest["metadata"]["name"])
+        if silent and len(asked) > 10:
+            raise UnreachableError("cannot apply: no answer")
+        return apply(manifest, dry_run=dry_run)
+
+    east.apply = falling_silent  # type: ignore[method-assign]
+    fleet.apply(profile(), holder("own", *(config(f"a{each}") for each in range(COUNT))))
+    fleet.pump()
+
+    done = {each["metadata"]["name"] for each in east.objects(CONFIG)}
+    assert len(done) == 10
+    assert len(asked) <= 16
+    assert {key.name for key, each in held(fleet).items() if each.digest} == done
+    assert len(held(fleet)) == COUNT
+
+    silent = False
+    fleet.clock.advance(timedelta(minutes=1))
+    fleet.pump()
+    assert len(east.objects(CONFIG)) == COUNT
+    assert all(each.digest for each in held(fleet).values())
+
+
+@pytest.mark.parametrize("count", [10, 40])
+def test_an_object_costs_two_operations(fleet: Fleet, east: FakeKube, count: int) -> None:
+    """One to claim it and one to look again; one to see whose it is and one to give it up."""
+    fleet.apply(profile(), holder("own", *(config(f"a{each}") for each in range(count))))
+    fleet.stages["deploy"].handle(Resolve("own"))
+    fleet.store.counts.clear()
+    fleet.stages["deploy"].handle(Apply("", "", "own", EAST))
+    applied = fleet.store.counts.copy()
+    fleet.declare.delete([("ClusterProfile", "", "own")])
+    fleet.stages["deploy"].handle(Resolve("own"))
+    fleet.store.counts.clear()
+    fleet.stages["deploy"].handle(Apply("", "", "own", EAST))
+    removed = fleet.store.counts.copy()
+
+    assert east.objects(CONFIG) == []
+    assert applied.total() <= 2 * count + 30
+    assert removed.total() <= 2 * count + 30
