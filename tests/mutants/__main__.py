@@ -37,7 +37,7 @@ _NEAR = {
     "stages/ending": "outcomes failures pipeline overlap races",
     "stages/lease": "holding races ownership overlap",
     "stages/step": "ownership holding failures races",
-    "stages/evaluate": "overlap pipeline lost failures",
+    "stages/evaluate": "trails overlap pipeline lost failures",
     "stages/deploy": "overlap pipeline profiles failures",
     "stages/declare": "touched overlap pipeline healing races",
     "stages/in": "ingest overlap",

@@ -129,7 +129,7 @@ class Catalog:
         return tuple(
             self.sources[name]
             for name in self._in_force(cluster)
-            if any(selector.gvk == gvk for selector in self.sources[name].selectors)
+            if gvk in self.sources[name].kinds
         )
 
     def sources_in(self, cluster: str) -> tuple[str, ...]:

@@ -221,6 +221,25 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True)
+class Trail:
+    """The sources that an object has matched since it was there: no other has a match of it.
+
+    One of very many sources is `endless`: any source may be among them. One that has `ended`
+    is that of an object that is gone.
+    """
+
+    cluster: str
+    key: ObjectKey
+    sources: tuple[str, ...] = ()
+    endless: bool = False
+    ended: bool = False
+
+    def may_name(self, source: str) -> bool:
+        """Say whether a source is, or may be, among them."""
+        return self.endless or source in self.sources
+
+
+@dataclass(frozen=True, slots=True)
 class Content:
     """One key of a referenced ConfigMap or Secret: manifests, or text to render for a cluster.
 

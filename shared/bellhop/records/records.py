@@ -22,6 +22,7 @@ from bellhop.records.refusals import RefusalCounts
 from bellhop.records.sealing import Sealer
 from bellhop.records.snapshot import Snapshot
 from bellhop.records.timers import Timers
+from bellhop.records.trails import Trails
 from bellhop.records.walks import Strikes, Walks
 
 
@@ -56,6 +57,7 @@ class Records:
         self.pending = Pending(self._payloads, clock)
         self.observations = Observations(self._payloads, clock)
         self.matches = Matches(store)
+        self.trails = Trails(store, clock)
         self.profiles = Profiles(self._payloads)
         self.owners = Owners(store)
         self.inventories = Inventories(self._payloads, self.owners)
@@ -73,6 +75,7 @@ class Records:
         """Delete what was observed, matched and applied in a cluster, and how it was."""
         self._payloads.forget(f"observation/{key}")
         self.matches.forget(key)
+        self.trails.forget(key)
         self.forget_holdings(key)
         self.outcomes.forget(key)
         self.strikes.forget(key)

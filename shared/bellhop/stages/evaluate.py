@@ -1,17 +1,18 @@
 """Evaluate: one object's newest observation against the sources in force in its cluster.
 
 It talks to no cluster and touches the records of this one object only, so an event costs the
-same however many objects match.
+same however many objects match. Of the sources those are asked for their match that the object
+matches now, or has matched: its trail names them.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+import time
+from dataclasses import dataclass, replace
 
 from bellhop import luabox
 from bellhop.engine.catalog import Catalog
-from bellhop.engine.digest import content, digest
-from bellhop.engine.judging import judge
+from bellhop.engine.judging import Candidate, judge
 from bellhop.engine.observe import bury
 from bellhop.errors import ScriptError, StaleError
 from bellhop.messages import Evaluate as Message
@@ -29,6 +30,29 @@ _ROUNDS = 8
 _RETRIES = 8
 _LONGEST = 1024
 """Characters of a script's message that are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """What a source makes of an object, or what is wrong with its script, and in how many ms."""
+
+    source: EventSource
+    candidate: Candidate | None
+    matching: bool
+    message: str
+    error: str
+    took: float
+
+    @property
+    def leaves(self) -> bool:
+        """Say whether there is to be a match, if only for its error."""
+        return self.matching or bool(self.error)
+
+    @property
+    def digest(self) -> str:
+        """Say which state of the object matches: without collectResources templates see none."""
+        assert self.candidate is not None
+        return self.candidate.digest if self.source.collect_resources else "reference"
 
 
 class Evaluate:
@@ -54,13 +78,10 @@ class Evaluate:
             catalog = self._catalogs.current()
             self._take_back(catalog, message, written)
             seen = self._records.observations.get(cluster, key) or self._nothing(cluster, key)
-            wrote = {
-                source.name
-                for source in catalog.sources_for(cluster, key.gvk)
-                if self._bring(catalog, source, seen.value, message)
-            }
+            wrote = self._bring_all(catalog, seen.value, message)
             written |= wrote
-            if not wrote or self._stands(catalog, seen):
+            ended = seen.value.gone and self._records.trails.end(cluster, key)
+            if not (wrote or ended) or self._stands(catalog, seen):
                 return
         raise StaleError(f"cannot evaluate '{key}' in '{cluster}': it changes all the time")
 
@@ -88,18 +109,61 @@ class Evaluate:
         token = self._records.observations.token(seen.value.cluster, seen.value.key)
         return token == seen.token and self._catalogs.current().revision == catalog.revision
 
+    def _bring_all(self, catalog: Catalog, observation: Observation, message: Message) -> set[str]:
+        """Bring all matches of an object up to date; return the sources of which one was written.
+
+        What it has neither matched nor matches now has no match, and is not asked for.
+        """
+        cluster, key = observation.cluster, observation.key
+        candidate = None if observation.manifest is None else Candidate(observation.manifest)
+        sources = catalog.sources_for(cluster, key.gvk)
+        trail = self._records.trails.get(cluster, key)
+        # What is there is read before the scripts run: it may be of somebody who had more time.
+        there = {
+            each.name: self._records.matches.get(cluster, each.name, key)
+            for each in sources
+            if trail.may_name(each.name)
+        }
+        judged = [self._judge(each, candidate) for each in sources]
+        leaves = [each.source.name for each in judged if each.leaves]
+        if leaves and (trail.ended or not all(map(trail.may_name, leaves))):
+            self._records.trails.name(cluster, key, leaves)
+        return {
+            each.source.name
+            for each in judged
+            if (each.leaves or each.source.name in there)
+            and self._bring(catalog, each, there.get(each.source.name), observation, message)
+        }
+
+    def _judge(self, source: EventSource, candidate: Candidate | None) -> _Judged:
+        begun = time.perf_counter()
+        matching, message, error = False, "", ""
+        try:
+            ruling = judge(source, candidate, self._limits)
+            matching, message = ruling.matching, ruling.message[:_LONGEST]
+        except ScriptError as failure:
+            error = str(failure)
+        took = (time.perf_counter() - begun) * 1000
+        return _Judged(source, candidate, matching, message, error, took)
+
     def _bring(
-        self, catalog: Catalog, source: EventSource, observation: Observation, message: Message
+        self,
+        catalog: Catalog,
+        judged: _Judged,
+        kept: Kept[Match] | None,
+        observation: Observation,
+        message: Message,
     ) -> bool:
         """Bring one source's match up to date and tell of it; say whether anything was written.
 
         A match is written as untold, told of, and then marked so: whoever finds it untold, be it
         in a week, tells of it again.
         """
+        source = judged.source
         with noting(self._records, message, message.cluster, message.object) as note:
+            note.before = judged.took
             for _ in range(_RETRIES):
-                kept = self._records.matches.get(observation.cluster, source.name, observation.key)
-                match = self._judge(source, observation, kept.value if kept else None)
+                match = self._match(judged, observation, kept.value if kept else None)
                 if match is None:
                     return False
                 changed = kept is None or match is not kept.value
@@ -115,6 +179,10 @@ class Evaluate:
                     )
                     self._mark(match, token)
                 except StaleError:
+                    kept = self._records.matches.get(
+                        observation.cluster, source.name, observation.key
+                    )
+                    judged = self._judge(source, judged.candidate)
                     continue
                 if changed and (match.error or not kept or _tells(match, kept.value)):
                     note.what = "failed" if match.error else _WHAT[match.matching]
@@ -135,40 +203,28 @@ class Evaluate:
         else:
             self._records.matches.delete(match.cluster, match.source, match.key, expect=token)
 
-    def _judge(
-        self, source: EventSource, observation: Observation, old: Match | None
-    ) -> Match | None:
+    def _match(self, judged: _Judged, observation: Observation, old: Match | None) -> Match | None:
         """Return the match as it must be; None where there is none and was none."""
         was = old is not None and old.matching
-        error = message = ""
-        try:
-            judged = judge(source, observation.manifest, self._limits)
-            matching, message = judged.matching, judged.message[:_LONGEST]
-        except ScriptError as failure:
-            # An error is never an empty answer: what matched before is kept.
-            matching, error = was, str(failure)
-        if old is None and not matching and not error:
+        # An error is never an empty answer: what matched before is kept.
+        matching = was if judged.error else judged.matching
+        if old is None and not judged.leaves:
             return None
         mark = ""
         if matching:
-            mark = old.digest if error and old else self._digest(source, observation)
-        if old and (old.matching, old.digest, old.error) == (matching, mark, error):
+            mark = old.digest if judged.error and old else judged.digest
+        if old and (old.matching, old.digest, old.error) == (matching, mark, judged.error):
             return old
         return Match(
             cluster=observation.cluster,
-            source=source.name,
+            source=judged.source.name,
             key=observation.key,
             matching=matching,
             digest=mark,
             since=old.since if old and was and matching else self._records.clock.now(),
-            message=message,
-            error=error,
+            message=judged.message,
+            error=judged.error,
         )
-
-    def _digest(self, source: EventSource, observation: Observation) -> str:
-        # Without collectResources templates see nothing but the reference.
-        assert observation.manifest is not None
-        return digest(content(observation.manifest)) if source.collect_resources else "reference"
 
     def _follow_up(
         self,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bellhop.engine.judging import Ruling, judge, why_not
+from bellhop.engine.judging import Candidate, Ruling, judge, why_not
 from bellhop.errors import ScriptError
 from bellhop.luabox import Limits
 from bellhop.model.kinds import EventSource, of
@@ -47,7 +47,7 @@ def test_the_first_selector_that_takes_an_object_decides() -> None:
         selector(script=saying(matching=True, message="yes")), selector(script="error()")
     )
 
-    assert judge(found, thing(), LIMITS) == Ruling(matching=True, message="yes")
+    assert judge(found, Candidate(thing()), LIMITS) == Ruling(matching=True, message="yes")
 
 
 def test_says_of_each_selector_why_not() -> None:
@@ -58,7 +58,7 @@ def test_says_of_each_selector_why_not() -> None:
         selector(namespace="hr"),
     )
 
-    judged = judge(found, thing(), LIMITS)
+    judged = judge(found, Candidate(thing()), LIMITS)
 
     assert (judged.matching, judged.message) == (False, "not yet")
     assert [why_not(each, thing()) for each in judged.declined] == [
@@ -76,7 +76,7 @@ def test_an_object_that_is_gone_matches_nothing() -> None:
 def test_a_script_that_fails_is_no_verdict() -> None:
     """An error is raised, under the source's name."""
     with pytest.raises(ScriptError, match="s"):
-        judge(source(selector(script="error('no idea')")), thing(), LIMITS)
+        judge(source(selector(script="error('no idea')")), Candidate(thing()), LIMITS)
 
 
 @pytest.mark.parametrize("quoting", [False, True])
@@ -85,9 +85,9 @@ def test_a_script_that_had_a_secret_is_not_quoted(*, quoting: bool) -> None:
     telling = source(selector("Secret", script=saying(matching=True, message="hunter2")))
     failing = source(selector("Secret", script="error('hunter2')"))
 
-    assert judge(telling, thing("Secret"), LIMITS, quoting=quoting) == Ruling(
+    assert judge(telling, Candidate(thing("Secret")), LIMITS, quoting=quoting) == Ruling(
         matching=True, message="hunter2" if quoting else ""
     )
     with pytest.raises(ScriptError) as caught:
-        judge(failing, thing("Secret"), LIMITS, quoting=quoting)
+        judge(failing, Candidate(thing("Secret")), LIMITS, quoting=quoting)
     assert ("hunter2" in str(caught.value)) == quoting
