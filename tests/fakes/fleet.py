@@ -96,8 +96,10 @@ class FakeAccess:
 class Fleet:
     """One installation and its clusters."""
 
-    def __init__(self, folder: Path, settings: Settings | None = None) -> None:
-        self.clock = FakeClock()
+    def __init__(
+        self, folder: Path, settings: Settings | None = None, clock: FakeClock | None = None
+    ) -> None:
+        self.clock = clock or FakeClock()
         self.settings = settings or Settings()
         self.store = CountingStore(SqliteStore(folder / "store.db", clock=self.clock))
         self.queues = {

@@ -267,6 +267,7 @@ class Profile:
     once all its clusters have been asked to be brought to this `revision`, which every change of
     it draws anew. `allow` says what it may bring; empty is everything. A `vague` one was read
     without the destinations that it has and the clusters that it leaves: they are very many.
+    `made_of` is a digest of what one for all objects was rendered from.
     """
 
     name: str
@@ -286,6 +287,7 @@ class Profile:
     told: bool = False
     allow: str = ""
     vague: bool = False
+    made_of: str = ""
 
     def may_name(self, cluster: str) -> bool:
         """Say whether a cluster is, or for all that was read may be, among its clusters."""
