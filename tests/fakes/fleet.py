@@ -122,7 +122,7 @@ class Fleet:
         publisher = self.publisher = Publisher(queues)
         execute = Execute(records, self.access, publisher, self.settings, log)
         self.stages: dict[str, Stage] = {
-            "evaluate": Evaluate(records, catalogs, publisher, self.settings),
+            "evaluate": Evaluate(records, catalogs, publisher, self.settings, log),
             "deploy": Deploy(records, catalogs, publisher, execute, self.settings),
             "sweep": Sweep(
                 records,

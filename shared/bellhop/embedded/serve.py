@@ -109,7 +109,7 @@ def _stages(here: Installation, log: Log) -> dict[str, Stage]:
     sweep = Sweep(here.records, here.catalogs, here.access, here.publisher, here.settings, log)
     execute = Execute(here.records, here.access, here.publisher, here.settings, log, alone=True)
     return {
-        "evaluate": Evaluate(here.records, here.catalogs, here.publisher, here.settings),
+        "evaluate": Evaluate(here.records, here.catalogs, here.publisher, here.settings, log),
         "deploy": Deploy(here.records, here.catalogs, here.publisher, execute, here.settings),
         "sweep": Renewals(here, sweep, log),
     }

@@ -240,6 +240,19 @@ class Trail:
 
 
 @dataclass(frozen=True, slots=True)
+class Pace:
+    """A source whose script keeps taking long: `digest` is the source's as it was written then.
+
+    It took too long so many `times` in a row, `since` the first of them that was noted.
+    """
+
+    source: str
+    digest: str
+    times: int
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Content:
     """One key of a referenced ConfigMap or Secret: manifests, or text to render for a cluster.
 

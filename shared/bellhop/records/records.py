@@ -16,6 +16,7 @@ from bellhop.records.looks import Looks
 from bellhop.records.matches import Matches
 from bellhop.records.observations import Observations
 from bellhop.records.outcomes import Outcomes
+from bellhop.records.paces import Paces
 from bellhop.records.payloads import Payloads
 from bellhop.records.profiles import Profiles
 from bellhop.records.refusals import RefusalCounts
@@ -58,6 +59,7 @@ class Records:
         self.observations = Observations(self._payloads, clock)
         self.matches = Matches(store)
         self.trails = Trails(store, clock)
+        self.paces = Paces(store, clock)
         self.profiles = Profiles(self._payloads)
         self.owners = Owners(store)
         self.inventories = Inventories(self._payloads, self.owners)

@@ -2,19 +2,22 @@
 
 It talks to no cluster and touches the records of this one object only, so an event costs the
 same however many objects match. Of the sources those are asked for their match that the object
-matches now, or has matched: its trail names them.
+matches now, or has matched: its trail names them. A script that does not end in a short slice of
+time is run again apart, by a message of its own, and delays no other source and no other object.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from bellhop import luabox
 from bellhop.engine.catalog import Catalog
-from bellhop.engine.judging import Candidate, judge
+from bellhop.engine.judging import Candidate, SlowScriptError, judge
 from bellhop.engine.observe import bury
 from bellhop.errors import ScriptError, StaleError
+from bellhop.logs import Log
 from bellhop.messages import Evaluate as Message
 from bellhop.messages import Instantiate, Publisher
 from bellhop.model.gvk import ObjectKey
@@ -25,6 +28,7 @@ from bellhop.records import Kept, Records
 from bellhop.records.catalogs import Catalogs
 from bellhop.settings import Settings
 from bellhop.stages.ledger import noting
+from bellhop.stages.pacing import Pacing
 
 _ROUNDS = 8
 _RETRIES = 8
@@ -42,6 +46,8 @@ class _Judged:
     message: str
     error: str
     took: float
+    late: bool = False
+    """Whether its script needs more time than there is here."""
 
     @property
     def leaves(self) -> bool:
@@ -59,12 +65,20 @@ class Evaluate:
     """Keeps the matches of one object right, and tells deploy what changed."""
 
     def __init__(
-        self, records: Records, catalogs: Catalogs, publisher: Publisher, settings: Settings
+        self,
+        records: Records,
+        catalogs: Catalogs,
+        publisher: Publisher,
+        settings: Settings,
+        log: Log,
     ) -> None:
         self._records = records
         self._catalogs = catalogs
         self._publisher = publisher
         self._limits = luabox.Limits(seconds=settings.script_seconds, memory=settings.script_memory)
+        first = min(settings.script_first_seconds, settings.script_seconds)
+        self._first = self._limits._replace(seconds=first)
+        self._pacing = Pacing(records, log)
 
     def handle(self, message: Message) -> None:
         """Bring the matches of one object up to date, and tell deploy.
@@ -80,7 +94,9 @@ class Evaluate:
             seen = self._records.observations.get(cluster, key) or self._nothing(cluster, key)
             wrote = self._bring_all(catalog, seen.value, message)
             written |= wrote
-            ended = seen.value.gone and self._records.trails.end(cluster, key)
+            # Who is asked for one source knows nothing of the matches of others.
+            whole = seen.value.gone and not message.source
+            ended = whole and self._records.trails.end(cluster, key)
             if not (wrote or ended) or self._stands(catalog, seen):
                 return
         raise StaleError(f"cannot evaluate '{key}' in '{cluster}': it changes all the time")
@@ -116,7 +132,11 @@ class Evaluate:
         """
         cluster, key = observation.cluster, observation.key
         candidate = None if observation.manifest is None else Candidate(observation.manifest)
-        sources = catalog.sources_for(cluster, key.gvk)
+        sources = [
+            each
+            for each in catalog.sources_for(cluster, key.gvk)
+            if message.source in ("", each.name)
+        ]
         trail = self._records.trails.get(cluster, key)
         # What is there is read before the scripts run: it may be of somebody who had more time.
         there = {
@@ -124,27 +144,45 @@ class Evaluate:
             for each in sources
             if trail.may_name(each.name)
         }
-        judged = [self._judge(each, candidate) for each in sources]
+        judged = [self._judge(catalog, each, candidate, message) for each in sources]
+        self._put_off((each.source.name for each in judged if each.late), message)
         leaves = [each.source.name for each in judged if each.leaves]
         if leaves and (trail.ended or not all(map(trail.may_name, leaves))):
             self._records.trails.name(cluster, key, leaves)
         return {
             each.source.name
             for each in judged
-            if (each.leaves or each.source.name in there)
+            if (each.leaves or (each.source.name in there and not each.late))
             and self._bring(catalog, each, there.get(each.source.name), observation, message)
         }
 
-    def _judge(self, source: EventSource, candidate: Candidate | None) -> _Judged:
-        begun = time.perf_counter()
-        matching, message, error = False, "", ""
+    def _put_off(self, sources: Iterable[str], message: Message) -> None:
+        """Have sources judge the object apart, where their scripts get all their time."""
+        self._publisher.publish(replace(message, source=each) for each in sources)
+
+    def _judge(
+        self, catalog: Catalog, source: EventSource, candidate: Candidate | None, message: Message
+    ) -> _Judged:
+        begun, used = time.perf_counter(), time.thread_time()
+        digest = catalog.digest(source.name)
+        limits: luabox.Limits | None = self._limits
+        if not message.source:
+            limits = None if self._pacing.is_slow(source.name, digest) else self._first
+        matching, said, error, run, late = False, "", "", False, False
         try:
-            ruling = judge(source, candidate, self._limits)
-            matching, message = ruling.matching, ruling.message[:_LONGEST]
+            ruling = judge(source, candidate, limits)
+            matching, said, run = ruling.matching, ruling.message[:_LONGEST], ruling.run
+        except SlowScriptError as failure:
+            late = limits != self._limits
+            error = "" if late else str(failure)
         except ScriptError as failure:
             error = str(failure)
+        if limits and time.thread_time() - used > self._first.seconds:
+            self._pacing.exceeded(source.name, digest)
+        elif run:
+            self._pacing.ended(source.name, digest)
         took = (time.perf_counter() - begun) * 1000
-        return _Judged(source, candidate, matching, message, error, took)
+        return _Judged(source, candidate, matching, said, error, took, late)
 
     def _bring(
         self,
@@ -182,7 +220,10 @@ class Evaluate:
                     kept = self._records.matches.get(
                         observation.cluster, source.name, observation.key
                     )
-                    judged = self._judge(source, judged.candidate)
+                    judged = self._judge(catalog, source, judged.candidate, message)
+                    if judged.late:
+                        self._put_off([source.name], message)
+                        return True
                     continue
                 if changed and (match.error or not kept or _tells(match, kept.value)):
                     note.what = "failed" if match.error else _WHAT[match.matching]

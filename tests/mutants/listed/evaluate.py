@@ -74,8 +74,8 @@ MUTANTS = [
     ),
     Mutant(
         "stages/evaluate.py",
-        "sources = catalog.sources_for(cluster, key.gvk)\n        trail",
-        "sources = catalog.sources_for(cluster, key.gvk)[:1]\n        trail",
+        "for each in catalog.sources_for(cluster, key.gvk)\n            if message",
+        "for each in catalog.sources_for(cluster, key.gvk)[:1]\n            if message",
         "Only one of the sources that name a kind is asked.",
     ),
     Mutant(
@@ -110,8 +110,44 @@ MUTANTS = [
     ),
     Mutant(
         "stages/evaluate.py",
-        "                    judged = self._judge(source, judged.candidate)\n",
+        "                    judged = self._judge(catalog, source, judged.candidate, message)\n",
         "",
         "A judgement counts though another was written since.",
+    ),
+    Mutant(
+        "stages/evaluate.py",
+        "        self._put_off((each.source.name for each in judged if each.late), message)\n",
+        "",
+        "A script that takes long is never asked again.",
+    ),
+    Mutant(
+        "stages/evaluate.py",
+        "(each.leaves or (each.source.name in there and not each.late))",
+        "(each.leaves or each.source.name in there)",
+        "What a script had no time to say is taken for no.",
+    ),
+    Mutant(
+        "stages/evaluate.py",
+        "limits = None if self._pacing.is_slow(source.name, digest) else self._first",
+        "limits = self._first",
+        "A script that takes long gets its slice each time.",
+    ),
+    Mutant(
+        "stages/evaluate.py",
+        "whole = seen.value.gone and not message.source",
+        "whole = seen.value.gone",
+        "Who is asked for one source ends the trail for all.",
+    ),
+    Mutant(
+        "stages/pacing.py",
+        "return self._slow.get(source) == digest",
+        "return source in self._slow",
+        "A script that is written anew is still slow.",
+    ),
+    Mutant(
+        "stages/pacing.py",
+        "        self._records.paces.quick(source)\n",
+        "",
+        "A script that is quick again is slow for ever.",
     ),
 ]

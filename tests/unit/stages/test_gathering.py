@@ -54,7 +54,8 @@ def made(east: FakeKube) -> str:
 
 def wrapped(target: Any, method: str, before: Callable[[], None]) -> list[None]:
     """Let something happen at each call of a method; return a list that grows with each."""
-    real, calls = getattr(target, method), []
+    real = getattr(target, method)
+    calls: list[None] = []
 
     def call(*args: Any, **kwargs: Any) -> Any:
         calls.append(None)
