@@ -8,6 +8,7 @@ one cluster's flood delays no other's event: inboxes serve shares in turn.
 
     stage       inboxes
     evaluate    evaluate  what rang          review  what a sweep found: rings overtake it
+                                             patient scripts that take long
     deploy      deploy    profiles made      apply   carried to one cluster, which may not answer
     sweep       sweep     clusters walked    confirm hints read back    probe  who is silent
 """
@@ -26,6 +27,7 @@ from bellhop.ports.queue import GROUP_LIMIT, Message, Queue
 INBOXES: Mapping[str, str] = {
     "evaluate": "evaluate",
     "review": "evaluate",
+    "patient": "evaluate",
     "deploy": "deploy",
     "apply": "deploy",
     "confirm": "sweep",
@@ -108,7 +110,8 @@ class Envelope(ABC):
 class Evaluate(Envelope):
     """Run the sources over an object's newest observation.
 
-    `rang` is when the cluster noticed, in ISO 8601, for the ledger's total.
+    `rang` is when the cluster noticed, in ISO 8601, for the ledger's total. With a `source` it is
+    that one alone, whose script gets all its time.
     """
 
     do: ClassVar[str] = "evaluate"
@@ -117,21 +120,25 @@ class Evaluate(Envelope):
     object: str
     trace: str = ""
     rang: str = ""
+    source: str = ""
 
     @property
     def inbox(self) -> str:
-        """What rang overtakes what a sweep found."""
+        """What rang overtakes what a sweep found; scripts that take long delay neither."""
+        if self.source:
+            return "patient"
         return self.usual if self.rang else "review"
 
     @property
     def group(self) -> str:
-        """One object after the other's own changes."""
-        return f"{self.cluster}/{self.object}"
+        """One object after the other's own changes, for one source or for all."""
+        name = f"{self.cluster}/{self.object}"
+        return f"{self.source}/{name}" if self.source else name
 
     @property
     def share(self) -> str:
-        """The cluster that sent it."""
-        return self.cluster
+        """The cluster that sent it, or the source whose script takes long."""
+        return self.source or self.cluster
 
 
 @dataclass(frozen=True, slots=True)

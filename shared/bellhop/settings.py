@@ -45,6 +45,10 @@ class Settings:
     script_seconds: float = 1.0
     """How long one Lua evaluation may take."""
 
+    script_first_seconds: float = 0.05
+    """How long one may take before others' objects come first; a script that does not end by then
+    is run again where it delays none but its own."""
+
     script_memory: int = 64 * 1024 * 1024
     """How much memory one Lua evaluation may use, in bytes."""
 

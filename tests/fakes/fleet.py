@@ -98,9 +98,14 @@ class Fleet:
     """One installation and its clusters."""
 
     def __init__(
-        self, folder: Path, settings: Settings | None = None, *, hands: Hands = ALONE
+        self,
+        folder: Path,
+        settings: Settings | None = None,
+        clock: FakeClock | None = None,
+        *,
+        hands: Hands = ALONE,
     ) -> None:
-        self.clock = FakeClock()
+        self.clock = clock or FakeClock()
         self.settings = settings or Settings()
         self.hands = hands
         self.store = CountingStore(SqliteStore(folder / "store.db", clock=self.clock))
@@ -124,7 +129,7 @@ class Fleet:
         publisher = self.publisher = Publisher(queues)
         execute = Execute(records, self.access, publisher, self.settings, log, hands=self.hands)
         self.stages: dict[str, Stage] = {
-            "evaluate": Evaluate(records, catalogs, publisher, self.settings),
+            "evaluate": Evaluate(records, catalogs, publisher, self.settings, log),
             "deploy": Deploy(records, catalogs, publisher, execute, self.settings),
             "sweep": Sweep(
                 records,

@@ -23,6 +23,7 @@ from bellhop.ports.queue import GROUP_LIMIT, Message
 
 EVERY = [
     Evaluate("fleet/east", "/v1/Service/default/web", "trace", "2026-01-01T00:00:00+00:00"),
+    Evaluate("fleet/east", "/v1/Service/default/web", source="scripted"),
     Instantiate("made", "fleet/east"),
     Instantiate("made", "fleet/east", "/v1/Service/default/web", "trace"),
     Resolve("own"),

@@ -113,7 +113,7 @@ def _stages(here: Installation, log: Log) -> dict[str, Stage]:
         here.records, here.access, here.publisher, here.settings, log, alone=True, hands=hands
     )
     return {
-        "evaluate": Evaluate(here.records, here.catalogs, here.publisher, here.settings),
+        "evaluate": Evaluate(here.records, here.catalogs, here.publisher, here.settings, log),
         "deploy": Deploy(here.records, here.catalogs, here.publisher, execute, here.settings),
         "sweep": Renewals(here, sweep, log),
     }

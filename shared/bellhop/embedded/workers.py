@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 
@@ -17,6 +18,9 @@ from bellhop.stages.inbox import Inbox, Stage
 
 _BATCH = 50
 _TICK = 0.5
+_RESTING = 3
+"""So many times as long as it took a thread rests after a script that takes long."""
+
 _EXTENSIONS = 4
 """How often in a visibility timeout what is in hand is held for longer."""
 
@@ -29,6 +33,7 @@ def sizes(settings: Settings) -> Mapping[str, Size]:
     return {
         "evaluate": Size(2, 2),
         "review": Size(1, 1),
+        "patient": Size(1, 1),
         "deploy": Size(2, 2),
         "apply": Size(settings.workers, settings.workers + _MOST),
         "confirm": Size(2, 2 + _MOST),
@@ -87,6 +92,7 @@ class Workers:
             if not deliveries:
                 return False
             begin()
+            begun = time.monotonic()
             me = threading.current_thread().name
             # They are of one group, which is held as a whole.
             self._in_hand[me] = queue, deliveries[-1]
@@ -99,6 +105,8 @@ class Workers:
                         )
             finally:
                 self._in_hand.pop(me, None)
+            if name == "patient":
+                self._stopping.wait((time.monotonic() - begun) * _RESTING)
             return True
 
         return feed

@@ -129,7 +129,7 @@ class Catalog:
         return tuple(
             self.sources[name]
             for name in self._in_force(cluster)
-            if any(selector.gvk == gvk for selector in self.sources[name].selectors)
+            if gvk in self.sources[name].kinds
         )
 
     def sources_in(self, cluster: str) -> tuple[str, ...]:
@@ -147,7 +147,13 @@ class Catalog:
 
     def judgement(self, cluster: str) -> Mapping[str, str]:
         """Return a digest of each source in force in a cluster: what decides what matches."""
-        return {name: self._digest(name) for name in self._in_force(cluster)}
+        return {name: self.digest(name) for name in self._in_force(cluster)}
+
+    def digest(self, source: str) -> str:
+        """Return a digest of a source: what decides what matches it."""
+        if source not in self._digests:
+            self._digests[source] = digest(self.sources[source].manifest()["spec"])[:_DIGEST]
+        return self._digests[source]
 
     def problems_in(self, cluster: str) -> Mapping[str, PermanentError]:
         """Return why triggers that select a cluster name no source there, by trigger."""
@@ -184,11 +190,6 @@ class Catalog:
             (found.namespace, found.name) in profile.cluster_refs
             or profile.cluster_selector.matches(found.labels)
         )
-
-    def _digest(self, source: str) -> str:
-        if source not in self._digests:
-            self._digests[source] = digest(self.sources[source].manifest()["spec"])[:_DIGEST]
-        return self._digests[source]
 
     def _in_force(self, cluster: str) -> Mapping[str, tuple[str, ...]]:
         return self._answer(cluster).in_force

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from bellhop import luabox
 from bellhop.engine import secrecy
 from bellhop.engine.criteria import passes, selects
+from bellhop.engine.digest import content, digest
 from bellhop.errors import ScriptError
 from bellhop.model.gvk import GVK
 from bellhop.model.kinds import EventSource
@@ -26,33 +27,54 @@ class Declined:
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """What a source makes of an object, with the message of the script that was run last."""
+    """What a source makes of an object, with the message of the script that was `run` last."""
 
     matching: bool
     message: str = ""
+    run: bool = False
     declined: Sequence[Declined] = ()
+
+
+class SlowScriptError(ScriptError):
+    """A script did not end in its time, or was given none."""
+
+
+class Candidate:
+    """An object that sources judge one after the other; what they all need is made once."""
+
+    def __init__(self, manifest: Mapping[str, Any]) -> None:
+        self.manifest = manifest
+        self.secret = secrecy.holds_values(manifest)
+        self.subject = luabox.Subject(dict(manifest))
+
+    @cached_property
+    def digest(self) -> str:
+        """Digest the object without what every write moves."""
+        return digest(content(self.manifest))
 
 
 def judge(
     source: EventSource,
-    manifest: Mapping[str, Any] | None,
-    limits: luabox.Limits,
+    candidate: Candidate | None,
+    limits: luabox.Limits | None,
     *,
     quoting: bool = False,
 ) -> Ruling:
     """Ask a source's selectors in turn, until one takes the object; None is one that is gone.
 
-    Of a script that had a Secret no word is told, unless by `quoting`: for who has it at hand.
+    Without limits no script is run: the first that is to be is slow. Of a script that had a Secret
+    no word is told, unless by `quoting`: for who has it at hand.
 
     Raises:
+        SlowScriptError: a script does not end in its time.
         ScriptError: a script fails, or breaks out of its limits.
         TemporaryError: something unforeseen happened where a Secret was in reach.
     """
-    if manifest is None:
+    if candidate is None:
         return Ruling(matching=False)
-    secret = secrecy.holds_values(manifest) and not quoting
+    secret = candidate.secret and not quoting
     with secrecy.unforeseen(f"cannot evaluate source '{source.name}'", secret=secret):
-        return _ask(source, manifest, limits, secret=secret)
+        return _ask(source, candidate, limits, secret=secret)
 
 
 def why_not(declined: Declined, manifest: Mapping[str, Any]) -> str:
@@ -80,33 +102,38 @@ def why_not(declined: Declined, manifest: Mapping[str, Any]) -> str:
 
 
 def _ask(
-    source: EventSource, manifest: Mapping[str, Any], limits: luabox.Limits, *, secret: bool
+    source: EventSource, candidate: Candidate, limits: luabox.Limits | None, *, secret: bool
 ) -> Ruling:
-    message, declined = "", []
+    message, run, declined = "", False, []
     for selector in source.selectors:
-        if not selects(selector, manifest):
+        if not selects(selector, candidate.manifest):
             declined.append(Declined(selector))
             continue
         if not selector.script:
-            return Ruling(matching=True)
-        verdict = _run(selector.script, source.name, manifest, limits, secret=secret)
+            return Ruling(matching=True, run=run)
+        run = True
+        verdict = _run(selector.script, source.name, candidate, limits, secret=secret)
         message = "" if secret else verdict.message
         if verdict.matching:
-            return Ruling(matching=True, message=message)
+            return Ruling(matching=True, message=message, run=run)
         declined.append(Declined(selector, message))
-    return Ruling(matching=False, message=message, declined=declined)
+    return Ruling(matching=False, message=message, run=run, declined=declined)
 
 
 def _run(
-    text: str, name: str, manifest: Mapping[str, Any], limits: luabox.Limits, *, secret: bool
+    text: str, name: str, candidate: Candidate, limits: luabox.Limits | None, *, secret: bool
 ) -> luabox.Verdict:
+    if limits is None:
+        raise SlowScriptError("the script takes long", name=name)
     try:
-        return luabox.evaluate(_compile(text, name, limits), dict(manifest))
+        return luabox.evaluate(_compile(text, name, limits), candidate.subject)
     except luabox.LuaError as error:
         words = f"{error.plain}; {secrecy.LOCALLY}" if secret else str(error)
-        raise ScriptError(words, name=name) from None if secret else error
+        slow = isinstance(error, luabox.LuaLimitError) and error.kind == "time"
+        kind = SlowScriptError if slow else ScriptError
+        raise kind(words, name=name) from None if secret else error
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4096)
 def _compile(text: str, name: str, limits: luabox.Limits) -> luabox.Script:
     return luabox.Script(text, name=name, limits=limits)

@@ -42,6 +42,7 @@ def failures(here: Installation) -> Iterator[Failure]:
     yield from _clusters(here)
     yield from _certificates(here)
     yield from _declared(here)
+    yield from _scripts(here)
     yield from _matches(here)
     yield from _profiles(here)
     yield from _findings(here)
@@ -121,6 +122,11 @@ def _lost(here: Installation) -> Iterator[Failure]:
                 shown = f"{kind} {name.removeprefix('/')}"
                 sentence = "what was declared is lost; apply it again, or delete it"
                 yield Failure("manifest", shown, None, sentence)
+
+
+def _scripts(here: Installation) -> Iterator[Failure]:
+    for pace in overview.slow(here):
+        yield Failure("script", pace.source, pace.since, overview.slowness(here, pace))
 
 
 def _matches(here: Installation) -> Iterator[Failure]:

@@ -9,7 +9,7 @@ from datetime import UTC
 from bellhop.errors import AwayError
 from bellhop.fleet.installation import Installation
 from bellhop.model.gvk import Identity, ObjectKey
-from bellhop.model.record import Health, Match, Outcome, Profile
+from bellhop.model.record import Health, Match, Outcome, Pace, Profile
 
 _MANY = 3
 """A forwarder that is about to read its new Secret is refused once or twice."""
@@ -136,3 +136,19 @@ def object_name(key: ObjectKey | Identity | str) -> str:
         key = key.identity
     place = f"{key.namespace}/{key.name}" if key.namespace else key.name
     return f"{key.kind} {place}"
+
+
+def slow(here: Installation) -> Iterator[Pace]:
+    """Yield the sources whose scripts take long, as they are written now."""
+    catalog = here.catalogs.known()
+    for pace in here.records.paces.all():
+        if pace.source in catalog.sources and catalog.digest(pace.source) == pace.digest:
+            yield pace
+
+
+def slowness(here: Installation, pace: Pace) -> str:
+    """Say of a source that its script takes long, and what follows."""
+    return (
+        f"its script took more than {here.settings.script_first_seconds:g} s {pace.times} times"
+        " in a row, and its objects are judged apart, later than others; shorten the script"
+    )

@@ -17,7 +17,7 @@ from bellhop.engine import instantiate as engine
 from bellhop.engine.allowing import refuse_rendered
 from bellhop.engine.catalog import Catalog, cluster_object
 from bellhop.engine.generating import draft_profile, generate
-from bellhop.engine.judging import judge, why_not
+from bellhop.engine.judging import Candidate, judge, why_not
 from bellhop.engine.naming import instance_name
 from bellhop.engine.observe import observe
 from bellhop.engine.planning import desired, plan
@@ -187,7 +187,7 @@ class Rehearsal:
             seconds=self._settings.script_seconds, memory=self._settings.script_memory
         )
         try:
-            judged = judge(source, manifest, limits, quoting=self._quoting)
+            judged = judge(source, Candidate(manifest), limits, quoting=self._quoting)
         except ScriptError as error:
             return Judged(key, manifest, matching=False, because=str(error), error=error)
         if judged.matching:

@@ -6,9 +6,11 @@ it cannot reach the process, outlast its limits, or leave anything behind for th
 
     script = Script("function evaluate() return {matching = obj.kind == 'Service'} end")
     evaluate(script, {"kind": "Service"})    # Verdict(matching=True, message='')
+
+Who has many scripts for one object gives them a `Subject`: it is converted once.
 """
 
-from bellhop.luabox.contract import Selection, Verdict, evaluate, select
+from bellhop.luabox.contract import Selection, Subject, Verdict, evaluate, select
 from bellhop.luabox.errors import (
     LuaError,
     LuaLimitError,
@@ -28,6 +30,7 @@ __all__ = [
     "LuaSyntaxError",
     "Script",
     "Selection",
+    "Subject",
     "Verdict",
     "evaluate",
     "select",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bellhop.luabox.errors import LuaResultError
+from bellhop.luabox.given import Given
 
 if TYPE_CHECKING:
     from bellhop.luabox.script import Script
@@ -26,7 +27,26 @@ class Selection(NamedTuple):
     message: str
 
 
-def evaluate(script: Script, obj: dict[str, Any]) -> Verdict:
+class Subject:
+    """One object that any number of scripts judge: it is converted once, and copied for each."""
+
+    def __init__(self, obj: dict[str, Any]) -> None:
+        self._obj = obj
+        self._given: Given | None = None
+
+    def given_to(self, script: Script) -> Given:
+        """Return the object as scripts get it: as global `obj` and as their argument.
+
+        Raises:
+            LuaLimitError: it is nested too deeply.
+        """
+        if self._given is None:
+            obj, depth = self._obj, script.limits.depth
+            self._given = Given({"obj": obj}, [obj], depth=depth, name=script.name)
+        return self._given
+
+
+def evaluate(script: Script, obj: dict[str, Any] | Subject) -> Verdict:
     """Judge one object by `evaluate()`, which sees it as global `obj` and as its argument.
 
     Without `matching` in the returned table the object does not match, as in Sveltos.
@@ -34,7 +54,8 @@ def evaluate(script: Script, obj: dict[str, Any]) -> Verdict:
     Raises:
         LuaError: the script failed, or returned no table with the right fields.
     """
-    returned = _table(script, script.call("evaluate", globals={"obj": obj}, args=[obj]))
+    subject = obj if isinstance(obj, Subject) else Subject(obj)
+    returned = _table(script, script.run("evaluate", subject.given_to(script)))
     matching = returned.get("matching", False)
     if not isinstance(matching, bool):
         raise _unfit(script, f"'matching' must be a boolean, not {_kind(matching)}")

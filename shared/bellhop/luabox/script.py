@@ -14,6 +14,7 @@ from bellhop.luabox.errors import (
     LuaRuntimeError,
     LuaSyntaxError,
 )
+from bellhop.luabox.given import Given
 from bellhop.luabox.limits import Limits
 from bellhop.luabox.state import Pool
 
@@ -77,12 +78,17 @@ class Script:
             LuaResultError: what it returned cannot be JSON.
             TypeError: a value given is not JSON-like.
         """
-        given = dict(globals)
-        tokens = convert.flatten(given, self.limits.depth + 1, self.name)
-        tokens += convert.flatten_args(list(args), given, self.limits.depth + 1, self.name)
+        return self.run(function, Given(globals, args, depth=self.limits.depth, name=self.name))
+
+    def run(self, function: str, given: Given) -> Any:
+        """Do what `call` does with values that were converted before.
+
+        Raises:
+            LuaError: as `call` does, of the script.
+        """
         state = _pool.take()
         state.compile(self._key, self.text)
-        status, text, line, spent = state.call(self._key, function, tokens, self.limits)
+        status, text, line, spent = state.call(self._key, function, given, self.limits)
         if not spent:
             _pool.put(state)
         if status == "ok":

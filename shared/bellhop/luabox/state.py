@@ -11,13 +11,15 @@ import time
 from typing import Any
 
 from bellhop.luabox import convert
+from bellhop.luabox.given import Given
 from bellhop.luabox.limits import Limits
 
 _PARTS = ("meter", "matcher", "library", "json", "strings", "runes", "kubernetes", "host")
 _BATCH = 4000  # A C function may push 8000 values.
-_MOST_SCRIPTS = 256
+_MOST_SCRIPTS = 4096
+_MOST_TEXT = 2 * 1024 * 1024  # Of all scripts loaded: compiled they take some times as much.
 _MOST_IDLE = 8
-_MOST_KEPT = 8 * 1024 * 1024  # A state that grew beyond this is not kept.
+_MOST_KEPT = 32 * 1024 * 1024  # A state that grew beyond this is not kept.
 _HEADROOM = 1024 * 1024  # For the environment and the values crossing.
 
 Answer = tuple[str, str, float | None, bool]
@@ -40,6 +42,8 @@ class State:
         )
         self._clock = _Clock()
         self._known: set[int] = set()
+        self._length = 0
+        self._given: Given | None = None
         self._box = self._lua.table(
             time_left=self._clock.left,
             modules=self._lua.table(),
@@ -61,18 +65,24 @@ class State:
         """Load a script once; return what Lua has against it, or None."""
         if key in self._known:
             return None
-        if len(self._known) >= _MOST_SCRIPTS:
+        self._length += len(text)
+        if len(self._known) >= _MOST_SCRIPTS or self._length > _MOST_TEXT:
             self._forget()
             self._known.clear()
+            self._length = len(text)
         why = self._compile(key, text)
         if why is None:
             self._known.add(key)
             return None
         return str(convert.restore(why))
 
-    def call(self, key: int, function: str, tokens: list[Any], limits: Limits) -> Answer:
+    def call(self, key: int, function: str, given: Given, limits: Limits) -> Answer:
         """Run a loaded script once; the limits bind only what the script does."""
-        self._give(tokens)
+        if self._given is not given:
+            self._given = None
+            self._give(given.tokens)
+            self._given = given
+        self._take()
         self._box.depth = limits.depth
         self._box.memory = limits.memory
         used = self._lua.get_memory_used(total=True)
@@ -88,14 +98,12 @@ class State:
         return status, text, line, spent or self._lua.get_memory_used(total=True) > _MOST_KEPT
 
     def _give(self, tokens: list[Any]) -> None:
+        self._drop()
         try:
             for start in range(0, len(tokens), _BATCH):
                 self._feed(*tokens[start : start + _BATCH])
         except UnicodeEncodeError:
-            self._drop()
             self._give(convert.without_surrogates(tokens))
-            return
-        self._take()
 
 
 class _Clock:

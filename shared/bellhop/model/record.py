@@ -221,6 +221,38 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True)
+class Trail:
+    """The sources that an object has matched since it was there: no other has a match of it.
+
+    One of very many sources is `endless`: any source may be among them. One that has `ended`
+    is that of an object that is gone.
+    """
+
+    cluster: str
+    key: ObjectKey
+    sources: tuple[str, ...] = ()
+    endless: bool = False
+    ended: bool = False
+
+    def may_name(self, source: str) -> bool:
+        """Say whether a source is, or may be, among them."""
+        return self.endless or source in self.sources
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """A source whose script keeps taking long: `digest` is the source's as it was written then.
+
+    It took too long so many `times` in a row, `since` the first of them that was noted.
+    """
+
+    source: str
+    digest: str
+    times: int
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Content:
     """One key of a referenced ConfigMap or Secret: manifests, or text to render for a cluster.
 
@@ -248,7 +280,8 @@ class Profile:
     good. A profile that is withdrawn has neither contents nor a digest. It is `told` once all its
     clusters have been asked to be brought to this `revision`, which every change of it draws anew.
     `allow` says what it may bring; empty is everything. A `vague` one was read without its
-    destinations: they are very many.
+    destinations: they are very many. `made_of` is a digest of what one for all objects was rendered
+    from.
     """
 
     name: str
@@ -269,6 +302,7 @@ class Profile:
     leaves: bool = False
     leaving: tuple[str, ...] = ()
     vague: bool = False
+    made_of: str = ""
 
     def may_name(self, cluster: str) -> bool:
         """Say whether a cluster is, or for all that was read may be, among its clusters."""

@@ -31,6 +31,16 @@ class Matches:
         items = self._table.items(f"match/{cluster}", prefix, after)
         return (self._read(cluster, item) for item in items)
 
+    def marks(self, cluster: str, source: str) -> Iterator[tuple[str, str]]:
+        """Yield the objects that match a source now, and the digest of each, by object.
+
+        As text and little else: who renders all of them reads this each time one changes.
+        """
+        prefix = f"{source}/"
+        for item in self._table.items(f"match/{cluster}", prefix):
+            if item.value["matching"]:
+                yield item.sort.removeprefix(prefix), item.value["digest"]
+
     def put(self, match: Match, *, expect: str | None = ANY) -> str:
         """Write one match and return its token.
 

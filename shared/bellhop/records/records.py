@@ -17,12 +17,14 @@ from bellhop.records.looks import Looks
 from bellhop.records.matches import Matches
 from bellhop.records.observations import Observations
 from bellhop.records.outcomes import Outcomes
+from bellhop.records.paces import Paces
 from bellhop.records.payloads import Payloads
 from bellhop.records.profiles import Profiles
 from bellhop.records.refusals import RefusalCounts
 from bellhop.records.sealing import Sealer
 from bellhop.records.snapshot import Snapshot
 from bellhop.records.timers import Timers
+from bellhop.records.trails import Trails
 from bellhop.records.walks import Strikes, Walks
 
 
@@ -58,6 +60,8 @@ class Records:
         self.observations = Observations(self._payloads, clock)
         self.matches = Matches(store)
         self.departures = Departures(store)
+        self.trails = Trails(store, clock)
+        self.paces = Paces(store, clock)
         self.profiles = Profiles(self._payloads, self.departures)
         self.owners = Owners(store)
         self.inventories = Inventories(self._payloads, self.owners)
@@ -75,6 +79,7 @@ class Records:
         """Delete what was observed, matched and applied in a cluster, and how it was."""
         self._payloads.forget(f"observation/{key}")
         self.matches.forget(key)
+        self.trails.forget(key)
         self.forget_holdings(key)
         self.outcomes.forget(key)
         self.strikes.forget(key)

@@ -8,7 +8,9 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import cached_property
 from typing import Any
 
 from bellhop.engine import instantiate as engine
@@ -17,11 +19,11 @@ from bellhop.engine.catalog import Catalog
 from bellhop.engine.digest import digest
 from bellhop.engine.generating import draft_profile, generate
 from bellhop.engine.naming import profile_name
-from bellhop.errors import InvalidError, MissingError, PermanentError, StaleError
+from bellhop.errors import InvalidError, MissingError, PermanentError, StaleError, TemporaryError
 from bellhop.gotemplate import Limits
 from bellhop.messages import Apply, Envelope, Instantiate, Publisher, Resolve
 from bellhop.model.gvk import ObjectKey
-from bellhop.model.kinds import ClusterProfile, ConfigMap, EventTrigger, Secret
+from bellhop.model.kinds import ClusterProfile, ConfigMap, EventSource, EventTrigger, Secret
 from bellhop.model.record import Content, Profile
 from bellhop.ports.store import ABSENT
 from bellhop.records import Kept, Records
@@ -30,10 +32,36 @@ from bellhop.records.profiles import place
 from bellhop.settings import Settings
 from bellhop.stages.execute import Execute
 from bellhop.stages.ledger import Note, Origin, noting
+from bellhop.stages.objects import Objects
 
 _RETRIES = 8
 _LOST = "lost"
+_LONG = timedelta(seconds=0.1)
+_RESTING = 2
+"""A profile whose rendering takes long rests so many times as long before it is rendered again."""
+
 Found = Kept[Profile] | None
+
+
+@dataclass(frozen=True)
+class _Inputs:
+    """What decides a profile: the catalog's revision, and what matches in which state."""
+
+    revision: int
+    marks: tuple[tuple[str, str], ...] = ()
+    for_all: bool = False
+
+    @cached_property
+    def mark(self) -> str:
+        """Digest the inputs of a profile for all objects; of one object they are soon rendered."""
+        if not self.for_all:
+            return ""
+        return digest([self.revision, self.marks])
+
+    def made(self, profile: Profile) -> bool:
+        """Say whether a profile is what these inputs make, and all its clusters know of it."""
+        whole = profile.digest not in ("", _LOST) and not profile.error
+        return whole and profile.told and bool(self.mark) and profile.made_of == self.mark
 
 
 class Deploy:
@@ -51,6 +79,8 @@ class Deploy:
         self._catalogs = catalogs
         self._publisher = publisher
         self._execute = execute
+        self._objects = Objects(records)
+        self._rests: dict[tuple[str, str, str], tuple[datetime, timedelta]] = {}
         self._limits = Limits(seconds=settings.template_seconds, output=settings.template_output)
 
     def handle(self, message: Envelope) -> None:
@@ -77,6 +107,7 @@ class Deploy:
         Inputs are read after the profile, and looked at again after it is written: another
         worker may have read newer ones meanwhile, and have found nothing to write.
         """
+        self._rest(message)
         for _ in range(_RETRIES):
             catalog = self._catalogs.current()
             trigger = catalog.triggers.get(message.trigger)
@@ -85,8 +116,12 @@ class Deploy:
                 self._refuse(message, problem)
             if not message.object:
                 self._fan_out(catalog, trigger, message)
+            name = profile_name(message.trigger, message.cluster, message.object)
+            found = self._found(message.trigger, message.cluster, name)
             inputs = self._inputs(catalog, trigger, message)
-            if not self._make(catalog, trigger, message):
+            if found and inputs.made(found.value):
+                return
+            if not self._make(found, inputs, catalog, trigger, message):
                 continue
             if inputs == self._inputs(self._catalogs.current(), trigger, message):
                 return
@@ -95,31 +130,67 @@ class Deploy:
             " all the time"
         )
 
+    def _rest(self, message: Instantiate) -> None:
+        """Let a profile that took long to render rest, so that a burst is rendered a few times.
+
+        Raises:
+            TemporaryError: it was rendered just now; its message comes again when it has rested.
+        """
+        name = (message.trigger, message.cluster, message.object)
+        ended, rest = self._rests.pop(name, (None, timedelta(0)))
+        if ended is None:
+            return
+        left = ended + rest - self._records.clock.now()
+        # A clock that was ahead must not hold this for long.
+        if timedelta(0) < left <= rest:
+            self._rests[name] = ended, rest
+            raise TemporaryError(
+                f"cannot instantiate '{message.trigger}' in '{message.cluster}' yet: it was just"
+                " rendered, and that takes long",
+                delay=left,
+            )
+
     def _inputs(
         self, catalog: Catalog, trigger: EventTrigger | None, message: Instantiate
-    ) -> list[Any]:
+    ) -> _Inputs:
         """Return what decides a profile: the catalog, and what matches in which state."""
         source = catalog.source_of(trigger, message.cluster) if trigger else None
         if trigger is None or source is None or trigger.one_for_event != bool(message.object):
-            return [catalog.revision]
-        if message.object:
-            key = ObjectKey.parse(message.object)
-            found = self._records.matches.get(message.cluster, source.name, key)
-            return [catalog.revision, found and (found.value.matching, found.value.digest)]
-        matches = self._records.matches.of(message.cluster, source.name)
-        return [catalog.revision, [(each.key, each.digest) for each in matches if each.matching]]
+            return _Inputs(catalog.revision)
+        if not message.object:
+            marks = tuple(self._records.matches.marks(message.cluster, source.name))
+            return _Inputs(catalog.revision, marks, for_all=True)
+        key = ObjectKey.parse(message.object)
+        found = self._records.matches.get(message.cluster, source.name, key)
+        if found is None or not found.value.matching:
+            return _Inputs(catalog.revision)
+        return _Inputs(catalog.revision, ((message.object, found.value.digest),))
 
-    def _make(self, catalog: Catalog, trigger: EventTrigger | None, message: Instantiate) -> bool:
+    def _make(
+        self,
+        found: Found,
+        inputs: _Inputs,
+        catalog: Catalog,
+        trigger: EventTrigger | None,
+        message: Instantiate,
+    ) -> bool:
         """Write one profile and tell its clusters; False if another writer was quicker."""
         name = profile_name(message.trigger, message.cluster, message.object)
-        found = self._found(message.trigger, message.cluster, name)
+        begun = self._records.clock.now()
         with noting(self._records, message, message.cluster, message.object) as note:
             note.context = {"trigger": message.trigger, "profile": name}
-            matched = self._matched(catalog, trigger, message.cluster, message.object)
+            source = catalog.source_of(trigger, message.cluster) if trigger else None
+            matched = self._matched(source, message.cluster, inputs)
             if trigger is None or not matched:
                 return self._withdraw(found, message, note)
-            new = draft_profile(catalog, trigger, message.cluster, message.object)
-            return self._write(found, self._fill(new, catalog, trigger, matched), message, note)
+            draft = draft_profile(catalog, trigger, message.cluster, message.object)
+            draft = replace(draft, made_of=inputs.mark)
+            made = self._write(found, self._fill(draft, catalog, trigger, matched), message, note)
+        now = self._records.clock.now()
+        if now - begun > _LONG:
+            place = message.trigger, message.cluster, message.object
+            self._rests[place] = now, (now - begun) * _RESTING
+        return made
 
     def _refuse(self, message: Instantiate, problem: PermanentError) -> None:
         """Leave all as it is where nobody can say which source a trigger means."""
@@ -142,29 +213,20 @@ class Deploy:
         self._publisher.publish(replace(message, object=key) for key in sorted(keys))
 
     def _matched(
-        self, catalog: Catalog, trigger: EventTrigger | None, cluster: str, key: str
+        self, source: EventSource | None, cluster: str, inputs: _Inputs
     ) -> list[tuple[ObjectKey, Mapping[str, Any]]]:
-        """Return the objects that match a trigger's source now: one, or all by key."""
-        source = catalog.source_of(trigger, cluster) if trigger else None
-        if trigger is None or source is None or trigger.one_for_event != bool(key):
+        """Return the objects that match, by key; nothing of them where the source collects none."""
+        if source is None:
             return []
-        if key:
-            found = self._records.matches.get(cluster, source.name, ObjectKey.parse(key))
-            observation = self._records.observations.get(cluster, ObjectKey.parse(key))
-            if not found or not found.value.matching:
-                return []
-            if not observation or observation.value.manifest is None:
-                return []
-            return [(observation.value.key, observation.value.manifest)]
-        matching = sorted(
-            match.key for match in self._records.matches.of(cluster, source.name) if match.matching
-        )
-        observations = (self._records.observations.get(cluster, each) for each in matching)
-        return [
-            (each.value.key, each.value.manifest)
-            for each in observations
-            if each and each.value.manifest
-        ]
+        matching = sorted((ObjectKey.parse(key), mark) for key, mark in inputs.marks)
+        if not source.collect_resources:
+            return [(key, {}) for key, _ in matching]
+        if not inputs.for_all:
+            # Nobody renders one object twice: it is not worth keeping.
+            found = [(key, self._objects.newest(cluster, key)) for key, _ in matching]
+        else:
+            found = [(key, self._objects.get(cluster, key, mark)) for key, mark in matching]
+        return [(key, manifest) for key, manifest in found if manifest]
 
     def _fill(
         self,
@@ -252,9 +314,11 @@ class Deploy:
         old, token = (found.value, found.token) if found else (None, ABSENT)
         new = _merge(old, draft)
         if old and _same(old, new):
-            if old.told:
+            if old.told and old.made_of == new.made_of:
                 return True
-            new = old
+            new = replace(old, made_of=new.made_of)
+            if old.told:
+                return self._note(new, token)
         else:
             try:
                 new = replace(new, revision=_drawn(), told=False)
@@ -266,9 +330,13 @@ class Deploy:
                 note.detail = draft.error or _count(draft.contents)
                 note.context = {**note.context, "digest": draft.digest}
         self._publisher.publish(_applications(new, message))
+        return self._note(new, token)
+
+    def _note(self, profile: Profile, token: str) -> bool:
+        """Note that the clusters of a profile know of it, and what it was made of."""
         with suppress(StaleError):
             # Whoever wrote it since has told the clusters of that, or will.
-            self._records.profiles.put_head(replace(new, told=True), expect=token)
+            self._records.profiles.put_head(replace(profile, told=True), expect=token)
         return True
 
     def _withdraw(self, found: Found, message: Origin, note: Note) -> bool:
@@ -288,6 +356,7 @@ class Deploy:
             digest="",
             error="",
             error_code="",
+            made_of="",
         )
         try:
             if not leaving:
@@ -304,9 +373,7 @@ class Deploy:
         except StaleError:
             return False
         self._publisher.publish(_applications(new, message))
-        with suppress(StaleError):
-            self._records.profiles.put_head(replace(new, told=True), expect=token)
-        return True
+        return self._note(new, token)
 
     def _put(self, old: Profile | None, new: Profile, token: str) -> str:
         """Write a profile after noting the clusters that it leaves from now on; return its token.
@@ -324,7 +391,7 @@ class Deploy:
 
 
 def _same(old: Profile, new: Profile) -> bool:
-    return replace(new, revision=old.revision, told=old.told) == old
+    return replace(new, revision=old.revision, told=old.told, made_of=old.made_of) == old
 
 
 def _drawn() -> str:

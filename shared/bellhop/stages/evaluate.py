@@ -1,19 +1,23 @@
 """Evaluate: one object's newest observation against the sources in force in its cluster.
 
 It talks to no cluster and touches the records of this one object only, so an event costs the
-same however many objects match.
+same however many objects match. Of the sources those are asked for their match that the object
+matches now, or has matched: its trail names them. A script that does not end in a short slice of
+time is run again apart, by a message of its own, and delays no other source and no other object.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from bellhop import luabox
 from bellhop.engine.catalog import Catalog
-from bellhop.engine.digest import content, digest
-from bellhop.engine.judging import judge
+from bellhop.engine.judging import Candidate, SlowScriptError, judge
 from bellhop.engine.observe import bury
 from bellhop.errors import ScriptError, StaleError
+from bellhop.logs import Log
 from bellhop.messages import Evaluate as Message
 from bellhop.messages import Instantiate, Publisher
 from bellhop.model.gvk import ObjectKey
@@ -24,6 +28,7 @@ from bellhop.records import Kept, Records
 from bellhop.records.catalogs import Catalogs
 from bellhop.settings import Settings
 from bellhop.stages.ledger import noting
+from bellhop.stages.pacing import Pacing
 
 _ROUNDS = 8
 _RETRIES = 8
@@ -31,16 +36,49 @@ _LONGEST = 1024
 """Characters of a script's message that are kept."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """What a source makes of an object, or what is wrong with its script, and in how many ms."""
+
+    source: EventSource
+    candidate: Candidate | None
+    matching: bool
+    message: str
+    error: str
+    took: float
+    late: bool = False
+    """Whether its script needs more time than there is here."""
+
+    @property
+    def leaves(self) -> bool:
+        """Say whether there is to be a match, if only for its error."""
+        return self.matching or bool(self.error)
+
+    @property
+    def digest(self) -> str:
+        """Say which state of the object matches: without collectResources templates see none."""
+        assert self.candidate is not None
+        return self.candidate.digest if self.source.collect_resources else "reference"
+
+
 class Evaluate:
     """Keeps the matches of one object right, and tells deploy what changed."""
 
     def __init__(
-        self, records: Records, catalogs: Catalogs, publisher: Publisher, settings: Settings
+        self,
+        records: Records,
+        catalogs: Catalogs,
+        publisher: Publisher,
+        settings: Settings,
+        log: Log,
     ) -> None:
         self._records = records
         self._catalogs = catalogs
         self._publisher = publisher
         self._limits = luabox.Limits(seconds=settings.script_seconds, memory=settings.script_memory)
+        first = min(settings.script_first_seconds, settings.script_seconds)
+        self._first = self._limits._replace(seconds=first)
+        self._pacing = Pacing(records, log)
 
     def handle(self, message: Message) -> None:
         """Bring the matches of one object up to date, and tell deploy.
@@ -54,13 +92,12 @@ class Evaluate:
             catalog = self._catalogs.current()
             self._take_back(catalog, message, written)
             seen = self._records.observations.get(cluster, key) or self._nothing(cluster, key)
-            wrote = {
-                source.name
-                for source in catalog.sources_for(cluster, key.gvk)
-                if self._bring(catalog, source, seen.value, message)
-            }
+            wrote = self._bring_all(catalog, seen.value, message)
             written |= wrote
-            if not wrote or self._stands(catalog, seen):
+            # Who is asked for one source knows nothing of the matches of others.
+            whole = seen.value.gone and not message.source
+            ended = whole and self._records.trails.end(cluster, key)
+            if not (wrote or ended) or self._stands(catalog, seen):
                 return
         raise StaleError(f"cannot evaluate '{key}' in '{cluster}': it changes all the time")
 
@@ -88,18 +125,83 @@ class Evaluate:
         token = self._records.observations.token(seen.value.cluster, seen.value.key)
         return token == seen.token and self._catalogs.current().revision == catalog.revision
 
+    def _bring_all(self, catalog: Catalog, observation: Observation, message: Message) -> set[str]:
+        """Bring all matches of an object up to date; return the sources of which one was written.
+
+        What it has neither matched nor matches now has no match, and is not asked for.
+        """
+        cluster, key = observation.cluster, observation.key
+        candidate = None if observation.manifest is None else Candidate(observation.manifest)
+        sources = [
+            each
+            for each in catalog.sources_for(cluster, key.gvk)
+            if message.source in ("", each.name)
+        ]
+        trail = self._records.trails.get(cluster, key)
+        # What is there is read before the scripts run: it may be of somebody who had more time.
+        there = {
+            each.name: self._records.matches.get(cluster, each.name, key)
+            for each in sources
+            if trail.may_name(each.name)
+        }
+        judged = [self._judge(catalog, each, candidate, message) for each in sources]
+        self._put_off((each.source.name for each in judged if each.late), message)
+        leaves = [each.source.name for each in judged if each.leaves]
+        if leaves and (trail.ended or not all(map(trail.may_name, leaves))):
+            self._records.trails.name(cluster, key, leaves)
+        return {
+            each.source.name
+            for each in judged
+            if (each.leaves or (each.source.name in there and not each.late))
+            and self._bring(catalog, each, there.get(each.source.name), observation, message)
+        }
+
+    def _put_off(self, sources: Iterable[str], message: Message) -> None:
+        """Have sources judge the object apart, where their scripts get all their time."""
+        self._publisher.publish(replace(message, source=each) for each in sources)
+
+    def _judge(
+        self, catalog: Catalog, source: EventSource, candidate: Candidate | None, message: Message
+    ) -> _Judged:
+        begun, used = time.perf_counter(), time.thread_time()
+        digest = catalog.digest(source.name)
+        limits: luabox.Limits | None = self._limits
+        if not message.source:
+            limits = None if self._pacing.is_slow(source.name, digest) else self._first
+        matching, said, error, run, late = False, "", "", False, False
+        try:
+            ruling = judge(source, candidate, limits)
+            matching, said, run = ruling.matching, ruling.message[:_LONGEST], ruling.run
+        except SlowScriptError as failure:
+            late = limits != self._limits
+            error = "" if late else str(failure)
+        except ScriptError as failure:
+            error = str(failure)
+        if limits and time.thread_time() - used > self._first.seconds:
+            self._pacing.exceeded(source.name, digest)
+        elif run:
+            self._pacing.ended(source.name, digest)
+        took = (time.perf_counter() - begun) * 1000
+        return _Judged(source, candidate, matching, said, error, took, late)
+
     def _bring(
-        self, catalog: Catalog, source: EventSource, observation: Observation, message: Message
+        self,
+        catalog: Catalog,
+        judged: _Judged,
+        kept: Kept[Match] | None,
+        observation: Observation,
+        message: Message,
     ) -> bool:
         """Bring one source's match up to date and tell of it; say whether anything was written.
 
         A match is written as untold, told of, and then marked so: whoever finds it untold, be it
         in a week, tells of it again.
         """
+        source = judged.source
         with noting(self._records, message, message.cluster, message.object) as note:
+            note.before = judged.took
             for _ in range(_RETRIES):
-                kept = self._records.matches.get(observation.cluster, source.name, observation.key)
-                match = self._judge(source, observation, kept.value if kept else None)
+                match = self._match(judged, observation, kept.value if kept else None)
                 if match is None:
                     return False
                 changed = kept is None or match is not kept.value
@@ -115,6 +217,13 @@ class Evaluate:
                     )
                     self._mark(match, token)
                 except StaleError:
+                    kept = self._records.matches.get(
+                        observation.cluster, source.name, observation.key
+                    )
+                    judged = self._judge(catalog, source, judged.candidate, message)
+                    if judged.late:
+                        self._put_off([source.name], message)
+                        return True
                     continue
                 if changed and (match.error or not kept or _tells(match, kept.value)):
                     note.what = "failed" if match.error else _WHAT[match.matching]
@@ -135,40 +244,28 @@ class Evaluate:
         else:
             self._records.matches.delete(match.cluster, match.source, match.key, expect=token)
 
-    def _judge(
-        self, source: EventSource, observation: Observation, old: Match | None
-    ) -> Match | None:
+    def _match(self, judged: _Judged, observation: Observation, old: Match | None) -> Match | None:
         """Return the match as it must be; None where there is none and was none."""
         was = old is not None and old.matching
-        error = message = ""
-        try:
-            judged = judge(source, observation.manifest, self._limits)
-            matching, message = judged.matching, judged.message[:_LONGEST]
-        except ScriptError as failure:
-            # An error is never an empty answer: what matched before is kept.
-            matching, error = was, str(failure)
-        if old is None and not matching and not error:
+        # An error is never an empty answer: what matched before is kept.
+        matching = was if judged.error else judged.matching
+        if old is None and not judged.leaves:
             return None
         mark = ""
         if matching:
-            mark = old.digest if error and old else self._digest(source, observation)
-        if old and (old.matching, old.digest, old.error) == (matching, mark, error):
+            mark = old.digest if judged.error and old else judged.digest
+        if old and (old.matching, old.digest, old.error) == (matching, mark, judged.error):
             return old
         return Match(
             cluster=observation.cluster,
-            source=source.name,
+            source=judged.source.name,
             key=observation.key,
             matching=matching,
             digest=mark,
             since=old.since if old and was and matching else self._records.clock.now(),
-            message=message,
-            error=error,
+            message=judged.message,
+            error=judged.error,
         )
-
-    def _digest(self, source: EventSource, observation: Observation) -> str:
-        # Without collectResources templates see nothing but the reference.
-        assert observation.manifest is not None
-        return digest(content(observation.manifest)) if source.collect_resources else "reference"
 
     def _follow_up(
         self,

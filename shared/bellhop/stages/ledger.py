@@ -40,10 +40,14 @@ class Nobody:
 
 @dataclass
 class Note:
-    """A line in the making: the step fills in what it finds out; an empty `what` is not noted."""
+    """A line in the making: the step fills in what it finds out; an empty `what` is not noted.
+
+    `before` are milliseconds that the step took before it was noted.
+    """
 
     what: str = ""
     detail: str = ""
+    before: float = 0.0
     context: dict[str, Any] = field(default_factory=dict)
 
 
@@ -56,7 +60,7 @@ def noting(records: Records, origin: Origin, cluster: str, key: str) -> Iterator
         yield note
     finally:
         if note.what:
-            took = (time.perf_counter() - begun) * 1000
+            took = note.before + (time.perf_counter() - begun) * 1000
             write(records, origin, cluster, key, note, took)
 
 

@@ -403,6 +403,7 @@ class Sweep:
                 after = "/".join((*head.key.gvk, _END))
             else:
                 self._records.observations.delete(cluster, head.key)
+                self._records.trails.end(cluster, head.key)
                 after = str(head.key)
 
     def _try_again(self, cluster: str) -> None:

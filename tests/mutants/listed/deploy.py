@@ -19,8 +19,8 @@ MUTANTS = [
     ),
     Mutant(
         "stages/deploy.py",
-        "            if old.told:\n                return True\n            new = old\n",
-        "            if old:\n                return True\n            new = old\n",
+        "            if old.told:\n                return self._note(new, token)\n",
+        "            if old:\n                return self._note(new, token)\n",
         "A death between a profile and its messages is not made good.",
     ),
     Mutant(
@@ -65,8 +65,8 @@ MUTANTS = [
     ),
     Mutant(
         "stages/deploy.py",
-        "            if not found or not found.value.matching:\n                return []\n",
-        "            if not found:\n                return []\n",
+        "        if found is None or not found.value.matching:\n",
+        "        if found is None:\n",
         "An object that matches no more is rendered.",
     ),
     Mutant(
@@ -95,8 +95,8 @@ MUTANTS = [
     ),
     Mutant(
         "stages/deploy.py",
-        "found and (found.value.matching, found.value.digest)]",
-        "found and found.value.matching]",
+        "return _Inputs(catalog.revision, ((message.object, found.value.digest),))",
+        "return _Inputs(catalog.revision, ((message.object, ''),))",
         "An object that changed while it was rendered counts as rendered.",
     ),
     Mutant(
@@ -105,5 +105,35 @@ MUTANTS = [
         "                self._fan_out(catalog, trigger, message)\n",
         "",
         "A trigger that changed asks for no object's profile.",
+    ),
+    Mutant(
+        "stages/deploy.py",
+        "return whole and profile.told and bool(self.mark)",
+        "return whole and bool(self.mark)",
+        "A profile for all that died before its clusters were told counts as made.",
+    ),
+    Mutant(
+        "stages/deploy.py",
+        "return digest([self.revision, self.marks])",
+        "return digest(self.marks)",
+        "A profile for all is not rendered again when its trigger changes.",
+    ),
+    Mutant(
+        "stages/deploy.py",
+        "            if found and inputs.made(found.value):\n                return\n",
+        "",
+        "A profile for all is rendered for each of a burst's messages.",
+    ),
+    Mutant(
+        "stages/deploy.py",
+        "        self._rest(message)\n",
+        "",
+        "A profile that takes long to render never rests.",
+    ),
+    Mutant(
+        "stages/objects.py",
+        "if manifest and digest(content(manifest)) == mark:",
+        "if manifest:",
+        "An object is kept as what it was not.",
     ),
 ]

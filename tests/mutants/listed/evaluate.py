@@ -14,8 +14,8 @@ MUTANTS = [
     ),
     Mutant(
         "stages/evaluate.py",
-        "matching, error = was, str(failure)",
-        "matching, error = False, str(failure)",
+        "matching = was if judged.error else judged.matching",
+        "matching = judged.matching",
         "An error is taken for an empty answer.",
     ),
     Mutant(
@@ -38,8 +38,8 @@ MUTANTS = [
     ),
     Mutant(
         "stages/evaluate.py",
-        "            if not wrote or self._stands(catalog, seen):\n",
-        "            if wrote or not wrote:\n",
+        "            if not (wrote or ended) or self._stands(catalog, seen):\n",
+        "            if ended or not ended:\n",
         "Nobody looks again at the object after judging it.",
     ),
     Mutant(
@@ -68,14 +68,14 @@ MUTANTS = [
     ),
     Mutant(
         "stages/evaluate.py",
-        "if old and (old.matching, old.digest, old.error) == (matching, mark, error):",
-        "if old and (old.matching, old.error) == (matching, error):",
+        "if old and (old.matching, old.digest, old.error) == (matching, mark, judged.error):",
+        "if old and (old.matching, old.error) == (matching, judged.error):",
         "An object that changed and still matches is not told of.",
     ),
     Mutant(
         "stages/evaluate.py",
-        "for source in catalog.sources_for(cluster, key.gvk)\n                if",
-        "for source in catalog.sources_for(cluster, key.gvk)[:1]\n                if",
+        "for each in catalog.sources_for(cluster, key.gvk)\n            if message",
+        "for each in catalog.sources_for(cluster, key.gvk)[:1]\n            if message",
         "Only one of the sources that name a kind is asked.",
     ),
     Mutant(
@@ -89,5 +89,65 @@ MUTANTS = [
         "if catalog.triggers[name].one_for_event else",
         "if name else",
         "A trigger for all objects is asked for one.",
+    ),
+    Mutant(
+        "stages/evaluate.py",
+        "            if not (wrote or ended) or self._stands(catalog, seen):\n",
+        "            if not wrote or self._stands(catalog, seen):\n",
+        "Who ends a trail does not look whether its object is back.",
+    ),
+    Mutant(
+        "stages/evaluate.py",
+        "if leaves and (trail.ended or not all(map(trail.may_name, leaves))):",
+        "if leaves and not all(map(trail.may_name, leaves)):",
+        "The trail of an object that is back stays ended.",
+    ),
+    Mutant(
+        "stages/evaluate.py",
+        "            if trail.may_name(each.name)\n",
+        "            if trail.ended\n",
+        "What matched once is not asked for its match.",
+    ),
+    Mutant(
+        "stages/evaluate.py",
+        "                    judged = self._judge(catalog, source, judged.candidate, message)\n",
+        "",
+        "A judgement counts though another was written since.",
+    ),
+    Mutant(
+        "stages/evaluate.py",
+        "        self._put_off((each.source.name for each in judged if each.late), message)\n",
+        "",
+        "A script that takes long is never asked again.",
+    ),
+    Mutant(
+        "stages/evaluate.py",
+        "(each.leaves or (each.source.name in there and not each.late))",
+        "(each.leaves or each.source.name in there)",
+        "What a script had no time to say is taken for no.",
+    ),
+    Mutant(
+        "stages/evaluate.py",
+        "limits = None if self._pacing.is_slow(source.name, digest) else self._first",
+        "limits = self._first",
+        "A script that takes long gets its slice each time.",
+    ),
+    Mutant(
+        "stages/evaluate.py",
+        "whole = seen.value.gone and not message.source",
+        "whole = seen.value.gone",
+        "Who is asked for one source ends the trail for all.",
+    ),
+    Mutant(
+        "stages/pacing.py",
+        "return self._slow.get(source) == digest",
+        "return source in self._slow",
+        "A script that is written anew is still slow.",
+    ),
+    Mutant(
+        "stages/pacing.py",
+        "        self._records.paces.quick(source)\n",
+        "",
+        "A script that is quick again is slow for ever.",
     ),
 ]

@@ -368,6 +368,24 @@ def test_a_cluster_that_does_not_answer_is_told_once(bellhop: Bellhop, here: Ins
     assert re.search(r"State: +Down", state)
 
 
+def test_tells_of_a_source_whose_script_takes_long(bellhop: Bellhop, here: Installation) -> None:
+    """As long as it is written as it was, and wherever somebody would look for it."""
+    fleet.populate(here)
+    catalog = here.catalogs.current()
+    here.records.paces.slow("sveltos-service", catalog.digest("sveltos-service"), 3)
+    here.records.paces.slow("gone", "d", 3)
+    said = "its script took more than 0.05 s 3 times in a row"
+    rows = json.loads(bellhop("show", "failures", "-o", "json").stdout)
+    told = " ".join(bellhop("describe", "eventsource", "sveltos-service").stdout.split())
+
+    [row] = [row for row in rows if row["what"] == "script"]
+    assert row["which"] == "sveltos-service"
+    assert said in row["sentence"]
+    assert said in told
+    here.records.paces.slow("sveltos-service", "as it is written now", 3)
+    assert "took more than" not in bellhop("show", "failures").stdout
+
+
 def test_tells_of_deletions_that_are_held(bellhop: Bellhop, here: Installation) -> None:
     """Suspiciously much that is gone is said until sweeps agree."""
     fleet.populate(here)
@@ -428,7 +446,7 @@ def test_drops_dead_letters(bellhop: Bellhop, here: Installation) -> None:
     [
         pytest.param(("replay",), 2, "either INBOX/ID, or --all", id="nothing named"),
         pytest.param(("replay", "12"), 2, "write INBOX/ID, as the list has it", id="no stage"),
-        pytest.param(("drop", "x/12"), 1, "the inboxes are evaluate, review, deploy", id="inbox"),
+        pytest.param(("drop", "x/12"), 1, "evaluate, review, patient, deploy", id="inbox"),
         pytest.param(("drop", "deploy/12"), 1, "12", id="no such letter"),
     ],
 )

@@ -15,7 +15,7 @@ from bellhop.embedded.state import open_state
 from bellhop.embedded.workers import Workers
 from bellhop.errors import PermanentError
 from bellhop.logs import Log
-from bellhop.messages import Resolve
+from bellhop.messages import Evaluate, Resolve
 from bellhop.settings import Settings
 
 PATIENCE = 30.0
@@ -58,6 +58,40 @@ def test_what_is_in_hand_is_given_to_nobody_else(tmp_path: Path) -> None:
         embedded.close()
 
     assert slow.begun == Counter("ab")
+
+
+def test_who_runs_scripts_that_take_long_rests(tmp_path: Path) -> None:
+    """They take a quarter of a core at most, and what rings goes on beside them."""
+    embedded = open_state(tmp_path / "state", Settings())
+    times: list[tuple[float, float]] = []
+    rings = threading.Event()
+
+    class Judging:
+        def handle(self, message: Evaluate) -> None:
+            begun = time.monotonic()
+            if message.source:
+                time.sleep(0.2)
+                times.append((begun, time.monotonic()))
+            else:
+                rings.set()
+
+    workers = Workers(embedded, {"evaluate": Judging()}, Log(io.StringIO()))
+    publish = embedded.installation.publisher.publish
+    publish([Evaluate("a/b", "x", source=name) for name in ("one", "other")])
+    workers.start()
+    try:
+        assert wait_for(lambda: times)
+        publish([Evaluate("a/b", "x", rang="now")])
+        assert wait_for(rings.is_set)
+        resting = len(times) == 1
+        assert wait_for(lambda: len(times) > 1)
+    finally:
+        workers.stop()
+        embedded.close()
+
+    (begun, ended), (again, _) = times[:2]
+    assert resting
+    assert again - ended >= 3 * (ended - begun)
 
 
 def test_a_stage_that_fails_keeps_no_worker_from_the_next(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bellhop.engine.judging import Ruling, judge, why_not
+from bellhop.engine.judging import Candidate, Ruling, SlowScriptError, judge, why_not
 from bellhop.errors import ScriptError
 from bellhop.luabox import Limits
 from bellhop.model.kinds import EventSource, of
@@ -47,7 +47,9 @@ def test_the_first_selector_that_takes_an_object_decides() -> None:
         selector(script=saying(matching=True, message="yes")), selector(script="error()")
     )
 
-    assert judge(found, thing(), LIMITS) == Ruling(matching=True, message="yes")
+    assert judge(found, Candidate(thing()), LIMITS) == Ruling(
+        matching=True, message="yes", run=True
+    )
 
 
 def test_says_of_each_selector_why_not() -> None:
@@ -58,7 +60,7 @@ def test_says_of_each_selector_why_not() -> None:
         selector(namespace="hr"),
     )
 
-    judged = judge(found, thing(), LIMITS)
+    judged = judge(found, Candidate(thing()), LIMITS)
 
     assert (judged.matching, judged.message) == (False, "not yet")
     assert [why_not(each, thing()) for each in judged.declined] == [
@@ -66,6 +68,21 @@ def test_says_of_each_selector_why_not() -> None:
         "its script says no: not yet",
         "its namespace is 'shop', and 'hr' is asked for",
     ]
+
+
+def test_a_script_that_has_no_time_is_not_taken_for_one_that_fails() -> None:
+    """Nor is one run that is given none; labels are asked all the same."""
+    endless = source(selector(namespace="hr"), selector(script="while true do end"))
+
+    for limits in (LIMITS._replace(seconds=0.001), None):
+        with pytest.raises(SlowScriptError):
+            judge(endless, Candidate(thing()), limits)
+    assert not judge(
+        source(selector(namespace="hr", script="error()")), Candidate(thing()), None
+    ).matching
+    with pytest.raises(ScriptError) as caught:
+        judge(source(selector(script="error()")), Candidate(thing()), LIMITS)
+    assert not isinstance(caught.value, SlowScriptError)
 
 
 def test_an_object_that_is_gone_matches_nothing() -> None:
@@ -76,7 +93,7 @@ def test_an_object_that_is_gone_matches_nothing() -> None:
 def test_a_script_that_fails_is_no_verdict() -> None:
     """An error is raised, under the source's name."""
     with pytest.raises(ScriptError, match="s"):
-        judge(source(selector(script="error('no idea')")), thing(), LIMITS)
+        judge(source(selector(script="error('no idea')")), Candidate(thing()), LIMITS)
 
 
 @pytest.mark.parametrize("quoting", [False, True])
@@ -85,9 +102,9 @@ def test_a_script_that_had_a_secret_is_not_quoted(*, quoting: bool) -> None:
     telling = source(selector("Secret", script=saying(matching=True, message="hunter2")))
     failing = source(selector("Secret", script="error('hunter2')"))
 
-    assert judge(telling, thing("Secret"), LIMITS, quoting=quoting) == Ruling(
-        matching=True, message="hunter2" if quoting else ""
+    assert judge(telling, Candidate(thing("Secret")), LIMITS, quoting=quoting) == Ruling(
+        matching=True, message="hunter2" if quoting else "", run=True
     )
     with pytest.raises(ScriptError) as caught:
-        judge(failing, thing("Secret"), LIMITS, quoting=quoting)
+        judge(failing, Candidate(thing("Secret")), LIMITS, quoting=quoting)
     assert ("hunter2" in str(caught.value)) == quoting

@@ -87,6 +87,20 @@ def test_protects_the_metatable_of_strings(text: str) -> None:
     assert run("return ('a'):upper()") == "A"
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("return _G['ma' .. 'th'].floor(1.5)", id="through all globals"),
+        pytest.param("local f = {} f['ty' .. 'pe'] = 1 return f.type", id="a name of one's own"),
+        pytest.param("local up = 'up' .. 'per' return #('a')[up]('b')", id="a method by its name"),
+        pytest.param("return -- math\n math.floor(1.5)", id="beside a comment"),
+    ],
+)
+def test_a_global_is_there_however_it_is_reached(text: str) -> None:
+    """Only what a text cannot reach is not made for it."""
+    assert run(text) == 1
+
+
 def test_knows_only_its_own_modules() -> None:
     """`require` loads what is built in, and says what that is."""
     with pytest.raises(LuaRuntimeError, match="module 'os' not found: there are json, strings"):

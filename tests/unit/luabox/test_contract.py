@@ -1,5 +1,6 @@
 """What Sveltos asks of scripts."""
 
+import contextlib
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from bellhop.luabox import (
     LuaSyntaxError,
     Script,
     Selection,
+    Subject,
     Verdict,
     evaluate,
     select,
@@ -206,3 +208,55 @@ def test_top_level_code_runs_before_the_object_is_there() -> None:
     )
 
     assert evaluate(script, {}).matching
+
+
+@pytest.mark.parametrize(
+    "vandalism",
+    [
+        pytest.param("obj.kind = 'Pod' obj.spec.ports[1].port = 80", id="values"),
+        pytest.param("obj.metadata = nil o.extra = {}", id="keys"),
+        pytest.param("table.remove(o.spec.ports) table.insert(o.spec.ports, 7)", id="a list"),
+        pytest.param("setmetatable(obj, {__index = function() return 'x' end})", id="a metatable"),
+        pytest.param("setmetatable(o.metadata, {__newindex = error})", id="one further down"),
+        pytest.param("rawset(obj, 'kind', nil) obj = nil", id="the global"),
+        pytest.param("leftover = obj _G.kept = o", id="another global"),
+        pytest.param("function string.kept() return o end", id="the methods of strings"),
+        pytest.param("for key in pairs(o) do o[key] = nil end error('x')", id="an error after it"),
+    ],
+)
+def test_no_script_sees_what_another_makes_of_its_object(vandalism: str) -> None:
+    """An object is converted once for many scripts, and each has tables of its own."""
+    spoils = Script(f"function evaluate(o) {vandalism} return {{matching = true}} end")
+    looks = Script(
+        "function evaluate(o)"
+        " local same = o == obj and o.kind == 'Service' and o.metadata.name == 'front'"
+        " local ports = #o.spec.ports == 1 and o.spec.ports[1].port == 443"
+        " local bare = getmetatable(o) == nil and getmetatable(o.metadata) == nil"
+        " local none = leftover == nil and kept == nil and o.extra == nil and ('x').kept == nil"
+        " return {matching = same and ports and bare and none} end"
+    )
+    subject = Subject(SERVICE)
+    assert evaluate(looks, subject).matching
+
+    with contextlib.suppress(LuaRuntimeError):
+        evaluate(spoils, subject)
+
+    assert evaluate(looks, subject).matching
+    assert evaluate(looks, Subject(SERVICE)).matching
+
+
+def test_each_object_is_judged_as_itself() -> None:
+    """What a state was given last is not taken for what it is to judge now."""
+    script = body("return {matching = obj.kind == 'Service', message = obj.metadata.name}")
+    one, other = Subject(SERVICE), Subject({"kind": "Pod", "metadata": {"name": "back"}})
+
+    said = [evaluate(script, each) for each in (one, other, one, other)]
+
+    assert (
+        said
+        == [
+            Verdict(matching=True, message="front"),
+            Verdict(matching=False, message="back"),
+        ]
+        * 2
+    )

@@ -17,6 +17,7 @@ from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.model.record import MOST_LABELS, Health, Owner, Walk, WatchedKind
 from bellhop.records import Records, Sealer
 from bellhop.records.departures import Place
+from bellhop.records.trails import MOST_NAMED
 from bellhop.stages import claim
 from bellhop.stages.course import MOST_PROBLEMS, MOST_UNSEEN, problems
 from tests.fakes.clock import START
@@ -51,6 +52,7 @@ BOUNDED = {
     "Walk.problems",
     "Owner.waiting",
     "Owner.tell",
+    "Trail.sources",
     "Entry.context",
 }
 """Fields of which whoever writes them keeps so few that an item holds them."""
@@ -79,7 +81,7 @@ def test_each_field_that_can_grow_has_a_bound_or_lies_apart() -> None:
         for kind in kinds()
         for each in fields(kind)
         if grows(get_type_hints(kind)[each.name])
-    } - {"Observation.key", "Match.key"}
+    } - {"Observation.key", "Match.key", "Trail.key"}
 
     assert found == APART | BOUNDED
     assert APART.isdisjoint(BOUNDED)
@@ -259,6 +261,19 @@ def test_an_owner_with_all_who_wait_fits_into_an_item(rig: Rig) -> None:
     rig.records.owners.put(EAST, LONGEST.identity, owner)
 
     assert value_of(rig.records.owners.get(EAST, LONGEST.identity)) == owner
+
+
+def test_a_trail_fits_into_an_item_however_many_sources_an_object_matches(rig: Rig) -> None:
+    """One more than it names, and it may be any; with the longest names that sources have."""
+    names = [f"{number:0>253}" for number in range(MOST_NAMED + 1)]
+    named = rig.records.trails.name(EAST, LONGEST, names[:-1])
+    assert (len(named.sources), named.may_name(names[-1])) == (MOST_NAMED, False)
+
+    rig.records.trails.name(EAST, LONGEST, names[-1:])
+
+    found = rig.records.trails.get(EAST, LONGEST)
+    assert all(map(found.may_name, names))
+    rig.records.trails.name(EAST, LONGEST, ["one-more"])
 
 
 def test_a_cluster_with_all_its_labels_fits_into_an_item(rig: Rig) -> None:

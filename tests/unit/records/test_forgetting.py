@@ -45,13 +45,14 @@ def fill(rig: Rig, key: str) -> None:
     seen = observation(spec={"text": LARGE})
     rig.records.observations.put(Observation(key, WEB, "u", 1, seen.manifest, START))
     rig.records.matches.put(Match(key, "s", WEB, matching=True, digest="d", since=START))
+    rig.records.trails.name(key, WEB, ["s"])
     rig.records.inventories.put(Inventory(key, "p", {WEB.identity: Held("d", "x")}))
     rig.records.owners.put(key, WEB.identity, Owner("p", "t", key, 100), expect=ABSENT)
     rig.records.outcomes.put(Outcome(key, "p", "t", key, "Provisioned", START))
 
 
 def left(rig: Rig, key: str) -> set[str]:
-    kinds = ("observation", "match", "inventory", "owner", "outcome", "strikes", "suspect")
+    kinds = ("observation", "match", "trail", "inventory", "owner", "outcome", "strikes", "suspect")
     found = {kind for kind in kinds if list(rig.store.query(f"{kind}/{key}"))}
     for kind in kinds:
         if any(list(rig.store.query(f"payload/{kind}/{key}/{shard}")) for shard in SHARDS):
@@ -65,7 +66,7 @@ def test_a_cluster_that_is_forgotten_leaves_nothing(rig: Rig) -> None:
     for key in (EAST, "fleet/east-2"):
         fill(rig, key)
     everything = left(rig, EAST)
-    assert (len(everything), rig.blobs()) == (14, 2)
+    assert (len(everything), rig.blobs()) == (15, 2)
 
     rig.records.forget_cluster(EAST)
     assert left(rig, EAST).isdisjoint({"cluster", "gate"})

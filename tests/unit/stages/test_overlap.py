@@ -192,11 +192,11 @@ def test_a_script_that_had_no_time_hides_no_judgement(fleet: Fleet, east: FakeKu
     stage: Any = fleet.stages["evaluate"]
     real = stage._judge
 
-    def starved(source: Any, observation: Any, old: Any) -> Any:
+    def starved(*args: Any) -> Any:
         stage._judge = real
-        match = real(source, observation, old)
+        judged = real(*args)
         stage.handle(Evaluate("fleet/east", str(WEB)))
-        return replace(match, matching=False, digest="", error="it took more than a second")
+        return replace(judged, matching=False, error="it took more than a second")
 
     stage._judge = starved
     fleet.write("east", service())

@@ -144,7 +144,7 @@ def test_one_destination_that_is_down_does_not_keep_another_waiting(fleet: Fleet
     assert names(fleet, "north", SERVICE) == ["external-web"]
     assert names(fleet, "west", SERVICE) == []
     outcome = next(iter(fleet.records.outcomes.of("fleet/west")))
-    assert (outcome.phase, outcome.reason) == ("Failed", "Unreachable")
+    assert (outcome.phase, outcome.reason) == ("Failed", "Away")
 
     fleet.access.clusters["fleet/west"].fail_with(None)
     fleet.clock.advance(timedelta(minutes=2))

@@ -63,6 +63,9 @@ def _tell(here: Installation, source: EventSource, story: Story) -> None:
     found = overview.matches(here, source.name)
     story.begin(source.kind, source.name)
     story.fact("Collects", "whole objects" if source.collect_resources else "references only")
+    for pace in overview.slow(here):
+        if pace.source == source.name:
+            story.fact("Slow", overview.slowness(here, pace))
     story.section(
         "Selects", (f"{_selects(each)}, {_conditions(each)}" for each in source.selectors)
     )

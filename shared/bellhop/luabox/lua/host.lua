@@ -1,29 +1,17 @@
--- What the host calls: compile a script, take in its values, run it in a fresh environment.
+-- What the host calls: compile a script, take in values, run it over them in a fresh environment.
 
 local box = ...
 
 local error, type, next, tostring = error, type, next, tostring
 local setfenv, loadstring, unpack, ipairs = setfenv, loadstring, unpack, ipairs
 local meter, library = box.meter, box.library
-local concat, sort, sub = table.concat, table.sort, string.sub
+local concat, sort, sub, find = table.concat, table.sort, string.sub, string.find
 local globals = _G
 local text_metatable = getmetatable("")
 local LONGEST_MESSAGE = 2000
 
 -- Marks in the stream of values; no UTF-8 string begins with this byte.
 local MAP, LIST, END, SAME = box.map, box.list, box.stop, box.same
-
-local scripts = {}
-
-function box.compile(id, source)
-  local chunk, why = loadstring(source, "=script")
-  scripts[id] = chunk
-  return why and box.encode(why)
-end
-
-function box.forget()
-  scripts = {}
-end
 
 local stream, length = {}, 0
 
@@ -39,82 +27,84 @@ function box.feed(...)
   length = length + #more
 end
 
-local at
+-- Each reads from a place in the stream, and returns what it made and the place behind it.
 local read_list
 
-local function read_map()
+local function read_map(stream, at)
   local map, key = {}, stream[at]
   while key ~= END do
-    at = at + 1
     if key == MAP then
-      local name = stream[at]
-      at = at + 1
-      map[name] = read_map()
+      map[stream[at + 1]], at = read_map(stream, at + 2)
     elseif key == LIST then
-      local name = stream[at]
-      at = at + 1
-      map[name] = read_list()
+      map[stream[at + 1]], at = read_list(stream, at + 2)
     else
-      map[key] = stream[at]
-      at = at + 1
+      map[key], at = stream[at + 1], at + 2
     end
     key = stream[at]
   end
-  at = at + 1
-  return map
+  return map, at + 1
 end
 
-function read_list()
+function read_list(stream, at)
   local list, count, value = {}, 0, stream[at]
   box.marks[list] = true
   while value ~= END do
-    at, count = at + 1, count + 1
+    count = count + 1
     if value == MAP then
-      list[count] = read_map()
+      list[count], at = read_map(stream, at + 1)
     elseif value == LIST then
-      list[count] = read_list()
+      list[count], at = read_list(stream, at + 1)
     elseif value == SAME then
-      list[count] = box.given[stream[at]]
-      at = at + 1
+      list[count], at = box.given[stream[at + 1]], at + 2
     else
-      list[count] = value
+      list[count], at = value, at + 1
     end
     value = stream[at]
   end
-  at = at + 1
-  return list
+  return list, at + 1
 end
 
 function box.drop()
   stream, length = {}, 0
 end
 
+-- The stream stays for the next script: what is made of it is one script's own.
 function box.take()
-  box.marks, at = {}, 1
-  box.given = read_map()
-  box.args = read_list()
-  stream, length = {}, 0
+  local at
+  box.marks = {}
+  box.given, at = read_map(stream, 1)
+  box.args = read_list(stream, at)
 end
 
--- A function that makes a fresh copy of a library, with room for all of it at once.
-local function copier(source)
-  local names, parts = {}, {}
-  for name in next, source do
+-- A function that makes a fresh table of what `parts` say, with room for all of it at once.
+local function constructor(parts, ...)
+  return loadstring("local f, m, r = ... return function() return {" .. concat(parts, ",") .. "} end")(...)
+end
+
+local function names_of(t)
+  local names = {}
+  for name in next, t do
     names[#names + 1] = name
   end
   sort(names)
-  for index, name in ipairs(names) do
+  return names
+end
+
+-- A function that makes a fresh copy of a library.
+local function copier(library)
+  local parts = names_of(library)
+  for index, name in ipairs(parts) do
     parts[index] = name .. "=f." .. name
   end
-  return loadstring("local f = ... return function() return {" .. concat(parts, ",") .. "} end")(source)
+  return constructor(parts, library)
 end
 
 local fresh, modules = {}, {}
-for name, source in next, library do
-  fresh[name] = copier(source)
+for name, library in next, box.library do
+  fresh[name] = copier(library)
 end
-for name, source in next, box.modules do
-  modules[name] = copier(source)
+for name, module in next, box.modules do
+  modules[name] = copier(module)
 end
 
 local function requirer()
@@ -130,14 +120,52 @@ local function requirer()
   end
 end
 
-local function environment()
-  local env = fresh.base()
-  env._G = env
-  env.string, env.table, env.math = fresh.string(), fresh.table(), fresh.math()
-  env.coroutine = fresh.coroutine()
-  env.require = requirer()
-  text_metatable.__index = env.string
-  return env
+-- All globals but `_G`, and what makes each.
+local made_by = { require = "r()" }
+for name in next, library.base do
+  made_by[name] = "f." .. name
+end
+for name in next, fresh do
+  made_by[name] = name ~= "base" and "m." .. name .. "()" or nil
+end
+local global_names = names_of(made_by)
+
+local makers = {}
+
+-- A function that makes a script's environment. Globals are reached by their names, or through
+-- `_G`: what a text says neither of no script can see or change, and it is not made. Behind the
+-- methods of strings is a copy of the library where the script can get hold of it.
+local function maker(source)
+  local everything = find(source, "_G", 1, true)
+  local parts = {}
+  for _, name in ipairs(global_names) do
+    if everything or find(source, name, 1, true) then
+      parts[#parts + 1] = name .. "=" .. made_by[name]
+    end
+  end
+  local key = concat(parts)
+  if not makers[key] then
+    local make = constructor(parts, library.base, fresh, requirer)
+    makers[key] = function()
+      local env = make()
+      env._G = everything and env
+      text_metatable.__index = env.string or library.string
+      return env
+    end
+  end
+  return makers[key]
+end
+
+local scripts, environments = {}, {}
+
+function box.compile(id, source)
+  local chunk, why = loadstring(source, "=script")
+  scripts[id], environments[id] = chunk, chunk and maker(source)
+  return why and box.encode(why)
+end
+
+function box.forget()
+  scripts, environments, makers = {}, {}, {}
 end
 
 local function described(message)
@@ -153,7 +181,7 @@ end
 function box.run(id, name, steps, seconds)
   local unfit, missing
   local function work()
-    local env = environment()
+    local env = environments[id]()
     local chunk = setfenv(scripts[id], env)
     chunk()
     for key, value in next, box.given do

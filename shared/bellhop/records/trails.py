@@ -1,0 +1,81 @@
+"""Which sources an object has matched, so that nobody has to ask for the match of each source.
+
+  the trail names the source ─► its match is written
+  the object is gone ─► its matches are deleted ─► the trail ends, and is deleted a week later
+
+A trail only grows while its object is there. One that is ended although the object is there, by
+somebody who was slow, is found within the week: whoever ends a trail looks at the object again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from bellhop.errors import StaleError
+from bellhop.model.gvk import ObjectKey
+from bellhop.model.record import Trail
+from bellhop.ports.clock import Clock
+from bellhop.ports.store import ABSENT, Store
+from bellhop.records.observations import TOMBSTONE
+from bellhop.records.table import RETRIES, Kept, Table
+
+MOST_NAMED = 1000
+"""Sources that one trail names: with the longest names they fit into an item."""
+
+
+class Trails:
+    """Trails by cluster and object."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._clock = clock
+        self._table = Table(store, Trail, in_key=("cluster", "key"))
+
+    def get(self, cluster: str, key: ObjectKey) -> Trail:
+        """Read the trail of an object; an empty one where it has matched nothing."""
+        return self._kept(cluster, key).value
+
+    def name(self, cluster: str, key: ObjectKey, sources: Iterable[str]) -> Trail:
+        """Have a trail name sources before their matches are written, and return it.
+
+        Raises:
+            StaleError: other writers keep winning.
+        """
+        for _ in range(RETRIES):
+            kept = self._kept(cluster, key)
+            old = kept.value
+            named = (*old.sources, *sorted({*sources} - {*old.sources}))
+            if len(named) > MOST_NAMED:
+                new = replace(old, endless=True, ended=False)
+            else:
+                new = replace(old, sources=named, ended=False)
+            if new == old or self._put(new, kept.token):
+                return new
+        raise StaleError(f"cannot write the trail of '{key}': other writers keep winning")
+
+    def end(self, cluster: str, key: ObjectKey) -> bool:
+        """End the trail of an object that is gone; say whether there was one that had not."""
+        kept = self._kept(cluster, key)
+        if not kept.token or kept.value.ended:
+            return False
+        # Where it was written meanwhile, somebody else has the object at hand.
+        self._put(replace(kept.value, ended=True), kept.token)
+        return True
+
+    def forget(self, cluster: str) -> None:
+        """Delete all of a cluster."""
+        for item in self._table.items(f"trail/{cluster}"):
+            self._table.store.delete(item.partition, item.sort)
+
+    def _kept(self, cluster: str, key: ObjectKey) -> Kept[Trail]:
+        found = self._table.get(f"trail/{cluster}", str(key), cluster=cluster, key=key)
+        return found or Kept(Trail(cluster, key), ABSENT)
+
+    def _put(self, trail: Trail, expect: str) -> bool:
+        expires = self._clock.now() + TOMBSTONE if trail.ended else None
+        place = f"trail/{trail.cluster}", str(trail.key)
+        try:
+            self._table.put(*place, trail, expect=expect, expires_at=expires)
+        except StaleError:
+            return False
+        return True

@@ -1,0 +1,270 @@
+"""What judging costs, and gathering: `python -m tests.benchmarks.evaluate SOURCES OBJECTS BURST`.
+
+SOURCES of one kind by Lua, and as many by labels; OBJECTS, of which ten or all match one trigger
+for all; and a BURST of changes of them at once, with how often they were rendered. The floors are
+lupa alone, and ten objects that match where there are no others.
+"""
+
+from __future__ import annotations
+
+import gc
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from bellhop.engine.judging import Candidate, judge
+from bellhop.engine.observe import observe
+from bellhop.luabox import Limits
+from bellhop.messages import Evaluate
+from bellhop.model.gvk import ObjectKey
+from bellhop.model.kinds import EventSource, of
+from bellhop.model.record import Match
+from tests.benchmarks.figures import Rounds, in_turns, run, spread, table
+from tests.fakes.clock import FakeClock
+from tests.fakes.fleet import Fleet
+from tests.fakes.manifests import INSTANTIATE, config, holder, join, source, trigger
+
+HERE = "fleet/east"
+SMALLEST = (2, 20, 10, 1)
+WORKERS = ("evaluate", "evaluate", "deploy", "deploy", "apply")
+SILENCE = 2.0
+"""Seconds without a message after which all that follows from a burst is done."""
+
+SCRIPT = """function evaluate()
+  local hs = {matching = false}
+  for _, port in ipairs(obj.spec.ports or {}) do
+    if port.port == 8443 then hs.matching = true end
+  end
+  return hs
+end
+"""
+LIST = "all: '{{ range .Resources }}{{ .metadata.name }}{{ .metadata.labels.v }} {{ end }}'"
+
+
+def service(name: str, v: str = "0", ring: str = "no") -> dict[str, Any]:
+    """Return a Service as an API server has it."""
+    labels = {"app": name, "tier": "front", "env": "prod", "v": v, "ring": ring}
+    ports = [{"name": p, "port": n, "targetPort": n + 8000, "protocol": "TCP"} for p, n in PORTS]
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": name, "namespace": "default", "uid": name, "labels": labels},
+        "spec": {"type": "LoadBalancer", "clusterIP": "10.0.0.1", "ports": ports},
+        "status": {"loadBalancer": {"ingress": [{"ip": "203.0.113.7"}]}},
+    }
+
+
+class Clock(FakeClock):
+    """The machine's clock once it is told to tick: until then nothing has to rest."""
+
+    ticks = False
+
+    def now(self) -> datetime:
+        """Return the time."""
+        return datetime.now(UTC) if self.ticks else super().now()
+
+
+PORTS = (("http", 80), ("https", 443))
+
+
+def sources(count: int, *, lua: bool) -> list[EventSource]:
+    """Return sources of Services: by a script each, or by a label."""
+    found = []
+    for number in range(count):
+        asked = {"group": "", "version": "v1", "kind": "Service"}
+        label = {"key": "ring", "operation": "Equal", "value": str(number)}
+        more = {"evaluate": f"{SCRIPT}-- {number}"} if lua else {"labelFilters": [label]}
+        declared = {
+            "apiVersion": "lib.projectsveltos.io/v1beta1",
+            "kind": "EventSource",
+            "metadata": {"name": f"s{number}"},
+            "spec": {"resourceSelectors": [asked | more]},
+        }
+        kind = of(declared)
+        assert isinstance(kind, EventSource)
+        found.append(kind)
+    return found
+
+
+def bare() -> Callable[[], Any]:
+    """Return what judges one object with lupa alone: nothing boxed, nothing limited."""
+    from lupa import lua51  # noqa: PLC0415 - so that importing this module loads no Lua
+
+    runtime = lua51.LuaRuntime(register_eval=False)
+    runtime.execute(SCRIPT)
+    names, manifest = runtime.globals(), service("web")
+
+    def once() -> Any:
+        names.obj = runtime.table_from(manifest, recursive=True)
+        return names.evaluate().matching
+
+    return once
+
+
+def judging(found: list[EventSource]) -> Callable[[], Any]:
+    """Return what judges one object by sources."""
+    manifest, limits = service("web"), Limits()
+
+    def once() -> None:
+        candidate = Candidate(manifest)
+        for each in found:
+            judge(each, candidate, limits)
+
+    return once
+
+
+def block(act: Callable[[], Any], times: int) -> Callable[[], list[float]]:
+    """Return what measures the µs of something, some times a block, after a first use."""
+
+    def measure() -> list[float]:
+        gc.collect()
+        act()
+        begun = time.perf_counter()
+        for _ in range(times):
+            act()
+        return [(time.perf_counter() - begun) / times * 1e6]
+
+    return measure
+
+
+def beside(head: str, measured: Rounds, floor: str, unit: str) -> None:
+    """Print the median of each, and how many times the floor's of its round."""
+    rows = {}
+    for name, rounds in measured.items():
+        ratios = [each / under for [each], [under] in zip(rounds, measured[floor], strict=True)]
+        rows[name] = [spread([each for [each] in rounds]), spread(ratios, 2)]
+    table(head, rows, unit, "ratio")
+
+
+# A trigger for all ----------------------------------------------------------------------------
+
+
+@contextmanager
+def gathering(folder: Path, objects: int, matching: int) -> Iterator[Fleet]:
+    """Open a fleet of one cluster, in which some of many objects match a trigger for all."""
+    folder.mkdir()
+    fleet = Fleet(folder, clock=Clock())
+    fleet.register("east", env="production")
+    watched = source(more=", selector: {matchLabels: {ring: 'yes'}}")
+    made = holder("made", config("all", LIST), annotations=INSTANTIATE)
+    fleet.apply(join(watched, trigger(one="false"), made))
+    fleet.pump()
+    now = fleet.clock.now()
+    for number in range(objects):
+        manifest = service(f"s-{number}", ring="yes" if number < matching else "no")
+        manifest["metadata"]["resourceVersion"] = "1"
+        seen = observe(HERE, manifest, now)
+        fleet.records.observations.put(seen)
+        if number < matching:
+            digest = Candidate(manifest).digest
+            match = Match(HERE, "watched", seen.key, True, digest, now, told=True)  # noqa: FBT003
+            fleet.records.trails.name(HERE, seen.key, ["watched"])
+            fleet.records.matches.put(match)
+    try:
+        yield fleet
+    finally:
+        fleet.close()
+
+
+def change(fleet: Fleet, number: int, v: str) -> None:
+    """Have an object that matches change, as far as its observation and its message."""
+    manifest = service(f"s-{number}", v, "yes")
+    manifest["metadata"]["resourceVersion"] = str(int(v) + 1)
+    now = fleet.clock.now()
+    fleet.records.observations.put(observe(HERE, manifest, now))
+    key = str(ObjectKey.of(manifest))
+    fleet.publisher.publish([Evaluate(HERE, key, rang=now.isoformat())])
+
+
+def event(fleet: Fleet) -> Callable[[], list[float]]:
+    """Return what measures the ms from a change to the end of all that follows."""
+    turns = iter(range(1, 1_000_000))
+
+    def measure() -> list[float]:
+        gc.collect()
+        turn = next(turns)
+        begun = time.perf_counter()
+        change(fleet, turn % 10, str(turn))
+        fleet.pump()
+        return [(time.perf_counter() - begun) * 1000]
+
+    measure()
+    return measure
+
+
+def burst(fleet: Fleet, size: int, v: str) -> tuple[float, int]:
+    """Return the seconds that many changes at once take, and how often they were rendered."""
+    stage: Any = fleet.stages["deploy"]
+    fill, renders = stage._fill, []
+    done = threading.Event()
+    last = [time.perf_counter()]
+
+    def counted(*args: Any) -> Any:
+        renders.append(args)
+        return fill(*args)
+
+    def work(name: str) -> None:
+        while not done.is_set():
+            deliveries = fleet.queues[name].receive(50, wait=timedelta(milliseconds=100))
+            fleet.work(name, deliveries)
+            if deliveries:
+                last[0] = time.perf_counter()
+
+    for number in range(size):
+        change(fleet, number, v)
+    stage._fill = counted
+    threads = [threading.Thread(target=work, args=(name,)) for name in WORKERS]
+    begun = last[0] = time.perf_counter()
+    for thread in threads:
+        thread.start()
+    while time.perf_counter() - last[0] < SILENCE:
+        time.sleep(0.05)
+    done.set()
+    for thread in threads:
+        thread.join()
+    stage._fill = fill
+    return last[0] - begun, len(renders)
+
+
+def main(many: int = 1000, objects: int = 5000, size: int = 100, rounds: int = 7) -> None:
+    """Print what each case takes."""
+    lua, labels = sources(many, lua=True), sources(many, lua=False)
+    judged = in_turns(
+        rounds,
+        **{
+            "lupa alone": block(bare(), 500),
+            "1 source by Lua": block(judging(lua[:1]), 500),
+            f"{many} by Lua": block(judging(lua), 3),
+            f"{many} by labels": block(judging(labels), 10),
+        },
+    )
+    beside("an object judged", judged, "lupa alone", "µs")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        with (
+            gathering(folder / "few", 10, 10) as few,
+            gathering(folder / "among", objects, 10) as among,
+            gathering(folder / "all", objects, objects) as whole,
+        ):
+            gathered = in_turns(
+                rounds,
+                **{
+                    "10 objects": event(few),
+                    f"10 of {objects}": event(among),
+                    f"{objects} of {objects}": event(whole),
+                },
+            )
+            beside("one of those that match changes", gathered, "10 objects", "ms")
+            whole.clock.ticks = True  # type: ignore[attr-defined]
+            done = [burst(whole, size, str(1000 + turn)) for turn in range(rounds)]
+    row = [spread([took for took, _ in done]), spread([count for _, count in done], 0)]
+    table("many of them change at once", {f"{size} of {objects}": row}, "s", "rendered")
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,230 @@
+"""With oneForEvent off a profile is rendered from all that matches: once for a burst of changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bellhop.errors import TemporaryError
+from bellhop.messages import Instantiate
+from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.stages.objects import Objects
+from tests.fakes.fleet import SERVICE, Fleet
+from tests.fakes.kube import FakeKube
+from tests.fakes.manifests import INSTANTIATE, config, holder, join, source, trigger
+
+EAST = "fleet/east"
+ALL = Instantiate("made", EAST)
+V = "all: '{{ range .Resources }}{{ .metadata.name }}{{ .metadata.labels.v }} {{ end }}'"
+DECLARED = join(
+    source(more=", selector: {matchLabels: {ring: 'yes'}}"),
+    trigger(one="false"),
+    holder("made", config("all", V), annotations=INSTANTIATE),
+)
+MANY = 100
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Fleet:
+    fleet = Fleet(tmp_path)
+    fleet.register("east", env="production")
+    fleet.apply(DECLARED)
+    fleet.pump()
+    return fleet
+
+
+@pytest.fixture
+def east(fleet: Fleet) -> FakeKube:
+    return fleet.access.clusters[EAST]
+
+
+def write(fleet: Fleet, number: int, v: str = "a") -> None:
+    metadata = {"name": f"s{number:03}", "namespace": "default", "labels": {"ring": "yes", "v": v}}
+    fleet.write("east", {"apiVersion": "v1", "kind": "Service", "metadata": metadata})
+
+
+def made(east: FakeKube) -> str:
+    (found,) = east.objects(GVK("", "v1", "ConfigMap"))
+    return str(found["data"]["all"])
+
+
+def wrapped(target: Any, method: str, before: Callable[[], None]) -> list[None]:
+    """Let something happen at each call of a method; return a list that grows with each."""
+    real = getattr(target, method)
+    calls: list[None] = []
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        calls.append(None)
+        before()
+        return real(*args, **kwargs)
+
+    setattr(target, method, call)
+    return calls
+
+
+def work(fleet: Fleet, *inboxes: str) -> None:
+    for inbox in inboxes:
+        while deliveries := fleet.queues[inbox].receive(10, wait=timedelta(0)):
+            fleet.work(inbox, deliveries)
+
+
+def nothing() -> None:
+    """Do nothing."""
+
+
+def test_a_burst_is_rendered_once(fleet: Fleet, east: FakeKube) -> None:
+    """Who finds a profile made of what there is renders nothing, in whatever batches they come."""
+    for number in range(MANY):
+        write(fleet, number)
+    fleet.pump()
+    renders = wrapped(fleet.stages["deploy"], "_fill", nothing)
+    for number in range(MANY):
+        write(fleet, number, "b")
+    work(fleet, "evaluate")
+
+    work(fleet, "deploy", "apply")
+
+    assert len(renders) == 1
+    assert made(east) == "".join(f"s{number:03}b " for number in range(MANY))
+
+
+def test_what_changes_while_it_is_rendered_is_rendered_together(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """The rest of a burst that begins with one change takes one more rendering."""
+    for number in range(MANY):
+        write(fleet, number)
+    fleet.pump()
+    rest = [*range(1, MANY)]
+
+    def meanwhile() -> None:
+        while rest:
+            write(fleet, rest.pop(), "b")
+        work(fleet, "evaluate")
+
+    renders = wrapped(fleet.stages["deploy"], "_fill", meanwhile)
+    write(fleet, 0, "b")
+    fleet.pump()
+
+    assert len(renders) == 2
+    assert made(east) == "".join(f"s{number:03}b " for number in range(MANY))
+
+
+def test_another_process_renders_nothing_again(fleet: Fleet, east: FakeKube) -> None:
+    """What a profile was made of is kept with it."""
+    write(fleet, 0)
+    fleet.pump()
+    fleet.reread()
+    renders = wrapped(fleet.stages["deploy"], "_fill", nothing)
+
+    fleet.publisher.publish([ALL])
+    fleet.pump()
+    assert len(renders) == 0
+
+    fleet.apply(DECLARED.replace("all: '", "all: 'now "))
+    fleet.pump()
+    assert len(renders) == 1
+    assert made(east) == "now s000a "
+    fleet.apply(holder("other", config("x")))
+    fleet.publisher.publish([ALL])
+    fleet.pump()
+    fleet.publisher.publish([ALL])
+    fleet.pump()
+    assert len(renders) == 2
+
+
+def test_what_died_before_its_clusters_were_told_is_told(fleet: Fleet, east: FakeKube) -> None:
+    """A profile that is made of what there is, and untold, asks its clusters again."""
+    write(fleet, 0)
+    fleet.pump()
+    write(fleet, 0, "b")
+    work(fleet, "evaluate")
+    queue: Any = fleet.queues["apply"]
+    publish = queue.publish
+
+    def refuse(_messages: Any) -> None:
+        raise TemporaryError("the disk is full")
+
+    queue.publish = refuse
+    with pytest.raises(TemporaryError, match="disk"):
+        fleet.stages["deploy"].handle(ALL)
+    queue.publish = publish
+    fleet.pump()
+
+    assert made(east) == "s000b "
+
+
+def test_what_takes_long_to_render_rests(fleet: Fleet, east: FakeKube) -> None:
+    """A burst that goes on is rendered a few times, the last of them after its end."""
+    write(fleet, 0)
+    fleet.pump()
+
+    def slowly() -> None:
+        fleet.clock.advance(timedelta(seconds=1))
+
+    renders = wrapped(fleet.stages["deploy"], "_fill", slowly)
+    for turn in range(40):
+        write(fleet, 0, str(turn))
+        fleet.pump()
+        fleet.clock.advance(timedelta(seconds=0.1))
+    fleet.clock.advance(timedelta(seconds=3))
+    fleet.pump()
+
+    assert len(renders) == 3
+    assert made(east) == "s00039 "
+    assert not fleet.queues["deploy"].list()
+
+
+# What is kept of objects ---------------------------------------------------------------------
+
+
+def reads(fleet: Fleet, objects: Objects, number: int, mark: str) -> int:
+    fleet.store.counts.clear()
+    key = ObjectKey(SERVICE, "default", f"s{number:03}")
+    found = objects.get(EAST, key, mark)
+    assert found
+    assert found["metadata"]["name"] == key.name
+    found.clear()
+    return fleet.store.counts["get"]
+
+
+def marks(fleet: Fleet) -> list[str]:
+    return [mark for _, mark in fleet.records.matches.marks(EAST, "watched")]
+
+
+def test_an_object_is_read_once_as_long_as_it_is_the_same(fleet: Fleet) -> None:
+    """Whatever who was given it makes of it; a newer one that is not judged yet is not kept."""
+    write(fleet, 0)
+    fleet.pump()
+    (old,) = marks(fleet)
+    objects = Objects(fleet.records)
+
+    assert [reads(fleet, objects, 0, old) for _ in range(2)] == [2, 0]
+    write(fleet, 0, "b")
+    assert reads(fleet, objects, 0, old) == 0
+    fleet.pump()
+    (new,) = marks(fleet)
+    assert [reads(fleet, objects, 0, new) for _ in range(2)] == [2, 0]
+    assert [reads(fleet, objects, 0, old) for _ in range(2)] == [2, 2]
+
+
+def test_keeps_no_more_than_so_many_bytes(fleet: Fleet) -> None:
+    """Those that were asked for last."""
+    for number in range(3):
+        write(fleet, number)
+    fleet.pump()
+    one, two, three = marks(fleet)
+    seen = fleet.records.observations.get(EAST, ObjectKey(SERVICE, "default", "s000"))
+    assert seen
+    size = len(str(seen.value.manifest))
+    objects = Objects(fleet.records, most_bytes=size * 5 // 2)
+
+    for number, mark in enumerate([one, two]):
+        assert reads(fleet, objects, number, mark) == 2
+    assert reads(fleet, objects, 0, one) == 0
+    assert reads(fleet, objects, 2, three) == 2
+    assert [reads(fleet, objects, 0, one), reads(fleet, objects, 1, two)] == [0, 2]
