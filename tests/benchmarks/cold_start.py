@@ -69,7 +69,7 @@ from bellhop.stages.inbox import Inbox
 """
 _JUDGE = """
 message = Message("fleet/east", "/v1/Service/default/web-0", "cold", "")
-Evaluate(records, Catalogs(records), publisher, settings).handle(message)
+Evaluate(records, Catalogs(records), publisher, settings, Log()).handle(message)
 assert list(store.query("match/fleet/east")), "nothing matched"
 """
 _CLIENT = """
