@@ -39,7 +39,7 @@ on them; says whether there were any."""
 class Pool:
     """Threads that call `feed` until they are told to stop."""
 
-    def __init__(self, name: str, feed: Feed, size: Size, log: Log, *, wait: float = 1.0) -> None:
+    def __init__(self, name: str, feed: Feed, size: Size, log: Log, *, wait: float = 5.0) -> None:
         self._name = name
         self._feed = feed
         self._size = size

@@ -50,6 +50,7 @@ class Workers:
         self._log = log
         self._stopping = threading.Event()
         timekeeper = Timekeeper(embedded, log)
+        self._queues = tuple(embedded.queues.values())
         self._in_hand: dict[str, tuple[Consumer, Delivery]] = {}
         self._pools = [
             Pool(
@@ -79,6 +80,8 @@ class Workers:
     def stop(self) -> None:
         """Finish what is in hand and end."""
         self._stopping.set()
+        for queue in self._queues:
+            queue.wake()
         for pool in self._pools:
             pool.stop()
         for thread in self._threads:

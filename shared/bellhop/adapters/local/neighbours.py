@@ -39,6 +39,8 @@ class Neighbours:
         self.lock = threading.Lock()
         self.lookout = threading.Lock()
         """Held by the one that waits and looks for what other processes wrote."""
+        self.poll = 0.02
+        """Seconds that the lookout rests between two looks: more, the longer nothing comes."""
         self._bells: dict[str, Bell] = {}
 
     @classmethod

@@ -111,7 +111,7 @@ _POLL_IDLE = 0.1
 """Seconds between two looks for what another process published: one waiting thread looks, and
 the longer nothing comes, the more seldom."""
 
-_CALM = 1.0
+_CALM = 5.0
 """Seconds after which a thread that need not look makes sure that somebody does."""
 
 _FIRST_WIDTH = 2
@@ -158,6 +158,7 @@ class SqliteQueue:
         self._visibility = max(visibility // timedelta(microseconds=1), 1)
         self._attempts = attempts
         self._groups = groups
+        self._woken = False
         self._per_share = _ALL if per_share is None else per_share
         self._first_width = _ALL if per_share is None else min(_FIRST_WIDTH, per_share)
 
@@ -289,6 +290,11 @@ class SqliteQueue:
             ).rowcount
             execute(f"UPDATE shares SET next_at = {_NEXT_AT} WHERE queue = ?", (self._name,))  # noqa: S608
         self._ring(released)
+
+    def wake(self) -> None:
+        """Have whoever waits for a message through this object, now or later, wait no longer."""
+        self._woken = True
+        self._database.neighbours().ring(_ALL)
 
     def close(self) -> None:
         """Close the file."""
@@ -472,17 +478,18 @@ class SqliteQueue:
         """Wait until there may be something to take; say False once the deadline has passed."""
         neighbours = self._database.neighbours()
         looking = neighbours.lookout.acquire(blocking=False)
-        poll = _POLL
         try:
-            while (left := deadline - time.monotonic()) > 0:
+            while not self._woken and (left := deadline - time.monotonic()) > 0:
                 due = left if next_at is None else (next_at - self._now()) / 1_000_000
-                rest = min(left, due, poll if looking else _CALM)
+                rest = min(left, due, neighbours.poll if looking else _CALM)
                 if due <= 0 or neighbours.bell(self._name).wait(rest, rung):
                     return True
                 if looking and self._database.change() != change:
+                    neighbours.poll = _POLL
                     neighbours.ring(_ALL)
                     return True
-                poll = min(poll * 1.5, _POLL_IDLE)
+                if looking:
+                    neighbours.poll = min(neighbours.poll * 1.2, _POLL_IDLE)
                 looking = looking or neighbours.lookout.acquire(blocking=False)
             return False
         finally:

@@ -335,3 +335,16 @@ def test_a_message_for_one_queue_is_heard_while_another_looks_out(tmp_path: Path
 
     assert percentile(latencies(inbox, lambda: other.publish(message), 20), 0.5) < 0.025
     lookout.join()
+
+
+def test_who_is_woken_waits_no_longer(tmp_path: Path) -> None:
+    """A process that stops need not wait until its workers have waited in vain."""
+    queue = SqliteQueue(tmp_path / "queue.db", "inbox", clock=SystemClock())
+    threading.Timer(0.2, queue.wake).start()
+    begun = time.monotonic()
+    assert queue.receive(1, wait=timedelta(seconds=30)) == []
+    assert queue.receive(1, wait=timedelta(seconds=30)) == []
+
+    assert time.monotonic() - begun < 10
+    queue.publish([Message({"n": 1}, "g")])
+    assert numbers(queue.receive(1, wait=NOW)) == [1]
