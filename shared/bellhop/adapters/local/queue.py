@@ -118,7 +118,7 @@ _FIRST_WIDTH = 2
 """Groups of a share that are in hand before one of them was settled."""
 
 _PICK = """
-    SELECT s.id FROM shares s WHERE s.queue = :queue AND s.next_at <= :now AND s.width >
+    SELECT s.id, s.name FROM shares s WHERE s.queue = :queue AND s.next_at <= :now AND s.width >
         (SELECT count(*) FROM groups g WHERE g.share_id = s.id AND g.held > 0 AND g.next_at > :now)
     ORDER BY s.turn LIMIT 1"""
 _LAST_TURN = "(SELECT coalesce(max(turn), 0) FROM shares WHERE queue = :queue)"
@@ -342,13 +342,15 @@ class SqliteQueue:
         ).fetchone()
         return int(found[0])
 
-    def _refresh(self, execute: _Execute, share: int) -> None:
-        """Have a share come by its earliest group, and more widely; forget an empty one."""
-        execute(
-            f"UPDATE shares SET next_at = {_NEXT_AT}, width = min(2 * width, ?) WHERE id = ?",  # noqa: S608
-            (self._per_share, share),
-        )
-        execute("DELETE FROM shares WHERE id = ? AND next_at = -1", (share,))
+    def _refresh(self, execute: _Execute, share: int, *, wider: int = 1) -> None:
+        """Have a share come by its earliest group, so many times as wide; forget an empty one."""
+        [next_at] = execute(
+            f"""UPDATE shares SET next_at = {_NEXT_AT}, width = min(? * width, ?) WHERE id = ?
+                RETURNING next_at""",  # noqa: S608
+            (wider, self._per_share, share),
+        ).fetchone()
+        if next_at == -1:
+            execute("DELETE FROM shares WHERE id = ?", (share,))
 
     def _take(self, limit: int) -> tuple[Sequence[Delivery], int | None]:
         """Return what could be taken or, if nothing, when the next group may be."""
@@ -366,7 +368,7 @@ class SqliteQueue:
                 share = execute(_PICK, self._whom(now)).fetchone()
                 if share is None:
                     break
-                taken = self._serve(execute, now, limit - len(deliveries), share[0])
+                taken = self._serve(execute, now, limit - len(deliveries), *share)
                 groups += bool(taken)
                 deliveries += taken
         return deliveries, now
@@ -374,23 +376,26 @@ class SqliteQueue:
     def _whom(self, now: int) -> dict[str, Any]:
         return {"queue": self._name, "now": now}
 
-    def _serve(self, execute: _Execute, now: int, limit: int, share: int) -> Sequence[Delivery]:
+    def _serve(
+        self, execute: _Execute, now: int, limit: int, share: int, name: str
+    ) -> Sequence[Delivery]:
         """Take from a share's first group; then it is the others' turn."""
         group = execute(
             """SELECT id, name, held FROM groups WHERE share_id = ? AND next_at <= ?
                ORDER BY next_at LIMIT 1""",
             (share, now),
         ).fetchone()
-        taken = self._take_from(execute, now, limit, share, *group) if group else []
+        taken = self._take_from(execute, now, limit, name, *group) if group else []
         execute(
             f"UPDATE shares SET turn = {_LAST_TURN} + 1, next_at = {_NEXT_AT} WHERE id = :share",  # noqa: S608
             {"queue": self._name, "share": share},
         )
-        execute("DELETE FROM shares WHERE id = ? AND next_at = -1", (share,))
+        if not taken:
+            execute("DELETE FROM shares WHERE id = ? AND next_at = -1", (share,))
         return taken
 
     def _take_from(
-        self, execute: _Execute, now: int, limit: int, share: int, group: int, name: str, held: int
+        self, execute: _Execute, now: int, limit: int, share: str, group: int, name: str, held: int
     ) -> Sequence[Delivery]:
         if held:
             execute("UPDATE messages SET held = 0 WHERE group_id = ? AND held", (group,))
@@ -420,10 +425,9 @@ class SqliteQueue:
             "UPDATE groups SET held = ?, next_at = ? WHERE id = ?",
             (len(taken), now + self._visibility, group),
         )
-        [of] = execute("SELECT name FROM shares WHERE id = ?", (share,)).fetchone()
         return [
             Delivery(
-                Message(json.loads(body), name, of), str(number), f"{number}.{attempt}", attempt
+                Message(json.loads(body), name, share), str(number), f"{number}.{attempt}", attempt
             )
             for number, body, attempt in taken
         ]
@@ -453,7 +457,7 @@ class SqliteQueue:
         share, next_at = settled
         if next_at == -1:
             execute("DELETE FROM groups WHERE id = ?", (group,))
-        self._refresh(execute, share)
+        self._refresh(execute, share, wider=2)
 
     def _bury(self, execute: _Execute, number: int, reason: str) -> None:
         execute(
