@@ -3,7 +3,8 @@
 Events of a good pair of clusters, each from its write to the add-on in the destination, alone and
 in bad company: while ten clusters turn out to hang (five only take connections, five shake hands)
 with WAITING profiles for them, while those wait, while another sender floods ingest with objects
-that never were, and while sweeps have these evaluated five times over.
+that never were, while sweeps have these evaluated five times over, and while another source's
+script loops for ever on three hundred objects of the same cluster.
 """
 
 from __future__ import annotations
@@ -60,6 +61,34 @@ spec:
     trigger(more="destinationClusterSelector: {matchLabels: {dep: eng}}"),
     holder("made", config(FOR_EACH, namespace=PLACE), annotations=INSTANTIATE),
 )
+
+
+LOOPING = join(
+    """
+apiVersion: lib.projectsveltos.io/v1beta1
+kind: EventSource
+metadata: {name: loops}
+spec:
+  collectResources: true
+  resourceSelectors:
+  - group: ""
+    version: v1
+    kind: ConfigMap
+    labelFilters: [{key: loop, operation: Has}]
+    evaluate: "function evaluate() while true do end end"
+""",
+    trigger("looped", origin="loops"),
+    holder("looped", config("looped")),
+)
+
+
+def loop(stand: Stand, source: User, count: int) -> None:
+    """Declare a source whose script never ends, and create objects for it."""
+    stand.do("apply", "-f", "-", stdin=LOOPING)
+    for number in range(count):
+        metadata = {"name": f"loop-{next(_numbers)}-{number}", "namespace": "default"}
+        metadata |= {"labels": {"loop": "yes"}}  # type: ignore[dict-item]
+        source.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
 
 
 def happen(source: User, destination: User, events: int) -> list[float]:
@@ -168,6 +197,7 @@ def main(
         queue = opened.queues["review"]
         again = [Evaluate(_SENDER, key).message() for key in keys * 5]
         note("sweeps", lambda: queue.publish(again))
+        note("a script loops", lambda: loop(stand, source, invented * 3 // 20))
     alone = percentile(measured["alone"], 50)
     rows = {
         name: [

@@ -16,6 +16,7 @@ from tests.benchmarks.isolation import (
     flood,
     hang,
     happen,
+    loop,
     profiles,
     sender,
 )
@@ -62,6 +63,17 @@ def test_a_flood_from_one_sender_delays_no_other(
 
     assert max(happen(flow.source, flow.destination, 5)) < GENEROUS_MS
     until("all of it is done", lambda: len(_made(flow)) >= 500, patience=120)
+
+
+def test_a_script_that_loops_delays_no_other_source(
+    flow: Flow, neighbours: tuple[Embedded, ExitStack]
+) -> None:
+    """On a hundred objects of the same cluster it is run apart, and people are told."""
+    del neighbours
+    loop(flow.stand, flow.source, 100)
+
+    assert max(happen(flow.source, flow.destination, 5)) < GENEROUS_MS
+    until("it is told", lambda: "its script took more than" in flow.failures(), patience=60)
 
 
 def _away(flow: Flow) -> int:
