@@ -57,6 +57,8 @@ def loaded(state: Path, arguments: str) -> set[str]:
     return {HEAVY[name] for name in done.stderr.split() if name in HEAVY}
 
 
+# Whatever traces the lines loads modules of its own.
+@pytest.mark.timed
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
