@@ -83,8 +83,8 @@ class Pool:
     def _add(self) -> None:
         self._started += 1
         thread = threading.Thread(target=self._work, name=f"{self._name}-{self._started}")
-        self._threads.add(thread)
         thread.start()
+        self._threads.add(thread)
 
     def _work(self) -> None:
         me, last = threading.current_thread(), time.monotonic()
@@ -131,5 +131,9 @@ class Pool:
             late = time.monotonic() - STUCK
             stuck = sum(since < late for since in self._since.values())
             wanted = min(self._size.few + stuck, self._size.most)
-            for _ in range(wanted - len(self._threads)):
-                self._add()
+            try:
+                for _ in range(wanted - len(self._threads)):
+                    self._add()
+            except RuntimeError as error:
+                # The machine has no more to give; those there are go on.
+                self._log.error("Cannot start another thread", error)

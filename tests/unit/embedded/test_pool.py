@@ -61,6 +61,32 @@ def test_those_that_are_stuck_keep_nobody_waiting() -> None:
         jobs.pool.stop()
 
 
+def test_a_machine_without_more_threads_keeps_those_there_are() -> None:
+    """Whoever cannot be started is a line of the log, and is tried again."""
+
+    class Poor(Pool):
+        refused = 0
+
+        def _add(self) -> None:
+            if self._started >= 1 and self.refused < 2:
+                self.refused += 1
+                raise RuntimeError("can't start new thread")
+            super()._add()
+
+    jobs, release, done, log = Jobs(1, 3), threading.Event(), threading.Event(), io.StringIO()
+    jobs.pool = Poor("test", jobs._feed, Size(1, 3), Log(log), wait=0.02)
+    jobs.pool.start()
+    try:
+        jobs.add(lambda: bool(release.wait(PATIENCE)))
+        jobs.add(done.set)
+        assert done.wait(PATIENCE)
+    finally:
+        release.set()
+        jobs.pool.stop()
+
+    assert log.getvalue().count("Cannot start another thread") == 2
+
+
 def test_nobody_is_added_while_somebody_is_free() -> None:
     """One stuck thread of two is no reason for a third."""
     jobs, release = Jobs(2, 6), threading.Event()
