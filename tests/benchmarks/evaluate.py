@@ -163,7 +163,7 @@ def gathering(folder: Path, objects: int, matching: int) -> Iterator[Fleet]:
         if number < matching:
             digest = Candidate(manifest).digest
             match = Match(HERE, "watched", seen.key, True, digest, now, told=True)  # noqa: FBT003
-            fleet.records.trails.name(HERE, seen.key, ["watched"])
+            fleet.records.trails.name(fleet.records.trails.get(HERE, seen.key), ["watched"])
             fleet.records.matches.put(match)
     try:
         yield fleet

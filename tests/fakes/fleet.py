@@ -29,6 +29,7 @@ from bellhop.ports.queue import Delivery
 from bellhop.ports.store import ANY, Item
 from bellhop.records import Records, Sealer
 from bellhop.records.catalogs import Catalogs
+from bellhop.records.payloads import SHORT
 from bellhop.settings import Settings
 from bellhop.stages.declare import Declare, Declared
 from bellhop.stages.deploy import Deploy
@@ -104,6 +105,7 @@ class Fleet:
         clock: FakeClock | None = None,
         *,
         hands: Hands = ALONE,
+        short: int = SHORT,
     ) -> None:
         self.clock = clock or FakeClock()
         self.settings = settings or Settings()
@@ -116,7 +118,7 @@ class Fleet:
             for name in INBOXES
         }
         self.records = Records(
-            self.store, FileBlobs(folder / "blobs"), Sealer(bytes(32)), self.clock
+            self.store, FileBlobs(folder / "blobs"), Sealer(bytes(32)), self.clock, short=short
         )
         self.access = FakeAccess()
         self.output = io.StringIO()

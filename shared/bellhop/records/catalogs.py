@@ -84,8 +84,12 @@ class Catalogs:
             return self._read(self._records.catalog.read(), {}, whole=False).catalog
 
     def holder(self, kind: str, namespace: str, name: str) -> ConfigMap | Secret | None:
-        """Read a ConfigMap or Secret that users declared, once as long as none changes."""
-        mark = self._current().revision.declared
+        """Read a ConfigMap or Secret that users declared, once as long as none changes.
+
+        As it is for whoever has read the catalog before: its revision is not read again.
+        """
+        newest = self._newest if self._newest is not _NOTHING else self._current()
+        mark = newest.revision.declared
         with self._lock:
             if self._held_for != mark or len(self._holders) >= _HOLDERS:
                 self._holders, self._held_for = {}, mark

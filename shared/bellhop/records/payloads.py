@@ -1,12 +1,13 @@
-"""Records whose payload is sealed: a small head that is listed, and apart from it the payload.
+"""Records whose payload is sealed: a small head that is listed, and with it or apart the payload.
 
   payload, under a fresh name ─► head that points to it ─► the payload before it is deleted
 
-A payload is written once. It lies in a partition of its own, or in the blob store when it is
-large. Its name holds the token of the head that it was to follow: since tokens never come back,
-whoever replaces that head knows that the payloads of those who lost, or died, can never be
-pointed to, and deletes them. What a first head was to follow has no token, so the leavings of a
-death there go when they are old.
+A short payload, as most objects have, lies in its head: one write and one read are all there is.
+Another is written once, in a partition of its own, or in the blob store when it is large. Its name
+holds the token of the head that it was to follow: since tokens never come back, whoever replaces
+that head knows that the payloads of those who lost, or died, can never be pointed to, and deletes
+them. What a first head was to follow has no token, so the leavings of a death there go when they
+are old.
 
 What is long in a very large head, as the destinations of a profile for all of a fleet, lies with
 the payload: no head reaches an item's limit, and none has to be opened to be listed.
@@ -17,7 +18,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import threading
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -30,6 +34,10 @@ from bellhop.records.sealing import Sealer, as_bytes, as_text
 from bellhop.records.table import RETRIES
 from bellhop.records.trash import Trash
 
+SHORT = 2048
+"""Sealed bytes up to this lie in the head, which is listed with them: a few more bytes there cost
+less than a second item, that is written, read and deleted apart."""
+
 INLINE = 128 * 1024
 """Sealed bytes above this go to the blob store, and of a head above it what is long is sealed with
 its payload: in text both are well below ITEM_LIMIT."""
@@ -39,6 +47,9 @@ _LONG = 1024
 
 SHARDS = "0123456789abcdef"
 """The payloads of one partition lie in as many: they weigh more than their heads."""
+
+_REMEMBERED = 128
+"""Heads of which it is known what they were written or read as: about what is worked on."""
 
 _OLD = timedelta(days=1)
 """Longer than anybody takes between a payload and its head."""
@@ -60,11 +71,15 @@ class Sealed:
 class Payloads:
     """Heads and payloads over a store and a blob store."""
 
-    def __init__(self, store: Store, blobs: Blobs, sealer: Sealer, clock: Clock) -> None:
+    def __init__(
+        self, store: Store, blobs: Blobs, sealer: Sealer, clock: Clock, *, short: int = SHORT
+    ) -> None:
         self.store = store
         self._blobs = blobs
         self._sealer = sealer
         self._clock = clock
+        self._short = short
+        self._heads = _Heads()
         self.trash = Trash(store, blobs)
 
     # Reading ----------------------------------------------------------------------------------
@@ -119,6 +134,7 @@ class Payloads:
                 yield opened
 
     def _opened(self, item: Item) -> Sealed:
+        self._heads.add(item)
         value = item.value
         if value.get("blob"):
             sealed = self._blobs.get(value["blob"])
@@ -152,15 +168,12 @@ class Payloads:
         Raises:
             StaleError: something else than `expect` is there.
         """
+        new = Item(partition, sort, head)
+        if expect != ANY:
+            return self.follow(self._expected(new, expect), new, payload)
         for _ in range(RETRIES):
-            old = self.store.get(partition, sort)
-            if expect not in (ANY, old.token if old else ABSENT):
-                break
-            try:
-                return self.follow(old, Item(partition, sort, head), payload)
-            except StaleError:
-                if expect != ANY:
-                    raise
+            with suppress(StaleError):
+                return self.follow(self.store.get(partition, sort), new, payload)
         raise StaleError(f"cannot write '{partition} {sort}': somebody else was quicker")
 
     def follow(self, old: Item | None, new: Item, payload: Any) -> str:
@@ -173,12 +186,14 @@ class Payloads:
         short, long = _parted(new.value)
         if old and payload is None and long and self._lies_there(old, long):
             return self._point(old, _item(new, short))
-        leavings = self._leavings(old, new.partition, new.sort)
         value = self._lay_down(_item(new, short), long, payload, before)
+        apart = bool(value.get("payload") or (old and old.value.get("payload")))
+        # Where payloads lie in their heads there are none to look for.
+        leavings = self._leavings(old, new, value) if apart else []
         if old:
             self._discard(old)
         try:
-            token = self.store.put(_item(new, value), expect=before).token
+            token = self._heads.add(self.store.put(_item(new, value), expect=before))
         except StaleError:
             # A store's client that was not answered may have repeated a write that was done.
             now = self.store.get(new.partition, new.sort)
@@ -200,14 +215,14 @@ class Payloads:
         Raises:
             StaleError: something else than `expect` is there, or nothing.
         """
-        old = self.store.get(partition, sort)
-        if old is None or expect not in (ANY, old.token):
+        new = Item(partition, sort, head)
+        old = self.store.get(partition, sort) if expect == ANY else self._expected(new, expect)
+        if old is None:
             raise StaleError(f"cannot write '{partition} {sort}': somebody else was quicker")
         short, long = _parted(head)
         if not _holds(old, long):
-            opened = self._opened(old)
-            return self.follow(old, Item(partition, sort, head), opened.payload)
-        return self._point(old, Item(partition, sort, short))
+            return self.follow(old, new, self._opened(old).payload)
+        return self._point(old, _item(new, short))
 
     def delete(self, partition: str, sort: str, *, expect: str | None = ANY) -> bool:
         """Delete a record; say whether it was there.
@@ -219,7 +234,7 @@ class Payloads:
             old = self.store.get(partition, sort)
             if old is None:
                 return self.store.delete(partition, sort, expect=expect)
-            leavings = self._leavings(old, partition, sort)
+            leavings = self._leavings(old, old, {})
             self._discard(old)
             try:
                 self.store.delete(partition, sort, expect=old.token if expect == ANY else expect)
@@ -243,6 +258,23 @@ class Payloads:
 
     # Payloads -----------------------------------------------------------------------------------
 
+    def _expected(self, new: Item, expect: str | None) -> Item | None:
+        """Return the head that is to be replaced, by its token; None where none is to be there.
+
+        What is remembered of it is not read again: the write finds out whether it is there still.
+
+        Raises:
+            StaleError: something else is there.
+        """
+        if expect == ABSENT:
+            return None
+        old = self._heads.get(expect) or self.store.get(new.partition, new.sort)
+        if old is None or old.token != expect:
+            raise StaleError(
+                f"cannot write '{new.partition} {new.sort}': somebody else was quicker"
+            )
+        return old
+
     def _lies_there(self, old: Item, long: Mapping[str, Any]) -> bool:
         """Say whether all that is to be sealed is what a head points to, and is not lost."""
         try:
@@ -253,12 +285,12 @@ class Payloads:
     def _point(self, old: Item, new: Item) -> str:
         """Write a head that points to what the one before it points to, and return its token."""
         kept = {name: old.value[name] for name in _NAMES if name in old.value}
-        return self.store.put(_item(new, {**new.value, **kept}), expect=old.token).token
+        return self._heads.add(self.store.put(_item(new, {**new.value, **kept}), expect=old.token))
 
     def _lay_down(
         self, new: Item, long: Mapping[str, Any], payload: Any, before: str
     ) -> dict[str, Any]:
-        """Write a payload, with what is long in its head, and return the head that points to it."""
+        """Write a payload, and what is long in its head; return the head that holds or names it."""
         value = dict(new.value)
         if long:
             value |= {"wide": _mark(long), "alone": payload is None}
@@ -266,6 +298,8 @@ class Payloads:
         if payload is None:
             return value
         sealed = self._sealer.seal(payload, f"{new.partition} {new.sort}")
+        if len(sealed) <= self._short:
+            return {**value, "sealed": as_text(sealed)}
         fresh = os.urandom(8).hex()
         if len(sealed) > INLINE:
             # The name is the blob's for ever: a backup of the store still finds what it names.
@@ -279,21 +313,24 @@ class Payloads:
         self.store.put(Item(_shard(new.partition, name), name, kept))
         return {**value, "payload": name}
 
-    def _leavings(self, old: Item | None, partition: str, sort: str) -> list[str]:
-        """Name the payloads that nobody can point to any more once `old` is replaced.
+    def _leavings(self, old: Item | None, new: Item, value: Mapping[str, Any]) -> list[str]:
+        """Name the payloads that nobody can point to any more once `old` is replaced by `value`.
 
         Asked for before the write: while `old` is the head no payload follows a later one, and
         those that follow an earlier one, or this one, come too late.
         """
-        prefix = f"{_digest(sort)}/"
+        prefix = f"{_digest(new.sort)}/"
         place = old.value.get("payload") if old else None
         oldest = self._clock.now() - _OLD
         return [
             item.sort
-            for item in self.store.query(_shard(partition, prefix), prefix=prefix)
-            if item.sort == place
-            or not item.sort.startswith(f"{prefix}-/")
-            or datetime.fromisoformat(item.value["at"]) < oldest
+            for item in self.store.query(_shard(new.partition, prefix), prefix=prefix)
+            if item.sort != value.get("payload")
+            and (
+                item.sort == place
+                or not item.sort.startswith(f"{prefix}-/")
+                or datetime.fromisoformat(item.value["at"]) < oldest
+            )
         ]
 
     def _take_back(self, partition: str, value: Mapping[str, Any]) -> None:
@@ -309,6 +346,27 @@ class Payloads:
             self.trash.put(old.value["blob"], old.partition, old.sort, self._clock.now())
 
 
+class _Heads:
+    """Heads as they were written or read last, by their tokens, which never come back."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._items: OrderedDict[str, Item] = OrderedDict()
+
+    def add(self, item: Item) -> str:
+        """Remember a head, and return its token."""
+        with self._lock:
+            self._items[item.token] = item
+            if len(self._items) > _REMEMBERED:
+                self._items.popitem(last=False)
+        return item.token
+
+    def get(self, token: str | None) -> Item | None:
+        """Return the head of a token, if it is remembered."""
+        with self._lock:
+            return self._items.get(token or "")
+
+
 def _item(new: Item, value: Mapping[str, Any]) -> Item:
     return Item(new.partition, new.sort, value, expires_at=new.expires_at)
 
@@ -318,7 +376,8 @@ def _clear(item: Item) -> Mapping[str, Any]:
 
 
 def _place(value: Mapping[str, Any]) -> str | None:
-    place: str | None = value.get("payload") or value.get("blob")
+    """Name a write: where its payload is or, as no sealing comes twice, what it is."""
+    place: str | None = value.get("payload") or value.get("blob") or value.get("sealed")
     return place
 
 

@@ -18,7 +18,7 @@ from bellhop.records.matches import Matches
 from bellhop.records.observations import Observations
 from bellhop.records.outcomes import Outcomes
 from bellhop.records.paces import Paces
-from bellhop.records.payloads import Payloads
+from bellhop.records.payloads import SHORT, Payloads
 from bellhop.records.profiles import Profiles
 from bellhop.records.refusals import RefusalCounts
 from bellhop.records.sealing import Sealer
@@ -32,6 +32,7 @@ class Records:
     """Typed records over a Store, a blob store and a Sealer.
 
     They hold no state of their own, but for lines of the ledger where somebody flushes them.
+    Sealed payloads of up to `short` bytes lie in their heads.
     """
 
     def __init__(
@@ -41,10 +42,12 @@ class Records:
         sealer: Sealer,
         clock: Clock,
         ledger: Bounds | None = None,
+        *,
+        short: int = SHORT,
     ) -> None:
         self.store = store
         self.clock = clock
-        self._payloads = Payloads(store, blobs, sealer, clock)
+        self._payloads = Payloads(store, blobs, sealer, clock, short=short)
         self.clusters = Clusters(store)
         self.health = Healths(self._payloads)
         self.circuits = Circuits(store)

@@ -31,18 +31,19 @@ class Trails:
         self._clock = clock
         self._table = Table(store, Trail, in_key=("cluster", "key"))
 
-    def get(self, cluster: str, key: ObjectKey) -> Trail:
+    def get(self, cluster: str, key: ObjectKey) -> Kept[Trail]:
         """Read the trail of an object; an empty one where it has matched nothing."""
-        return self._kept(cluster, key).value
+        found = self._table.get(f"trail/{cluster}", str(key), cluster=cluster, key=key)
+        return found or Kept(Trail(cluster, key), ABSENT)
 
-    def name(self, cluster: str, key: ObjectKey, sources: Iterable[str]) -> Trail:
-        """Have a trail name sources before their matches are written, and return it.
+    def name(self, kept: Kept[Trail], sources: Iterable[str]) -> Trail:
+        """Have a trail that was read name sources before their matches are written; return it.
 
         Raises:
             StaleError: other writers keep winning.
         """
+        cluster, key = kept.value.cluster, kept.value.key
         for _ in range(RETRIES):
-            kept = self._kept(cluster, key)
             old = kept.value
             named = (*old.sources, *sorted({*sources} - {*old.sources}))
             if len(named) > MOST_NAMED:
@@ -51,11 +52,12 @@ class Trails:
                 new = replace(old, sources=named, ended=False)
             if new == old or self._put(new, kept.token):
                 return new
+            kept = self.get(cluster, key)
         raise StaleError(f"cannot write the trail of '{key}': other writers keep winning")
 
     def end(self, cluster: str, key: ObjectKey) -> bool:
         """End the trail of an object that is gone; say whether there was one that had not."""
-        kept = self._kept(cluster, key)
+        kept = self.get(cluster, key)
         if not kept.token or kept.value.ended:
             return False
         # Where it was written meanwhile, somebody else has the object at hand.
@@ -66,10 +68,6 @@ class Trails:
         """Delete all of a cluster."""
         for item in self._table.items(f"trail/{cluster}"):
             self._table.store.delete(item.partition, item.sort)
-
-    def _kept(self, cluster: str, key: ObjectKey) -> Kept[Trail]:
-        found = self._table.get(f"trail/{cluster}", str(key), cluster=cluster, key=key)
-        return found or Kept(Trail(cluster, key), ABSENT)
 
     def _put(self, trail: Trail, expect: str) -> bool:
         expires = self._clock.now() + TOMBSTONE if trail.ended else None

@@ -137,7 +137,8 @@ class Evaluate:
             for each in catalog.sources_for(cluster, key.gvk)
             if message.source in ("", each.name)
         ]
-        trail = self._records.trails.get(cluster, key)
+        kept = self._records.trails.get(cluster, key)
+        trail = kept.value
         # What is there is read before the scripts run: it may be of somebody who had more time.
         there = {
             each.name: self._records.matches.get(cluster, each.name, key)
@@ -148,7 +149,7 @@ class Evaluate:
         self._put_off((each.source.name for each in judged if each.late), message)
         leaves = [each.source.name for each in judged if each.leaves]
         if leaves and (trail.ended or not all(map(trail.may_name, leaves))):
-            self._records.trails.name(cluster, key, leaves)
+            self._records.trails.name(kept, leaves)
         return {
             each.source.name
             for each in judged

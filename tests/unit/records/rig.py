@@ -16,6 +16,7 @@ from bellhop.model.record import (
     Profile,
     WatchedKind,
 )
+from bellhop.ports.store import Store
 from bellhop.records import Records, Sealer
 from bellhop.records.payloads import INLINE
 from tests.fakes.clock import START, FakeClock
@@ -29,13 +30,22 @@ LARGE = "".join(chr(0x4E00 + number * 7919 % 20000) for number in range(3 * INLI
 
 
 class Rig:
-    """Records over the embedded adapters, whose files a test may look at."""
+    """Records over the embedded adapters, whose files a test may look at.
 
-    def __init__(self, folder: Path) -> None:
+    No payload is so short that it would lie in its head, unless a test has it so.
+    """
+
+    def __init__(self, folder: Path, *, short: int = 0) -> None:
         self.clock = FakeClock()
         self.store = SqliteStore(folder / "store.db", clock=self.clock)
         self.folder = folder / "blobs"
-        self.records = Records(self.store, FileBlobs(self.folder), Sealer(bytes(32)), self.clock)
+        self.short = short
+        self.records = self.anew(self.store)
+
+    def anew(self, store: Store) -> Records:
+        """Return records over the same blobs that know of nothing yet."""
+        blobs = FileBlobs(self.folder)
+        return Records(store, blobs, Sealer(bytes(32)), self.clock, short=self.short)
 
     def blobs(self) -> int:
         return sum(1 for path in self.folder.rglob("*") if path.is_file())

@@ -10,12 +10,11 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import pytest
 
-from bellhop.adapters.local.blobs import FileBlobs
 from bellhop.errors import InvalidError, StaleError
 from bellhop.model import record
 from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.model.record import MOST_LABELS, Health, Owner, Walk, WatchedKind
-from bellhop.records import Records, Sealer
+from bellhop.records import Records
 from bellhop.records.departures import Place
 from bellhop.records.trails import MOST_NAMED
 from bellhop.stages import claim
@@ -107,7 +106,7 @@ def store(rig: Rig) -> CountingStore:
 
 @pytest.fixture
 def records(rig: Rig, store: CountingStore) -> Records:
-    return Records(store, FileBlobs(rig.folder), Sealer(bytes(32)), rig.clock)  # type: ignore[arg-type]
+    return rig.anew(store)  # type: ignore[arg-type]
 
 
 def lose_blobs(rig: Rig) -> None:
@@ -266,14 +265,14 @@ def test_an_owner_with_all_who_wait_fits_into_an_item(rig: Rig) -> None:
 def test_a_trail_fits_into_an_item_however_many_sources_an_object_matches(rig: Rig) -> None:
     """One more than it names, and it may be any; with the longest names that sources have."""
     names = [f"{number:0>253}" for number in range(MOST_NAMED + 1)]
-    named = rig.records.trails.name(EAST, LONGEST, names[:-1])
+    named = rig.records.trails.name(rig.records.trails.get(EAST, LONGEST), names[:-1])
     assert (len(named.sources), named.may_name(names[-1])) == (MOST_NAMED, False)
 
-    rig.records.trails.name(EAST, LONGEST, names[-1:])
+    rig.records.trails.name(rig.records.trails.get(EAST, LONGEST), names[-1:])
 
-    found = rig.records.trails.get(EAST, LONGEST)
+    found = rig.records.trails.get(EAST, LONGEST).value
     assert all(map(found.may_name, names))
-    rig.records.trails.name(EAST, LONGEST, ["one-more"])
+    rig.records.trails.name(rig.records.trails.get(EAST, LONGEST), ["one-more"])
 
 
 def test_a_cluster_with_all_its_labels_fits_into_an_item(rig: Rig) -> None:

@@ -68,7 +68,7 @@ def store(rig: Rig) -> Watched:
 @pytest.fixture
 def records(rig: Rig, store: Watched) -> Records:
     blobs = CountedBlobs(rig.folder, store.counts)
-    return Records(store, blobs, Sealer(bytes(32)), rig.clock)
+    return Records(store, blobs, Sealer(bytes(32)), rig.clock, short=0)
 
 
 def declare(records: Records, name: str, *more: str, tell: bool = True) -> None:
@@ -143,16 +143,21 @@ def test_a_declaration_reads_no_cluster_and_parses_what_changed(
 
 
 def test_a_label_keeps_the_holders(records: Records) -> None:
-    """A ConfigMap is read again when something is declared, not when a cluster changes."""
+    """A ConfigMap is read again when something is declared, not when a cluster changes.
+
+    By whoever has read the catalog since.
+    """
     manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
     records.manifests.put("ConfigMap", "default", "a", manifest)
     records.catalog.change("declared")
     catalogs = Catalogs(records)
     held = catalogs.holder("ConfigMap", "default", "a")
     records.catalog.change("clusters")
+    catalogs.current()
 
     assert catalogs.holder("ConfigMap", "default", "a") is held
     records.catalog.change("declared")
+    catalogs.current()
     assert catalogs.holder("ConfigMap", "default", "a") is not held
 
 

@@ -45,7 +45,7 @@ def fill(rig: Rig, key: str) -> None:
     seen = observation(spec={"text": LARGE})
     rig.records.observations.put(Observation(key, WEB, "u", 1, seen.manifest, START))
     rig.records.matches.put(Match(key, "s", WEB, matching=True, digest="d", since=START))
-    rig.records.trails.name(key, WEB, ["s"])
+    rig.records.trails.name(rig.records.trails.get(key, WEB), ["s"])
     rig.records.inventories.put(Inventory(key, "p", {WEB.identity: Held("d", "x")}))
     rig.records.owners.put(key, WEB.identity, Owner("p", "t", key, 100), expect=ABSENT)
     rig.records.outcomes.put(Outcome(key, "p", "t", key, "Provisioned", START))

@@ -14,7 +14,7 @@ from bellhop.adapters.local.blobs import FileBlobs
 from bellhop.adapters.local.store import SqliteStore
 from bellhop.errors import StaleError
 from bellhop.records import Records, Sealer
-from bellhop.records.payloads import SHARDS
+from bellhop.records.payloads import SHARDS, SHORT
 from tests.fakes.clock import FakeClock
 from tests.unit.records.rig import EAST, LARGE, Rig, profile
 
@@ -25,11 +25,11 @@ TURNS = 60
 class Worker(threading.Thread):
     """One that writes, rewrites, deletes and reads a profile, with a client of its own."""
 
-    def __init__(self, folder: Path, number: int) -> None:
+    def __init__(self, folder: Path, number: int, short: int) -> None:
         super().__init__()
         self.store = SqliteStore(folder / "store.db", clock=FakeClock())
         blobs = FileBlobs(folder / "blobs")
-        self.records = Records(self.store, blobs, Sealer(bytes(32)), FakeClock())
+        self.records = Records(self.store, blobs, Sealer(bytes(32)), FakeClock(), short=short)
         self.choices = random.Random(number)
         self.number = number
         self.failure: BaseException | None = None
@@ -48,7 +48,8 @@ class Worker(threading.Thread):
         profiles = self.records.profiles
         with suppress(StaleError):
             kept = profiles.get("t", EAST, "p")
-            text = f"{self.number} {turn}" + (LARGE if turn % 20 == 0 else "")
+            text = f"{self.number} {turn}" + self.choices.choice(["", "", LARGE[:SHORT]])
+            text += LARGE if turn % 20 == 0 else ""
             what = self.choices.choice(("put", "put", "put", "head", "delete"))
             if kept is None:
                 profiles.put(profile(text), expect="")
@@ -66,11 +67,12 @@ class Worker(threading.Thread):
                 profiles.delete("t", EAST, "p", expect=kept.token)
 
 
+@pytest.mark.parametrize("short", [0, SHORT], ids=["apart", "with the head where short"])
 @pytest.mark.parametrize("seed", range(3))
-def test_a_record_is_whole_whoever_wins(rig: Rig, seed: int) -> None:
+def test_a_record_is_whole_whoever_wins(rig: Rig, seed: int, short: int) -> None:
     """No reader misses a payload, and what the losers and the past had laid down is gone."""
     folder = rig.folder.parent
-    workers = [Worker(folder, WORKERS * seed + number) for number in range(WORKERS)]
+    workers = [Worker(folder, WORKERS * seed + number, short) for number in range(WORKERS)]
     for worker in workers:
         worker.start()
     for worker in workers:

@@ -5,19 +5,20 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bellhop.adapters.local.blobs import FileBlobs
 from bellhop.errors import MissingError, StaleError, TemporaryError
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.record import Held, Inventory, Observation, Owner
 from bellhop.ports.store import ABSENT, Item
-from bellhop.records import Records, Sealer
+from bellhop.records import Sealer
 from bellhop.records.codec import encode
-from bellhop.records.payloads import SHARDS
+from bellhop.records.payloads import SHARDS, SHORT
 from bellhop.records.sealing import as_text
+from tests.fakes.fleet import CountingStore
 from tests.fakes.kept import value_of
 from tests.fakes.mortal import Fate, Killed, Mortal
 from tests.unit.records.rig import (
@@ -150,6 +151,43 @@ def test_a_record_has_one_payload(rig: Rig) -> None:
     assert payloads(rig, f"observation/{EAST}") == []
 
 
+def test_a_short_payload_lies_in_its_head(tmp_path: Path) -> None:
+    """And stays there when only the head is written; what grows goes apart, and comes back."""
+    rig = Rig(tmp_path, short=SHORT)
+    records = rig.records
+    token = records.profiles.put(profile())
+    token = records.profiles.put_head(profile(leaves=True, contents=()), expect=token)
+    assert value_of(records.profiles.get("t", EAST, "p")) == profile(leaves=True)
+    assert payloads(rig, PROFILES) == []
+
+    for text in (LARGE[:SHORT], "x", LARGE, "y"):
+        token = records.profiles.put(profile(text), expect=token)
+        assert value_of(records.profiles.get("t", EAST, "p")) == profile(text)
+        assert len(payloads(rig, PROFILES)) == (text == LARGE[:SHORT])
+    assert records.profiles.delete("t", EAST, "p", expect=token)
+    rig.store.close()
+
+
+def test_a_short_record_is_one_write_after_one_read(tmp_path: Path) -> None:
+    """Who says what is to be replaced has read it: it is not read again."""
+    rig = Rig(tmp_path, short=SHORT)
+    store = CountingStore(rig.store)
+    records = rig.anew(store)  # type: ignore[arg-type]
+    token = records.profiles.put(profile(), expect=ABSENT)
+    token = records.profiles.put_head(profile(leaves=True, contents=()), expect=token)
+    records.profiles.put(profile("new"), expect=token)
+    assert store.counts == {"put": 3}
+
+    others = rig.anew(store)  # type: ignore[arg-type]
+    kept = others.profiles.get("t", EAST, "p")
+    assert kept
+    others.profiles.put(profile("newer"), expect=kept.token)
+    assert store.counts == {"put": 4, "get": 1}
+    with pytest.raises(StaleError):
+        records.profiles.put(profile("late"), expect=token)
+    rig.store.close()
+
+
 def test_a_tombstone_needs_no_payload(rig: Rig) -> None:
     """A deletion takes the object's payload with it."""
     rig.records.observations.put(observation())
@@ -215,7 +253,7 @@ def test_a_death_leaves_nothing_for_ever(rig: Rig, *, first: bool) -> None:
             rig.records.profiles.put(profile("before"))
         fate = Fate()
         dying: Any = Mortal("store", rig.store, fate)
-        records = Records(dying, FileBlobs(rig.folder), Sealer(bytes(32)), rig.clock)
+        records = rig.anew(dying)
         fate.doom(step)
         try:
             records.profiles.put(profile("dying"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import string
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,14 @@ def large(seed: int) -> str:
     """Return a ConfigMap that brings one larger than a record may be."""
     text = "".join(random.Random(seed).choices(string.ascii_letters, k=400_000))
     return holder("own", config("made", f"seed: '{seed}', text: {text}"))
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Iterator[Fleet]:
+    """Open an installation whose payloads all lie apart, where they can be lost."""
+    one = Fleet(tmp_path, short=0)
+    yield one
+    one.close()
 
 
 @pytest.fixture

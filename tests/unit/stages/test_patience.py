@@ -120,7 +120,7 @@ def test_an_object_that_is_gone_waits_for_no_script(fleet: Fleet) -> None:
     work(fleet, "evaluate")
 
     assert list(fleet.records.matches.of(HERE)) == []
-    assert fleet.records.trails.get(HERE, WEB).ended
+    assert fleet.records.trails.get(HERE, WEB).value.ended
     assert work(fleet, "patient") == 0
 
 
@@ -134,10 +134,10 @@ def test_who_judges_one_source_alone_ends_no_trail(fleet: Fleet) -> None:
     fleet.stages["evaluate"].handle(Evaluate(HERE, str(WEB), source="a-slow"))
 
     assert (match(fleet), match(fleet, "plain")) == (None, (True, ""))
-    assert not fleet.records.trails.get(HERE, WEB).ended
+    assert not fleet.records.trails.get(HERE, WEB).value.ended
     fleet.pump()
     assert list(fleet.records.matches.of(HERE)) == []
-    assert fleet.records.trails.get(HERE, WEB).ended
+    assert fleet.records.trails.get(HERE, WEB).value.ended
 
 
 def test_what_changes_while_it_is_judged_apart_is_judged_again(fleet: Fleet) -> None:

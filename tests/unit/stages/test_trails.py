@@ -71,15 +71,15 @@ def test_what_matched_is_asked_for_until_the_object_is_gone(fleet: Fleet) -> Non
         fleet.pump()
     stored = fleet.access.clusters[HERE].get(*WEB)
     assert stored
-    there = fleet.records.trails.get(HERE, WEB)
+    there = fleet.records.trails.get(HERE, WEB).value
     assert (there.sources, there.ended, matching(fleet)) == (("one", "other"), False, [])
 
     fleet.drop("east", stored)
     fleet.pump()
 
-    assert fleet.records.trails.get(HERE, WEB).ended
+    assert fleet.records.trails.get(HERE, WEB).value.ended
     fleet.clock.advance(TOMBSTONE + timedelta(seconds=1))
-    assert fleet.records.trails.get(HERE, WEB).sources == ()
+    assert fleet.records.trails.get(HERE, WEB).value.sources == ()
 
 
 @pytest.mark.parametrize("died", [False, True], ids=["in time", "after a death"])
@@ -112,7 +112,7 @@ def test_a_trail_that_a_slow_worker_ends_goes_on(fleet: Fleet, *, died: bool) ->
     stage.handle(Evaluate(HERE, str(WEB)))
     fleet.pump()
 
-    assert not fleet.records.trails.get(HERE, WEB).ended
+    assert not fleet.records.trails.get(HERE, WEB).value.ended
     fleet.clock.advance(TOMBSTONE + timedelta(seconds=1))
     fleet.write("east", service("none", "3"))
     fleet.pump()
@@ -133,4 +133,4 @@ def test_kinds_that_count_no_more_leave_no_trail(fleet: Fleet) -> None:
     fleet.pump()
 
     assert matching(fleet) == []
-    assert fleet.records.trails.get(HERE, WEB).ended
+    assert fleet.records.trails.get(HERE, WEB).value.ended
