@@ -40,6 +40,10 @@ from bellhop.settings import Settings
 
 KEY_BYTES = 32
 
+NEVER_STUCK = frozenset({"evaluate", "review", "deploy"})
+"""Inboxes whose work waits for no cluster, and for no script that takes long: a worker may have
+many groups of them in hand, be they of one share."""
+
 
 @dataclass(frozen=True)
 class Embedded:
@@ -82,7 +86,7 @@ def open_state(
                 visibility=settings.visibility,
                 attempts=settings.attempts,
                 groups=1,
-                per_share=settings.workers,
+                per_share=None if name in NEVER_STUCK else settings.workers,
             )
             opened.callback(queues[name].close)
         make = late.at_once if whole else late.late

@@ -6,16 +6,23 @@ import io
 import threading
 import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from bellhop.adapters.local.clock import SystemClock
+from bellhop.adapters.local.queue import SqliteQueue
 from bellhop.embedded.state import open_state
 from bellhop.embedded.workers import Workers
 from bellhop.errors import PermanentError
 from bellhop.logs import Log
-from bellhop.messages import Evaluate, Resolve
+from bellhop.messages import INBOXES, Confirm, Evaluate, Resolve
+from bellhop.ports.queue import Delivery, Result
 from bellhop.settings import Settings
 
 PATIENCE = 30.0
@@ -58,6 +65,64 @@ def test_what_is_in_hand_is_given_to_nobody_else(tmp_path: Path) -> None:
         embedded.close()
 
     assert slow.begun == Counter("ab")
+
+
+class Counting(SqliteQueue):
+    """A queue that counts how many groups workers ask for, and what they settle at once."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.asked: list[int | None] = []
+        self.settled: list[int] = []
+
+    def receive(
+        self, limit: int, *, wait: timedelta, groups: int | None = None
+    ) -> Sequence[Delivery]:
+        self.asked.append(groups)
+        return super().receive(limit, wait=wait, groups=groups)
+
+    def settle_all(self, worked: Sequence[tuple[Delivery, Result]]) -> Sequence[Result]:
+        self.settled.append(len(worked))
+        return super().settle_all(worked)
+
+
+@pytest.mark.parametrize("inbox", ["evaluate", "confirm"])
+@pytest.mark.parametrize("seconds", [0.0, 0.015, 0.03])
+def test_who_is_quick_takes_more_at_once(tmp_path: Path, inbox: str, seconds: float) -> None:
+    """A lump is settled as a whole where it is quick; work that takes longer comes alone.
+
+    And so does what may wait for a cluster, however quick it was.
+    """
+    embedded = open_state(tmp_path / "state", Settings())
+    queue = Counting(tmp_path / "state" / "queue.db", inbox, clock=SystemClock(), groups=1)
+    queues = {**embedded.queues, inbox: queue}
+    count = 300 if seconds == 0 else 40
+    done: Counter[str] = Counter()
+
+    class Stage:
+        def handle(self, message: Evaluate | Confirm) -> None:
+            time.sleep(seconds)
+            done[message.object] += 1
+
+    kind = {
+        "evaluate": partial(Evaluate, rang="now"),
+        "confirm": partial(Confirm, uid="u", before=1),
+    }[inbox]
+    embedded.installation.publisher.publish(kind("a/b", f"/v1/X/n/{n}") for n in range(count))
+    workers = Workers(
+        replace(embedded, queues=queues), {INBOXES[inbox]: Stage()}, Log(io.StringIO())
+    )
+    workers.start()
+    try:
+        assert wait_for(lambda: sum(queue.settled) == count)
+    finally:
+        workers.stop()
+        queue.close()
+        embedded.close()
+
+    assert done == Counter(f"/v1/X/n/{n}" for n in range(count))
+    lumps = seconds == 0 and inbox == "evaluate"
+    assert (max(queue.settled) > 2, max(queue.asked) > 2) == (lumps, lumps)
 
 
 def test_who_runs_scripts_that_take_long_rests(tmp_path: Path) -> None:

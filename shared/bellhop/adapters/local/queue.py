@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -125,6 +126,7 @@ _LAST_TURN = "(SELECT coalesce(max(turn), 0) FROM shares WHERE queue = :queue)"
 _NEXT_AT = "coalesce((SELECT min(next_at) FROM groups WHERE share_id = shares.id), -1)"
 
 _ALL = 1_000_000
+_DOUBLINGS = 20
 
 _DIGITS = 18
 _Execute = Callable[..., Any]
@@ -176,19 +178,23 @@ class SqliteQueue:
                 self._append(execute, *row, now)
         self._ring(len(rows))
 
-    def receive(self, limit: int, *, wait: timedelta) -> Sequence[Delivery]:
+    def receive(
+        self, limit: int, *, wait: timedelta, groups: int | None = None
+    ) -> Sequence[Delivery]:
         """Take up to `limit` messages, waiting for the first one up to `wait`.
 
         Shares take turns, and their groups come by how long the first message has been due; of
         each, as many in a row as are available. A message that was delivered before comes alone
         of its group: one that kills its workers does not use up the attempts of those behind it.
-        `wait` is real time, whatever the clock says.
+        `wait` is real time, whatever the clock says. They are of at most so many `groups`, or as
+        the queue was made for.
         """
+        most = groups or self._groups
         deadline = time.monotonic() + wait.total_seconds()
         while limit > 0:
             rung = self._database.neighbours().bell(self._name).rung
             change = self._database.change()
-            deliveries, next_at = self._take(limit)
+            deliveries, next_at = self._take(limit, most)
             if deliveries or not self._pause(deadline, rung, change, next_at):
                 return deliveries
         return []
@@ -198,26 +204,17 @@ class SqliteQueue:
 
         Return what became of it: `Again` turns to `GivenUp` where its attempts are used up.
         """
-        number, attempt = _parse(delivery.receipt)
-        if isinstance(result, Again) and attempt >= self._attempts:
-            result = GivenUp(result.reason)
+        return self.settle_all([(delivery, result)])[0]
+
+    def settle_all(self, worked: Sequence[tuple[Delivery, Result]]) -> Sequence[Result]:
+        """Settle a batch in one transaction; return what became of each, in the same order."""
         with self._database.transaction() as execute:
-            group = self._let_go(execute, delivery)
-            if group is None:
-                return Done()
-            if isinstance(result, Again):
-                available_at = self._now() + result.after // timedelta(microseconds=1)
-                execute(
-                    "UPDATE messages SET held = 0, available_at = ?, reason = ? WHERE id = ?",
-                    (available_at, result.reason, number),
-                )
-            elif isinstance(result, GivenUp):
-                self._bury(execute, number, result.reason)
-            else:
-                execute("DELETE FROM messages WHERE id = ?", (number,))
-            self._settle(execute, group)
-        self._ring(1)
-        return result
+            widths: Counter[int] = Counter()
+            became = [self._settle(execute, *each, widths) for each in worked]
+            for share, groups in widths.items():
+                self._refresh(execute, share, wider=1 << min(groups, _DOUBLINGS))
+        self._ring(len(worked))
+        return became
 
     def extend(self, delivery: Delivery) -> bool:
         """Hold a message, and its group, for another visibility timeout from now.
@@ -352,7 +349,7 @@ class SqliteQueue:
         if next_at == -1:
             execute("DELETE FROM shares WHERE id = ?", (share,))
 
-    def _take(self, limit: int) -> tuple[Sequence[Delivery], int | None]:
+    def _take(self, limit: int, most: int | None) -> tuple[Sequence[Delivery], int | None]:
         """Return what could be taken or, if nothing, when the next group may be."""
         now = self._now()
         if not self._database.rows(_PICK, self._whom(now)):
@@ -364,7 +361,7 @@ class SqliteQueue:
         deliveries: list[Delivery] = []
         with self._database.transaction() as execute:
             groups = 0
-            while len(deliveries) < limit and groups != self._groups:
+            while len(deliveries) < limit and groups != most:
                 share = execute(_PICK, self._whom(now)).fetchone()
                 if share is None:
                     break
@@ -414,7 +411,7 @@ class SqliteQueue:
                 continue
             taken.append((number, body, attempt + 1))
         if not taken:
-            self._settle(execute, group)
+            self._go_on(execute, group)
             return []
         execute(
             """UPDATE messages SET held = 1, attempt = attempt + 1
@@ -432,9 +429,8 @@ class SqliteQueue:
             for number, body, attempt in taken
         ]
 
-    def _let_go(self, execute: _Execute, delivery: Delivery) -> int | None:
+    def _let_go(self, execute: _Execute, number: int, attempt: int) -> int | None:
         """Count one fewer in the worker's hands; return the group, None if the receipt expired."""
-        number, attempt = _parse(delivery.receipt)
         found = execute(
             """UPDATE groups SET held = held - 1 WHERE next_at > ? AND id =
                    (SELECT group_id FROM messages WHERE id = ? AND attempt = ? AND held)
@@ -443,8 +439,36 @@ class SqliteQueue:
         ).fetchone()
         return None if found is None else int(found[0])
 
-    def _settle(self, execute: _Execute, group: int) -> None:
-        """Make a group due by its first message once none of it is held; forget an empty one."""
+    def _settle(
+        self, execute: _Execute, delivery: Delivery, result: Result, widths: Counter[int]
+    ) -> Result:
+        """Settle one message, and count the group for its share where none of it is held now."""
+        number, attempt = _parse(delivery.receipt)
+        if isinstance(result, Again) and attempt >= self._attempts:
+            result = GivenUp(result.reason)
+        group = self._let_go(execute, number, attempt)
+        if group is None:
+            return Done()
+        if isinstance(result, Again):
+            available_at = self._now() + result.after // timedelta(microseconds=1)
+            execute(
+                "UPDATE messages SET held = 0, available_at = ?, reason = ? WHERE id = ?",
+                (available_at, result.reason, number),
+            )
+        elif isinstance(result, GivenUp):
+            self._bury(execute, number, result.reason)
+        else:
+            execute("DELETE FROM messages WHERE id = ?", (number,))
+        share = self._go_on(execute, group)
+        if share is not None:
+            widths[share] += 1
+        return result
+
+    def _go_on(self, execute: _Execute, group: int) -> int | None:
+        """Make a group due by its first message once none of it is held; forget an empty one.
+
+        Return its share, which is to be refreshed, or None where some of it is held.
+        """
         settled = execute(
             """UPDATE groups SET next_at = coalesce(
                    (SELECT available_at FROM messages WHERE group_id = groups.id
@@ -453,11 +477,11 @@ class SqliteQueue:
             (group,),
         ).fetchone()
         if settled is None:
-            return
+            return None
         share, next_at = settled
         if next_at == -1:
             execute("DELETE FROM groups WHERE id = ?", (group,))
-        self._refresh(execute, share, wider=2)
+        return int(share)
 
     def _bury(self, execute: _Execute, number: int, reason: str) -> None:
         execute(

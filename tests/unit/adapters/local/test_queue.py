@@ -16,7 +16,7 @@ from bellhop.adapters.local.clock import SystemClock
 from bellhop.adapters.local.database import Database
 from bellhop.adapters.local.queue import _SCHEMA, SqliteQueue
 from bellhop.errors import InvalidError, MissingError
-from bellhop.ports.queue import Again, Delivery, Done, Message
+from bellhop.ports.queue import Again, Delivery, Done, GivenUp, Message
 from tests.fakes.clock import FakeClock
 
 NOW = timedelta(0)
@@ -104,6 +104,44 @@ def test_takes_from_no_more_groups_than_set(open_queue: Open, groups: int) -> No
 
     assert len({delivery.message.group for delivery in deliveries}) == groups
     assert len(deliveries) == 4 * groups
+
+
+def test_a_worker_says_how_many_groups_it_takes(open_queue: Open) -> None:
+    """One that is quickly done takes more at once than the queue was made for."""
+    queue = open_queue(groups=1)
+    queue.publish([Message({"n": n}, f"group {n % 5}", f"share {n % 2}") for n in range(20)])
+
+    taken = queue.receive(20, wait=NOW, groups=3)
+    assert len({delivery.message.group for delivery in taken}) == 3
+
+
+def test_settles_a_batch_at_once(open_queue: Open, clock: FakeClock) -> None:
+    """Each message as it ended, in one transaction; what expired is ignored among them."""
+    queue = open_queue(attempts=3, visibility=10 * SECOND)
+    queue.publish([Message({"n": 0}, "late", "a")])
+    [late] = queue.receive(1, wait=NOW)
+    clock.advance(11 * SECOND)
+    queue.publish([Message({"n": n}, f"group {n // 2}", "a") for n in range(2, 6)])
+    taken = []
+    while found := queue.receive(9, wait=NOW):
+        taken += found
+    assert sorted(numbers(taken)) == [0, 2, 3, 4, 5]
+    by = {numbers([each])[0]: each for each in taken}
+
+    became = queue.settle_all(
+        [
+            (late, Done()),
+            (by[2], Done()),
+            (by[3], Again(SECOND, "later")),
+            (by[4], GivenUp("never")),
+            (by[5], Done()),
+        ]
+    )
+    assert became == [Done(), Done(), Again(SECOND, "later"), GivenUp("never"), Done()]
+    assert [letter.message.body["n"] for letter in queue.list()] == [4]
+    assert queue.receive(9, wait=NOW) == []
+    clock.advance(SECOND)
+    assert numbers(queue.receive(9, wait=NOW)) == [3]
 
 
 def test_takes_the_longest_waiting_group_first(queue: SqliteQueue, clock: FakeClock) -> None:
