@@ -11,6 +11,7 @@ from http import HTTPStatus
 from typing import Any
 
 from bellhop.adapters.local.wsgi import Admission, Answer, Environ
+from bellhop.embedded.baton import BATON
 from bellhop.stages.ingest import Ingest, Reply, Request, address, too_large
 
 _LET_IN = "bellhop.let-in"
@@ -55,7 +56,9 @@ class Front:
         cluster, token, gate = environ[_LET_IN]
         body = environ["wsgi.input"].read(_length(environ))
         media, sent = environ.get("CONTENT_TYPE", ""), environ.get("HTTP_DATE", "")
-        return _answer(self._stage.respond(Request(cluster, token, body, media, sent), gate))
+        with BATON.held():
+            reply = self._stage.respond(Request(cluster, token, body, media, sent), gate)
+        return _answer(reply)
 
 
 def _length(environ: Environ) -> int:

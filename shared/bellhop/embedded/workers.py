@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 
 from bellhop.adapters.local.queue import SqliteQueue
+from bellhop.embedded.baton import BATON
 from bellhop.embedded.pool import Pool, Size
 from bellhop.embedded.state import NEVER_STUCK, Embedded
 from bellhop.embedded.timekeeper import Timekeeper
@@ -24,6 +25,7 @@ _QUICK = 0.02
 time, up to a lump: under load receiving and settling cost more than most work. Whoever takes
 longer takes one, as does whoever may be stuck with it."""
 
+_NOW = timedelta(0)
 _TICK = 0.5
 _RESTING = 3
 """So many times as long as it took a thread rests after a script that takes long."""
@@ -102,9 +104,12 @@ class Workers:
 
         def feed(begin: Callable[[], None], wait: float) -> bool:
             me = threading.current_thread().name
-            taken = queue.receive(
-                _BATCH, wait=timedelta(seconds=wait), groups=getattr(mine, "lump", 1)
-            )
+            with BATON.held():
+                taken = queue.receive(_BATCH, wait=_NOW, groups=getattr(mine, "lump", 1))
+            if not taken:
+                taken = queue.receive(
+                    _BATCH, wait=timedelta(seconds=wait), groups=getattr(mine, "lump", 1)
+                )
             if not taken:
                 return False
             begin()
@@ -113,7 +118,8 @@ class Workers:
             lasts = {each.message.group: each for each in taken}
             self._in_hand[me] = queue, tuple(lasts.values())
             try:
-                self._settle(name, queue, inbox.work(taken))
+                with BATON.held():
+                    self._settle(name, queue, inbox.work(taken))
             finally:
                 self._in_hand.pop(me, None)
             took = time.monotonic() - begun

@@ -13,9 +13,11 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 from bellhop.adapters.kube.client import KubeClient
+from bellhop.adapters.kube.transport import Waiting
 from bellhop.errors import InvalidError, MissingError
 from bellhop.model.kubeconfig import Kubeconfig, sanitise
 from bellhop.model.reach import Reach
@@ -42,11 +44,20 @@ class _Entry:
 
 
 class KubeAccess:
-    """Opens clusters by name; shared between threads. `reach` says where calls may go."""
+    """Opens clusters by name; shared between threads.
+
+    `reach` says where calls may go, and each is made within `waiting`.
+    """
 
     def __init__(
-        self, secrets: Secrets, *, reach: Reach, seconds: Callable[[], float] = time.monotonic
+        self,
+        secrets: Secrets,
+        *,
+        reach: Reach,
+        waiting: Waiting = nullcontext,
+        seconds: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._waiting = waiting
         self._secrets = secrets
         self._reach = reach
         self._seconds = seconds
@@ -68,7 +79,11 @@ class KubeAccess:
             if entry.client is None or kubeconfig.version != entry.version:
                 _close(entry)
                 entry.client = KubeClient(
-                    cluster, kubeconfig, renew=lambda: self._renew(cluster), reach=self._reach
+                    cluster,
+                    kubeconfig,
+                    renew=lambda: self._renew(cluster),
+                    reach=self._reach,
+                    waiting=self._waiting,
                 )
             entry.version, entry.sought = kubeconfig.version, version
             entry.read_at = self._seconds()

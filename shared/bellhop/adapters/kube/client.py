@@ -8,6 +8,7 @@ from __future__ import annotations
 import builtins
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import timedelta
 from http import HTTPStatus
@@ -17,7 +18,7 @@ from urllib.parse import quote
 from bellhop.adapters.kube import applying
 from bellhop.adapters.kube.discovery import Discovery, group_path
 from bellhop.adapters.kube.errors import Call, LateError, Refusal, refusal_error
-from bellhop.adapters.kube.transport import Renew, Request, Transport
+from bellhop.adapters.kube.transport import Renew, Request, Transport, Waiting
 from bellhop.errors import (
     InvalidError,
     MissingError,
@@ -63,12 +64,13 @@ class KubeClient:
         as_user: str = "",
         renew: Renew = lambda: None,
         reach: Reach = ABROAD,
+        waiting: Waiting = nullcontext,
     ) -> None:
         self._name = name
         self._server = kubeconfig.server
         self._renew = renew
         self._transport = Transport(
-            name, kubeconfig, as_user=as_user, renew=self._renewed, reach=reach
+            name, kubeconfig, as_user=as_user, renew=self._renewed, reach=reach, waiting=waiting
         )
         self._discovery = Discovery(name, self._transport)
         # How many objects of a kind a page holds at most, where pages turned out too large.

@@ -15,6 +15,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
@@ -50,6 +51,8 @@ _AT_ONCE_SECONDS = 1
 _REPEATABLE = {"GET", "PATCH"}
 
 Renew = Callable[[], Kubeconfig | None]
+Waiting = Callable[[], AbstractContextManager[object]]
+"""What a thread does around a call, as it waits for its answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +82,9 @@ class Transport:
         renew: Renew = lambda: None,
         reach: Reach = ABROAD,
         lookups: Lookups = LOOKUPS,
+        waiting: Waiting = nullcontext,
     ) -> None:
+        self._waiting = waiting
         self._as_user = as_user
         self._renew = renew
         self._wire = partial(_wire, cluster, reach=reach, lookups=lookups)
@@ -103,6 +108,10 @@ class Transport:
 
         Credentials that are no longer accepted are read anew, once.
         """
+        with self._waiting():
+            return self._ask(request, call)
+
+    def _ask(self, request: Request, call: Call) -> Any:
         session = self._session
         self._greeting.exchange(lambda: session.greet(call), lambda: _silent(call))
         try:

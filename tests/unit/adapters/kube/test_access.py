@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import pytest
 
@@ -14,7 +16,7 @@ from bellhop.errors import DeniedError, InvalidError, MissingError
 from bellhop.model.gvk import GVK
 from bellhop.model.kubeconfig import sanitise
 from bellhop.model.reach import ABROAD, HERE
-from tests.unit.adapters.kube.conftest import Answer, ScriptedApi
+from tests.unit.adapters.kube.conftest import Answer, ScriptedApi, Seen
 
 CONFIG_MAP = GVK("", "v1", "ConfigMap")
 OBJECT = Answer(body={"kind": "ConfigMap"})
@@ -351,3 +353,31 @@ def test_a_fleet_that_is_walked_in_order_stays_open(
             opener.open(name, version=version)
 
     assert len(secrets.reads) == len(fleet)
+
+
+def test_calls_are_made_within_what_waiting_is(secrets: CountedSecrets, api: ScriptedApi) -> None:
+    """Those that fail too, and nothing else is: who waits lets others have its place."""
+    now: list[bool] = []
+    within: list[bool] = []
+
+    @contextmanager
+    def waiting() -> Iterator[None]:
+        now.append(True)
+        try:
+            yield
+        finally:
+            now.pop()
+
+    def asked(_: Seen) -> Answer:
+        within.append(bool(now))
+        return OBJECT if len(within) == 1 else Answer.status(403)
+
+    api.script = [asked, asked, asked]
+    secrets.register("fleet/east", api.url)
+    client = KubeAccess(secrets, reach=HERE, waiting=waiting).open("fleet/east")
+    client.get(CONFIG_MAP, "default", "a")
+    with pytest.raises(DeniedError):
+        client.get(CONFIG_MAP, "default", "b")
+
+    assert set(within) == {True}
+    assert now == []
