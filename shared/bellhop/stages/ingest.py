@@ -11,11 +11,12 @@ import hmac
 import math
 import threading
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
+from itertools import islice
 from typing import Any
 
 from bellhop.engine.hints import Hint, Watched, admission, audit
@@ -41,6 +42,10 @@ SKEW = timedelta(minutes=1)
 """From which difference on a sender's clock is spoken of."""
 
 _SAY_SKEW = timedelta(hours=1)
+
+_FEW = 16
+"""Observations that are kept before they are published: one transaction costs little more than
+one message, and the first of a long batch is not to wait for its last."""
 
 _PARTS = (3, 4)
 _NOBODY = hashlib.sha256(b"nobody").hexdigest()
@@ -230,8 +235,7 @@ class Ingest:
                     hints.append(self._confirm(cluster, found))
                 else:
                     told.append(observe_told(cluster, found, now))
-        for observation in told:
-            self._keep(observation, now.isoformat())
+        self._keep((observation, now.isoformat()) for observation in told)
         if hints:
             self._publisher.publish(hints)
         taken = len(hints) + len(told)
@@ -245,18 +249,28 @@ class Ingest:
         counting = [
             (observation, rang) for observation, rang in found if observation.key.gvk in watched
         ]
-        for observation, rang in counting:
-            self._keep(observation, rang)
+        self._keep(counting)
         return Reply(200, {"taken": len(counting), "dropped": len(items) - len(counting)})
 
-    def _keep(self, observation: Observation, rang: str) -> None:
-        if not self._records.observations.put(observation):
-            return
-        trace = uuid.uuid4().hex[:12]
-        message = Evaluate(observation.cluster, str(observation.key), trace, rang)
-        self._publisher.publish([message])
-        note = Note("gone" if observation.gone else "rang")
-        write(self._records, message, observation.cluster, str(observation.key), note)
+    def _keep(self, told: Iterable[tuple[Observation, str]]) -> None:
+        """Keep what was told and, a few at a time, have it evaluated.
+
+        Who dies in between has not answered: the sender tells it again, and it is news again.
+        """
+        each = iter(told)
+        while few := list(islice(each, _FEW)):
+            news: list[tuple[Evaluate, Note]] = []
+            try:
+                for observation, rang in few:
+                    if self._records.observations.put(observation):
+                        place = observation.cluster, str(observation.key)
+                        note = Note("gone" if observation.gone else "rang")
+                        news.append((Evaluate(*place, _trace(), rang), note))
+            finally:
+                # Also of those before one that could not be kept.
+                self._publisher.publish(message for message, _ in news)
+            for message, note in news:
+                write(self._records, message, message.cluster, message.object, note)
 
     def _confirm(self, cluster: str, hint: Hint) -> Confirm:
         return Confirm(
@@ -264,7 +278,7 @@ class Ingest:
             str(hint.key),
             uid=hint.uid,
             before=hint.before,
-            trace=uuid.uuid4().hex[:12],
+            trace=_trace(),
             rang=self._records.clock.now().isoformat(),
         )
 
@@ -286,6 +300,10 @@ class _Seldom:
                 return False
             self._last[cluster] = now
             return True
+
+
+def _trace() -> str:
+    return uuid.uuid4().hex[:12]
 
 
 def _is_json(media: str) -> bool:

@@ -12,6 +12,7 @@ import pytest
 
 from bellhop.errors import StaleError
 from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.model.record import Observation
 from bellhop.settings import Settings
 from bellhop.stages.ingest import Request, address
 from tests.fakes.fleet import SERVICE, Fleet, service
@@ -151,6 +152,25 @@ def test_sends_away_what_cannot_be_kept_now(watching: Fleet) -> None:
     reply = watching.send("east", {"object": service("web")})
 
     assert (reply.status, reply.headers["Retry-After"]) == (503, "1")
+
+
+def test_what_was_kept_of_a_batch_is_evaluated(watching: Fleet) -> None:
+    """Though an item behind it cannot be kept now; a few at a time are published as one."""
+    put, kept = watching.records.observations.put, []
+
+    def fail(observation: Observation) -> bool:
+        if len(kept) == 20:
+            raise StaleError("cannot write: others keep winning")
+        kept.append(str(observation.key))
+        return put(observation)
+
+    watching.records.observations.put = fail  # type: ignore[method-assign, assignment]
+    reply = watching.send("east", *({"object": service(f"web-{n}")} for n in range(25)))
+    assert reply.status == 503
+
+    queue = watching.queues["evaluate"]
+    came = [each for _ in kept for each in queue.receive(50, wait=_NOW)]
+    assert [each.message.body["object"] for each in came] == kept
 
 
 def test_answers_even_when_it_fails(watching: Fleet) -> None:
