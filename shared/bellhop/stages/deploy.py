@@ -37,7 +37,7 @@ from bellhop.stages.objects import Objects
 _RETRIES = 8
 _LOST = "lost"
 _LONG = timedelta(seconds=0.1)
-_RESTING = 2
+_RESTING = 3
 """A profile whose rendering takes long rests so many times as long before it is rendered again."""
 
 Found = Kept[Profile] | None

@@ -14,7 +14,8 @@ import pytest
 
 from bellhop.adapters.local.clock import SystemClock
 from bellhop.adapters.local.database import Database
-from bellhop.adapters.local.queue import _SCHEMA, SqliteQueue
+from bellhop.adapters.local.queue import SqliteQueue
+from bellhop.adapters.local.queue_schema import SCHEMA
 from bellhop.errors import InvalidError, MissingError
 from bellhop.ports.queue import Again, Delivery, Done, GivenUp, Message
 from tests.fakes.clock import FakeClock
@@ -203,8 +204,8 @@ def test_a_share_with_all_its_workers_busy_wakes_when_one_is_done(tmp_path: Path
 def test_opens_a_file_that_knows_no_shares(tmp_path: Path, clock: FakeClock) -> None:
     """What an earlier version left waits still, in hand or not, and its dead letters are there."""
     path = tmp_path / "queue.db"
-    first = _SCHEMA.migrations[0]
-    older = Database(path, replace(_SCHEMA, migrations=[first]))
+    first = SCHEMA.migrations[0]
+    older = Database(path, replace(SCHEMA, migrations=[first]))
     with older.transaction() as execute:
         execute(
             "INSERT INTO groups (id, queue, name, next_at, held) VALUES (1, 'inbox', 'g', 5, 0)"
