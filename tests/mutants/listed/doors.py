@@ -31,14 +31,14 @@ MUTANTS = [
     ),
     Mutant(
         "stages/ingest.py",
-        "        self._publisher.publish([message])\n        note =",
-        "        note =",
+        "                self._publisher.publish(message for message, _ in news)\n",
+        "                pass\n",
         "What is observed is told to nobody.",
     ),
     Mutant(
         "stages/ingest.py",
-        "        if not self._records.observations.put(observation):\n            return\n",
-        "        self._records.observations.put(observation)\n",
+        "                    if self._records.observations.put(observation):\n",
+        "                    if self._records.observations.put(observation) or True:\n",
         "What is no news is evaluated.",
     ),
     Mutant(

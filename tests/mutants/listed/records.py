@@ -93,16 +93,22 @@ MUTANTS = [
     ),
     Mutant(
         "records/payloads.py",
-        "            if expect not in (ANY, old.token if old else ABSENT):\n"
-        "                break\n",
+        "        if expect != ANY:\n"
+        "            return self.follow(self._expected(new, expect), new, payload)\n",
         "",
         "A record is written whatever was expected.",
     ),
     Mutant(
         "records/payloads.py",
-        "        if old is None or expect not in (ANY, old.token):\n",
-        "        if old is None:\n",
+        " if expect == ANY else self._expected(new, expect)\n",
+        "\n",
         "The clear fields of a record are written whatever was expected.",
+    ),
+    Mutant(
+        "records/payloads.py",
+        '        apart = bool(value.get("payload") or (old and old.value.get("payload")))\n',
+        '        apart = bool(value.get("payload"))\n',
+        "What lay apart before a short payload is left behind.",
     ),
     Mutant(
         "records/payloads.py",
