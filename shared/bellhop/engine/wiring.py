@@ -7,6 +7,7 @@ events and tokens would ring as well.
 from __future__ import annotations
 
 import base64
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -20,6 +21,9 @@ WEBHOOK = "ring.bellhop.dev"
 _TIMEOUT = 2
 _RINGING = frozenset({"status", "finalize"})
 """Subresources that write the object itself; a Namespace ends through its `finalize`."""
+
+_WORD = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
+_SERVICE_PATH = re.compile(rf"(?:/{_WORD}(?:\.{_WORD})*)+")
 
 
 def webhook_configuration(
@@ -53,6 +57,14 @@ def webhook_configuration(
             for number, once in enumerate(_one_version_each(resources))
         ],
     }
+
+
+def is_callable(forwarder: Mapping[str, str]) -> bool:
+    """Say if API servers take the forwarder's path.
+
+    Below a URL they take any; of a Service each segment has to be a lower-case RFC 1123 name.
+    """
+    return bool(forwarder.get("url")) or bool(_SERVICE_PATH.fullmatch(forwarder["path"]))
 
 
 def concealed(text: str, forwarder: Mapping[str, str]) -> str:
