@@ -97,7 +97,8 @@ def forwarder_rights() -> list[dict[str, Any]]:
         {
             "apiVersion": "v1",
             "kind": "Namespace",
-            "metadata": {"name": NAMESPACE, "labels": _LABELS},
+            # From 1.21 on every namespace has its name as a label, which our webhooks look at.
+            "metadata": {"name": NAMESPACE, "labels": {**_LABELS, _NAMED: NAMESPACE}},
         },
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": own},
         {
@@ -143,10 +144,11 @@ def forwarder_secret(entries: Mapping[str, str]) -> dict[str, Any]:
 
 
 _LABELS = {"app.kubernetes.io/name": NAME, "app.kubernetes.io/part-of": "bellhop"}
+_NAMED = "kubernetes.io/metadata.name"
 
 
 def _webhook(name: str, client: Mapping[str, Any], resources: Sequence[Resource]) -> dict[str, Any]:
-    own = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": [NAMESPACE]}
+    own = {"key": _NAMED, "operator": "NotIn", "values": [NAMESPACE]}
     return {
         "name": name,
         "clientConfig": client,

@@ -30,6 +30,12 @@ _REMOVED = (
     (GVK("", "v1", "ServiceAccount"), NAMESPACE),
 )
 
+_INSTALLED = (
+    (GVK("apps", "v1", "Deployment"), NAMESPACE),
+    (GVK("", "v1", "Service"), NAMESPACE),
+    (GVK("networking.k8s.io", "v1", "NetworkPolicy"), NAMESPACE),
+)
+
 
 def identify(kube: Kube) -> str:
     """Return the uid of the cluster's kube-system, which no two share; empty if it is not told."""
@@ -58,8 +64,10 @@ def twin(here: Installation, key: str, uid: str) -> Cluster | None:
     return None
 
 
-def silence(kube: Kube, key: str) -> Iterator[str]:
+def silence(kube: Kube, key: str, *, uninstall: bool = False) -> Iterator[str]:
     """Remove what makes a cluster ring, what rings first; yield each thing that was there.
+
+    The forwarder's pods go with its namespace, or where that is somebody else's by `uninstall`.
 
     Raises:
         ConflictError: its forwarder serves a cluster of another name by now.
@@ -67,7 +75,7 @@ def silence(kube: Kube, key: str) -> Iterator[str]:
     serves = entries_in(kube).get("cluster", key)
     if serves != key:
         raise ConflictError(f"its forwarder serves cluster '{serves[:128]}' by now")
-    for gvk, namespace in _REMOVED:
+    for gvk, namespace in (*_REMOVED, *(_INSTALLED if uninstall else ())):
         if kube.remove(gvk, namespace, NAME):
             yield f"{gvk.kind} '{NAME}'"
     found = kube.get(_NAMESPACE, "", NAMESPACE)
