@@ -8,15 +8,20 @@ it is served by every Kubernetes from 1.20 on. A disruption budget is not: no ve
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from bellhop import __version__
 from bellhop.engine.wiring import NAME, NAMESPACE, forwarder_rights
 from bellhop.errors import InvalidError
+
+IMAGE = f"{NAME}:{__version__}"
+"""What `infra/forwarder/Dockerfile` is built as, where no registry is named."""
 
 CALLED = (443, 6443)
 """Where API servers listen in most clusters, and ingest."""
 
+_CONTAINER = "forwarder"
 _RING, _HEALTH, _USER = 8443, 8080, 65532
 _IMAGE = re.compile(r"[A-Za-z0-9][\w.\-/:]*(?:@sha256:[0-9a-f]{64})?", re.ASCII)
 _POD = {"app.kubernetes.io/name": NAME}
@@ -39,6 +44,12 @@ def forwarder_manifests(image: str, ports: Iterable[int] = ()) -> list[dict[str,
         )
     called = sorted({*CALLED, *ports})
     return [*forwarder_rights(), _service(), _deployment(image), _network(called)]
+
+
+def image_of(deployment: Mapping[str, Any]) -> str:
+    """Return the image that a Deployment of the forwarder has; empty if it is none of ours."""
+    containers = deployment["spec"]["template"]["spec"]["containers"]
+    return next((str(each["image"]) for each in containers if each["name"] == _CONTAINER), "")
 
 
 def _service() -> dict[str, Any]:
@@ -96,7 +107,7 @@ def _pod(image: str) -> dict[str, Any]:
 
 def _container(image: str) -> dict[str, Any]:
     return {
-        "name": "forwarder",
+        "name": _CONTAINER,
         "image": image,
         "args": [
             f"--listen=0.0.0.0:{_RING}",

@@ -26,8 +26,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.engine.pods import forwarder_manifests
-from bellhop.engine.wiring import forwarder_rights, forwarder_role
+from bellhop.engine.pods import IMAGE, forwarder_manifests, image_of
+from bellhop.engine.wiring import NAME, NAMESPACE, forwarder_rights, forwarder_role
 from bellhop.errors import (
     BellhopError,
     BusyError,
@@ -42,6 +42,7 @@ from bellhop.fleet.rewriting import rewrite
 from bellhop.fleet.rights import missing_for_applying, missing_for_watching, watched
 from bellhop.fleet.unwiring import (
     BY_HAND,
+    DEPLOYMENT,
     identify,
     known_uid,
     leave_behind,
@@ -56,6 +57,11 @@ from bellhop.ports.store import ABSENT
 PATIENCE = timedelta(minutes=1)
 """How long a registration that has begun is taken to be at work still."""
 
+_NO_FORWARDER = (
+    "no forwarder is in the cluster yet, and nothing rings; register again with --install, or apply"
+    " what --print-manifests writes"
+)
+
 Pause = Callable[[float], None]
 _TRIES = 3
 
@@ -64,8 +70,8 @@ _TRIES = 3
 class Registration:
     """What a user asks for; `labels` of None keeps those the cluster has.
 
-    `twice` takes a cluster that is registered under another name already; `image` is that of the
-    forwarder to install, empty to install none.
+    `twice` takes a cluster that is registered under another name already; `install` brings the
+    forwarder's pods, with `image`, or where that is empty with the one they have.
     """
 
     namespace: str
@@ -76,6 +82,7 @@ class Registration:
     forwarder_url: str = ""
     forwarder: bool = True
     twice: bool = False
+    install: bool = False
     image: str = ""
 
     @property
@@ -83,23 +90,27 @@ class Registration:
         """Name the cluster: namespace/name."""
         return f"{self.namespace}/{self.name}"
 
-    def manifests(self, image: str) -> list[dict[str, Any]]:
+    def manifests(self, image: str = "") -> list[dict[str, Any]]:
         """Return what the cluster's forwarder needs but its Secret.
+
+        `image` is what its pods have already, if any.
 
         Raises:
             InvalidError: the image is none.
         """
-        return forwarder_manifests(image, map(_port, (self.inbound.url, self.kubeconfig.server)))
+        ports = map(_port, (self.inbound.url, self.kubeconfig.server))
+        return forwarder_manifests(self.image or image or IMAGE, ports)
 
 
 @dataclass(frozen=True)
 class Registered:
-    """What came of it; `secret` is the forwarder's, as it was applied."""
+    """What came of it; `secret` is the forwarder's, as it was applied, `image` that of its pods."""
 
     cluster: Cluster
     again: bool
     warnings: Sequence[str] = field(default_factory=tuple)
     secret: Mapping[str, Any] | None = field(default=None, repr=False)
+    image: str = ""
 
 
 def register(here: Installation, spec: Registration, *, pause: Pause = time.sleep) -> Registered:
@@ -146,6 +157,7 @@ class _Attempt:
         self._token = kept.token if kept else ABSENT
         self._old = kept.value if kept else None
         self._uid = ""
+        self._image = ""
         self._resources: list[Resource] = []
         self._warnings: list[str] = []
 
@@ -167,9 +179,8 @@ class _Attempt:
             if cluster.abandoned:
                 cluster = self._leave(cluster)
         secret = forwarder.secret if forwarder else None
-        return Registered(
-            cluster, again=self._old is not None, warnings=self._warnings, secret=secret
-        )
+        again = self._old is not None
+        return Registered(cluster, again, self._warnings, secret, self._image)
 
     # Before anything is changed ---------------------------------------------------------------
 
@@ -192,7 +203,7 @@ class _Attempt:
         cluster.refuse_too_much()
         self._resources = watched(self._kube, self._here.catalogs.current(), cluster)
         missing = missing_for_watching(
-            self._kube, self._resources, ringing=spec.forwarder, installing=bool(spec.image)
+            self._kube, self._resources, ringing=spec.forwarder, installing=spec.install
         )
         if missing:
             raise DeniedError(
@@ -225,7 +236,24 @@ class _Attempt:
     # The change itself ------------------------------------------------------------------------
 
     def _manifests(self) -> list[dict[str, Any]]:
-        return self._spec.manifests(self._spec.image) if self._spec.image else forwarder_rights()
+        """Return what is to be there before anybody rings, and note which image the pods have."""
+        there = self._deployment()
+        self._image = image_of(there) if there else ""
+        if not self._spec.install:
+            if there is None and not self._spec.forwarder_url:
+                self._warnings.append(_NO_FORWARDER)
+            return forwarder_rights()
+        manifests = self._spec.manifests(self._image)
+        [self._image] = (image_of(each) for each in manifests if each["kind"] == DEPLOYMENT.kind)
+        return manifests
+
+    def _deployment(self) -> Mapping[str, Any] | None:
+        """Read the forwarder's Deployment; None if it is not there, empty if nobody may look."""
+        try:
+            return self._kube.get(DEPLOYMENT, NAMESPACE, NAME)
+        except DeniedError:
+            # Without --install nobody needs the right.
+            return {}
 
     def _instructions(self, cluster: Cluster) -> ringing.Instructions:
         former: ringing.Former = ringing.Former()

@@ -63,6 +63,7 @@ def missing_for_watching(
     kube: Examined, resources: Sequence[Resource], *, ringing: bool, installing: bool = False
 ) -> list[str]:
     """Tell which rights are missing that registration cannot do without, a sentence each."""
+    pods = _INSTALLING if installing else ()
     checks: list[Check] = [
         (verb, resource.gvk.group, resource.plural, "", "")
         for resource in resources
@@ -70,11 +71,9 @@ def missing_for_watching(
     ]
     checks += [
         (verb, group, resource, "", namespace)
-        for group, resource, namespace in (
-            *(_RINGING if ringing else ()),
-            *(_INSTALLING if installing else ()),
-        )
-        for verb in _WRITE
+        for needed, verbs in ((_RINGING if ringing else (), _WRITE), (pods, ("get", *_WRITE)))
+        for group, resource, namespace in needed
+        for verb in verbs
     ]
     return _sentences(kube.rights(checks))
 

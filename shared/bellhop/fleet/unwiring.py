@@ -20,6 +20,7 @@ BY_HAND = (
 
 _RBAC = "rbac.authorization.k8s.io"
 _NAMESPACE = GVK("", "v1", "Namespace")
+DEPLOYMENT = GVK("apps", "v1", "Deployment")
 _REMOVED = (
     (GVK("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration"), ""),
     (GVK(_RBAC, "v1", "ClusterRoleBinding"), ""),
@@ -30,11 +31,7 @@ _REMOVED = (
     (GVK("", "v1", "ServiceAccount"), NAMESPACE),
 )
 
-_INSTALLED = (
-    (GVK("apps", "v1", "Deployment"), NAMESPACE),
-    (GVK("", "v1", "Service"), NAMESPACE),
-    (GVK("networking.k8s.io", "v1", "NetworkPolicy"), NAMESPACE),
-)
+_PODS = (DEPLOYMENT, GVK("", "v1", "Service"), GVK("networking.k8s.io", "v1", "NetworkPolicy"))
 
 
 def identify(kube: Kube) -> str:
@@ -67,7 +64,7 @@ def twin(here: Installation, key: str, uid: str) -> Cluster | None:
 def silence(kube: Kube, key: str, *, uninstall: bool = False) -> Iterator[str]:
     """Remove what makes a cluster ring, what rings first; yield each thing that was there.
 
-    The forwarder's pods go with its namespace, or where that is somebody else's by `uninstall`.
+    The forwarder's pods go with its namespace; where that is somebody else's, by `uninstall`.
 
     Raises:
         ConflictError: its forwarder serves a cluster of another name by now.
@@ -75,16 +72,19 @@ def silence(kube: Kube, key: str, *, uninstall: bool = False) -> Iterator[str]:
     serves = entries_in(kube).get("cluster", key)
     if serves != key:
         raise ConflictError(f"its forwarder serves cluster '{serves[:128]}' by now")
-    for gvk, namespace in (*_REMOVED, *(_INSTALLED if uninstall else ())):
+    for gvk, namespace in _REMOVED:
         if kube.remove(gvk, namespace, NAME):
             yield f"{gvk.kind} '{NAME}'"
     found = kube.get(_NAMESPACE, "", NAMESPACE)
     labels = ((found or {}).get("metadata") or {}).get("labels") or {}
     # Somebody else's namespace of that name stays.
-    if labels.get("app.kubernetes.io/part-of") == "bellhop" and kube.remove(
-        _NAMESPACE, "", NAMESPACE
-    ):
-        yield f"Namespace '{NAMESPACE}'"
+    if labels.get("app.kubernetes.io/part-of") == "bellhop":
+        if kube.remove(_NAMESPACE, "", NAMESPACE):
+            yield f"Namespace '{NAMESPACE}'"
+    elif uninstall:
+        for gvk in _PODS:
+            if kube.remove(gvk, NAMESPACE, NAME):
+                yield f"{gvk.kind} '{NAME}'"
 
 
 def leave_behind(here: Installation, cluster: Cluster) -> str:

@@ -352,10 +352,10 @@ def test_wrong_credentials_are_not_registered(
         pytest.param(("--ingest-url", "http://a"), "it must be https", id="events over http"),
         pytest.param(("--ingest-ca", "/x"), "belongs to --ingest-url", id="authority alone"),
         pytest.param((*INGEST, "--ingest-ca", "/x"), "cannot read the authority", id="authority"),
-        pytest.param(("--ingest-url", "https://a:b"), "its port is none", id="port"),
+        pytest.param(("--ingest-url", "https://a:b"), "its host or port is none", id="port"),
         pytest.param((*INGEST, "--install", "--image", "a b"), "is no image", id="image"),
         pytest.param(
-            (*INGEST, "--print-manifests", "--image", ""), "is no image", id="image to print"
+            (*INGEST, "--print-manifests", "--image", "-"), "is no image", id="image to print"
         ),
         pytest.param(
             ("--install", "--no-forwarder"), "are for a forwarder in the cluster", id="none"
@@ -522,8 +522,8 @@ def test_installs_the_forwarder_and_says_so(register: Bellhop, kube: KubeClient)
 
 
 def test_installing_twice_changes_nothing_of_its_pods(register: Bellhop, kube: KubeClient) -> None:
-    """No pod is replaced, and what somebody else added to the Deployment stays."""
-    register("--install", *INGEST)
+    """No pod is replaced, its image and what somebody else added to the Deployment stay."""
+    register("--install", "--image", IMAGE, *INGEST)
     deployment = GVK("apps", "v1", "Deployment")
     kube.merge(deployment, NAMESPACE, NAME, {"metadata": {"annotations": {"own": "er"}}})
     before = installed(kube)
@@ -551,7 +551,7 @@ def test_installs_nothing_without_the_rights(
     refused = register("--install", *INGEST, path=path)
 
     assert refused.exit_code == 1
-    assert "may not create, patch or delete deployments.apps in namespace" in refused.stderr
+    assert "may not get, create, patch or delete deployments.apps in namespace" in refused.stderr
     assert here.records.clusters.get(KEY) is None
     assert kube.get(GVK("", "v1", "Namespace"), "", NAMESPACE) is None
     path = limited(kube, source_cluster, tmp_path, rules)
@@ -598,6 +598,7 @@ def test_prints_all_but_the_secret_for_a_repository(
 
     assert result.exit_code == 0, result.output
     assert "Cluster 'prod/eu-1' registered." in result.stderr
+    assert "warning: no forwarder is in the cluster yet, and nothing rings" in result.stderr
     assert here.records.clusters.get(KEY) is not None
     assert [each["kind"] for each in printed] == [
         "Namespace",
@@ -615,6 +616,17 @@ def test_prints_all_but_the_secret_for_a_repository(
     for value in (secret["token"], secret["path"], secret["tls.key"]):
         assert base64.b64encode(value.encode()).decode() not in result.output
         assert value not in result.output
+
+
+def test_prints_the_image_that_is_there(register: Bellhop, kube: KubeClient) -> None:
+    """What is printed to be kept changes nothing of what runs; and no forwarder is missed."""
+    register("--install", "--image", IMAGE, *INGEST)
+    result = register("--print-manifests", *INGEST)
+
+    assert f"image: {IMAGE}\n" in result.stdout
+    assert "no forwarder is in the cluster" not in result.stderr
+    kinds = {each["kind"] for each in yaml.safe_load_all(result.stdout)}
+    assert set(installed(kube)) == {*FORWARDER} & kinds
 
 
 def test_prints_the_secret_when_asked(register: Bellhop, kube: KubeClient) -> None:

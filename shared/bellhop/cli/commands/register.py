@@ -77,9 +77,9 @@ def command() -> None:
 )
 @click.option(
     "--image",
-    default=f"bellhop-forwarder:{__version__}",
-    show_default=True,
-    help="The forwarder's image, as the cluster's nodes pull it.",
+    default="",
+    help="The forwarder's image, as the cluster's nodes pull it; else the one it has, or"
+    f" bellhop-forwarder:{__version__}.",
 )
 @click.option(
     "--allow-twice",
@@ -154,13 +154,15 @@ def cluster(  # noqa: PLR0913, PLR0917 - one for each option
         forwarder_url=forwarder_url,
         forwarder=forwarder,
         twice=allow_twice,
-        image=image if install else "",
+        install=install,
+        image=image,
     )
-    # Before anything is changed: an image that is none is refused.
-    manifests = spec.manifests(image) if print_manifests else []
+    # An image that is none is refused before anything is changed.
+    spec.manifests()
     done = register(here, spec)
     if print_manifests:
-        _print([*manifests, *([done.secret] if show_secrets and done.secret else [])])
+        secret = [done.secret] if show_secrets and done.secret else []
+        _print([*spec.manifests(done.image), *secret])
     _tell(done, spec, err=print_manifests)
     if forwarder and not ingest_url and not session.answers(inbound):
         say(
@@ -185,7 +187,7 @@ def _inbound(here: Installation, url: str | None, ca: Path | None) -> Inbound:
     try:
         urlsplit(url).port  # noqa: B018 - it is read to be judged
     except ValueError as error:
-        raise InvalidError(f"cannot use --ingest-url '{url}': its port is none") from error
+        raise InvalidError(f"cannot use --ingest-url '{url}': its host or port is none") from error
     try:
         return Inbound(url, read_at_most(ca, _LARGEST_AUTHORITY).decode() if ca else "")
     except (OSError, UnicodeDecodeError) as error:
@@ -215,9 +217,9 @@ def _tell(done: Registered, spec: Registration, *, err: bool) -> None:
         ]
     else:
         lines.append("  forwarder    none: sweeps alone find what happens")
-    if spec.image:
+    if spec.install:
         lines.append(
-            f"  installed    its Deployment, Service and NetworkPolicy; image {spec.image}"
+            f"  installed    its Deployment, Service and NetworkPolicy; image {done.image}"
         )
     lines.append("  next         a sweep, which lists the cluster and makes it ring")
     for line in lines:
