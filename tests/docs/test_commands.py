@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -230,5 +231,7 @@ def test_the_way_to_register_runs_as_it_is_written(stand: Stand, tmp_path: Path)
 
         assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
         if "--print-manifests" in line:
-            taken = run(stand, f"kubectl --kubeconfig {kubeconfig} apply -o name -f {printed}")
+            kustomization = {"resources": [printed.name]}
+            (tmp_path / "kustomization.yaml").write_text(json.dumps(kustomization))
+            taken = run(stand, f"kubectl --kubeconfig {kubeconfig} apply -o name -k {tmp_path}")
             assert "deployment.apps/bellhop-forwarder" in taken.stdout, taken.stderr
