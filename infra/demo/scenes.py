@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -70,16 +71,21 @@ class Scenes:
     def invite(self) -> None:
         """Say how to play with what is left running."""
         folder = self._stand.folder
+        said = {
+            "PATH": f"{Path(sys.executable).parent}:$PATH",
+            "KUBECONFIG": folder / "source.kubeconfig",
+            "BELLHOP_STATE": self._stand.state,
+        }
         self._console.print("\n[bold]It is all still running.[/bold] In another terminal:")
-        for name in ("source", "destination"):
-            path = folder / f"{name}.kubeconfig"
-            self._console.print(f"  KUBECONFIG={path} kubectl get services -A", soft_wrap=True)
-        program = Path(".venv/bin/bellhop")
-        for command in ("get clusters", "get eventreport -o yaml", "show events --follow"):
-            self._console.print(
-                f"  BELLHOP_STATE={self._stand.state} {program} {command}", soft_wrap=True
-            )
-        self._console.print("Ctrl-C ends everything and leaves nothing behind.")
+        for name, value in said.items():
+            self._console.print(f"  export {name}={value}", soft_wrap=True)
+        for command in ("bellhop get clusters", "bellhop show events --follow"):
+            self._console.print(f"  {command}")
+        self._console.print(
+            f"destination's kubeconfig is {folder / 'destination.kubeconfig'}.\n"
+            "Ctrl-C ends everything and leaves nothing behind.",
+            soft_wrap=True,
+        )
 
     def close(self) -> None:
         """Let go of the clusters."""

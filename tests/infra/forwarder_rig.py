@@ -234,11 +234,9 @@ class Rig:
         config["users"][0]["user"] = {"token": token}
         (self.folder / "kubeconfig").write_text(json.dumps(config))
 
-    def instruct(self, **changes: str) -> None:
+    def instruct(self, *, host: str = "127.0.0.1", **changes: str) -> None:
         """Write the Secret, with a new certificate each time."""
-        certificate, key = issue(
-            self.authority, ["127.0.0.1"], now=datetime.now(UTC), validity=HOUR
-        )
+        certificate, key = issue(self.authority, [host], now=datetime.now(UTC), validity=HOUR)
         entries = {
             "ingest-url": self.inbox.url,
             "ingest-ca": self.inbox.ca,

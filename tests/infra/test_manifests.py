@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 from collections.abc import Iterator
 from functools import cache
@@ -13,10 +12,11 @@ from typing import Any
 import pytest
 import yaml
 
+from bellhop import __version__
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.engine import wiring
-from bellhop.errors import MissingError
-from bellhop.model.gvk import GVK
+from bellhop.engine.pods import forwarder_manifests
+from bellhop.errors import InvalidError
 from bellhop.model.kubeconfig import sanitise
 from bellhop.model.reach import HERE
 from infra.lab.binaries import KUBECTL, look_up, release
@@ -31,8 +31,6 @@ FORWARDER = {"url": "", "ca": "the PEM of the certificate authority", "path": "/
 OVERLAYS = ("base", "overlays/one-replica", "overlays/kept-spool")
 OVERLAYS_NEED = (1, 21)
 """Older kustomize knows `patches` as something else."""
-NOT_IN_1_20 = {"PodDisruptionBudget"}
-"""Served as policy/v1 from 1.21 on, and as nothing else from 1.25 on."""
 
 
 def documents(path: Path) -> list[dict[str, Any]]:
@@ -76,11 +74,38 @@ def test_is_yaml_of_kubernetes_objects(path: Path) -> None:
         assert document["kind"]
 
 
-def test_has_the_rights_that_registration_installs() -> None:
+def test_has_what_registration_installs() -> None:
     """The base cannot drift from what the library writes."""
-    in_base = [*documents(BASE / "namespace.yaml"), *documents(BASE / "rights.yaml")]
+    [kustomization] = documents(BASE / "kustomization.yaml")
+    in_base = [each for name in kustomization["resources"] for each in documents(BASE / name)]
+    [image] = kustomization["images"]
 
-    assert in_base == wiring.forwarder_rights()
+    assert in_base == forwarder_manifests("bellhop-forwarder")
+    assert image == {"name": "bellhop-forwarder", "newTag": __version__}
+
+
+def test_keeps_what_is_done_in_its_own_namespace_from_ringing() -> None:
+    """Its namespace has the label that webhooks look at, which only API servers from 1.21 set."""
+    [namespace] = documents(BASE / "namespace.yaml")
+    [configuration] = documents(BASE / "examples" / "webhook.yaml")
+    [passed] = configuration["webhooks"][0]["namespaceSelector"]["matchExpressions"]
+
+    assert passed["operator"] == "NotIn"
+    assert namespace["metadata"]["labels"][passed["key"]] in passed["values"]
+
+
+@pytest.mark.parametrize("image", ["", "a b", "-a", "image@sha256:12", "image\n"])
+def test_refuses_what_is_no_image(image: str) -> None:
+    """Before anything is written, and saying how one looks."""
+    with pytest.raises(InvalidError, match=r"is no image; write it as in 'registry\.example\.com"):
+        forwarder_manifests(image)
+
+
+def test_may_call_where_its_ingest_listens() -> None:
+    """Its policy would else keep it from an ingest, or an API server, on a port of its own."""
+    [policy] = of_kind(forwarder_manifests("image", [9443]), "NetworkPolicy")
+
+    assert [each["port"] for each in policy["spec"]["egress"][1]["ports"]] == [443, 6443, 9443]
 
 
 @pytest.mark.parametrize(
@@ -172,25 +197,17 @@ def test_gives_the_pod_more_time_to_end_than_it_takes() -> None:
 
 @pytest.mark.parametrize("folder", OVERLAYS)
 def test_is_taken_by_an_api_server(folder: str, source_cluster: Cluster) -> None:
-    """A dry run of server-side apply takes everything that this API server knows."""
+    """A dry run of server-side apply takes every manifest, of the examples, too."""
     client = KubeClient("source", sanitise(source_cluster.kubeconfig(), reach=HERE), reach=HERE)
-    refused = set()
     try:
-        for manifest in wiring.forwarder_rights():
-            client.apply(manifest)
+        client.apply(wiring.forwarder_rights()[0])
         for manifest in built(folder):
-            try:
-                client.apply(manifest, dry_run=True)
-            except MissingError:
-                assert client.resource(GVK.of(manifest)) is None
-                refused.add(manifest["kind"])
+            client.apply(manifest, dry_run=True)
         for path in sorted((BASE / "examples").glob("*.yaml")):
             for manifest in documents(path):
                 client.apply(manifest, dry_run=True)
     finally:
         client.close()
-
-    assert refused <= NOT_IN_1_20
 
 
 @pytest.mark.parametrize("folder", OVERLAYS)
@@ -213,13 +230,3 @@ def test_keeps_the_spool_where_asked() -> None:
     assert deployment["spec"]["template"]["spec"]["volumes"] == [
         {"name": "spool", "persistentVolumeClaim": {"claimName": "bellhop-forwarder-spool"}}
     ]
-    assert of_kind(built("overlays/kept-spool"), "PodDisruptionBudget") == []
-
-
-def test_copies_only_what_is_there_into_the_image() -> None:
-    """Every path that the Dockerfile copies exists in the checkout."""
-    text = (INFRA / "forwarder" / "Dockerfile").read_text()
-    copied = re.findall(r"^COPY (\S+) ", text, re.MULTILINE)
-
-    assert copied
-    assert [path for path in copied if not (INFRA.parent / path).exists()] == []

@@ -7,6 +7,7 @@ events and tokens would ring as well.
 from __future__ import annotations
 
 import base64
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -20,6 +21,9 @@ WEBHOOK = "ring.bellhop.dev"
 _TIMEOUT = 2
 _RINGING = frozenset({"status", "finalize"})
 """Subresources that write the object itself; a Namespace ends through its `finalize`."""
+
+_WORD = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
+_SERVICE_PATH = re.compile(rf"(?:/{_WORD}(?:\.{_WORD})*)+")
 
 
 def webhook_configuration(
@@ -55,6 +59,14 @@ def webhook_configuration(
     }
 
 
+def is_callable(forwarder: Mapping[str, str]) -> bool:
+    """Say if API servers take the forwarder's path.
+
+    Below a URL they take any; of a Service each segment has to be a lower-case RFC 1123 name.
+    """
+    return bool(forwarder.get("url")) or bool(_SERVICE_PATH.fullmatch(forwarder["path"]))
+
+
 def concealed(text: str, forwarder: Mapping[str, str]) -> str:
     """Take the forwarder's unguessable paths out of a text, as a refusal may quote a URL."""
     for key in ("path", "next-path"):
@@ -85,7 +97,8 @@ def forwarder_rights() -> list[dict[str, Any]]:
         {
             "apiVersion": "v1",
             "kind": "Namespace",
-            "metadata": {"name": NAMESPACE, "labels": _LABELS},
+            # From 1.21 on every namespace has its name as a label, which our webhooks look at.
+            "metadata": {"name": NAMESPACE, "labels": {**_LABELS, _NAMED: NAMESPACE}},
         },
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": own},
         {
@@ -131,10 +144,11 @@ def forwarder_secret(entries: Mapping[str, str]) -> dict[str, Any]:
 
 
 _LABELS = {"app.kubernetes.io/name": NAME, "app.kubernetes.io/part-of": "bellhop"}
+_NAMED = "kubernetes.io/metadata.name"
 
 
 def _webhook(name: str, client: Mapping[str, Any], resources: Sequence[Resource]) -> dict[str, Any]:
-    own = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": [NAMESPACE]}
+    own = {"key": _NAMED, "operator": "NotIn", "values": [NAMESPACE]}
     return {
         "name": name,
         "clientConfig": client,

@@ -1,7 +1,7 @@
 """How a cluster joins and leaves the fleet.
 
   look: reachable? which cluster? which version? which rights?     nothing is changed yet
-  in the cluster: namespace, account, rights                       harmless alone: nobody rings
+  in the cluster: namespace, account, rights, if asked pods        harmless alone: nobody rings
   here: kubeconfig, then the record, `begun`                       a token counts before it is used
   in the cluster: the Secret                                       `fleet/ringing.py` draws how a
   here: the record, `told`                                         renewal does it without a gap
@@ -23,9 +23,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
+from urllib.parse import urlsplit
 
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.engine.wiring import forwarder_rights, forwarder_role
+from bellhop.engine.pods import IMAGE, forwarder_manifests, image_of
+from bellhop.engine.wiring import NAME, NAMESPACE, forwarder_rights, forwarder_role
 from bellhop.errors import (
     BellhopError,
     BusyError,
@@ -40,6 +42,7 @@ from bellhop.fleet.rewriting import rewrite
 from bellhop.fleet.rights import missing_for_applying, missing_for_watching, watched
 from bellhop.fleet.unwiring import (
     BY_HAND,
+    DEPLOYMENT,
     identify,
     known_uid,
     leave_behind,
@@ -54,6 +57,11 @@ from bellhop.ports.store import ABSENT
 PATIENCE = timedelta(minutes=1)
 """How long a registration that has begun is taken to be at work still."""
 
+_NO_FORWARDER = (
+    "no forwarder is in the cluster yet, and nothing rings; register again with --install, or apply"
+    " what --print-manifests writes"
+)
+
 Pause = Callable[[float], None]
 _TRIES = 3
 
@@ -62,7 +70,8 @@ _TRIES = 3
 class Registration:
     """What a user asks for; `labels` of None keeps those the cluster has.
 
-    `twice` takes a cluster that is registered under another name already.
+    `twice` takes a cluster that is registered under another name already; `install` brings the
+    forwarder's pods, with `image`, or where that is empty with the one they have.
     """
 
     namespace: str
@@ -73,20 +82,35 @@ class Registration:
     forwarder_url: str = ""
     forwarder: bool = True
     twice: bool = False
+    install: bool = False
+    image: str = ""
 
     @property
     def key(self) -> str:
         """Name the cluster: namespace/name."""
         return f"{self.namespace}/{self.name}"
 
+    def manifests(self, image: str = "") -> list[dict[str, Any]]:
+        """Return what the cluster's forwarder needs but its Secret.
+
+        `image` is what its pods have already, if any.
+
+        Raises:
+            InvalidError: the image is none.
+        """
+        ports = map(_port, (self.inbound.url, self.kubeconfig.server))
+        return forwarder_manifests(self.image or image or IMAGE, ports)
+
 
 @dataclass(frozen=True)
 class Registered:
-    """What came of it."""
+    """What came of it; `secret` is the forwarder's, as it was applied, `image` that of its pods."""
 
     cluster: Cluster
     again: bool
     warnings: Sequence[str] = field(default_factory=tuple)
+    secret: Mapping[str, Any] | None = field(default=None, repr=False)
+    image: str = ""
 
 
 def register(here: Installation, spec: Registration, *, pause: Pause = time.sleep) -> Registered:
@@ -133,6 +157,7 @@ class _Attempt:
         self._token = kept.token if kept else ABSENT
         self._old = kept.value if kept else None
         self._uid = ""
+        self._image = ""
         self._resources: list[Resource] = []
         self._warnings: list[str] = []
 
@@ -141,7 +166,7 @@ class _Attempt:
         forwarder = self._instructions(cluster) if self._spec.forwarder else None
         if forwarder:
             # Only an administrator may bind a role that is not there yet.
-            for manifest in (forwarder_role(self._resources), *forwarder_rights()):
+            for manifest in (forwarder_role(self._resources), *self._manifests()):
                 self._kube.apply(manifest)
         with undisturbed():
             cluster = self._begin(cluster, forwarder)
@@ -153,7 +178,9 @@ class _Attempt:
                 self._still()
             if cluster.abandoned:
                 cluster = self._leave(cluster)
-        return Registered(cluster, again=self._old is not None, warnings=self._warnings)
+        secret = forwarder.secret if forwarder else None
+        again = self._old is not None
+        return Registered(cluster, again, self._warnings, secret, self._image)
 
     # Before anything is changed ---------------------------------------------------------------
 
@@ -175,7 +202,9 @@ class _Attempt:
         )
         cluster.refuse_too_much()
         self._resources = watched(self._kube, self._here.catalogs.current(), cluster)
-        missing = missing_for_watching(self._kube, self._resources, ringing=spec.forwarder)
+        missing = missing_for_watching(
+            self._kube, self._resources, ringing=spec.forwarder, installing=spec.install
+        )
         if missing:
             raise DeniedError(
                 f"cannot register cluster '{spec.key}': its credentials lack rights, which the"
@@ -205,6 +234,26 @@ class _Attempt:
         )
 
     # The change itself ------------------------------------------------------------------------
+
+    def _manifests(self) -> list[dict[str, Any]]:
+        """Return what is to be there before anybody rings, and note which image the pods have."""
+        there = self._deployment()
+        self._image = image_of(there) if there else ""
+        if not self._spec.install:
+            if there is None and not self._spec.forwarder_url:
+                self._warnings.append(_NO_FORWARDER)
+            return forwarder_rights()
+        manifests = self._spec.manifests(self._image)
+        [self._image] = (image_of(each) for each in manifests if each["kind"] == DEPLOYMENT.kind)
+        return manifests
+
+    def _deployment(self) -> Mapping[str, Any] | None:
+        """Read the forwarder's Deployment; None if it is not there, empty if nobody may look."""
+        try:
+            return self._kube.get(DEPLOYMENT, NAMESPACE, NAME)
+        except DeniedError:
+            # Without --install nobody needs the right.
+            return {}
 
     def _instructions(self, cluster: Cluster) -> ringing.Instructions:
         former: ringing.Former = ringing.Former()
@@ -317,6 +366,10 @@ def forget_abandoned(here: Installation, key: str) -> Cluster | None:
     return cluster
 
 
+def _port(url: str) -> int:
+    return urlsplit(url).port or 443
+
+
 def _busy(key: str, why: str) -> BusyError:
     return BusyError(f"cannot register cluster '{key}': {why}; look at it, and try in a minute")
 
@@ -337,8 +390,10 @@ class Deregistered:
     left: str = ""
 
 
-def deregister(here: Installation, key: str) -> Deregistered:
+def deregister(here: Installation, key: str, *, uninstall: bool = False) -> Deregistered:
     """Take a cluster out: what rings in it as far as it answers, then all that is kept of it.
+
+    With `uninstall` what was installed of its forwarder goes even where its namespace stays.
 
     Raises:
         MissingError: there is no such cluster.
@@ -353,7 +408,8 @@ def deregister(here: Installation, key: str) -> Deregistered:
     removed: list[str] = []
     left = leave_behind(here, cluster) if cluster.abandoned else ""
     try:
-        removed.extend(silence(here.access.open(key, version=cluster.credentials), key))
+        kube = here.access.open(key, version=cluster.credentials)
+        removed.extend(silence(kube, key, uninstall=uninstall))
     except ConflictError as error:
         left = f"what makes it ring stays: {error}"
     except BellhopError as error:

@@ -4,6 +4,7 @@ due when                                        what is done
 the mark `begun` is older than a minute         the registration that died is done again
 the mark `settle` names a time that is past     old path, authority and token end
 half of the certificate's life has passed       the cluster is registered again, as `register` does
+its path is none that a Service is called at    the same, at once: earlier versions made such paths
 a cluster was left for another under its name   that one is silenced
 
 Nothing is remembered but in the cluster's record, so that it does not matter who asks, how often,
@@ -26,7 +27,7 @@ from datetime import UTC, datetime, timedelta
 
 from bellhop.adapters.local.certificates import life
 from bellhop.engine.pacing import RENEWAL_PAUSE, renewal_timer
-from bellhop.engine.wiring import forwarder_secret
+from bellhop.engine.wiring import forwarder_secret, is_callable
 from bellhop.errors import BellhopError, DeniedError, InvalidError, MissingError, StaleError
 from bellhop.fleet import ringing
 from bellhop.fleet.installation import Inbound, Installation
@@ -131,6 +132,8 @@ def _plans(cluster: Cluster) -> Iterator[tuple[datetime, _Work]]:
         yield _AT_ONCE, _leave
     if settle:
         yield datetime.fromisoformat(settle), _settle
+    if cluster.forwarder and not is_callable(cluster.forwarder):
+        yield _AT_ONCE, _again
     span = _life(cluster)
     if span:
         begins, ends = span

@@ -26,6 +26,11 @@ _RINGING = (
     (_RBAC, "roles", NAMESPACE),
     (_RBAC, "rolebindings", NAMESPACE),
 )
+_INSTALLING = (
+    ("", "services", NAMESPACE),
+    ("apps", "deployments", NAMESPACE),
+    ("networking.k8s.io", "networkpolicies", NAMESPACE),
+)
 _ANY = "*"
 
 
@@ -55,20 +60,21 @@ def watched(kube: Served, catalog: Catalog, cluster: Cluster) -> list[Resource]:
 
 
 def missing_for_watching(
-    kube: Examined, resources: Sequence[Resource], *, ringing: bool
+    kube: Examined, resources: Sequence[Resource], *, ringing: bool, installing: bool = False
 ) -> list[str]:
     """Tell which rights are missing that registration cannot do without, a sentence each."""
+    pods = _INSTALLING if installing else ()
     checks: list[Check] = [
         (verb, resource.gvk.group, resource.plural, "", "")
         for resource in resources
         for verb in ("get", "list")
     ]
-    if ringing:
-        checks += [
-            (verb, group, resource, "", namespace)
-            for group, resource, namespace in _RINGING
-            for verb in _WRITE
-        ]
+    checks += [
+        (verb, group, resource, "", namespace)
+        for needed, verbs in ((_RINGING if ringing else (), _WRITE), (pods, ("get", *_WRITE)))
+        for group, resource, namespace in needed
+        for verb in verbs
+    ]
     return _sentences(kube.rights(checks))
 
 

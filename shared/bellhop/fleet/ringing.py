@@ -34,6 +34,7 @@ from bellhop.engine.wiring import (
     NAMESPACE,
     concealed,
     forwarder_secret,
+    is_callable,
     webhook_configuration,
 )
 from bellhop.errors import DeniedError, InvalidError, PermanentError
@@ -100,7 +101,8 @@ def draw_up(key: str, url: str, inbound: Inbound, now: datetime, former: Former)
     authority = make_authority(NAME, now=now, validity=VALIDITY)
     certificate, private = issue(authority, [*dict.fromkeys(names)], now=now, validity=VALIDITY)
     token = entropy.token_urlsafe(_TOKEN_BYTES)
-    path = f"/ring/{entropy.token_urlsafe(_PATH_BYTES)}"
+    # Hexadecimal: of a Service's path, API servers take lower-case names alone.
+    path = f"/ring/{entropy.token_hex(_PATH_BYTES)}"
     trusted = authority.certificate_pem.decode()
     record = {"url": url.rstrip("/"), "ca": trusted, "path": path, "begun": now.isoformat()}
     if rings:
@@ -110,6 +112,9 @@ def draw_up(key: str, url: str, inbound: Inbound, now: datetime, former: Former)
             "next-ca": trusted,
             "next-path": path,
         }
+        if not is_callable(record):
+            # Nothing rings there, as no API server takes it: the new one need not wait.
+            record["path"] = path
     entries = {
         "ingest-url": inbound.url.rstrip("/"),
         "ingest-ca": inbound.ca,

@@ -20,6 +20,7 @@ BY_HAND = (
 
 _RBAC = "rbac.authorization.k8s.io"
 _NAMESPACE = GVK("", "v1", "Namespace")
+DEPLOYMENT = GVK("apps", "v1", "Deployment")
 _REMOVED = (
     (GVK("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration"), ""),
     (GVK(_RBAC, "v1", "ClusterRoleBinding"), ""),
@@ -29,6 +30,8 @@ _REMOVED = (
     (GVK(_RBAC, "v1", "Role"), NAMESPACE),
     (GVK("", "v1", "ServiceAccount"), NAMESPACE),
 )
+
+_PODS = (DEPLOYMENT, GVK("", "v1", "Service"), GVK("networking.k8s.io", "v1", "NetworkPolicy"))
 
 
 def identify(kube: Kube) -> str:
@@ -58,8 +61,10 @@ def twin(here: Installation, key: str, uid: str) -> Cluster | None:
     return None
 
 
-def silence(kube: Kube, key: str) -> Iterator[str]:
+def silence(kube: Kube, key: str, *, uninstall: bool = False) -> Iterator[str]:
     """Remove what makes a cluster ring, what rings first; yield each thing that was there.
+
+    The forwarder's pods go with its namespace; where that is somebody else's, by `uninstall`.
 
     Raises:
         ConflictError: its forwarder serves a cluster of another name by now.
@@ -73,10 +78,13 @@ def silence(kube: Kube, key: str) -> Iterator[str]:
     found = kube.get(_NAMESPACE, "", NAMESPACE)
     labels = ((found or {}).get("metadata") or {}).get("labels") or {}
     # Somebody else's namespace of that name stays.
-    if labels.get("app.kubernetes.io/part-of") == "bellhop" and kube.remove(
-        _NAMESPACE, "", NAMESPACE
-    ):
-        yield f"Namespace '{NAMESPACE}'"
+    if labels.get("app.kubernetes.io/part-of") == "bellhop":
+        if kube.remove(_NAMESPACE, "", NAMESPACE):
+            yield f"Namespace '{NAMESPACE}'"
+    elif uninstall:
+        for gvk in _PODS:
+            if kube.remove(gvk, NAMESPACE, NAME):
+                yield f"{gvk.kind} '{NAME}'"
 
 
 def leave_behind(here: Installation, cluster: Cluster) -> str:

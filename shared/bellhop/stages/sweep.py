@@ -19,8 +19,13 @@ from datetime import timedelta
 
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.digest import digest
-from bellhop.engine.pacing import renewal_timer, spread, sweep_timer
-from bellhop.engine.wiring import concealed, forwarder_role, webhook_configuration
+from bellhop.engine.pacing import RENEWAL_PAUSE, renewal_timer, spread, sweep_timer
+from bellhop.engine.wiring import (
+    concealed,
+    forwarder_role,
+    is_callable,
+    webhook_configuration,
+)
 from bellhop.errors import (
     AwayError,
     BellhopError,
@@ -63,6 +68,11 @@ _QUICK = 4
 
 _SKEW = timedelta(minutes=2)
 """How far clocks may be apart before it is said."""
+
+_UNCALLABLE = (
+    "its webhook has a path of an earlier version, at which no API server calls a Service; it is"
+    " being renewed, and until then sweeps alone find what happens"
+)
 
 _END = "\U0010ffff"
 
@@ -307,6 +317,9 @@ class Sweep:
         self._records.gates.put(cluster.key, cluster.gate(kinds, course.catalog.revision))
         if not cluster.forwarder:
             return []
+        if not is_callable(cluster.forwarder):
+            self._hasten_renewal(cluster.key)
+            return [_UNCALLABLE]
         try:
             course.kube.apply(forwarder_role(resources))
             course.kube.apply(webhook_configuration(resources, cluster.forwarder))
@@ -316,6 +329,13 @@ class Sweep:
             self._log.warning("Cannot set up ringing", cluster=cluster.key, error=said)
             return [said]
         return []
+
+    def _hasten_renewal(self, cluster: str) -> None:
+        """Have a cluster renewed now, unless it is tried already."""
+        name, now = renewal_timer(cluster), self._records.clock.now()
+        timer = self._records.timers.get(name)
+        if timer is None or timer.value.at > now + RENEWAL_PAUSE:
+            self._records.timers.set(name, now, Renew(cluster).message().body)
 
     # The end ------------------------------------------------------------------------------------
 

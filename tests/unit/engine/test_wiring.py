@@ -56,6 +56,23 @@ def test_rings_for_each_kind_and_what_writes_its_object() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("path", "taken"),
+    [
+        pytest.param("/ring/7d4c1a9e52", True, id="hexadecimal"),
+        pytest.param("/ring/a-b.c", True, id="a name with dots"),
+        pytest.param("/ring/Ab", False, id="upper case"),
+        pytest.param("/ring/a_b", False, id="URL-safe base64"),
+        pytest.param("/ring/a-", False, id="a dash at the end"),
+        pytest.param("/ring/", False, id="an empty segment"),
+    ],
+)
+def test_knows_the_paths_at_which_a_service_is_called(path: str, *, taken: bool) -> None:
+    """Below a URL any path is taken, of a Service lower-case RFC 1123 names alone."""
+    assert wiring.is_callable({**INSIDE, "path": path}) is taken
+    assert wiring.is_callable({**OUTSIDE, "path": path})
+
+
 def test_rings_for_leases_where_a_source_names_them_and_for_no_tokens() -> None:
     """What is written all day rings for who asks for it; credentials for nobody."""
     lease = Resource(GVK("coordination.k8s.io", "v1", "Lease"), "leases", namespaced=True)

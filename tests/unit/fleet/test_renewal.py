@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from datetime import timedelta
 
 from bellhop.adapters.kube.client import KubeClient
+from bellhop.engine.pacing import renewal_timer
+from bellhop.engine.wiring import NAME
 from bellhop.fleet import ringing
 from bellhop.fleet.failures import failures
 from bellhop.fleet.installation import Inbound, Installation
 from bellhop.fleet.registration import register
 from bellhop.fleet.renewal import ends_at, next_at, renew
 from bellhop.logs import Log
+from bellhop.messages import Sweep as Swept
+from bellhop.model.gvk import GVK
 from bellhop.model.record import Cluster as Record
+from bellhop.stages.sweep import Sweep
 from infra.lab.cluster import Cluster
 from tests.fakes.clock import FakeClock
 from tests.fakes.kept import value_of
@@ -20,6 +26,7 @@ from tests.fakes.renewing import Renewer, renewals_due
 from tests.unit.fleet.conftest import Wished
 
 KEY = "prod/eu-1"
+WEBHOOK = GVK("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration")
 
 
 def found(here: Installation) -> Record:
@@ -89,6 +96,60 @@ def test_a_cluster_without_a_forwarder_has_nothing_to_renew(
     clock.advance(timedelta(days=3650))
 
     assert next_at(found(here)) is None
+    assert renewals_due(here) == []
+
+
+def as_of_an_earlier_version(here: Installation) -> Record:
+    """Give the cluster the path that registration made before: URL-safe base64."""
+    cluster = found(here)
+    old = replace(cluster, forwarder={**cluster.forwarder, "path": "/ring/Kq_0-Zx"})
+    here.records.clusters.put(old)
+    here.records.catalog.change("clusters")
+    return old
+
+
+def test_a_path_at_which_no_service_is_called_is_renewed(
+    here: Installation,
+    wished: Wished,
+    source: KubeClient,
+    source_cluster: Cluster,
+    clock: FakeClock,
+) -> None:
+    """The first sweep asks for it, and the renewal has the API server ring; no token is lost."""
+    register(here, wished(source_cluster))
+    settle(here, clock)
+    former = ringing.entries_of(source)["token"]
+    old = as_of_an_earlier_version(here)
+    here.records.timers.set(renewal_timer(KEY), clock.now() + timedelta(days=300), {})
+    log = Log(io.StringIO())
+    sweep = Sweep(here.records, here.catalogs, here.access, here.publisher, here.settings, log)
+    sweep.handle(Swept(KEY))
+    said = here.records.health.get(KEY).value.message
+    before = source.get(WEBHOOK, "", NAME)
+    asked = Renewer(here, here.dead["sweep"], log).tick()
+    after = source.get(WEBHOOK, "", NAME)
+    gate = value_of(here.records.gates.get(KEY))
+
+    assert "at which no API server calls a Service" in said
+    assert before is None
+    assert asked == 1
+    assert after is not None
+    assert found(here).forwarder["path"] == ringing.entries_of(source)["path"]
+    assert found(here).forwarder["path"] != old.forwarder["path"]
+    assert gate is not None
+    assert ringing.digest_of(former) in gate.digests(clock.now())
+    settle(here, clock)
+    assert "next-path" not in found(here).forwarder
+
+
+def test_a_path_below_a_url_needs_no_renewal(
+    here: Installation, wished: Wished, source_cluster: Cluster, clock: FakeClock
+) -> None:
+    """What rings goes on ringing; the next renewal makes another path."""
+    register(here, wished(source_cluster, forwarder_url="https://10.0.0.5:9443"))
+    settle(here, clock)
+    as_of_an_earlier_version(here)
+
     assert renewals_due(here) == []
 
 

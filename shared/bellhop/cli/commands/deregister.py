@@ -20,8 +20,13 @@ def command() -> None:
 @command.command("cluster", cls=Command, examples=(_EXAMPLE,))
 @click.option("--namespace", required=True, help="Namespace of the cluster in the fleet.")
 @click.option("--cluster", "name", required=True, help="Name of the cluster in the fleet.")
+@click.option(
+    "--uninstall",
+    is_flag=True,
+    help="Remove the forwarder's Deployment, Service and NetworkPolicy, too.",
+)
 @state_option
-def cluster(namespace: str, name: str) -> None:
+def cluster(namespace: str, name: str, *, uninstall: bool) -> None:
     """Take a cluster out of the fleet.
 
     What makes it ring is removed from it as far as it answers. Add-ons that were applied to it
@@ -30,7 +35,7 @@ def cluster(namespace: str, name: str) -> None:
     from bellhop.fleet.registration import deregister
 
     key = f"{namespace}/{name}"
-    done = deregister(installation(), key)
+    done = deregister(installation(), key, uninstall=uninstall)
     say(f"Cluster '{key}' deregistered; the add-ons in it stay.")
     for each in done.removed:
         say(f"  removed {each}")

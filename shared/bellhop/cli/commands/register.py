@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import click
 
+from bellhop import __version__
 from bellhop.cli import session
 from bellhop.cli.examples import Command, Group
 from bellhop.cli.options import state_option
-from bellhop.cli.output import pairs, say
+from bellhop.cli.output import pairs, raw, say
 from bellhop.errors import InvalidError, MissingError
 
 if TYPE_CHECKING:
@@ -21,17 +24,24 @@ _EXAMPLE = (
     "bellhop register cluster --namespace prod --cluster eu-1 --kubeconfig eu-1.kubeconfig"
     " --labels env=prod,region=eu"
 )
+_INSTALL = f"{_EXAMPLE} --install --image registry.example.com/bellhop-forwarder:{__version__}"
+
+_HEAD = """\
+# The forwarder of a cluster, as `bellhop register cluster --print-manifests` writes it.
+# Its Secret is not among them unless asked: registration applies it, and a renewal writes it anew,
+# so that a repository is no place for it. Nor is its ClusterRole, which follows the EventSources.
+"""
 
 _LARGEST_AUTHORITY = 64 * 1024
 """Bytes of the authority for --ingest-url: it is kept with the cluster, in one item."""
 
 
-@click.group("register", cls=Group, examples=(_EXAMPLE,))
+@click.group("register", cls=Group, examples=(_INSTALL,))
 def command() -> None:
     """Add a cluster to the fleet."""
 
 
-@command.command("cluster", cls=Command, examples=(_EXAMPLE,))
+@command.command("cluster", cls=Command, examples=(_INSTALL, _EXAMPLE))
 @click.option("--namespace", required=True, help="Namespace of the cluster in the fleet.")
 @click.option("--cluster", "name", required=True, help="Name of the cluster in the fleet.")
 @click.option(
@@ -55,6 +65,23 @@ def command() -> None:
     help="Have the cluster ring; without, sweeps alone find what happens.",
 )
 @click.option(
+    "--install", is_flag=True, help="Put the forwarder into the cluster: Deployment and Service."
+)
+@click.option(
+    "--print-manifests",
+    is_flag=True,
+    help="Print all that the forwarder needs, for a repository; its Secret is applied, not shown.",
+)
+@click.option(
+    "--show-secrets", is_flag=True, help="Print the forwarder's Secret among its manifests."
+)
+@click.option(
+    "--image",
+    default="",
+    help="The forwarder's image, as the cluster's nodes pull it; else the one it has, or"
+    f" bellhop-forwarder:{__version__}.",
+)
+@click.option(
     "--allow-twice",
     is_flag=True,
     help="Take a cluster whose kube-system has the uid of one that is registered already.",
@@ -75,8 +102,12 @@ def cluster(  # noqa: PLR0913, PLR0917 - one for each option
     forwarder_url: str,
     ingest_url: str | None,
     ingest_ca: Path | None,
+    image: str,
     *,
     forwarder: bool,
+    install: bool,
+    print_manifests: bool,
+    show_secrets: bool,
     allow_twice: bool,
 ) -> None:
     """Add a cluster to the fleet, or renew one that is in it.
@@ -86,12 +117,22 @@ def cluster(  # noqa: PLR0913, PLR0917 - one for each option
     the cluster is swept, which also installs the webhook configuration. Registering again renews
     credentials, labels, the sender's token and the forwarder's certificate, and goes on ringing
     meanwhile.
+
+    The forwarder itself comes with --install, or by whatever applies what --print-manifests
+    writes to standard output.
     """
     from bellhop.cli.credentials import read_kubeconfig
     from bellhop.cli.labels import read_labels
     from bellhop.fleet.registration import Registration, register
     from bellhop.model.names import name_problem, namespace_problem
 
+    if (install or print_manifests) and (forwarder_url or not forwarder):
+        raise click.UsageError(
+            "--install and --print-manifests are for a forwarder in the cluster, and belong"
+            " neither to --forwarder-url nor to --no-forwarder"
+        )
+    if show_secrets and not print_manifests:
+        raise click.UsageError("--show-secrets belongs to --print-manifests")
     for problem in (namespace_problem(namespace), name_problem(name)):
         if problem:
             raise InvalidError(f"cannot register cluster '{namespace}/{name}': {problem}")
@@ -113,9 +154,16 @@ def cluster(  # noqa: PLR0913, PLR0917 - one for each option
         forwarder_url=forwarder_url,
         forwarder=forwarder,
         twice=allow_twice,
+        install=install,
+        image=image,
     )
+    # An image that is none is refused before anything is changed.
+    spec.manifests()
     done = register(here, spec)
-    _tell(done, spec)
+    if print_manifests:
+        secret = [done.secret] if show_secrets and done.secret else []
+        _print([*spec.manifests(done.image), *secret])
+    _tell(done, spec, err=print_manifests)
     if forwarder and not ingest_url and not session.answers(inbound):
         say(
             f"warning: nothing answers at {inbound.url}; start `bellhop serve`, which also sweeps"
@@ -137,23 +185,44 @@ def _inbound(here: Installation, url: str | None, ca: Path | None) -> Inbound:
             f"cannot use --ingest-url '{url}': a token is sent there, so it must be https"
         )
     try:
+        urlsplit(url).port  # noqa: B018 - it is read to be judged
+    except ValueError as error:
+        raise InvalidError(f"cannot use --ingest-url '{url}': its host or port is none") from error
+    try:
         return Inbound(url, read_at_most(ca, _LARGEST_AUTHORITY).decode() if ca else "")
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidError(f"cannot read the authority '{ca}'") from error
 
 
-def _tell(done: Registered, spec: Registration) -> None:
+def _print(manifests: Sequence[Mapping[str, Any]]) -> None:
+    """Print manifests as one file, as a repository keeps it."""
+    from bellhop.model.document import dump
+
+    raw(_HEAD + "---\n".join(map(dump, manifests)))
+
+
+def _tell(done: Registered, spec: Registration, *, err: bool) -> None:
     found = done.cluster
     word = "renewed: credentials, token and certificate" if done.again else "registered"
-    say(f"Cluster '{found.key}' {word}.")
-    say(f"  reached      {spec.kubeconfig.describe()}; Kubernetes {found.kubernetes}")
-    say(f"  labels       {pairs(found.labels)}")
+    lines = [
+        f"Cluster '{found.key}' {word}.",
+        f"  reached      {spec.kubeconfig.describe()}; Kubernetes {found.kubernetes}",
+        f"  labels       {pairs(found.labels)}",
+    ]
     if spec.forwarder:
         where = spec.forwarder_url or "a Service in the cluster"
-        say(f"  forwarder    {where}; it sends to {spec.inbound.url}")
-        say("  applied      namespace, account, rights and Secret of the forwarder")
+        lines += [
+            f"  forwarder    {where}; it sends to {spec.inbound.url}",
+            "  applied      namespace, account, rights and Secret of the forwarder",
+        ]
     else:
-        say("  forwarder    none: sweeps alone find what happens")
-    say("  next         a sweep, which lists the cluster and makes it ring")
+        lines.append("  forwarder    none: sweeps alone find what happens")
+    if spec.install:
+        lines.append(
+            f"  installed    its Deployment, Service and NetworkPolicy; image {done.image}"
+        )
+    lines.append("  next         a sweep, which lists the cluster and makes it ring")
+    for line in lines:
+        say(line, err=err)
     for warning in done.warnings:
         say(f"warning: {warning}", err=True)
