@@ -180,6 +180,23 @@ class Refusals:
 
 
 @dataclass(frozen=True, slots=True)
+class Heard:
+    """When a cluster's sender was last heard, and what its forwarder said of itself then.
+
+    By so many seconds its clock was `ahead` of ours. A forwarder says its `version`, how many
+    objects it has `owed` to ingest since when, and which `problem` it has; an API server that sends
+    by itself, and a forwarder of an earlier version, say nothing.
+    """
+
+    at: datetime
+    ahead: float = 0.0
+    version: str = ""
+    owed: int = 0
+    since: datetime | None = None
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Observation:
     """The newest we know of one object.
 
