@@ -40,6 +40,7 @@ COMMANDS = {
     "render": "Render a template, or all that a trigger would generate, from files alone.",
     "serve": "Run the embedded mode.",
     "show": "Show add-ons, events and failures.",
+    "status": "Tell whether all is well, and if not, why.",
     "sweep": "List clusters now.",
 }
 

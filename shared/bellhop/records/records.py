@@ -21,6 +21,7 @@ from bellhop.records.outcomes import Outcomes
 from bellhop.records.paces import Paces
 from bellhop.records.payloads import SHORT, Payloads
 from bellhop.records.profiles import Profiles
+from bellhop.records.pulses import Pulses
 from bellhop.records.refusals import RefusalCounts
 from bellhop.records.sealing import Sealer
 from bellhop.records.snapshot import Snapshot
@@ -58,6 +59,7 @@ class Records:
         self.refusals = RefusalCounts(store)
         self.looks = Looks(store)
         self.hearings = Hearings(store)
+        self.pulses = Pulses(store)
         self.manifests = Manifests(self._payloads)
         self.catalog = CatalogRevision(store, self._payloads.trash, clock)
         self.snapshot = Snapshot(blobs, sealer, self.catalog)
