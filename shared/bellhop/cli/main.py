@@ -32,6 +32,7 @@ COMMANDS = {
     "delete": "Delete manifests.",
     "deregister": "Take a cluster out of the fleet.",
     "describe": "Tell all about one object.",
+    "doctor": "Examine the way into clusters and back, piece by piece.",
     "get": "List objects, or show one.",
     "label": "Set and remove labels.",
     "redeploy": "Apply again what profiles hold.",
