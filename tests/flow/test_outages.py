@@ -33,6 +33,7 @@ from tests.flow.test_examples import SERVICE, WEB, balanced, service
 
 SOURCE, DESTINATION = "fleet/source", "fleet/destination"
 HOUR = timedelta(hours=1)
+ROLE = GVK("rbac.authorization.k8s.io", "v1", "ClusterRole")
 WEBHOOK = GVK("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration")
 
 
@@ -308,13 +309,20 @@ def test_says_that_rights_are_missing_in_a_destination(flow: Flow) -> None:
     assert flow.failures().count("to fleet/destination") == 1
 
 
-def test_says_that_the_webhook_is_gone(flow: Flow) -> None:
-    """Somebody deleted it; the cure that is named cures it."""
+@pytest.mark.parametrize(
+    ("gvk", "piece", "sentence"),
+    [
+        pytest.param(WEBHOOK, "webhook", "its API server is not told to ring", id="webhook"),
+        pytest.param(ROLE, "account", "the forwarder may not read services", id="rights"),
+    ],
+)
+def test_says_that_the_way_in_is_gone(flow: Flow, gvk: GVK, piece: str, sentence: str) -> None:
+    """Somebody deleted what makes the cluster ring; the cure that is named cures it."""
     source = client(flow.source_cluster)
-    source.remove(WEBHOOK, "", "bellhop-forwarder")
+    source.remove(gvk, "", "bellhop-forwarder")
     source.close()
-    found = wrong(flow, SOURCE)["webhook"]
-    assert found["sentence"] == "its API server is not told to ring"
+    found = wrong(flow, SOURCE)[piece]
+    assert sentence in found["sentence"]
     assert f"`bellhop sweep {SOURCE}`" in found["cure"]
     flow.stand.settle(SOURCE)
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from bellhop.errors import AwayError
 from bellhop.fleet.installation import Installation
 from bellhop.model.gvk import Identity, ObjectKey
-from bellhop.model.record import Cluster, Health, Heard, Match, Outcome, Pace, Profile
+from bellhop.model.record import Health, Match, Outcome, Pace, Profile
 
 SILENT = timedelta(minutes=5)
 """A forwarder that says nothing for so long is not there, or not heard."""
@@ -17,7 +17,6 @@ SILENT = timedelta(minutes=5)
 PULSELESS = timedelta(seconds=90)
 """A process that has written nothing for so long is not there, or cannot write."""
 
-_EVER = datetime.min.replace(tzinfo=UTC)
 _MANY = 3
 """A forwarder that is about to read its new Secret is refused once or twice."""
 
@@ -139,11 +138,10 @@ def ringing(here: Installation, cluster: str) -> str:
     if said or kept is None or not kept.value.forwarder:
         return said
     heard = here.records.hearings.get(cluster)
-    if heard and heard.problem:
-        return f"its forwarder cannot read what rang: {heard.problem}"
+    if heard and here.records.clock.now() - heard.at <= SILENT:
+        return f"its forwarder cannot read what rang: {heard.problem}" if heard.problem else ""
     # A forwarder of an earlier version says nothing while nothing rings.
-    quiet = not (heard and not heard.version) and _silence(here, kept.value, heard)
-    if not quiet:
+    if (heard and not heard.version) or not _could_be_heard(here, kept.value.registered_at):
         return ""
     last = f"was last heard at {heard.at:%Y-%m-%d %H:%M} UTC" if heard else "was never heard"
     return (
@@ -152,14 +150,12 @@ def ringing(here: Installation, cluster: str) -> str:
     )
 
 
-def _silence(here: Installation, cluster: Cluster, heard: Heard | None) -> bool:
-    """Say whether nothing was heard for too long, of which we could have heard."""
+def _could_be_heard(here: Installation, since: datetime) -> bool:
+    """Say whether a cluster that is there since then could have been heard for long enough."""
     now, pulse = here.records.clock.now(), here.records.pulses.get()
-    if pulse and now - pulse.at > PULSELESS:
-        # Nobody was there who could hear.
-        return False
-    begun = [cluster.registered_at, heard.at if heard else _EVER, pulse.since if pulse else _EVER]
-    return now - max(begun) > SILENT
+    if pulse is None:
+        return now - since > SILENT
+    return now - max(since, pulse.since) > SILENT and now - pulse.at <= PULSELESS
 
 
 def waits(outcome: Outcome) -> bool:

@@ -15,6 +15,7 @@ from bellhop.fleet.installation import Installation
 from bellhop.messages import Sweep
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.record import Circuit, Health, Heard, Match, Pulse, Refusals
+from bellhop.ports.store import Item
 from tests.fakes.kept import value_of
 from tests.unit.cli import fleet
 from tests.unit.cli.conftest import Bellhop
@@ -102,6 +103,28 @@ def test_says_what_it_can_of_a_state_that_it_cannot_read(
     assert result.exit_code == 1
     assert "a newer Bellhop wrote it" in result.stdout + result.stderr
     assert "does not run" in result.stdout or "running" in result.stdout
+
+
+@pytest.mark.usefixtures("served")
+def test_says_that_it_cannot_read_a_record(bellhop: Bellhop, here: Installation) -> None:
+    """One that another version wrote in another way: the sentence, beside what is known."""
+    fleet.populate(here)
+    here.records.store.put(Item("outcome/default/workload", "x", {"phase": 7}))
+    result = bellhop("status")
+
+    assert result.exit_code == 1
+    assert "bellhop serve   runs" in result.stdout
+    assert "it is of another version of Bellhop" in result.stderr
+
+
+def test_reads_what_a_later_version_adds(bellhop: Bellhop, here: Installation) -> None:
+    """A field that is not known yet is passed over."""
+    rings(here)
+    item = here.records.store.get("cluster", CLUSTER)
+    assert item is not None
+    here.records.store.put(Item("cluster", CLUSTER, {**item.value, "later": {"a": 1}}))
+
+    assert CLUSTER in bellhop("status").stdout
 
 
 def test_makes_nothing_where_nothing_is(bellhop: Bellhop, state: Path) -> None:

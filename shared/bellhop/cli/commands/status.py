@@ -44,16 +44,16 @@ def command(form: str) -> None:
     calls the clusters that were not reached within the last minute. It exits with 1 where
     anything is wrong.
     """
+    from bellhop.fleet.status import status
+
     try:
         here = looking()
+        found, now = status(here), here.records.clock.now()
     except MissingError:
         raise
     except BellhopError as error:
         _tell_unreadable(error, form)
         raise click.exceptions.Exit(WRONG) from error
-    from bellhop.fleet.status import status
-
-    found, now = status(here), here.records.clock.now()
     if form in {JSON, YAML}:
         output.objects([_whole(found)], form, one=True)
     else:
