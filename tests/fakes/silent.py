@@ -85,6 +85,9 @@ class Silent:
                     )
                     threading.Thread(target=_shake, args=(connection,), daemon=True).start()
             self._connections.append(connection)
+            if self._closed:
+                # It came while we were closing, and was not seen.
+                connection.close()
 
 
 def _shake(connection: Any) -> None:

@@ -133,12 +133,14 @@ class Inbox:
         assert environ["PATH_INFO"] == f"/clusters/{CLUSTER}"
         data = json.loads(body)
         assert data["apiVersion"] == "bellhop.dev/v1"
-        assert data["kind"] in {"Missed", "Observations"}
+        assert data["kind"] in {"Alive", "Missed", "Observations"}
         status: int = self.status
         if environ.get("HTTP_AUTHORIZATION", "").removeprefix("Bearer ") not in self.tokens:
             status = HTTPStatus.UNAUTHORIZED
         if data["kind"] == "Missed":
             self.asked.append(status)
+            return status
+        if data["kind"] == "Alive":
             return status
         status = self.refuses(data["items"]) or status
         if status == HTTPStatus.OK:

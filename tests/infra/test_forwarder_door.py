@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bellhop import __version__
 from bellhop.adapters.local.wsgi import Admission, Answer
 from bellhop.engine.hints import Hint
+from bellhop.engine.wiring import KNOCKER, NAME
 from bellhop.forwarder.counts import Counts
 from bellhop.forwarder.door import BODY_BYTES, Door, changes_nothing
 from bellhop.logs import Log
@@ -91,6 +93,27 @@ def test_allows_and_notes_a_write() -> None:
         "response": {"uid": "u-1", "allowed": True},
     }
     assert [str(hint.key) for hint in visitor.hints] == ["/v1/ConfigMap/default/a"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "answered"),
+    [
+        pytest.param({"dryRun": True, "options": {"fieldManager": KNOCKER}}, True, id="a knock"),
+        pytest.param({"dryRun": True, "options": {"fieldManager": "kubectl"}}, False, id="another"),
+        pytest.param({"dryRun": True, "options": KNOCKER}, False, id="options are a text"),
+        pytest.param({"options": {"fieldManager": KNOCKER}}, False, id="no dry run"),
+    ],
+)
+def test_answers_a_knock_with_a_warning(changes: dict[str, Any], *, answered: bool) -> None:
+    """Only who knocks, in a dry run, is told that the forwarder is there; nothing follows."""
+    visitor = Visitor()
+
+    _, answer = visitor.knock(review({**CREATE, **changes}))
+
+    expected = [f"{NAME} {__version__} was rung"] if answered else None
+    assert answer["response"].get("warnings") == expected
+    assert answer["response"]["allowed"]
+    assert len(visitor.hints) == (0 if changes.get("dryRun") else 1)
 
 
 @pytest.mark.parametrize(

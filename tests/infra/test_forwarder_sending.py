@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from bellhop import __version__
 from bellhop.adapters.local.server import Server
 from bellhop.engine.hints import Hint
 from bellhop.errors import TemporaryError
@@ -36,6 +37,7 @@ class Ingest:
     def __init__(self) -> None:
         self.batches: list[list[dict[str, Any]]] = []
         self.asked: list[float] = []
+        self.alive: list[dict[str, Any]] = []
         self.taken: list[dict[str, Any]] = []
         self.ahead = timedelta(0)
         self.rule: Callable[[dict[str, Any]], int] = lambda _: 200
@@ -48,6 +50,8 @@ class Ingest:
         status = self.rule(body)
         if body["kind"] == "Missed":
             self.asked.append(time.monotonic())
+        elif body["kind"] == "Alive":
+            self.alive.append(body)
         else:
             self.batches.append(body["items"])
             self.taken += body["items"] if status == 200 else []
@@ -66,6 +70,8 @@ class Office:
         self.written = io.StringIO()
         log = Log(self.written)
         self.counts = Counts()
+        self.refused: list[bool] = []
+        self.troubles: list[str] = []
         self.outbox = Outbox()
         self.spool = Spool(folder)
         self.desk = Desk(self.spool, log)
@@ -80,7 +86,13 @@ class Office:
             b"",
         )
         self.sender = Sender(
-            lambda: instructions, lambda: None, self.outbox, self.desk, self.counts, log
+            lambda: instructions,
+            lambda: self.refused.append(True),
+            self.outbox,
+            self.desk,
+            self.counts,
+            log,
+            lambda: "".join(self.troubles),
         )
 
     def put(self, name: str, rang: datetime | None = None, content: str = "") -> None:
@@ -339,7 +351,7 @@ def test_asks_for_a_look_until_ingest_agrees(office: Office) -> None:
 def test_waits_as_long_as_it_is_told_to_ask(office: Office) -> None:
     """`Retry-After` is honoured."""
     answers = iter([429, 200])
-    office.ingest.rule = lambda _: next(answers)
+    office.ingest.rule = lambda body: next(answers) if body["kind"] == "Missed" else 200
     office.ingest.wait = "1"
     office.sender.ask_for_a_look()
     office.sender.start()
@@ -360,6 +372,33 @@ def test_does_not_insist_where_ingest_knows_no_looks(office: Office) -> None:
 
     until(lambda: office.desk.owed()[0] == 0)
     assert len(office.ingest.asked) == 1
+
+
+def test_says_that_it_is_there_and_how_it_is(office: Office) -> None:
+    """At once and then now and then, though nothing rings; and until ingest has heard it."""
+    answers = iter([503, 401, 200])
+    office.ingest.rule = lambda body: next(answers) if body["kind"] == "Alive" else 200
+    office.troubles.append("cannot read Service: forbidden")
+    office.sender.start()
+    until(lambda: len(office.ingest.alive) == 3)
+    time.sleep(0.5)
+
+    said = {"owed": 0, "since": "", "problem": "cannot read Service: forbidden"}
+    kind = {"apiVersion": "bellhop.dev/v1", "kind": "Alive"}
+    assert office.ingest.alive == [{**kind, **said, "version": __version__}] * 3
+    assert len(office.refused) == 1
+
+
+def test_an_older_ingest_is_not_told_more_often(office: Office) -> None:
+    """It does not know what that is, and items go on."""
+    office.ingest.rule = lambda body: 400 if body["kind"] == "Alive" else 200
+    office.sender.start()
+    until(lambda: len(office.ingest.alive) == 1)
+    office.put("object")
+    until(lambda: office.names() == {"object"})
+    time.sleep(0.5)
+
+    assert len(office.ingest.alive) == 1
 
 
 def test_asks_for_a_look_when_it_cannot_spool(tmp_path: Path) -> None:

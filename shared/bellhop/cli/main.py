@@ -32,6 +32,7 @@ COMMANDS = {
     "delete": "Delete manifests.",
     "deregister": "Take a cluster out of the fleet.",
     "describe": "Tell all about one object.",
+    "doctor": "Examine the way into clusters and back, piece by piece.",
     "get": "List objects, or show one.",
     "label": "Set and remove labels.",
     "redeploy": "Apply again what profiles hold.",
@@ -40,6 +41,7 @@ COMMANDS = {
     "render": "Render a template, or all that a trigger would generate, from files alone.",
     "serve": "Run the embedded mode.",
     "show": "Show add-ons, events and failures.",
+    "status": "Tell whether all is well, and if not, why.",
     "sweep": "List clusters now.",
 }
 

@@ -31,6 +31,7 @@ STYLES = {
     "Provisioned": "green",
     "Provisioning": "yellow",
     "Removing": "yellow",
+    "Silent": "yellow",
     "Unknown": "yellow",
     "Down": "red",
     "Failed": "red",

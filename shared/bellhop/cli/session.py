@@ -33,6 +33,21 @@ def installation() -> Installation:
     return embedded.installation
 
 
+def looking() -> Installation:
+    """Open the chosen installation to look at it alone: nothing in it is made or changed.
+
+    Raises:
+        MissingError: there is none.
+        InvalidError: it is of another version or key.
+    """
+    from bellhop.embedded.state import look_into
+    from bellhop.settings import read
+
+    embedded = look_into(chosen().state, read(os.environ))
+    click.get_current_context().find_root().call_on_close(embedded.close)
+    return embedded.installation
+
+
 def state_folder() -> Path:
     """Return the state folder of the chosen installation."""
     return chosen().state

@@ -61,11 +61,11 @@ class _Late:
 # What takes long to load ------------------------------------------------------------------------
 
 
-def vault(state: Path, key: bytes) -> Secrets:
-    """Make the secrets of a state folder."""
+def vault(state: Path, key: bytes, *, still: bool) -> Secrets:
+    """Make the secrets of a state folder, or what reads them if it is to be left as it is."""
     from bellhop.adapters.local.secrets import FileSecrets
 
-    return FileSecrets(state / "secrets", key)
+    return FileSecrets(state / "secrets", key, still=still)
 
 
 def catalogs(records: Records) -> Catalogs:

@@ -11,13 +11,15 @@ state/
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
 import secrets as entropy
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -25,12 +27,14 @@ from typing import IO
 
 from bellhop.adapters.local.blobs import FileBlobs
 from bellhop.adapters.local.clock import SystemClock
+from bellhop.adapters.local.database import Place, Still
 from bellhop.adapters.local.files import translated, write_whole
 from bellhop.adapters.local.queue import SqliteQueue
 from bellhop.adapters.local.store import SqliteStore
 from bellhop.embedded import late
-from bellhop.errors import BusyError, InvalidError
+from bellhop.errors import BellhopError, BusyError, InvalidError, MissingError
 from bellhop.fleet.installation import Inbound, Installation
+from bellhop.fleet.vitals import Vitals
 from bellhop.messages import INBOXES
 from bellhop.model.reach import HERE
 from bellhop.ports.clock import Clock
@@ -43,6 +47,10 @@ KEY_BYTES = 32
 NEVER_STUCK = frozenset({"evaluate", "review", "deploy"})
 """Inboxes whose work waits for no cluster, and for no script that takes long: a worker may have
 many groups of them in hand, be they of one share."""
+
+_HELD = (errno.EWOULDBLOCK, errno.EACCES)
+_PAUSES = (0.0, 0.1, 0.2)
+"""Seconds before each try for the lock: somebody may be looking whether it is held."""
 
 
 @dataclass(frozen=True)
@@ -73,14 +81,75 @@ def open_state(
     """
     clock = clock or SystemClock()
     make_folder(state)
-    key = _key(state)
+    make = late.at_once if whole else late.late
+    return _opened_state(_Folder(state, _key(state)), settings, clock, make)
+
+
+def look_into(state: Path, settings: Settings, *, clock: Clock | None = None) -> Embedded:
+    """Open a state folder to look at it: nothing in it is made or changed, whatever it is like.
+
+    Raises:
+        MissingError: there is none.
+        InvalidError: its files belong to another version or key, or its key is missing.
+        DeniedError: the folder may not be read.
+    """
+    if not (state / "store.db").exists() and not _sealed(state):
+        raise MissingError(
+            f"there is no state in '{state}': start `bellhop serve`, which makes it, or name"
+            " another folder by --state"
+        )
+    folder = _Folder(state, _key(state), still=True)
+    embedded = _opened_state(folder, settings, clock or SystemClock(), late.late)
+    here = replace(embedded.installation, vitals=vitals(state))
+    return replace(embedded, installation=here)
+
+
+def vitals(state: Path) -> Vitals:
+    """Say whether a process serves from a folder, and what room there is; change nothing."""
+    with translated(state):
+        disk = os.statvfs(state)
+    # A file system that counts its files may be full of them.
+    no_names = bool(disk.f_files) and not disk.f_favail
+    return Vitals(state, _is_held(state), 0 if no_names else disk.f_bavail * disk.f_frsize)
+
+
+def _is_held(state: Path) -> bool:
+    """Say whether a process holds the folder: its lock ends with it, however it ends."""
+    try:
+        with translated(state), (state / "lock").open() as lock:
+            # Shared, so that two who look see only who serves.
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BellhopError as error:
+        cause = error.__cause__
+        if isinstance(cause, OSError) and cause.errno in _HELD:
+            return True
+        if isinstance(cause, FileNotFoundError):
+            return False
+        raise
+    return False
+
+
+@dataclass(frozen=True)
+class _Folder:
+    """A state folder with its key; one that is `still` is only looked at."""
+
+    path: Path
+    key: bytes = field(repr=False)
+    still: bool = False
+
+    def file(self, name: str) -> Place:
+        path = self.path / name
+        return Still(path) if self.still else path
+
+
+def _opened_state(folder: _Folder, settings: Settings, clock: Clock, make: late.Make) -> Embedded:
     with ExitStack() as opened:
-        store = SqliteStore(state / "store.db", clock=clock)
+        store = SqliteStore(folder.file("store.db"), clock=clock)
         opened.callback(store.close)
         queues: dict[str, SqliteQueue] = {}
         for name in INBOXES:
             queues[name] = SqliteQueue(
-                state / "queue.db",
+                folder.file("queue.db"),
                 name,
                 clock=clock,
                 visibility=settings.visibility,
@@ -89,24 +158,24 @@ def open_state(
                 per_share=None if name in NEVER_STUCK else settings.workers,
             )
             opened.callback(queues[name].close)
-        make = late.at_once if whole else late.late
-        embedded = _put_together(state, settings, clock, key, store, queues, make)
+        embedded = _put_together(folder, settings, clock, store, queues, make)
         opened.pop_all()
     return embedded
 
 
 def _put_together(
-    state: Path,
+    folder: _Folder,
     settings: Settings,
     clock: Clock,
-    key: bytes,
     store: SqliteStore,
     queues: dict[str, SqliteQueue],
     make: late.Make,
 ) -> Embedded:
-    vault = make(partial(late.vault, state, key))
+    state = folder.path
+    vault = make(partial(late.vault, state, folder.key, still=folder.still))
     bounds = Bounds(timedelta(days=settings.ledger_days), settings.ledger_megabytes * 1024 * 1024)
-    records = Records(store, FileBlobs(state / "blobs"), Sealer(key), clock, bounds)
+    blobs = FileBlobs(state / "blobs", still=folder.still)
+    records = Records(store, blobs, Sealer(folder.key), clock, bounds)
     catalogs = make(partial(late.catalogs, records))
     publisher = make(partial(late.publisher, queues))
     installation = Installation(
@@ -120,6 +189,7 @@ def _put_together(
         publisher=publisher,
         dead=dict(queues),
         inbound=_inbound(state),
+        queues=dict(queues),
     )
     return Embedded(state, installation, queues, store)
 
@@ -193,13 +263,20 @@ def only_one(state: Path) -> Iterator[None]:
         BusyError: another one has it.
     """
     with _opened(state / "lock") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+        if not any(_has_taken(lock, pause) for pause in _PAUSES):
             raise BusyError(
                 f"cannot serve from '{state}': another `bellhop serve` does; stop it first"
-            ) from error
+            )
         yield
+
+
+def _has_taken(lock: IO[str], pause: float) -> bool:
+    time.sleep(pause)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def _opened(path: Path) -> IO[str]:

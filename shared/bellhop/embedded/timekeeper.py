@@ -7,14 +7,21 @@ written since, here or in another process; and a look is taken now and then what
 
 from __future__ import annotations
 
-from datetime import timedelta
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime, timedelta
 
 from bellhop.embedded.state import Embedded
+from bellhop.errors import BellhopError
 from bellhop.logs import Log
+from bellhop.model.record import Pulse
 from bellhop.stages.schedule import Schedule
 
 AT_MOST = timedelta(seconds=5)
 """How long nobody looks."""
+
+PULSE = timedelta(seconds=30)
+"""How often it is written that the process is there."""
 
 
 class Timekeeper:
@@ -27,9 +34,11 @@ class Timekeeper:
         self._schedule = Schedule(here.records, here.publisher, here.settings, log)
         self._mark: object = None
         self._look_at = self._clock.now()
+        self._pulse = Pulse(self._look_at, self._look_at - PULSE)
 
     def tick(self) -> bool:
         """Publish what is due, finish what was begun and abandoned; say whether it looked."""
+        self._beat(self._clock.now())
         # Read before the look: what is written meanwhile is reason for another one.
         mark, now = self._embedded.store.mark(), self._clock.now()
         if mark == self._mark and now < self._look_at:
@@ -38,6 +47,14 @@ class Timekeeper:
         due = self._embedded.installation.records.timers.next_at()
         self._mark, self._look_at = mark, min(due or now + AT_MOST, now + AT_MOST)
         return True
+
+    def _beat(self, now: datetime) -> None:
+        """Write that we are there; what cannot be written is seen by that."""
+        if timedelta(0) <= now - self._pulse.at < PULSE:
+            return
+        self._pulse = replace(self._pulse, at=now)
+        with suppress(BellhopError):
+            self._embedded.installation.records.pulses.put(self._pulse)
 
     def _look(self) -> None:
         self._schedule.tick()

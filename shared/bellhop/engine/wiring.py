@@ -18,6 +18,10 @@ NAME = "bellhop-forwarder"
 NAMESPACE = "bellhop-system"
 WEBHOOK = "ring.bellhop.dev"
 
+KNOCKER = "bellhop-doctor"
+"""Who changes nothing in a dry run, to see whether the forwarder is rung: it answers with a warning
+that begins with its name."""
+
 _TIMEOUT = 2
 _RINGING = frozenset({"status", "finalize"})
 """Subresources that write the object itself; a Namespace ends through its `finalize`."""

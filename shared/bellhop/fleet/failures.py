@@ -1,19 +1,29 @@
-"""All that is wrong now, gathered from where each stage leaves it, a sentence each."""
+"""All that is wrong now, gathered from where each stage leaves it: a sentence for each cause.
+
+What follows from a cause is counted and not told: a destination that is down is one failure,
+however many profiles wait for it, and so is a script that fails on a thousand objects.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from bellhop.adapters.local.certificates import life
+from bellhop.engine.catalog import Catalog
+from bellhop.errors import AwayError, UnreachableError
 from bellhop.fleet import overview, strays
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.renewal import ends_at, next_at
+from bellhop.model.record import Match, Outcome
+from bellhop.model.trigger import EventTrigger
+from bellhop.ports.queue import DeadLetter
 
 _YEAR = timedelta(days=365)
 _OVERDUE = timedelta(days=1)
+_MANY = 10_000
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 _DECLARED = (
@@ -27,26 +37,66 @@ _DECLARED = (
 
 
 class Failure(NamedTuple):
-    """One thing that is wrong: what kind of thing, which one, since when, and the sentence."""
+    """One thing that is wrong: what kind of thing, which one, since when, and the sentence.
+
+    `several` says of how many this is told, the first of which is named.
+    """
 
     what: str
     which: str
     at: datetime | None
     sentence: str
+    several: int = 1
 
 
-def failures(here: Installation) -> Iterator[Failure]:
-    """Yield what is wrong, the widest causes first."""
+def failures(here: Installation, silent: Mapping[str, str] | None = None) -> Iterator[Failure]:
+    """Yield what is wrong, the widest causes first.
+
+    `silent` says what those clusters met that do not answer now, where somebody has called them.
+    """
+    silent = silent or {}
+    yield from _process(here)
     yield from _lost(here)
     yield from _authority(here)
-    yield from _clusters(here)
+    yield from _clusters(here, silent)
     yield from _certificates(here)
     yield from _declared(here)
     yield from _scripts(here)
     yield from _matches(here)
-    yield from _profiles(here)
+    yield from _profiles(here, silent)
     yield from _findings(here)
     yield from _dead_letters(here)
+
+
+def _process(here: Installation) -> Iterator[Failure]:
+    """Tell whether the process that does the work is there, and can."""
+    if here.vitals is None:
+        return
+    pulse, now = here.records.pulses.get(), here.records.clock.now()
+    at = pulse.at if pulse else None
+    if here.vitals.full:
+        yield Failure(
+            "disk",
+            str(here.vitals.folder),
+            at,
+            f"it is full ({here.vitals.free // 1024} KiB are left): nothing can be written there;"
+            " free some space, and all goes on by itself",
+        )
+    if not here.vitals.running:
+        yield Failure(
+            "serve",
+            str(here.vitals.folder),
+            at,
+            "`bellhop serve` does not run: nothing is taken in, judged or applied; start it",
+        )
+    elif pulse and now - pulse.at > overview.PULSELESS and not here.vitals.full:
+        yield Failure(
+            "serve",
+            str(here.vitals.folder),
+            at,
+            "`bellhop serve` runs and has written nothing since then: it is stopped, or cannot"
+            " write; its log says why, and a restart loses nothing",
+        )
 
 
 def _authority(here: Installation) -> Iterator[Failure]:
@@ -80,19 +130,19 @@ def _certificates(here: Installation) -> Iterator[Failure]:
             )
 
 
-def _clusters(here: Installation) -> Iterator[Failure]:
+def _clusters(here: Installation, silent: Mapping[str, str]) -> Iterator[Failure]:
     catalog = here.catalogs.known()
     for key in catalog.clusters:
         health = overview.health(here, key)
-        if health.state == "Down":
-            waiting = sum(map(overview.waits, here.records.outcomes.of(key)))
+        down = health.message if health.state == "Down" else silent.get(key, "")
+        if down:
+            waiting = sum(
+                overview.waits(each) or _is_away(each) for each in here.records.outcomes.of(key)
+            )
             for_it = f"; {waiting} of its profiles wait for it" if waiting else ""
-            yield Failure("cluster", key, health.swept_at, f"it is down: {health.message}{for_it}")
+            yield Failure("cluster", key, health.swept_at, f"it is down: {down}{for_it}")
         elif health.message:
             yield Failure("cluster", key, health.swept_at, health.message)
-        refused = overview.refused(here, key)
-        if refused:
-            yield Failure("sender", key, None, refused)
         for gvk in catalog.kinds_in(key):
             strikes = here.records.strikes.get(key, gvk).value
             if strikes:
@@ -113,6 +163,26 @@ def _declared(here: Installation) -> Iterator[Failure]:
             yield Failure(
                 "trigger", trigger.name, None, f"there is no EventSource '{source}', which it names"
             )
+        yield from _selectors(trigger, catalog)
+
+
+def _selectors(trigger: EventTrigger, catalog: Catalog) -> Iterator[Failure]:
+    """Tell of the selectors of a trigger that select no cluster, where there are some."""
+    source, destination = trigger.source_selector, trigger.destination_selector
+    asked = {"sourceClusterSelector": source, "destinationClusterSelector": destination}
+    labels = [each.labels for each in catalog.clusters.values()]
+    for what, selector in asked.items():
+        if selector is None or (selector.empty and selector is not source) or not labels:
+            continue
+        if not any(map(selector.matches, labels)):
+            yield Failure(
+                "trigger",
+                trigger.name,
+                None,
+                f"its {what} '{selector}' selects none of the {len(labels)} clusters: compare it"
+                " with their labels (`bellhop get clusters`), and set them with `bellhop label"
+                " cluster`",
+            )
 
 
 def _lost(here: Installation) -> Iterator[Failure]:
@@ -131,17 +201,22 @@ def _scripts(here: Installation) -> Iterator[Failure]:
 
 def _matches(here: Installation) -> Iterator[Failure]:
     for cluster in here.catalogs.known().clusters:
+        causes: dict[tuple[str, str], list[Match]] = {}
         for match in here.records.matches.of(cluster):
             if match.error:
-                yield Failure(
-                    "evaluation",
-                    f"{match.source} on {overview.object_name(match.key)} in {cluster}",
-                    None,
-                    match.error,
-                )
+                causes.setdefault((match.source, match.error), []).append(match)
+        for (source, error), matches in causes.items():
+            which = f"{source} on {overview.object_name(matches[0].key)} in {cluster}"
+            yield _of_several("evaluation", which, None, error, len(matches), "objects")
 
 
-def _profiles(here: Installation) -> Iterator[Failure]:
+def _profiles(here: Installation, silent: Mapping[str, str]) -> Iterator[Failure]:
+    down = {
+        key
+        for key in here.catalogs.known().clusters
+        if key in silent or overview.health(here, key).state == "Down"
+    }
+    causes: dict[tuple[str, str, str], list[Outcome]] = {}
     for status in overview.statuses(here):
         profile = status.profile
         if profile.error:
@@ -149,16 +224,32 @@ def _profiles(here: Installation) -> Iterator[Failure]:
         for outcome in status.outcomes:
             told = profile.error and outcome.message == profile.error
             # What keeps them all is told once, with the cluster.
-            told = told or overview.waits(outcome)
+            told = (
+                told or overview.waits(outcome) or (outcome.cluster in down and _is_away(outcome))
+            )
             if outcome.phase in {"Failed", "FailedNonRetriable"} and not told:
-                tries = f" (failed {outcome.failures} times)" if outcome.failures > 1 else ""
-                tries += overview.next_try(outcome)
-                yield Failure(
-                    "deployment",
-                    f"{outcome.profile} to {outcome.cluster}",
-                    outcome.at,
-                    f"{outcome.message}{tries}",
-                )
+                # Of one trigger's profiles that fail in one cluster, the objects' names differ.
+                cause = outcome.trigger or outcome.profile, outcome.cluster, outcome.reason
+                causes.setdefault(cause, []).append(outcome)
+    for outcomes in causes.values():
+        first = outcomes[0]
+        tries = f" (failed {first.failures} times)" if first.failures > 1 else ""
+        tries += overview.next_try(first)
+        which = f"{first.profile} to {first.cluster}"
+        sentence = f"{first.message}{tries}"
+        yield _of_several("deployment", which, first.at, sentence, len(outcomes), "profiles")
+
+
+def _is_away(outcome: Outcome) -> bool:
+    """Say whether a profile failed for nothing but that its cluster did not answer."""
+    return outcome.reason in {AwayError.code, UnreachableError.code}
+
+
+def _of_several(
+    what: str, which: str, at: datetime | None, sentence: str, count: int, noun: str
+) -> Failure:
+    more = f"; so it is with {count} {noun}, of which this is the first" if count > 1 else ""
+    return Failure(what, which, at, f"{sentence}{more}", count)
 
 
 def _findings(here: Installation) -> Iterator[Failure]:
@@ -183,10 +274,17 @@ def _findings(here: Installation) -> Iterator[Failure]:
 
 def _dead_letters(here: Installation) -> Iterator[Failure]:
     for inbox, letters in here.dead.items():
-        for letter in letters.list():
-            yield Failure(
+        causes: dict[str, list[DeadLetter]] = {}
+        for letter in letters.list(limit=_MANY):
+            causes.setdefault(letter.reason, []).append(letter)
+        for reason, several in causes.items():
+            first = several[0]
+            sentence = f"given up after {first.attempts} attempts: {reason}"
+            yield _of_several(
                 "dead letter",
-                f"{inbox}/{letter.id}",
-                letter.died_at,
-                f"given up after {letter.attempts} attempts: {letter.reason}",
+                f"{inbox}/{first.id}",
+                first.died_at,
+                sentence,
+                len(several),
+                "messages",
             )

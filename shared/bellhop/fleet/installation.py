@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     # Most commands need a few of these, and are not to load the others.
+    from bellhop.fleet.vitals import Vitals
     from bellhop.messages import Publisher
     from bellhop.model.reach import Reach
     from bellhop.ports.access import Access
-    from bellhop.ports.queue import DeadLetters
+    from bellhop.ports.queue import DeadLetters, Watched
     from bellhop.ports.secrets import Secrets
     from bellhop.records import Records
     from bellhop.records.catalogs import Catalogs
@@ -30,7 +32,8 @@ class Inbound:
 class Installation:
     """Everything a command needs; `dead` are each queue's dead letters by the inbox's name.
 
-    `reach` says which addresses clusters may have where this installation runs.
+    `reach` says which addresses clusters may have where this installation runs. `queues` are the
+    inboxes for who looks how much there is to do, and `vitals` are known to who opened it to look.
     """
 
     settings: Settings
@@ -43,3 +46,5 @@ class Installation:
     publisher: Publisher
     dead: dict[str, DeadLetters]
     inbound: Inbound
+    queues: Mapping[str, Watched] = field(default_factory=dict)
+    vitals: Vitals | None = None

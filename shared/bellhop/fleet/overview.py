@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC
+from datetime import UTC, datetime, timedelta
 
 from bellhop.errors import AwayError
 from bellhop.fleet.installation import Installation
 from bellhop.model.gvk import Identity, ObjectKey
 from bellhop.model.record import Health, Match, Outcome, Pace, Profile
+
+SILENT = timedelta(minutes=5)
+"""A forwarder that says nothing for so long is not there, or not heard."""
+
+PULSELESS = timedelta(seconds=90)
+"""A process that has written nothing for so long is not there, or cannot write."""
 
 _MANY = 3
 """A forwarder that is about to read its new Secret is refused once or twice."""
@@ -104,14 +110,52 @@ def refused(here: Installation, cluster: str) -> str:
 
 
 def health(here: Installation, cluster: str) -> Health:
-    """Return how a cluster is: as it was when last met, and down as long as it does not answer."""
+    """Return how a cluster is, as far as is known.
+
+    As it was when last met; down as long as it does not answer; and silent where it answers, and
+    what happens in it does not ring.
+    """
     found = here.records.health.head(cluster)
     kept = here.records.circuits.get(cluster)
     if kept is None or kept.value.closing:
-        return found
+        deaf = ringing(here, cluster)
+        if not (deaf or found.mute) or found.state != "Healthy":
+            return found
+        message = "; ".join(filter(None, (found.message, deaf)))
+        return replace(found, state="Silent", message=message)
     circuit = kept.value
     said = f"it has not answered since {circuit.since:%Y-%m-%d %H:%M:%S} UTC: {circuit.said}"
     return replace(found, state="Down", message=said)
+
+
+def ringing(here: Installation, cluster: str) -> str:
+    """Say why what happens in a cluster is not heard of, in a sentence; empty if it is.
+
+    That its API server could not be told to ring is in its health.
+    """
+    said = refused(here, cluster)
+    kept = here.records.clusters.get(cluster)
+    if said or kept is None or not kept.value.forwarder:
+        return said
+    heard = here.records.hearings.get(cluster)
+    if heard and here.records.clock.now() - heard.at <= SILENT:
+        return f"its forwarder cannot read what rang: {heard.problem}" if heard.problem else ""
+    # A forwarder of an earlier version says nothing while nothing rings.
+    if (heard and not heard.version) or not _could_be_heard(here, kept.value.registered_at):
+        return ""
+    last = f"was last heard at {heard.at:%Y-%m-%d %H:%M} UTC" if heard else "was never heard"
+    return (
+        f"its forwarder {last}, and should be every two minutes: it does not run, or does not"
+        f" reach Bellhop; `bellhop doctor {cluster}` looks where it ends"
+    )
+
+
+def _could_be_heard(here: Installation, since: datetime) -> bool:
+    """Say whether a cluster that is there since then could have been heard for long enough."""
+    now, pulse = here.records.clock.now(), here.records.pulses.get()
+    if pulse is None:
+        return now - since > SILENT
+    return now - max(since, pulse.since) > SILENT and now - pulse.at <= PULSELESS
 
 
 def waits(outcome: Outcome) -> bool:

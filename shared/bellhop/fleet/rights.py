@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import chain, islice
 from typing import Protocol
 
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.wiring import NAMESPACE
-from bellhop.model.gvk import GVK, Resource
+from bellhop.fleet.installation import Installation
+from bellhop.model.gvk import GVK, ObjectKey, Resource
 from bellhop.model.record import Cluster
 
 Check = tuple[str, str, str, str, str]
@@ -32,6 +34,8 @@ _INSTALLING = (
     ("networking.k8s.io", "networkpolicies", NAMESPACE),
 )
 _ANY = "*"
+_SOME = 1000
+"""Profiles that are read to know which kinds they bring; those of one trigger bring the same."""
 
 
 class Served(Protocol):
@@ -78,9 +82,29 @@ def missing_for_watching(
     return _sentences(kube.rights(checks))
 
 
-def missing_for_applying(kube: Examined) -> list[str]:
-    """Tell which rights over all kinds are missing; narrower ones may well be enough."""
-    return _sentences(kube.rights([(verb, _ANY, _ANY, "", "") for verb in ("get", *_WRITE)]))
+def missing_for_applying(kube: Examined, kinds: Iterable[GVK] | None = None) -> list[str]:
+    """Tell which rights over some kinds are missing, or over all; narrower may be enough of all."""
+    found = [kube.resource(gvk) for gvk in kinds or ()]
+    places = [(_ANY, _ANY)] if kinds is None else [(r.gvk.group, r.plural) for r in found if r]
+    checks = [(verb, *place, "", "") for place in places for verb in ("get", *_WRITE)]
+    return _sentences(kube.rights(checks))
+
+
+def brought(here: Installation, cluster: str) -> list[GVK]:
+    """Return the kinds of what profiles hold in a cluster, or are to bring there."""
+    kinds = {
+        GVK(key.group, held.version, key.kind)
+        for inventory in here.records.inventories.of(cluster)
+        for key, held in inventory.held.items()
+        if held.version
+    }
+    triggers = ("", *here.catalogs.known().triggers)
+    several = chain.from_iterable(map(here.records.profiles.of, triggers))
+    for profile in islice(several, _SOME):
+        if profile.may_name(cluster):
+            objects = (each for content in profile.contents for each in content.manifests)
+            kinds |= {ObjectKey.of(each).gvk for each in objects}
+    return sorted(kinds)
 
 
 def _sentences(missing: Iterable[Check]) -> list[str]:

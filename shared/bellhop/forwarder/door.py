@@ -13,8 +13,10 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any, BinaryIO
 
+from bellhop import __version__
 from bellhop.adapters.local.wsgi import Admission, Answer, Environ
 from bellhop.engine.hints import AnyKind, Hint, admission
+from bellhop.engine.wiring import KNOCKER, NAME
 from bellhop.errors import InvalidError
 from bellhop.forwarder.counts import Counts
 from bellhop.logs import Log
@@ -82,7 +84,7 @@ class Door:
             self._counts.add("malformed")
             return _answer(HTTPStatus.BAD_REQUEST)
         self._note(request)
-        return _answer(HTTPStatus.OK, _allowed(request["uid"]))
+        return _answer(HTTPStatus.OK, _allowed(request["uid"], knocked=_is_knock(request)))
 
     def _is_for_us(self, path: str) -> bool:
         given = path.encode("latin-1", "replace")
@@ -131,8 +133,17 @@ def _request(body: bytes) -> Mapping[str, Any] | None:
         return None
 
 
-def _allowed(uid: str) -> bytes:
-    response = {"uid": uid, "allowed": True}
+def _is_knock(request: Mapping[str, Any]) -> bool:
+    """Say if somebody only wants to know whether we are rung."""
+    options = request.get("options")
+    manager = options.get("fieldManager") if isinstance(options, dict) else ""
+    return request.get("dryRun") is True and manager == KNOCKER
+
+
+def _allowed(uid: str, *, knocked: bool) -> bytes:
+    response: dict[str, Any] = {"uid": uid, "allowed": True}
+    if knocked:
+        response["warnings"] = [f"{NAME} {__version__} was rung"]
     review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}
     return json.dumps(review).encode()
 

@@ -63,7 +63,13 @@ class Forwarder:
         self._outbox = Outbox()
         self._readers = Readers(kube, self._desk, self._outbox, self._counts, log)
         self._sender = Sender(
-            lambda: self._present, self._look_again, self._outbox, self._desk, self._counts, log
+            lambda: self._present,
+            self._look_again,
+            self._outbox,
+            self._desk,
+            self._counts,
+            log,
+            self._readers.trouble,
         )
         # A SimpleQueue, because a signal handler may put into it whatever its thread is at.
         self._calls: SimpleQueue[str] = SimpleQueue()

@@ -41,6 +41,8 @@ REFUSED_AT_MOST = timedelta(hours=1)
 _ENDED = sys.maxsize
 _SAY_AGAIN_SECONDS = 60
 _AFTER_A_BUG_SECONDS = 30
+_TROUBLE_SECONDS = 300
+"""For so long it is told that a kind could not be read, unless it could be since."""
 
 
 class Readers:
@@ -53,6 +55,7 @@ class Readers:
         self._counts = counts
         self._log = log
         self._said: dict[tuple[GVK, str], float] = {}
+        self._troubles: dict[GVK, tuple[float, str]] = {}
         self._threads = [
             threading.Thread(target=self._work, name=f"reader-{number}", daemon=True)
             for number in range(READERS)
@@ -66,6 +69,11 @@ class Readers:
     def alive(self) -> bool:
         """Say if all of them still work."""
         return all(thread.is_alive() for thread in self._threads)
+
+    def trouble(self) -> str:
+        """Say what keeps a kind from being read back; empty for nothing."""
+        oldest = time.monotonic() - _TROUBLE_SECONDS
+        return next((said for at, said in [*self._troubles.values()] if at > oldest), "")
 
     def _work(self) -> None:
         while self._outbox.wait_for_room():
@@ -87,6 +95,7 @@ class Readers:
             self._counts.add("read_failures")
             self._refused(turn, error)
             return
+        self._troubles.pop(debt.key.gvk, None)
         last = turn.looks >= len(NEXT_LOOKS)
         sight = debt.conclude(state) if last else debt.judge(state)
         if sight is Sight.NOT_YET:
@@ -117,6 +126,7 @@ class Readers:
         self._desk.finish(turn)
 
     def _refused(self, turn: Turn, error: BellhopError) -> None:
+        self._troubles[turn.debt.key.gvk] = (time.monotonic(), str(error))
         turn.failures += 1
         waits = isinstance(error, (TemporaryError, DeniedError, MissingError))
         too_long = isinstance(error, PermanentError) and _age(turn.debt) > REFUSED_AT_MOST

@@ -7,13 +7,14 @@ anything else, or no     keep everything and try again, for ever while nothing a
 answer                   fails alone while others are taken is dropped in the end, and said: `trial`
                          has when
 
-Beside items it asks for a look at the whole cluster, where something may have been missed; until
-ingest has agreed. When an object rang is told by ingest's clock where ours differs: nothing is
-refused for a time that only we believe in.
+Beside items it says now and then that it is there, and how it is; and it asks for a look at the
+whole cluster, where something may have been missed, until ingest has agreed. When an object rang
+is told by ingest's clock where ours differs: nothing is refused for a time that only we believe in.
 """
 
 from __future__ import annotations
 
+import json
 import ssl
 import threading
 import time
@@ -25,6 +26,7 @@ from typing import Any, NamedTuple
 
 import urllib3
 
+from bellhop import __version__
 from bellhop.forwarder.backoff import pause
 from bellhop.forwarder.counts import Counts
 from bellhop.forwarder.desk import Desk
@@ -37,10 +39,14 @@ ANSWER_SECONDS = 15.0
 PATIENCE_SECONDS = 60.0
 """The longest Retry-After that is honoured."""
 
+ALIVE_SECONDS = 120.0
+"""How often ingest hears that we are there, and how we are, whatever rings."""
+
 SKEW = timedelta(minutes=1)
 """From which difference on ingest's clock is believed more than ours."""
 
 _MISSED = b'{"apiVersion":"bellhop.dev/v1","kind":"Missed"}'
+_ALIVE = {"apiVersion": "bellhop.dev/v1", "kind": "Alive"}
 _HEAD = b'{"apiVersion":"bellhop.dev/v1","kind":"Observations","items":['
 _TAIL = b"]}"
 _ABOUT_ITEMS = {
@@ -65,7 +71,8 @@ class _Answer(NamedTuple):
 class Sender:
     """One thread that sends; while a batch is on its way, the next one gathers.
 
-    `instructions` tells whom to send to at present; `refused` is called when the token is refused.
+    `instructions` tells whom to send to at present; `refused` is called when the token is refused;
+    `trouble` tells what keeps objects from being read back, empty for nothing.
     """
 
     def __init__(
@@ -76,7 +83,9 @@ class Sender:
         desk: Desk,
         counts: Counts,
         log: Log,
+        trouble: Callable[[], str] = lambda: "",
     ) -> None:
+        self._trouble = trouble
         self._instructions = instructions
         self._refused = refused
         self._outbox = outbox
@@ -94,6 +103,8 @@ class Sender:
         # When to ask for a look at the cluster; None where there is no reason to.
         self._ask_at: float | None = None
         self._asked = 0
+        self._alive_at = time.monotonic()
+        self._unheard = 0
         self._thread = threading.Thread(target=self._work, name="sender", daemon=True)
 
     def start(self) -> None:
@@ -123,17 +134,38 @@ class Sender:
 
     def _work(self) -> None:
         while self._outbox.is_open:
-            batch = self._outbox.take(self._until_asking(), trying=self._taking)
+            batch = self._outbox.take(self._until_speaking(), trying=self._taking)
             try:
                 sent = not batch or self._send(batch)
-                if sent and self._until_asking() == 0 and self._outbox.is_open:
-                    self._ask()
+                if sent and self._outbox.is_open:
+                    self._speak()
             except Exception as error:  # noqa: BLE001 - nothing may end the only sender
                 self._log.error("Failed to send a batch", error)
                 self._failed(batch, [], _Answer(0, "internal"))
 
-    def _until_asking(self) -> float | None:
-        return None if self._ask_at is None else max(0.0, self._ask_at - time.monotonic())
+    def _until_speaking(self) -> float:
+        ask_at = self._alive_at if self._ask_at is None else self._ask_at
+        return max(0.0, min(ask_at, self._alive_at) - time.monotonic())
+
+    def _speak(self) -> None:
+        """Say what is to be said by now."""
+        now = time.monotonic()
+        if self._ask_at is not None and self._ask_at <= now:
+            self._ask()
+        if self._alive_at <= now:
+            self._say_alive()
+
+    def _say_alive(self) -> None:
+        """Tell ingest that we are there; one of an earlier version does not know what that is."""
+        owed, since = self._desk.owed()
+        said = {"version": __version__, "owed": owed, "since": since, "problem": self._trouble()}
+        answer = self._post(json.dumps({**_ALIVE, **said}).encode())
+        taken = HTTPStatus.OK <= answer.status < HTTPStatus.MULTIPLE_CHOICES
+        self._unheard = 0 if taken or answer.status in _UNKNOWN else self._unheard + 1
+        wait = pause(self._unheard, at_least=answer.wait) if self._unheard else ALIVE_SECONDS
+        self._alive_at = time.monotonic() + wait
+        if answer.status == HTTPStatus.UNAUTHORIZED:
+            self._refused()
 
     def _ask(self) -> None:
         """Ask for a look at the cluster; who is told to wait asks again, since it may be later."""

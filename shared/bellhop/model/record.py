@@ -70,14 +70,15 @@ class Cluster:
 class Health:
     """How a cluster was when we last met it; `missed` counts what only sweeps had found.
 
-    `judgement` has a digest of each source by which all its objects were last evaluated, or, for
-    one of which not all kinds could be looked at, of each `SOURCE KIND` that could; `uid` is that
-    of its namespace kube-system, which no two clusters share. `failures` counts the times in a
-    row that we could not look; `walk` is the last one that ended, and `unseen` are the kinds that
-    it could not look at.
+    A healthy one that does not ring is silent to people, and never written so. `judgement` has a
+    digest of each source by which all its objects were last evaluated, or, for one of which not
+    all kinds could be looked at, of each `SOURCE KIND` that could; `uid` is that of its namespace
+    kube-system, which no two clusters share. `failures` counts the times in a row that we could
+    not look; `walk` is the last one that ended, and `unseen` are the kinds that
+    it could not look at. In a `mute` one the API server could not be told to ring.
     """
 
-    state: Literal["Healthy", "Down", "Unknown"] = "Unknown"
+    state: Literal["Healthy", "Silent", "Down", "Unknown"] = "Unknown"
     message: str = ""
     swept_at: datetime | None = None
     seen: int = 0
@@ -87,6 +88,7 @@ class Health:
     failures: int = 0
     walk: str = ""
     unseen: tuple[GVK, ...] = ()
+    mute: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +116,8 @@ class Walk:
     its list goes on with `after`, beyond the place `last`, which is within that page if it was
     `cut`; `read` objects were on its pages so far, `known` were kept, and `missing` of these are
     on no page. `untold` says of a kind up to which place
-    observations were written that may not have been told. `hand` names who wrote it last.
+    observations were written that may not have been told. `hand` names who wrote it last. In a
+    `mute` cluster the API server could not be told to ring.
     """
 
     id: str
@@ -140,6 +143,7 @@ class Walk:
     unseen: tuple[GVK, ...] = ()
     problems: tuple[str, ...] = ()
     hand: str = ""
+    mute: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +181,31 @@ class Refusals:
     count: int
     since: datetime
     at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Pulse:
+    """When the process that does all the work began, and when it last wrote that it is there."""
+
+    since: datetime
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """When a cluster's sender was last heard, and what its forwarder said of itself then.
+
+    By so many seconds its clock was `ahead` of ours. A forwarder says its `version`, how many
+    objects it has `owed` to ingest since when, and which `problem` it has; an API server that sends
+    by itself, and a forwarder of an earlier version, say nothing.
+    """
+
+    at: datetime
+    ahead: float = 0.0
+    version: str = ""
+    owed: int = 0
+    since: datetime | None = None
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,6 +117,26 @@ class Consumer(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """How much there is to do.
+
+    Messages that are due and wait, those in workers' hands, and since when the first one waits.
+    """
+
+    waiting: int
+    held: int
+    since: datetime | None
+
+
+class Watched(Protocol):
+    """One stage's inbox, seen by people."""
+
+    def backlog(self) -> Backlog:
+        """Count what is to be done."""
+        ...
+
+
 class DeadLetters(Protocol):
     """Messages that were given up, kept until somebody replays or drops them."""
 

@@ -11,6 +11,7 @@ from bellhop.records.circuits import Circuits
 from bellhop.records.clusters import Clusters, Gates, Healths
 from bellhop.records.declared import CatalogRevision, Manifests, Pending
 from bellhop.records.departures import Departures
+from bellhop.records.hearings import Hearings
 from bellhop.records.holdings import Findings, Inventories, Owners
 from bellhop.records.ledger import Bounds, Ledger
 from bellhop.records.looks import Looks
@@ -20,6 +21,7 @@ from bellhop.records.outcomes import Outcomes
 from bellhop.records.paces import Paces
 from bellhop.records.payloads import SHORT, Payloads
 from bellhop.records.profiles import Profiles
+from bellhop.records.pulses import Pulses
 from bellhop.records.refusals import RefusalCounts
 from bellhop.records.sealing import Sealer
 from bellhop.records.snapshot import Snapshot
@@ -56,6 +58,8 @@ class Records:
         self.gates = Gates(self._payloads)
         self.refusals = RefusalCounts(store)
         self.looks = Looks(store)
+        self.hearings = Hearings(store)
+        self.pulses = Pulses(store)
         self.manifests = Manifests(self._payloads)
         self.catalog = CatalogRevision(store, self._payloads.trash, clock)
         self.snapshot = Snapshot(blobs, sealer, self.catalog)
@@ -91,6 +95,7 @@ class Records:
         self.refusals.delete(key)
         self.circuits.delete(key)
         self.looks.delete(key)
+        self.hearings.delete(key)
 
     def doubt_holdings(self, key: str) -> None:
         """Take nothing for certain that profiles hold in a cluster: it is not what it was.

@@ -24,7 +24,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 
-from bellhop.errors import MissingError, TemporaryError
+from bellhop.errors import DeniedError, MissingError, TemporaryError
 from bellhop.ports.blobs import Blobs
 from bellhop.records.declared import CatalogRevision, Manifest, Revision
 from bellhop.records.sealing import Sealer
@@ -57,8 +57,9 @@ class Snapshot:
         if not mark or now.value.declared != mark:
             return
         name = f"catalog/{os.urandom(8).hex()}"
-        with suppress(TemporaryError):
-            # It saves work and bears nothing: the next cold start writes it.
+        with suppress(TemporaryError, DeniedError):
+            # It saves work and bears nothing: the next cold start writes it. Who may not write
+            # only looks.
             self._revision.discard(name)
             self._blobs.put(name, self._sealer.seal({mark: dict(manifests)}, name))
             self._revision.discard(now.value.blob)

@@ -25,14 +25,16 @@ from bellhop.engine.observe import bury_told, observe_told
 from bellhop.errors import BellhopError, InvalidError, TemporaryError, TooLargeError
 from bellhop.logs import Log
 from bellhop.messages import Confirm, Evaluate, Publisher, Sweep
-from bellhop.model.record import Gate, Observation
+from bellhop.model.record import Gate, Heard, Observation
 from bellhop.records import Records
 from bellhop.settings import Settings
+from bellhop.stages.hearing import Hearing, read_alive
 from bellhop.stages.ledger import Note, write
 from bellhop.stages.refusals import Refused
 
 BATCH = "Observations"
 MISSED = "Missed"
+ALIVE = "Alive"
 """Kinds of what the forwarder sends, in apiVersion `bellhop.dev/v1`."""
 
 AHEAD_AT_MOST = timedelta(minutes=15)
@@ -105,6 +107,7 @@ class Ingest:
         self._settings = settings
         self._log = log
         self._refused = Refused(records)
+        self._hearing = Hearing(records)
         self._skewed = _Seldom(_SAY_SKEW)
 
     @property
@@ -163,7 +166,12 @@ class Ingest:
             text = "cannot take what is not JSON; send it as application/json"
             return Reply(415, _body(InvalidError.code, text))
         skew = self._skew(request)
-        reply = self._read(request.cluster, read_json(request.body), Watched(gate.kinds))
+        data = read_json(request.body)
+        heard = Heard(self._records.clock.now(), skew.total_seconds())
+        if data.get("kind") == ALIVE and data.get("apiVersion") == "bellhop.dev/v1":
+            heard = read_alive(data, heard)
+        self._hearing.note(request.cluster, heard)
+        reply = self._read(request.cluster, data, Watched(gate.kinds))
         if abs(skew) < SKEW or "response" in reply.body:
             return reply
         return Reply(reply.status, {**reply.body, "ahead": skew.total_seconds()}, reply.headers)
@@ -190,10 +198,12 @@ class Ingest:
                 return self._batch(cluster, data, watched)
             case ("bellhop.dev/v1", kind) if kind == MISSED:
                 return self._look(cluster)
+            case ("bellhop.dev/v1", kind) if kind == ALIVE:
+                return Reply(200, {"heard": True})
         raise InvalidError(
             f"cannot take a {str(data.get('kind'))[:64]!a} of {str(data.get('apiVersion'))[:64]!a};"
             " send an AdmissionReview of admission.k8s.io/v1, an EventList of audit.k8s.io/v1, or"
-            f" {BATCH} or {MISSED} of bellhop.dev/v1"
+            f" {BATCH}, {MISSED} or {ALIVE} of bellhop.dev/v1"
         )
 
     def _look(self, cluster: str) -> Reply:

@@ -285,9 +285,8 @@ class Sweep:
             if resource is not None:
                 resources.append(resource)
         # Ringing is set up before looking, so that nothing falls between the two.
-        if not lacking:
-            lacking = self._wire(course, resources)
-        course.keep(uid=uid, problems=problems(lacking))
+        mute = [] if lacking else self._wire(course, resources)
+        course.keep(uid=uid, problems=problems([*lacking, *mute]), mute=bool(mute))
 
     def _identify(self, kube: Kube, cluster: str, known: str) -> str:
         """Read which cluster this is; in one made anew under an old name we own nothing yet.
@@ -327,7 +326,7 @@ class Sweep:
             # Sweeps go on without the push; the cluster's health says what is missing.
             said = concealed(str(error), cluster.forwarder)
             self._log.warning("Cannot set up ringing", cluster=cluster.key, error=said)
-            return [said]
+            return [f"its API server cannot be told to ring, and only sweeps find events: {said}"]
         return []
 
     def _hasten_renewal(self, cluster: str) -> None:
@@ -384,6 +383,7 @@ class Sweep:
             uid=walk.uid,
             walk=walk.id,
             unseen=walk.unseen,
+            mute=walk.mute,
         )
         token = self._records.health.token(course.name)
         # Whoever ends the walk after this has written something else by then.

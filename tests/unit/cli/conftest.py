@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from bellhop.cli.main import cli
-from bellhop.embedded.state import open_state
+from bellhop.embedded.state import make_folder, only_one, open_state
 from bellhop.fleet.installation import Installation
 from bellhop.settings import Settings
 
@@ -43,3 +43,11 @@ def here(state: Path) -> Iterator[Installation]:
     opened = open_state(state, Settings())
     yield opened.installation
     opened.close()
+
+
+@pytest.fixture
+def served(state: Path) -> Iterator[None]:
+    """A process that holds the state folder, as `bellhop serve` does."""
+    make_folder(state)
+    with only_one(state):
+        yield

@@ -41,6 +41,7 @@ def test_what_was_lost_is_named(bellhop: Bellhop, manifest: Path) -> None:
     assert "what was declared is lost; apply it again, or delete it" in said
 
 
+@pytest.mark.usefixtures("served")
 def test_what_was_lost_is_applied_again(bellhop: Bellhop, manifest: Path) -> None:
     """The file that is still there is the cure."""
     assert bellhop("apply", "-f", str(manifest)).exit_code == 0
@@ -49,6 +50,7 @@ def test_what_was_lost_is_applied_again(bellhop: Bellhop, manifest: Path) -> Non
     assert "large" in bellhop("get", "configmaps").stdout
 
 
+@pytest.mark.usefixtures("served")
 @pytest.mark.parametrize("by", ["file", "name"])
 def test_what_was_lost_is_deleted(bellhop: Bellhop, manifest: Path, by: str) -> None:
     """By its file, or by its name alone."""

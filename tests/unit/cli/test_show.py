@@ -312,6 +312,7 @@ def test_follows_closely(following: subprocess.Popen[str], here: Installation) -
 # Failures --------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("served")
 def test_nothing_is_wrong(bellhop: Bellhop, here: Installation) -> None:
     """A fleet that is well has no failures."""
     fleet.populate(here)
@@ -320,6 +321,7 @@ def test_nothing_is_wrong(bellhop: Bellhop, here: Installation) -> None:
     assert (result.stdout, result.stderr) == ("", "Nothing is wrong.\n")
 
 
+@pytest.mark.usefixtures("served")
 def test_tells_all_that_is_wrong(bellhop: Bellhop, here: Installation) -> None:
     """Every place where a failure may stand is looked at, and each is one sentence."""
     fleet.populate(here)

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from bellhop.embedded.state import Embedded, open_state
-from bellhop.embedded.timekeeper import AT_MOST, Timekeeper
+from bellhop.embedded.timekeeper import AT_MOST, PULSE, Timekeeper
 from bellhop.logs import Log
 from bellhop.messages import Resolve
+from bellhop.model.record import Pulse
 from bellhop.settings import Settings
 from tests.fakes.clock import FakeClock
 
@@ -93,3 +94,29 @@ def test_looks_now_and_then_whatever_it_knows(keeper: Timekeeper, clock: FakeClo
     clock.advance(AT_MOST)
 
     assert keeper.tick()
+
+
+def test_writes_that_it_is_there(here: Embedded, clock: FakeClock) -> None:
+    """Twice a minute, however often it ticks; since when it began stays."""
+    begun = clock.now()
+    keeper = Timekeeper(here, Log(io.StringIO()))
+    pulses = here.installation.records.pulses
+    seen = []
+    for _ in range(61):
+        keeper.tick()
+        seen.append(pulses.get())
+        clock.advance(SECOND)
+
+    expected = [Pulse(begun, begun + each * PULSE) for each in range(3)]
+    assert list(dict.fromkeys(seen)) == expected
+
+
+def test_a_clock_that_was_set_back_ends_no_pulse(here: Embedded, clock: FakeClock) -> None:
+    """What was written in the future is not waited for."""
+    keeper = Timekeeper(here, Log(io.StringIO()))
+    keeper._pulse = Pulse(clock.now(), clock.now() + timedelta(hours=1))
+    keeper.tick()
+    pulse = here.installation.records.pulses.get()
+
+    assert pulse is not None
+    assert pulse.at == clock.now()

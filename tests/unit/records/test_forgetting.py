@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from bellhop.model.record import (
     Health,
+    Heard,
     Held,
     Inventory,
     Match,
@@ -39,6 +40,7 @@ def fill(rig: Rig, key: str) -> None:
     rig.records.health.put(key, Health("Healthy"))
     rig.records.refusals.put(key, Refusals(1, START, START))
     rig.records.looks.ask(key, rig.clock.now())
+    rig.records.hearings.put(key, Heard(START))
     rig.records.strikes.add(key, SERVICE, "walk")
     rig.records.walks.put(key, Walk("walk", "", ""))
     rig.records.walks.suspect(key, [WEB])
@@ -57,7 +59,7 @@ def left(rig: Rig, key: str) -> set[str]:
     for kind in kinds:
         if any(list(rig.store.query(f"payload/{kind}/{key}/{shard}")) for shard in SHARDS):
             found.add(f"payload of {kind}")
-    named = ("cluster", "gate", "health", "refusals", "look", "walk")
+    named = ("cluster", "gate", "health", "heard", "refusals", "look", "walk")
     return found | {kind for kind in named if rig.store.get(kind, key)}
 
 
@@ -66,7 +68,7 @@ def test_a_cluster_that_is_forgotten_leaves_nothing(rig: Rig) -> None:
     for key in (EAST, "fleet/east-2"):
         fill(rig, key)
     everything = left(rig, EAST)
-    assert (len(everything), rig.blobs()) == (15, 2)
+    assert (len(everything), rig.blobs()) == (16, 2)
 
     rig.records.forget_cluster(EAST)
     assert left(rig, EAST).isdisjoint({"cluster", "gate"})

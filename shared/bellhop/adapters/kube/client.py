@@ -146,6 +146,17 @@ class KubeClient:
         request = Request("PATCH", "", query, patch, applying.MERGE)
         return not isinstance(self._asked(request, gvk, name, call), Refusal)
 
+    def knock(self, gvk: GVK, namespace: str, name: str, *, manager: str) -> str:
+        """Change nothing of an object in a dry run, for which its webhooks ring.
+
+        Returns the warnings of whoever has answered, as HTTP has them; empty if there are none.
+        """
+        call = self._call("knock at the webhooks with", gvk, namespace, name)
+        query = {"fieldManager": manager, "dryRun": "All"}
+        request = Request("PATCH", "", query, {}, applying.MERGE, warns=True)
+        answer = self._asked(request, gvk, name, call)
+        return "" if isinstance(answer, Refusal) else str(answer)
+
     def remove(self, gvk: GVK, namespace: str, name: str, *, uid: str = "") -> bool:
         """Delete one object (only if it still has `uid`, where given); say if it was there."""
         call = self._call("remove", gvk, namespace, name)

@@ -65,6 +65,8 @@ class Request:
     body: Any = None
     content_type: str = "application/json"
     answers_json: bool = True
+    warns: bool = False
+    """Whether the answer's warnings are asked for, not its content."""
 
 
 _GREETING = Request("GET", "/version", {"timeout": f"{GREETING_SECONDS}s"}, answers_json=False)
@@ -211,6 +213,8 @@ class _Session:
         self._dated = (str(answer.headers.get("Date") or ""), datetime.now(UTC))
         if not answer.succeeded:
             return Refusal.read(answer.status, answer.data, answer.headers)
+        if request.warns:
+            return str(answer.headers.get("Warning") or "")
         return _json(answer.data, call) if request.answers_json else answer.data
 
     def skew(self) -> timedelta | None:

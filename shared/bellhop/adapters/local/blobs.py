@@ -13,11 +13,15 @@ from bellhop.errors import MissingError
 
 
 class FileBlobs:
-    """Bytes by name; a blob is replaced whole, while readers of the older one keep reading it."""
+    """Bytes by name; a blob is replaced whole, while readers of the older one keep reading it.
 
-    def __init__(self, folder: Path | str) -> None:
+    Of a `still` folder nothing is made: it is read as it is.
+    """
+
+    def __init__(self, folder: Path | str, *, still: bool = False) -> None:
         self._folder = Path(folder).absolute()
-        prepare(self._folder)
+        if not still:
+            prepare(self._folder)
 
     def get(self, name: str) -> bytes:
         """Read a blob.

@@ -21,10 +21,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from bellhop.adapters.local.failures import translate
 from bellhop.adapters.local.neighbours import Neighbours
-from bellhop.errors import InvalidError, PermanentError
+from bellhop.errors import InvalidError, MissingError, PermanentError
 
 _Parameters = Sequence[Any] | Mapping[str, Any]
 _BUSY_SECONDS = 10.0
@@ -57,6 +58,19 @@ class Schema:
         return len(self.migrations)
 
 
+@dataclass(frozen=True, slots=True)
+class Still:
+    """A file that is looked at and stays as it is: nothing is made, migrated or written.
+
+    So it can be read on a full disk, and beside whoever works on it.
+    """
+
+    path: Path
+
+
+Place = Path | str | Still
+
+
 @dataclass(slots=True)
 class _Session:
     connection: sqlite3.Connection
@@ -70,12 +84,15 @@ class Database:
     """A file with a schema; every sqlite3 exception leaves here as one of Bellhop's.
 
     Raises:
-        InvalidError: the file is of another kind, of a newer version, or damaged.
+        InvalidError: the file is of another kind, of a newer version, or damaged; or it is to stay
+            as it is, and of an earlier version.
+        MissingError: it is to stay as it is, and is not there.
         TemporaryError: the file is locked for too long, or the disk is full.
     """
 
-    def __init__(self, path: Path | str, schema: Schema) -> None:
-        self.path = Path(path).absolute()
+    def __init__(self, path: Place, schema: Schema) -> None:
+        self._still = isinstance(path, Still)
+        self.path = Path(path.path if isinstance(path, Still) else path).absolute()
         self._schema = schema
         self._session = self._open(inherited=None)
 
@@ -141,7 +158,8 @@ class Database:
         neighbours = Neighbours.at(self.path)
         with neighbours.lock:
             try:
-                self._make_file()
+                if not self._still:
+                    self._make_file()
             except OSError as error:
                 raise translate(error, self.path) from error
             return _Session(self._connect(), os.getpid(), neighbours, inherited)
@@ -161,7 +179,8 @@ class Database:
         connection = None
         try:
             connection = sqlite3.connect(
-                self.path,
+                self._still_uri() if self._still else self.path,
+                uri=self._still,
                 timeout=_BUSY_SECONDS,
                 isolation_level=None,
                 check_same_thread=False,
@@ -176,9 +195,28 @@ class Database:
             raise
         return connection
 
+    def _still_uri(self) -> str:
+        """Name the file to SQLite as one to be read alone.
+
+        Without a write-ahead log beside it nobody has it open, and all of it is in the file: read
+        as immutable, it needs no side files, which SQLite would have to make.
+        """
+        if not self.path.is_file():
+            raise MissingError(f"cannot read the {self._schema.noun} {str(self.path)!r}: no file")
+        alone = not self.path.with_name(f"{self.path.name}-wal").exists()
+        return f"file:{quote(str(self.path))}?mode=ro" + ("&immutable=1" if alone else "")
+
     def _prepare(self, connection: sqlite3.Connection) -> None:
         # Checked before the first write: a file that is not ours is left as it is.
-        self._check(connection)
+        version = self._check(connection)
+        if self._still:
+            if version < self._schema.version:
+                raise InvalidError(
+                    f"cannot read the {self._schema.noun} {str(self.path)!r}: an earlier Bellhop"
+                    f" wrote it (version {version}, this one knows {self._schema.version});"
+                    " restart `bellhop serve`, which brings it up to date"
+                )
+            return
         _write_ahead(connection)
         for pragma in _PRAGMAS:
             connection.execute(pragma)

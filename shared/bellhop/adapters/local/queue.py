@@ -31,11 +31,10 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 from bellhop.adapters.local.clock import from_microseconds, to_microseconds
-from bellhop.adapters.local.database import Database
+from bellhop.adapters.local.database import Database, Place
 from bellhop.adapters.local.queue_schema import SCHEMA
 from bellhop.errors import InvalidError, MissingError, TooLargeError
 from bellhop.ports.clock import Clock
@@ -43,6 +42,7 @@ from bellhop.ports.queue import (
     GROUP_LIMIT,
     MESSAGE_LIMIT,
     Again,
+    Backlog,
     DeadLetter,
     Delivery,
     Done,
@@ -89,7 +89,7 @@ class SqliteQueue:
 
     def __init__(
         self,
-        path: Path | str,
+        path: Place,
         name: str,
         *,
         clock: Clock,
@@ -175,6 +175,17 @@ class SqliteQueue:
                 (now + self._visibility, now, number, attempt),
             ).rowcount
         return bool(extended)
+
+    def backlog(self) -> Backlog:
+        """Count what is due and what is in workers' hands."""
+        [[waiting, held, since]] = self._database.rows(
+            """SELECT count(*) FILTER (WHERE NOT m.held AND m.available_at <= :now),
+                      count(*) FILTER (WHERE m.held),
+                      min(m.available_at) FILTER (WHERE NOT m.held AND m.available_at <= :now)
+               FROM groups g JOIN messages m ON m.group_id = g.id WHERE g.queue = :queue""",
+            {"queue": self._name, "now": self._now()},
+        )
+        return Backlog(waiting, held, from_microseconds(since) if since is not None else None)
 
     def list(self, *, limit: int = 100) -> Sequence[DeadLetter]:
         """Return the dead letters, oldest first."""

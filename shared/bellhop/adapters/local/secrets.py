@@ -36,18 +36,21 @@ _SUFFIX = ".sealed"
 class FileSecrets:
     """Named secrets, sealed with AES-GCM in files that only this user may read.
 
+    Of a `still` folder nothing is made: it is read as it is.
+
     Raises:
         InvalidError: the key has not KEY_BYTES bytes.
     """
 
-    def __init__(self, folder: Path | str, key: bytes) -> None:
+    def __init__(self, folder: Path | str, key: bytes, *, still: bool = False) -> None:
         if len(key) != KEY_BYTES:
             raise InvalidError(
                 f"cannot use the secrets' key: it has {len(key)} bytes, not {KEY_BYTES}"
             )
         self._folder = Path(folder).absolute()
         self._cipher = AESGCM(key)
-        prepare(self._folder)
+        if not still:
+            prepare(self._folder)
 
     def read(self, name: str) -> bytes:
         """Read a secret.

@@ -7,11 +7,10 @@ import os
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from bellhop.adapters.local.clock import SystemClock, from_microseconds, to_microseconds
-from bellhop.adapters.local.database import Database, Schema
+from bellhop.adapters.local.database import Database, Place, Schema
 from bellhop.errors import InvalidError, StaleError, TooLargeError
 from bellhop.ports.clock import Clock
 from bellhop.ports.store import ABSENT, ANY, ITEM_LIMIT, KEY_LIMIT, Item
@@ -102,7 +101,7 @@ class SqliteStore:
     a time, and `sweep_expired` deletes all.
     """
 
-    def __init__(self, path: Path | str, *, clock: Clock | None = None) -> None:
+    def __init__(self, path: Place, *, clock: Clock | None = None) -> None:
         self._database = Database(path, _SCHEMA)
         self._clock = clock or SystemClock()
         self._writes = 0

@@ -13,7 +13,7 @@ from bellhop.cli import output
 from bellhop.cli.examples import Command, Group
 from bellhop.cli.options import JSON, TABLE, YAML, output_option, state_option
 from bellhop.cli.output import Column, say
-from bellhop.cli.session import installation
+from bellhop.cli.session import installation, looking
 from bellhop.errors import InvalidError
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ _FAILURES = (
     Column("WHAT", "what", style="red"),
     Column("WHICH", "which"),
     Column("SINCE", "since", shown=lambda value: output.stamp(value) or "-"),
+    Column("COUNT", "count", wide=True),
     Column("SENTENCE", "sentence"),
 )
 _STRAYS = (
@@ -172,12 +173,24 @@ def _duration(text: str) -> timedelta:
 @output_option
 @state_option
 def failures(form: str) -> None:
-    """Show all that is wrong now: clusters, triggers, evaluations, deployments, dead letters."""
+    """Show all that is wrong now: clusters, triggers, evaluations, deployments, dead letters.
+
+    One line for each cause, with how many follow from it. Clusters that were not reached within
+    the last minute are called. It reads the state as it is, whether `bellhop serve` runs or not.
+    """
+    from bellhop.fleet.calling import silent
     from bellhop.fleet.failures import failures as found
 
+    here = looking()
     rows = (
-        {"what": each.what, "which": each.which, "since": each.at, "sentence": each.sentence}
-        for each in found(installation())
+        {
+            "what": each.what,
+            "which": each.which,
+            "since": each.at,
+            "count": each.several,
+            "sentence": each.sentence,
+        }
+        for each in found(here, silent(here))
     )
     output.present(_FAILURES, rows, form, nothing="Nothing is wrong.")
 

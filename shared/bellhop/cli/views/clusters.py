@@ -9,7 +9,7 @@ from bellhop.cli.story import Story
 from bellhop.cli.views.view import Query, View
 from bellhop.fleet import overview
 from bellhop.fleet.installation import Installation
-from bellhop.model.record import Cluster, Health
+from bellhop.model.record import Cluster
 from bellhop.ports.kube import Manifest
 
 COLUMNS = (
@@ -39,12 +39,11 @@ def manifests(here: Installation, query: Query) -> Iterator[Manifest]:
         manifest = cluster_object(cluster)
         health = overview.health(here, cluster.key)
         manifest["metadata"]["creationTimestamp"] = cluster.registered_at
-        message = _message(here, cluster.key, health)
         manifest["status"] = {
-            "ready": health.state == "Healthy",
+            "ready": health.state in {"Healthy", "Silent"},
             "version": cluster.kubernetes,
             "connectionStatus": health.state,
-            **({"failureMessage": message} if message else {}),
+            **({"failureMessage": health.message} if health.message else {}),
             **({"lastSweepTime": health.swept_at} if health.swept_at else {}),
             "observed": health.seen,
             "missed": health.missed,
@@ -66,7 +65,7 @@ def rows(here: Installation, query: Query) -> Iterator[Row]:
             "age": age(cluster.registered_at, now),
             "lastSweep": age(health.swept_at, now),
             "missed": f"{health.missed}/{health.seen}",
-            "message": _message(here, cluster.key, health),
+            "message": health.message,
         }
 
 
@@ -88,8 +87,10 @@ def _tell(here: Installation, cluster: Cluster, story: Story) -> None:
     story.fact("Kubernetes", cluster.kubernetes)
     story.fact("Registered", stamp(cluster.registered_at))
     story.fact("State", health.state)
-    story.fact("Message", _message(here, cluster.key, health))
+    story.fact("Message", health.message)
     story.fact("Last sweep", age(health.swept_at, now))
+    heard = here.records.hearings.get(cluster.key)
+    story.fact("Last heard", age(heard.at if heard else None, now))
     story.fact("Found by sweeps", f"{health.missed} of {health.seen} looks at objects")
     story.fact("Rings", _rings(cluster))
     story.grid(
@@ -127,10 +128,6 @@ def _tell(here: Installation, cluster: Cluster, story: Story) -> None:
             for key in inventory.held
         ),
     )
-
-
-def _message(here: Installation, key: str, health: Health) -> str:
-    return "; ".join(filter(None, (health.message, overview.refused(here, key))))
 
 
 def _rings(cluster: Cluster) -> str:

@@ -1,0 +1,76 @@
+"""`bellhop doctor`: the way into clusters and back, piece by piece, with what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from bellhop.cli import output, session
+from bellhop.cli.examples import Command
+from bellhop.cli.options import JSON, YAML, output_option, state_option
+from bellhop.cli.output import compose, styled
+from bellhop.model.visible import visible
+
+if TYPE_CHECKING:
+    from bellhop.fleet.doctor import Sign
+
+WRONG = 1
+"""The exit code where anything is wrong."""
+
+_COLOURS = {"well": "green", "wrong": "red", "open": "yellow"}
+_MARKS = {"well": "well ", "wrong": "WRONG", "open": "open "}
+_WIDTH = 11
+
+
+@click.command(
+    "doctor", cls=Command, examples=("bellhop doctor", "bellhop doctor prod/eu-1 -o json")
+)
+@click.argument("cluster", required=False, default="", metavar="[NAMESPACE/NAME]")
+@output_option
+@state_option
+def command(cluster: str, form: str) -> None:
+    """Examine the way into one cluster and back, or into all, piece by piece.
+
+    From the credentials to what may be applied, and from the webhook to when the forwarder was last
+    heard; with what to do where something is wrong. It knocks at the forwarder through the API
+    server by a dry run that changes nothing, and writes nothing. It exits with 1 where anything is
+    wrong.
+    """
+    here = session.looking()
+    from bellhop.fleet.doctor import examine, house, named
+
+    keys = named(here, cluster)
+    own = list(house(here, answers=session.answers(here.inbound)))
+    found: list[tuple[str, Sequence[Sign]]] = [("", own), *examine(here, keys)]
+    if form in {JSON, YAML}:
+        output.records(_rows(found), form)
+    else:
+        for key, signs in found:
+            _tell(f"Cluster {key}" if key else "Bellhop", signs)
+        if not keys:
+            output.say("No cluster is registered.", err=True)
+    ill = any(sign.verdict == "wrong" for _, signs in found for sign in signs)
+    raise click.exceptions.Exit(WRONG if ill else 0)
+
+
+def _rows(found: Sequence[tuple[str, Sequence[Sign]]]) -> Iterator[dict[str, str]]:
+    for key, signs in found:
+        for sign in signs:
+            yield {
+                "cluster": key,
+                "piece": sign.piece,
+                "verdict": sign.verdict,
+                "sentence": sign.sentence,
+                "cure": sign.cure,
+            }
+
+
+def _tell(title: str, signs: Sequence[Sign]) -> None:
+    compose(styled(title, "cyan", bold=True))
+    for sign in signs:
+        mark = styled(_MARKS[sign.verdict], _COLOURS[sign.verdict])
+        compose(f"  {mark}  {sign.piece:<{_WIDTH}}  {visible(sign.sentence)}")
+        if sign.cure and sign.verdict != "well":
+            compose(f"         {'':<{_WIDTH}}  -> {visible(sign.cure)}")

@@ -1,0 +1,166 @@
+"""`bellhop status`: on one screen, whether all is well, and if not, why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bellhop.cli import output
+from bellhop.cli.examples import Command
+from bellhop.cli.options import JSON, YAML, output_option, state_option
+from bellhop.cli.output import Column, age, count, say
+from bellhop.cli.session import looking, state_folder
+from bellhop.errors import BellhopError, MissingError
+
+if TYPE_CHECKING:
+    from bellhop.fleet.failures import Failure
+    from bellhop.fleet.status import ClusterStatus, Status
+
+WRONG = 1
+"""The exit code where anything is wrong."""
+
+_SHOWN = 10
+_CLUSTERS = (
+    Column("CLUSTER", "cluster"),
+    Column("STATE", "state"),
+    Column("HEARD", "heard"),
+    Column("REACHED", "reached"),
+    Column("MISSED", "missed"),
+    Column("WAITING", "waiting"),
+    Column("FAILING", "failing"),
+)
+
+
+@click.command("status", cls=Command, examples=("bellhop status", "bellhop status -o json"))
+@output_option
+@state_option
+def command(form: str) -> None:
+    """Tell whether all is well: the process, the clusters, the queues, and what is wrong.
+
+    It reads the state as it is and changes nothing in it, whether `bellhop serve` runs or not, and
+    calls the clusters that were not reached within the last minute. It exits with 1 where
+    anything is wrong.
+    """
+    from bellhop.fleet.status import status
+
+    try:
+        here = looking()
+        found, now = status(here), here.records.clock.now()
+    except MissingError:
+        raise
+    except BellhopError as error:
+        _tell_unreadable(error, form)
+        raise click.exceptions.Exit(WRONG) from error
+    if form in {JSON, YAML}:
+        output.objects([_whole(found)], form, one=True)
+    else:
+        _tell(found, now, form)
+    raise click.exceptions.Exit(WRONG if found.failures else 0)
+
+
+def _tell_unreadable(error: BellhopError, form: str) -> None:
+    """Say what can be said of a state that cannot be read."""
+    from bellhop.embedded.state import vitals
+
+    alive = vitals(state_folder())
+    if form in {JSON, YAML}:
+        wrong = [{"what": "state", "which": str(alive.folder), "sentence": str(error)}]
+        told = {"well": False, "running": alive.running, "failures": wrong}
+        output.objects([told], form, one=True)
+        return
+    say(f"bellhop serve   {'runs' if alive.running else 'does not run'}")
+    say(f"error: {error}", err=True)
+
+
+def _tell(found: Status, now: datetime, form: str) -> None:
+    declared = f"{count(found.sources, 'EventSource')}, {count(found.triggers, 'trigger')}"
+    say(f"bellhop serve   {_process(found, now)}")
+    say(f"declared        {declared}")
+    say(f"queues          {_queues(found, now)}")
+    say(f"dead letters    {found.dead or 'none'}")
+    say("")
+    rows = (_row(each, now) for each in found.clusters)
+    output.table(_CLUSTERS, rows, form, nothing="No cluster is registered.")
+    say("")
+    for each in found.failures[:_SHOWN]:
+        since = f" (since {output.stamp(each.at)})" if each.at else ""
+        say(f"{each.what} {each.which}{since}: {each.sentence}")
+    if len(found.failures) > _SHOWN:
+        say(f"`bellhop show failures` tells all {len(found.failures)}.")
+    if not found.failures:
+        say("All is well.")
+
+
+def _process(found: Status, now: datetime) -> str:
+    at = f"last at work {age(found.worked_at, now)} ago" if found.worked_at else ""
+    if found.running:
+        since = f" since {output.stamp(found.since)}" if found.since else ""
+        return ", ".join(filter(None, (f"runs{since}", at)))
+    return ", ".join(("does not run", at or "and never did"))
+
+
+def _queues(found: Status, now: datetime) -> str:
+    parts = [
+        f"{count(each.waiting, 'message')} in {name} for {age(each.since, now)}"
+        for name, each in found.queues.items()
+        if each.waiting
+    ]
+    held = sum(each.held for each in found.queues.values())
+    parts += [f"{held} being worked on"] if held else []
+    return ", ".join(parts) or "nothing waits"
+
+
+def _row(each: ClusterStatus, now: datetime) -> dict[str, Any]:
+    return {
+        "cluster": each.key,
+        "state": each.state,
+        "heard": age(each.heard_at, now) if each.rings else "-",
+        "reached": age(each.reached_at, now),
+        "missed": f"{each.missed}/{each.seen}",
+        "waiting": each.waiting,
+        "failing": each.failing,
+    }
+
+
+def _whole(found: Status) -> dict[str, Any]:
+    return {
+        "well": not found.failures,
+        "running": found.running,
+        "since": found.since,
+        "worked": found.worked_at,
+        "sources": found.sources,
+        "triggers": found.triggers,
+        "queues": {
+            name: {"waiting": each.waiting, "held": each.held, "since": each.since}
+            for name, each in found.queues.items()
+        },
+        "deadLetters": found.dead,
+        "clusters": [
+            {
+                "cluster": each.key,
+                "state": each.state,
+                "heard": each.heard_at,
+                "reached": each.reached_at,
+                "missed": each.missed,
+                "observed": each.seen,
+                "waiting": each.waiting,
+                "failing": each.failing,
+            }
+            for each in found.clusters
+        ],
+        "failures": list(_failures(found.failures)),
+    }
+
+
+def _failures(found: Sequence[Failure]) -> Iterator[dict[str, Any]]:
+    for each in found:
+        yield {
+            "what": each.what,
+            "which": each.which,
+            "since": each.at,
+            "count": each.several,
+            "sentence": each.sentence,
+        }

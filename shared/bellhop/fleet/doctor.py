@@ -1,0 +1,430 @@
+"""The way into a cluster and back, examined piece by piece, each with what to do where it ends.
+
+ credentials ─► API server ─► rights      the way out: sweeps, and what is applied
+ API server ─► webhook ─► forwarder ─► ingest      the way in: what rings
+                  │           │
+              a knock     last heard
+
+A knock is a change of nothing, in a dry run, of an object that would ring: the API server rings
+the forwarder for it as for any write, and what the forwarder answers comes back as a warning. All
+else is read. Nothing is written, here or in the cluster.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import difflib
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import timedelta
+from typing import Any, Literal, NamedTuple
+
+from bellhop.adapters.kube.client import KubeClient
+from bellhop.engine.wiring import KNOCKER, NAME, NAMESPACE
+from bellhop.errors import BellhopError, DeniedError, MissingError, UnreachableError
+from bellhop.fleet import overview
+from bellhop.fleet.calling import at_once
+from bellhop.fleet.installation import Installation
+from bellhop.fleet.renewal import ends_at
+from bellhop.fleet.rights import brought, missing_for_applying, missing_for_watching, watched
+from bellhop.fleet.ringing import digest_of, entries_of
+from bellhop.fleet.unwiring import identify, known_uid
+from bellhop.model.gvk import GVK, Resource
+from bellhop.model.record import Cluster
+
+PATIENCE = 25.0
+"""Seconds for all clusters together."""
+
+_SKEW = timedelta(minutes=2)
+_SOON = timedelta(days=30)
+_OLDEST = (1, 20)
+_VERSION = re.compile(r"v(\d+)\.(\d+)")
+_SEGMENT = re.compile(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?")
+_SAMPLE = 20
+_WEBHOOKS = GVK("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration")
+_ROLE = GVK("rbac.authorization.k8s.io", "v1", "ClusterRole")
+_BINDING = GVK("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding")
+_DEPLOYMENT = GVK("apps", "v1", "Deployment")
+_AGAIN = "register the cluster again: `bellhop register cluster`"
+
+
+class Sign(NamedTuple):
+    """What was found of one piece, and the cure; it is open where nothing could be seen."""
+
+    piece: str
+    verdict: Literal["well", "wrong", "open"]
+    sentence: str
+    cure: str = ""
+
+
+def well(piece: str, sentence: str) -> Sign:
+    """Find a piece in order."""
+    return Sign(piece, "well", sentence)
+
+
+def wrong(piece: str, sentence: str, cure: str) -> Sign:
+    """Find that something ends here."""
+    return Sign(piece, "wrong", sentence, cure)
+
+
+def unseen(piece: str, sentence: str, cure: str = "") -> Sign:
+    """Find nothing, for a reason."""
+    return Sign(piece, "open", sentence, cure)
+
+
+def named(here: Installation, name: str) -> list[str]:
+    """Return the clusters to examine: the one that is named, or all.
+
+    Raises:
+        MissingError: there is none of that name.
+    """
+    known = list(here.catalogs.known().clusters)
+    if not name:
+        return known
+    if name in known:
+        return [name]
+    near = [each for each in known if each.rpartition("/")[2] == name]
+    near = near or difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean '{near[0]}'?" if near else "`bellhop get clusters` lists those that are"
+    raise MissingError(f"cannot examine cluster '{name}': it is not registered; {hint}")
+
+
+def house(here: Installation, *, answers: bool) -> Iterator[Sign]:
+    """Examine the process that does the work; `answers` says whether its listener does."""
+    pulse, now = here.records.pulses.get(), here.records.clock.now()
+    alive = here.vitals
+    if alive is None:
+        return
+    if not alive.running:
+        yield wrong("serve", "`bellhop serve` does not run", "start it")
+    elif pulse and now - pulse.at > overview.PULSELESS and not alive.full:
+        at = f"{pulse.at:%Y-%m-%d %H:%M:%S} UTC"
+        yield wrong("serve", f"it has written nothing since {at}", "read its log, and restart it")
+    else:
+        yield well("serve", "it runs")
+    mebibytes = alive.free // (1024 * 1024)
+    if alive.full:
+        yield wrong("disk", f"'{alive.folder}' is full", "free some space; all goes on by itself")
+    else:
+        yield well("disk", f"{mebibytes:,} MiB are free for '{alive.folder}'")
+    url = here.inbound.url
+    if answers:
+        yield well("listener", f"it answers at {url}")
+    elif alive.running:
+        cure = "see whether another address is to be advertised: `bellhop serve --advertise`"
+        yield wrong("listener", f"nobody answers at {url}, as clusters are told", cure)
+
+
+def examine(here: Installation, keys: Sequence[str]) -> Iterator[tuple[str, Sequence[Sign]]]:
+    """Examine clusters, several at once; yield what was found of each, in their order."""
+    clusters = here.catalogs.known().clusters
+
+    def ask(key: str) -> Sequence[Sign]:
+        return list(_Examination(here, clusters[key]).signs())
+
+    found = at_once(keys, ask, PATIENCE)
+    for key in keys:
+        late = wrong(
+            "API server",
+            f"not all of it could be examined within {PATIENCE:g} s",
+            "see whether it is very slow; examine it alone",
+        )
+        yield key, found.get(key, [late])
+
+
+class _Examination:
+    """One cluster's."""
+
+    def __init__(self, here: Installation, cluster: Cluster) -> None:
+        self._here = here
+        self._cluster = cluster
+        self._record = cluster.forwarder
+        self._now = here.records.clock.now()
+        self._kube: KubeClient
+        self._resources: list[Resource] = []
+
+    def signs(self) -> Iterator[Sign]:
+        met = list(self._meet())
+        yield from met
+        answers = any((each.piece, each.verdict) == ("API server", "well") for each in met)
+        if answers:
+            yield from self._each(
+                ("clock", self._clock),
+                ("identity", self._identity),
+                ("sources", self._sources),
+                ("rights", self._rights),
+            )
+        if not self._record:
+            yield well("forwarder", "it has none: sweeps alone find what happens")
+            return
+        yield from self._certificate()
+        if answers:
+            yield from self._each(
+                ("webhook", self._webhook),
+                ("Secret", self._secret),
+                ("account", self._account),
+                ("forwarder", self._pods),
+                ("knock", self._knock),
+            )
+        yield from self._heard()
+
+    def _each(self, *steps: tuple[str, Callable[[], Iterable[Sign]]]) -> Iterator[Sign]:
+        """Take steps of which each may fail alone."""
+        for piece, step in steps:
+            try:
+                yield from list(step())
+            except BellhopError as error:
+                yield unseen(piece, str(error))
+
+    # The way out ------------------------------------------------------------------------------
+
+    def _meet(self) -> Iterator[Sign]:
+        key = self._cluster.key
+        try:
+            kube = self._here.access.open(key, version=self._cluster.credentials)
+            assert isinstance(kube, KubeClient)
+            self._kube = kube
+        except BellhopError as error:
+            yield wrong("credentials", str(error), _AGAIN)
+            return
+        try:
+            version = self._kube.version()
+        except UnreachableError as error:
+            cure = "see whether it runs, and is reached from here; what waits for it then goes on"
+            yield wrong("API server", str(error), cure)
+            return
+        except DeniedError as error:
+            cure = f"{_AGAIN}, with credentials that it accepts"
+            yield wrong("credentials", str(error), cure)
+            return
+        except BellhopError as error:
+            yield wrong("API server", str(error), "see whether an API server is at its address")
+            return
+        yield well("API server", f"it answers: Kubernetes {version}")
+        found = _VERSION.match(version)
+        if found and (int(found[1]), int(found[2])) < _OLDEST:
+            yield wrong("version", f"{version} is older than v1.20", "upgrade the cluster")
+
+    def _clock(self) -> Iterator[Sign]:
+        skew = self._kube.skew
+        if skew is None:
+            yield unseen("clock", "its API server does not tell the time")
+        elif abs(skew) >= _SKEW:
+            yield wrong("clock", f"its clock is {_apart(skew)} ours", "set the one that is wrong")
+        else:
+            yield well("clock", "it agrees with ours")
+
+    def _identity(self) -> Iterator[Sign]:
+        known, uid = known_uid(self._here, self._cluster), identify(self._kube)
+        if known and uid and uid != known:
+            cure = f"{_AGAIN}, or put back the cluster that was there"
+            yield wrong("identity", "its address leads to another cluster than it did", cure)
+
+    def _sources(self) -> Iterator[Sign]:
+        catalog = self._here.catalogs.known()
+        self._resources = watched(self._kube, catalog, self._cluster)
+        sources = catalog.sources_in(self._cluster.key)
+        if sources:
+            yield well("sources", f"in force: {', '.join(sources)}")
+        else:
+            yield unseen(
+                "sources",
+                "no EventSource is in force in it, so that nothing is to ring",
+                "an EventTrigger whose sourceClusterSelector selects the cluster puts one in force",
+            )
+        served = {each.gvk for each in self._resources}
+        for gvk in catalog.kinds_in(self._cluster.key):
+            if gvk not in served:
+                cure = "install its definition, or name a version that is served"
+                yield wrong("sources", f"the cluster does not serve {gvk}, which one names", cure)
+
+    def _rights(self) -> Iterator[Sign]:
+        missing = missing_for_watching(self._kube, self._resources, ringing=bool(self._record))
+        if missing_for_applying(self._kube):
+            # They need not reach everything: what counts is what is to be brought there.
+            kinds = brought(self._here, self._cluster.key)
+            missing += missing_for_applying(self._kube, kinds)
+        cure = (
+            "give them to whom the kubeconfig belongs; the how-to 'Register a cluster' lists them"
+        )
+        for each in missing:
+            yield wrong("rights", f"its credentials {each}", cure)
+        if not missing:
+            yield well("rights", "its credentials may do all that is asked of them")
+
+    # The way in -------------------------------------------------------------------------------
+
+    def _certificate(self) -> Iterator[Sign]:
+        ends = ends_at(self._cluster)
+        if ends is None:
+            yield wrong("certificate", "the forwarder's cannot be read", _AGAIN)
+        elif ends - self._now < _SOON:
+            yield wrong("certificate", f"the forwarder's ends on {ends:%Y-%m-%d %H:%M} UTC", _AGAIN)
+        else:
+            yield well("certificate", f"the forwarder's is valid until {ends:%Y-%m-%d}")
+
+    def _webhook(self) -> Iterator[Sign]:
+        sweep = f"`bellhop sweep {self._cluster.key}` writes it anew, or says what fails"
+        found = self._kube.get(_WEBHOOKS, "", NAME)
+        hooks = (found or {}).get("webhooks") or []
+        clients = [hook.get("clientConfig") or {} for hook in hooks]
+        if found is None:
+            health = self._here.records.health.head(self._cluster.key)
+            why = f": {health.message}" if health.mute else ""
+            yield wrong("webhook", f"its API server is not told to ring{why}", sweep)
+            return
+        problems = {each for client in clients for each in self._differs(client)}
+        lacking = {each.plural for each in self._resources} - _ringing(hooks)
+        if lacking:
+            problems.add(f"does not ring for {', '.join(sorted(lacking))}")
+        for each in sorted(problems):
+            yield wrong("webhook", f"it {each}", sweep)
+        if not problems:
+            where = self._record.get("url") or "the Service in the cluster"
+            yield well("webhook", f"it rings {where}")
+
+    def _differs(self, client: Mapping[str, Any]) -> Iterator[str]:
+        """Say where a webhook leads elsewhere than the record has it."""
+        service = client.get("service") or {}
+        path = str(service.get("path") or "")
+        url = self._record.get("url", "")
+        rings = str(client.get("url") or path)
+        if not rings.endswith(self._record.get("path", "")):
+            yield "rings at another path than the forwarder's"
+        if url and not rings.startswith(url):
+            yield f"does not ring '{url}', where the forwarder is said to be"
+        if not url and not service:
+            yield "does not ring the Service in the cluster"
+        if path and not all(map(_SEGMENT.fullmatch, path.strip("/").split("/"))):
+            yield "has a path that API servers refuse"
+        if self._record.get("ca", "") != _decoded(client.get("caBundle")):
+            yield "trusts another authority than that of the forwarder's certificate"
+
+    def _secret(self) -> Iterator[Sign]:
+        entries = entries_of(self._kube)
+        cluster, inbound = self._cluster, self._here.inbound.url
+        if not entries:
+            yield wrong("Secret", f"'{NAMESPACE}/{NAME}' is not there", _AGAIN)
+            return
+        if entries.get("cluster") != cluster.key:
+            serves = entries.get("cluster", "")[:128]
+            yield wrong("Secret", f"the forwarder serves cluster '{serves}'", _AGAIN)
+            return
+        digest = digest_of(entries.get("token", ""))
+        if digest == cluster.token_digest:
+            yield well("Secret", "its token is the one that is accepted")
+        elif digest == cluster.former_digest:
+            yield well("Secret", "its token is the former one, which is accepted for now")
+        else:
+            yield wrong("Secret", "its token is not accepted", _AGAIN)
+        url = self._record.get("ingest-url") or inbound
+        if entries.get("ingest-url", "").rstrip("/") != url.rstrip("/"):
+            sent = entries.get("ingest-url", "")[:256]
+            cure = f"{_AGAIN}, or serve at that address again"
+            yield wrong("Secret", f"the forwarder sends to {sent}, and Bellhop is at {url}", cure)
+
+    def _account(self) -> Iterator[Sign]:
+        role = self._kube.get(_ROLE, "", NAME)
+        binding = self._kube.get(_BINDING, "", NAME)
+        may = {
+            (group, plural)
+            for rule in (role or {}).get("rules") or []
+            for group in rule.get("apiGroups") or []
+            for plural in rule.get("resources") or []
+            if "get" in (rule.get("verbs") or [])
+        }
+        lacking = [r.plural for r in self._resources if (r.gvk.group, r.plural) not in may]
+        sweep = f"`bellhop sweep {self._cluster.key}` grants it"
+        if lacking:
+            what = ", ".join(sorted(lacking))
+            yield wrong("account", f"the forwarder may not read {what}, of which it is rung", sweep)
+        if binding is None:
+            yield wrong("account", f"ClusterRoleBinding '{NAME}' is not there", _AGAIN)
+        if binding is not None and not lacking:
+            yield well("account", "the forwarder may read what it is rung of")
+
+    def _pods(self) -> Iterator[Sign]:
+        if self._record.get("url"):
+            return
+        found = self._kube.get(_DEPLOYMENT, NAMESPACE, NAME)
+        cure = f"`kubectl -n {NAMESPACE} get pods` and `kubectl -n {NAMESPACE} logs deploy/{NAME}`"
+        if found is None:
+            yield wrong("forwarder", "its Deployment is not there", "`kubectl apply -k infra/base`")
+        elif not (found.get("status") or {}).get("readyReplicas"):
+            yield wrong("forwarder", "none of its pods is ready", f"{cure} say why")
+
+    def _knock(self) -> Iterator[Sign]:
+        """See whether the API server reaches the forwarder."""
+        where = self._record.get("url") or f"its Service '{NAMESPACE}/{NAME}'"
+        key = self._somebody()
+        if key is None:
+            yield unseen("knock", "there is no object that rings, to knock with")
+            return
+        said = self._kube.knock(*key, manager=KNOCKER)
+        if f"{NAME} " in said:
+            yield well("knock", "its API server reaches the forwarder")
+            return
+        yield wrong(
+            "knock",
+            f"its API server does not reach the forwarder at {where}",
+            "see whether the forwarder runs, and is reached from the API server at that address,"
+            " and read its log",
+        )
+
+    def _somebody(self) -> tuple[GVK, str, str] | None:
+        """Find an object that rings; those of the forwarder's own namespace do not."""
+        for resource in self._resources:
+            for item in self._kube.page(resource.gvk, limit=_SAMPLE).items:
+                metadata = item["metadata"]
+                place = metadata.get("namespace", "")
+                own = metadata["name"] if resource.gvk.kind == "Namespace" else place
+                if own != NAMESPACE:
+                    return resource.gvk, place, metadata["name"]
+        return None
+
+    def _heard(self) -> Iterator[Sign]:
+        key = self._cluster.key
+        heard = self._here.records.hearings.get(key)
+        said = overview.ringing(self._here, key)
+        if said:
+            cure = "see what else is wrong here; if nothing is, read the forwarder's log"
+            yield wrong("heard", said, cure)
+        elif heard is None:
+            yield unseen("heard", "nothing was heard of it yet")
+        else:
+            yield well("heard", f"at {heard.at:%Y-%m-%d %H:%M:%S} UTC, {_forwarder(heard.version)}")
+        if heard and abs(heard.ahead) >= _SKEW.total_seconds():
+            apart = _apart(timedelta(seconds=heard.ahead))
+            cure = "set the one that is wrong"
+            yield wrong("clock", f"the forwarder's clock is {apart} ours", cure)
+        if heard and heard.owed and heard.since and self._now - heard.since > overview.SILENT:
+            cure = "its log says why; it keeps them, and sends them once it can"
+            owed = f"it owes {heard.owed} objects since {heard.since:%Y-%m-%d %H:%M} UTC"
+            yield wrong("heard", owed, cure)
+
+
+def _apart(skew: timedelta) -> str:
+    minutes = round(abs(skew) / timedelta(minutes=1))
+    return f"{minutes} minutes {'ahead of' if skew > timedelta(0) else 'behind'}"
+
+
+def _forwarder(version: str) -> str:
+    return f"by forwarder {version}" if version else "by a sender that does not tell its version"
+
+
+def _ringing(hooks: Sequence[Mapping[str, Any]]) -> set[str]:
+    """Return the resources that webhooks ring for."""
+    return {
+        str(plural)
+        for hook in hooks
+        for rule in hook.get("rules") or []
+        for plural in rule.get("resources") or []
+    }
+
+
+def _decoded(bundle: Any) -> str:
+    try:
+        return base64.b64decode(str(bundle or ""), validate=True).decode()
+    except (binascii.Error, ValueError):
+        return ""

@@ -1,0 +1,82 @@
+"""How an installation is, for one screen: what works, what waits for what, what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from bellhop.fleet import overview
+from bellhop.fleet.calling import silent
+from bellhop.fleet.failures import Failure, failures
+from bellhop.fleet.installation import Installation
+from bellhop.ports.queue import Backlog
+
+_MANY = 10_000
+
+
+@dataclass(frozen=True)
+class ClusterStatus:
+    """How one cluster is: when it was heard and reached last, and what waits for it."""
+
+    key: str
+    state: str
+    heard_at: datetime | None
+    reached_at: datetime | None
+    rings: bool
+    missed: int
+    seen: int
+    waiting: int
+    failing: int
+
+
+@dataclass(frozen=True)
+class Status:
+    """All of it; `worked_at` is when the process that works wrote last, None if it never did."""
+
+    running: bool | None
+    since: datetime | None
+    worked_at: datetime | None
+    clusters: Sequence[ClusterStatus]
+    sources: int
+    triggers: int
+    queues: Mapping[str, Backlog]
+    dead: int
+    failures: Sequence[Failure]
+
+
+def status(here: Installation) -> Status:
+    """Look at everything, and call the clusters that were not reached lately."""
+    catalog = here.catalogs.known()
+    pulse = here.records.pulses.get()
+    unanswered = silent(here)
+    return Status(
+        running=here.vitals.running if here.vitals else None,
+        since=pulse.since if pulse else None,
+        worked_at=pulse.at if pulse else None,
+        clusters=[_cluster(here, key, unanswered) for key in catalog.clusters],
+        sources=len(catalog.sources),
+        triggers=len(catalog.triggers),
+        queues={name: queue.backlog() for name, queue in here.queues.items()},
+        dead=sum(len(letters.list(limit=_MANY)) for letters in here.dead.values()),
+        failures=list(failures(here, unanswered)),
+    )
+
+
+def _cluster(here: Installation, key: str, unanswered: Mapping[str, str]) -> ClusterStatus:
+    health = overview.health(here, key)
+    heard = here.records.hearings.get(key)
+    kept = here.records.clusters.get(key)
+    outcomes = list(here.records.outcomes.of(key))
+    waiting = sum(map(overview.waits, outcomes))
+    return ClusterStatus(
+        key=key,
+        state="Down" if key in unanswered else health.state,
+        heard_at=heard.at if heard else None,
+        reached_at=health.swept_at,
+        rings=bool(kept and kept.value.forwarder),
+        missed=health.missed,
+        seen=health.seen,
+        waiting=waiting,
+        failing=sum(each.phase.startswith("Failed") for each in outcomes) - waiting,
+    )

@@ -1,0 +1,32 @@
+"""Whether the process that does all the work is there, and can do it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+LITTLE = 4 * 1024 * 1024
+"""Bytes of a disk on which nothing is to be relied on any more."""
+
+
+@dataclass(frozen=True)
+class Vitals:
+    """What can be seen of an installation in a folder, whether or not anything runs.
+
+    `running` is whether a process holds the folder, which ends with the process however it ends.
+    """
+
+    folder: Path
+    running: bool
+    free: int
+
+    @property
+    def full(self) -> bool:
+        """Say whether the disk is."""
+        return self.free < LITTLE
+
+
+def since(at: datetime | None) -> str:
+    """Say since when; nothing where that is not known."""
+    return f" since {at:%Y-%m-%d %H:%M:%S} UTC" if at else ""

@@ -1,0 +1,355 @@
+"""After each outage and mistake one command names the cause and the cure, on real clusters."""
+
+from __future__ import annotations
+
+import json
+import os
+import ssl
+import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import urllib3
+
+from bellhop.adapters.kube.client import KubeClient
+from bellhop.embedded.state import open_state
+from bellhop.fleet import ringing
+from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.model.kubeconfig import sanitise
+from bellhop.model.reach import HERE
+from bellhop.model.record import Heard
+from bellhop.settings import Settings
+from infra.demo.stand import Stand
+from infra.lab.cluster import Cluster
+from infra.lab.processes import Nursery
+from tests.flow.conftest import SETTINGS, Flow, until
+from tests.flow.test_examples import SERVICE, WEB, balanced, service
+
+SOURCE, DESTINATION = "fleet/source", "fleet/destination"
+HOUR = timedelta(hours=1)
+ROLE = GVK("rbac.authorization.k8s.io", "v1", "ClusterRole")
+WEBHOOK = GVK("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration")
+
+
+def said(stand: Stand, *command: str, code: int = 1) -> str:
+    """Run a command that ends with a code; return what it printed, with its lines joined."""
+    done = stand.bellhop(*command)
+
+    assert done.returncode == code, done.stdout + done.stderr
+    return " ".join(done.stdout.split())
+
+
+def signs(flow: Flow, cluster: str) -> dict[str, list[dict[str, str]]]:
+    """Return what `bellhop doctor` finds of a cluster and the house, by verdict."""
+    done = flow.stand.bellhop("doctor", cluster, "-o", "json")
+    found: dict[str, list[dict[str, str]]] = {"well": [], "wrong": [], "open": []}
+    for each in json.loads(done.stdout):
+        found[each["verdict"]].append(each)
+
+    assert done.returncode == (1 if found["wrong"] else 0)
+    return found
+
+
+def wrong(flow: Flow, cluster: str) -> dict[str, dict[str, str]]:
+    """Return what `bellhop doctor` finds wrong, by piece."""
+    return {each["piece"]: each for each in signs(flow, cluster)["wrong"]}
+
+
+def heard(stand: Stand) -> Heard | None:
+    return stand.records().hearings.get(SOURCE)
+
+
+def client(cluster: Cluster) -> KubeClient:
+    return KubeClient("test", sanitise(cluster.kubeconfig(), reach=HERE), reach=HERE)
+
+
+def happen(flow: Flow, count: int) -> None:
+    """Have so many Services get an address, each of which is to be twinned in the destination."""
+    for number in range(count):
+        name = f"web-{number}"
+        flow.source.create(balanced(name, 60000))
+        flow.source.give_address(ObjectKey(SERVICE, "default", name), f"34.172.32.{number + 1}")
+
+
+@pytest.fixture
+def flow(flow: Flow) -> Flow:
+    """A source that rings for Services, and has been heard."""
+    flow.apply("network-policy")
+    until("its forwarder is heard", lambda: heard(flow.stand))
+    return flow
+
+
+def test_what_is_well_is_said_to_be(flow: Flow) -> None:
+    """All pieces of the way in and out, and nothing is called wrong that is not."""
+    flow.source.create(service("web", sveltos="fv"))
+    flow.stand.settle(SOURCE)
+    found = signs(flow, SOURCE)
+    status = said(flow.stand, "status", code=0)
+
+    assert found["wrong"] == []
+    assert found["open"] == []
+    assert {each["piece"] for each in found["well"]} >= {
+        *("serve", "disk", "listener", "API server", "clock", "sources", "rights"),
+        *("certificate", "webhook", "Secret", "account", "knock", "heard"),
+    }
+    assert status.endswith("All is well.")
+    assert "fleet/source Healthy" in status
+    assert signs(flow, DESTINATION)["wrong"] == []
+
+
+def test_a_knock_changes_nothing_and_rings_for_nobody(flow: Flow) -> None:
+    """It is a dry run: no event follows from it, and no version changes."""
+    made = flow.source.create(service("web", sveltos="fv"))
+    until("it rang", lambda: "rang" in flow.stand.do("show", "events"))
+    flow.stand.settle(SOURCE)
+    before = flow.stand.do("show", "events", "-o", "json").count('"rang"')
+    assert "knock" in {each["piece"] for each in signs(flow, SOURCE)["well"]}
+    flow.stand.settle(SOURCE)
+    now = flow.source.get(WEB)
+
+    assert now is not None
+    assert now["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
+    assert flow.stand.do("show", "events", "-o", "json").count('"rang"') == before
+
+
+# Outages ------------------------------------------------------------------------------------------
+
+
+def test_says_that_serve_is_stopped(flow: Flow) -> None:
+    """Killed as by a crash: nothing that it left behind makes it look alive."""
+    flow.stand.kill("serve")
+    told = said(flow.stand, "status")
+    why = "`bellhop serve` does not run: nothing is taken in, judged or applied; start it"
+
+    assert "bellhop serve does not run, last at work" in told
+    assert why in told
+    assert why in flow.failures()
+    assert wrong(flow, SOURCE)["serve"]["cure"] == "start it"
+
+
+def test_says_that_the_forwarder_is_dead(flow: Flow) -> None:
+    """At once, by a knock; and in the cluster's state, when it was not heard for long."""
+    flow.stand.kill("forwarder-source")
+    found = wrong(flow, SOURCE)
+    records = flow.stand.records()
+    now, known = datetime.now(UTC), heard(flow.stand)
+    pulse, cluster = records.pulses.get(), records.clusters.get(SOURCE)
+    assert pulse
+    assert cluster
+    assert known
+    # An hour passes.
+    records.pulses.put(replace(pulse, since=now - HOUR))
+    records.hearings.put(SOURCE, replace(known, at=now - HOUR))
+    records.clusters.put(replace(cluster.value, registered_at=now - HOUR))
+    status = said(flow.stand, "status")
+
+    assert set(found) == {"knock"}
+    sentence = "its API server does not reach the forwarder at https://127.0.0.1"
+    assert sentence in found["knock"]["sentence"]
+    assert "see whether the forwarder runs" in found["knock"]["cure"]
+    assert "fleet/source Silent" in status
+    assert "its forwarder was last heard at" in status
+    assert "`bellhop doctor fleet/source` looks where it ends" in status
+
+
+def test_says_that_the_forwarder_is_refused(flow: Flow) -> None:
+    """As after a restore of the state from before a registration."""
+    opened = open_state(flow.stand.state, Settings())
+    kept = opened.installation.records.clusters.get(SOURCE)
+    assert kept
+    earlier = replace(kept.value, token_digest=ringing.digest_of("an earlier one"))
+    opened.installation.declare.register(earlier)
+    opened.close()
+    found = wrong(flow, SOURCE)
+
+    assert found["Secret"]["sentence"] == "its token is not accepted"
+    assert "register the cluster again" in found["Secret"]["cure"]
+
+
+def test_says_that_a_destination_is_down(flow: Flow) -> None:
+    """Though nobody had reason to call it since it went; and once, with what waits for it."""
+    flow.apply("service-discovery")
+    flow.stand.settle(DESTINATION)
+    flow.destination_cluster.stop()
+    found = wrong(flow, DESTINATION)
+    records = flow.stand.records()
+    # Ninety seconds pass.
+    ago = datetime.now(UTC) - timedelta(seconds=90)
+    health = replace(records.health.get(DESTINATION).value, swept_at=ago)
+    records.health.put(DESTINATION, health)
+    status = said(flow.stand, "status")
+    happen(flow, 5)
+    until("all wait", lambda: "5 of its profiles wait for it" in flow.failures())
+
+    assert set(found) == {"API server"}
+    assert "see whether it runs, and is reached from here" in found["API server"]["cure"]
+    assert "fleet/destination Down" in status
+    assert "it is down: cannot" in status
+    assert len(json.loads(flow.stand.do("show", "failures", "-o", "json"))) == 1
+
+
+def test_says_that_a_clock_is_wrong(flow: Flow) -> None:
+    """A sender's whose requests are dated ten minutes ahead of ours."""
+    source = client(flow.source_cluster)
+    entries = ringing.entries_of(source)
+    source.close()
+    trust = ssl.create_default_context(cadata=entries["ingest-ca"])
+    date = format_datetime(datetime.now(UTC) + timedelta(minutes=10), usegmt=True)
+    alive = {"apiVersion": "bellhop.dev/v1", "kind": "Alive", "version": "0.0.9"}
+    headers = {"Authorization": f"Bearer {entries['token']}", "Date": date}
+    with urllib3.PoolManager(ssl_context=trust, retries=False) as pool:
+        url = f"{entries['ingest-url']}/clusters/{SOURCE}"
+        assert pool.request("POST", url, json=alive, headers=headers).status == 200
+    found = wrong(flow, SOURCE)["clock"]
+
+    assert found["sentence"] == "the forwarder's clock is 10 minutes ahead of ours"
+    assert found["cure"] == "set the one that is wrong"
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 32 megabytes."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=32m", "tmpfs", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(command, check=False, capture_output=True).returncode:
+        pytest.skip("only root can make a disk")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def fill(ballast: Path) -> None:
+    """Write a file until there is no room for a byte of it."""
+    with suppress(OSError), ballast.open("wb") as file:
+        while True:
+            file.write(bytes(4096))
+            file.flush()
+    assert os.statvfs(ballast).f_bavail == 0
+
+
+def test_says_that_the_disk_is_full(small_disk: Path, source_cluster: Cluster) -> None:
+    """While `serve` runs and after it was killed; and that all is well once there is room."""
+    with Nursery() as nursery:
+        stand = Stand(small_disk / "stand", nursery, settings=SETTINGS)
+        stand.serve()
+        stand.register(source_cluster, namespace="fleet", labels="env=production")
+        until("it is heard", lambda: heard(stand))
+        stand.settle(SOURCE)
+        ballast = small_disk / "ballast"
+        fill(ballast)
+        running = said(stand, "status")
+        shown = said(stand, "show", "failures", code=0)
+        stand.kill("serve")
+        killed = said(stand, "status")
+        examined = stand.bellhop("doctor").stdout
+        ballast.unlink()
+        stand.serve()
+        until("all is well", lambda: stand.bellhop("status").returncode == 0)
+        stand.close()
+
+    for told in (running, shown, killed):
+        assert "it is full" in told
+        assert "free some space, and all goes on by itself" in told
+    assert "bellhop serve runs" in running
+    assert "bellhop serve does not run" in killed
+    assert "is full" in examined
+
+
+# Mistakes -----------------------------------------------------------------------------------------
+
+
+def limited(cluster: Cluster) -> dict[str, Any]:
+    """Make a kubeconfig of somebody who may look at all, and write nothing."""
+    admin = client(cluster)
+    rbac = "rbac.authorization.k8s.io"
+    name = {"name": "looker"}
+    rules = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["list", "watch"]}]
+    subject = {"kind": "ServiceAccount", "name": "looker", "namespace": "default"}
+    role = {"apiVersion": f"{rbac}/v1", "kind": "ClusterRole", "metadata": name, "rules": rules}
+    binding = {
+        "apiVersion": f"{rbac}/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": name,
+        "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": "looker"},
+        "subjects": [subject],
+    }
+    account = {**name, "namespace": "default"}
+    who = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account}
+    for each in (who, role, binding):
+        admin.apply(each)
+    token = admin.token_request("default", "looker", seconds=86_400)
+    admin.close()
+    config = dict(cluster.kubeconfig())
+    config["users"] = [{**config["users"][0], "user": {"token": token}}]  # type: ignore[index]
+    return config
+
+
+def test_says_that_rights_are_missing_in_a_destination(flow: Flow) -> None:
+    """Which, of what is to be brought there; in one line, however many profiles fail for it."""
+    flow.stand.do("deregister", "cluster", "--namespace", "fleet", "--cluster", "destination")
+    path = flow.stand.folder / "limited.kubeconfig"
+    path.write_text(json.dumps(limited(flow.destination_cluster)))
+    flow.stand.do(
+        *("register", "cluster", "--namespace", "fleet", "--cluster", "destination"),
+        *("--kubeconfig", str(path), "--labels", "dep=eng", "--no-forwarder"),
+    )
+    flow.apply("service-discovery")
+    happen(flow, 3)
+    until("it is told", lambda: "so it is with 3 profiles" in flow.failures())
+    rights = [each for each in signs(flow, DESTINATION)["wrong"] if each["piece"] == "rights"]
+
+    assert any("may not get, create, patch or delete services" in x["sentence"] for x in rights)
+    assert "Register a cluster" in rights[0]["cure"]
+    assert flow.failures().count("to fleet/destination") == 1
+
+
+@pytest.mark.parametrize(
+    ("gvk", "piece", "sentence"),
+    [
+        pytest.param(WEBHOOK, "webhook", "its API server is not told to ring", id="webhook"),
+        pytest.param(ROLE, "account", "the forwarder may not read services", id="rights"),
+    ],
+)
+def test_says_that_the_way_in_is_gone(flow: Flow, gvk: GVK, piece: str, sentence: str) -> None:
+    """Somebody deleted what makes the cluster ring; the cure that is named cures it."""
+    source = client(flow.source_cluster)
+    source.remove(gvk, "", "bellhop-forwarder")
+    source.close()
+    found = wrong(flow, SOURCE)[piece]
+    assert sentence in found["sentence"]
+    assert f"`bellhop sweep {SOURCE}`" in found["cure"]
+    flow.stand.settle(SOURCE)
+
+    until("the cure works", lambda: wrong(flow, SOURCE) == {})
+
+
+def test_says_that_the_forwarder_is_elsewhere(flow: Flow) -> None:
+    """Registered at an address where nobody listens: the webhook is there, and rings in vain."""
+    flow.stand.do(
+        *("register", "cluster", "--namespace", "fleet", "--cluster", "source"),
+        *("--kubeconfig", str(flow.stand.folder / "source.kubeconfig")),
+        *("--forwarder-url", "https://127.0.0.1:1"),
+    )
+    flow.stand.settle(SOURCE)
+    found = wrong(flow, SOURCE)
+
+    assert set(found) == {"knock"}
+    assert "the forwarder at https://127.0.0.1:1" in found["knock"]["sentence"]
+
+
+# Names, and the dead and the slow -----------------------------------------------------------------
+
+
+def test_a_mistyped_name_is_told(flow: Flow) -> None:
+    """With what may have been meant."""
+    done = flow.stand.bellhop("doctor", "fleet/suorce")
+
+    assert done.returncode == 1
+    assert "did you mean 'fleet/source'?" in done.stderr
+    assert "did you mean 'fleet/source'?" in flow.stand.bellhop("doctor", "source").stderr

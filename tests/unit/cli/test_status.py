@@ -1,0 +1,300 @@
+"""`bellhop status`, and what `show failures` counts: causes, with how many follow from each."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bellhop.fleet.installation import Installation
+from bellhop.messages import Sweep
+from bellhop.model.gvk import ObjectKey
+from bellhop.model.record import Circuit, Health, Heard, Match, Pulse, Refusals
+from bellhop.ports.store import Item
+from tests.fakes.kept import value_of
+from tests.unit.cli import fleet
+from tests.unit.cli.conftest import Bellhop
+
+CLUSTER = "default/workload"
+HOUR = timedelta(hours=1)
+
+
+def rings(here: Installation, **changes: Any) -> None:
+    """Have the example's cluster ring by a forwarder."""
+    fleet.populate(here)
+    kept = value_of(here.records.clusters.get(CLUSTER))
+    assert kept is not None
+    here.declare.register(replace(kept, forwarder={"url": "", "path": "/ring/x"}, **changes))
+
+
+def failures(bellhop: Bellhop) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(bellhop("show", "failures", "-o", "json").stdout)
+    return found
+
+
+def state_of(bellhop: Bellhop) -> str:
+    [cluster] = json.loads(bellhop("get", "clusters", "-o", "json").stdout)["items"]
+    return str(cluster["status"]["connectionStatus"])
+
+
+@pytest.mark.usefixtures("served")
+def test_all_is_well(bellhop: Bellhop, here: Installation) -> None:
+    """One screen with what there is, and exit code 0."""
+    rings(here)
+    now = fleet.now()
+    here.records.hearings.put(CLUSTER, Heard(now - timedelta(seconds=30), 0.0, "0.1.0"))
+    here.records.pulses.put(Pulse(now - HOUR, now))
+    result = bellhop("status")
+    lines = [line.split() for line in result.stdout.splitlines()]
+
+    assert result.exit_code == 0, result.stdout
+    assert lines[0][:3] == ["bellhop", "serve", "runs"]
+    assert ["declared", "1", "EventSource,", "1", "trigger"] in lines
+    assert ["queues", "nothing", "waits"] not in lines
+    assert [CLUSTER, "Healthy", "30s", "120s", "1/10", "0", "0"] in _rounded(lines)
+    assert lines[-1] == ["All", "is", "well."]
+
+
+def _rounded(lines: list[list[str]]) -> list[list[str]]:
+    # A second may pass before the command looks.
+    return [[{"31s": "30s", "2m": "120s"}.get(word, word) for word in line] for line in lines]
+
+
+def test_says_that_nobody_serves(bellhop: Bellhop, here: Installation) -> None:
+    """And when somebody did last; exit code 1, and the same for programs."""
+    fleet.populate(here)
+    here.records.pulses.put(Pulse(fleet.now() - 3 * HOUR, fleet.now() - 2 * HOUR))
+    result = bellhop("status")
+    told = json.loads(bellhop("status", "-o", "json").stdout)
+
+    assert result.exit_code == 1
+    assert "does not run, last at work 2h ago" in result.stdout
+    assert "`bellhop serve` does not run: nothing is taken in, judged or applied" in result.stdout
+    assert (told["well"], told["running"], told["failures"][0]["what"]) == (False, False, "serve")
+    assert told["queues"]["sweep"]["waiting"] >= 1
+
+
+@pytest.mark.usefixtures("served")
+def test_says_that_who_serves_has_written_nothing(bellhop: Bellhop, here: Installation) -> None:
+    """A process that is stopped holds its lock still."""
+    here.records.pulses.put(Pulse(fleet.now() - HOUR, fleet.now() - timedelta(minutes=2)))
+    result = bellhop("status")
+
+    assert result.exit_code == 1
+    assert "`bellhop serve` runs and has written nothing since then" in result.stdout
+
+
+@pytest.mark.parametrize("form", ["table", "json", "yaml"])
+def test_says_what_it_can_of_a_state_that_it_cannot_read(
+    bellhop: Bellhop, here: Installation, state: Path, form: str
+) -> None:
+    """One of a newer version, or without its key: whether somebody serves, and the reason."""
+    fleet.populate(here)
+    with sqlite3.connect(state / "store.db") as database:
+        database.execute("PRAGMA user_version = 99")
+    database.close()
+    result = bellhop("status", "-o", form)
+
+    assert result.exit_code == 1
+    assert "a newer Bellhop wrote it" in result.stdout + result.stderr
+    assert "does not run" in result.stdout or "running" in result.stdout
+
+
+@pytest.mark.usefixtures("served")
+def test_says_that_it_cannot_read_a_record(bellhop: Bellhop, here: Installation) -> None:
+    """One that another version wrote in another way: the sentence, beside what is known."""
+    fleet.populate(here)
+    here.records.store.put(Item("outcome/default/workload", "x", {"phase": 7}))
+    result = bellhop("status")
+
+    assert result.exit_code == 1
+    assert "bellhop serve   runs" in result.stdout
+    assert "it is of another version of Bellhop" in result.stderr
+
+
+def test_reads_what_a_later_version_adds(bellhop: Bellhop, here: Installation) -> None:
+    """A field that is not known yet is passed over."""
+    rings(here)
+    item = here.records.store.get("cluster", CLUSTER)
+    assert item is not None
+    here.records.store.put(Item("cluster", CLUSTER, {**item.value, "later": {"a": 1}}))
+
+    assert CLUSTER in bellhop("status").stdout
+
+
+def test_makes_nothing_where_nothing_is(bellhop: Bellhop, state: Path) -> None:
+    """A mistyped folder is one sentence, in `status` and in `show failures`."""
+    for command in (("status",), ("show", "failures")):
+        result = bellhop(*command)
+
+        assert result.exit_code == 1
+        assert result.stderr.startswith("error: there is no state in")
+    assert not state.exists()
+
+
+def test_says_what_waits(bellhop: Bellhop, here: Installation) -> None:
+    """Messages by inbox and since when, and profiles by the cluster that they wait for."""
+    fleet.populate(here)
+    here.records.circuits.put(CLUSTER, Circuit(fleet.now(), fleet.now(), "no connection in time"))
+    waiting = fleet.outcome(phase="Failed", message="cannot reach it", reason="Away")
+    for number in range(3):
+        here.records.outcomes.put(replace(waiting, profile=f"p{number}"))
+    here.publisher.publish([Sweep(CLUSTER)])
+    told = json.loads(bellhop("status", "-o", "json").stdout)
+
+    [cluster] = told["clusters"]
+    assert (cluster["state"], cluster["waiting"], cluster["failing"]) == ("Down", 3, 0)
+    assert told["queues"]["sweep"]["waiting"] >= 1
+    assert "in sweep for" in bellhop("status").stdout
+
+
+# Clusters that do not ring ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("heard", [None, HOUR], ids=["never", "an hour ago"])
+def test_a_forwarder_that_is_not_heard_is_told(
+    bellhop: Bellhop, here: Installation, heard: timedelta | None
+) -> None:
+    """The cluster answers, and is silent; what is told leads to who looks where it ends."""
+    rings(here)
+    if heard:
+        here.records.hearings.put(CLUSTER, Heard(fleet.now() - heard, 0.0, "0.1.0"))
+    [row] = [row for row in failures(bellhop) if row["what"] == "cluster"]
+
+    assert state_of(bellhop) == "Silent"
+    assert ("was never heard" if heard is None else "was last heard at") in row["sentence"]
+    assert f"`bellhop doctor {CLUSTER}` looks where it ends" in row["sentence"]
+
+
+@pytest.mark.parametrize(
+    "why",
+    ["no forwarder", "registered just now", "an earlier forwarder", "nobody served", "began late"],
+)
+def test_a_silence_that_says_nothing_is_not_told(
+    bellhop: Bellhop, here: Installation, why: str
+) -> None:
+    """Where nothing could be heard of, or who is well says nothing."""
+    now = fleet.now()
+    if why == "no forwarder":
+        fleet.populate(here)
+    else:
+        rings(here, **({"registered_at": now} if why == "registered just now" else {}))
+    if why == "an earlier forwarder":
+        here.records.hearings.put(CLUSTER, Heard(now - HOUR))
+    elif why == "nobody served":
+        here.records.pulses.put(Pulse(now - 3 * HOUR, now - HOUR))
+    elif why == "began late":
+        here.records.pulses.put(Pulse(now - timedelta(minutes=1), now))
+
+    assert [row for row in failures(bellhop) if row["what"] == "cluster"] == []
+    assert state_of(bellhop) == "Healthy"
+
+
+def test_what_a_forwarder_may_not_read_is_told(bellhop: Bellhop, here: Installation) -> None:
+    """In its own words."""
+    rings(here)
+    problem = "cannot read Service 'default/web' on cluster 'here': forbidden"
+    here.records.hearings.put(CLUSTER, Heard(fleet.now(), 0.0, "0.1.0", 1, None, problem))
+    [row] = [row for row in failures(bellhop) if row["what"] == "cluster"]
+
+    assert row["sentence"] == f"its forwarder cannot read what rang: {problem}"
+    assert state_of(bellhop) == "Silent"
+
+
+def test_a_refused_forwarder_is_told_once(bellhop: Bellhop, here: Installation) -> None:
+    """That it is not heard follows from that."""
+    rings(here)
+    here.records.refusals.put(CLUSTER, Refusals(9, fleet.now(), fleet.now()))
+    rows = [row for row in failures(bellhop) if row["which"] == CLUSTER]
+
+    assert [("register the cluster again" in row["sentence"]) for row in rows] == [True]
+    assert state_of(bellhop) == "Silent"
+
+
+def test_a_cluster_that_cannot_be_told_to_ring_is_silent(
+    bellhop: Bellhop, here: Installation
+) -> None:
+    """And not simply healthy."""
+    rings(here, registered_at=fleet.now())
+    said = "its API server cannot be told to ring, and only sweeps find events: no"
+    health = Health("Healthy", said, swept_at=fleet.now(), mute=True)
+    here.records.health.put(CLUSTER, health)
+    [row] = [row for row in failures(bellhop) if row["what"] == "cluster"]
+
+    assert (row["sentence"], state_of(bellhop)) == (said, "Silent")
+
+
+# Causes, not consequences -------------------------------------------------------------------------
+
+
+def test_what_follows_from_a_dead_destination_is_counted(
+    bellhop: Bellhop, here: Installation
+) -> None:
+    """Those who met it themselves, and those who were kept off: one line for all."""
+    fleet.populate(here)
+    here.records.circuits.put(CLUSTER, Circuit(fleet.now(), fleet.now(), "no connection in time"))
+    for number in range(40):
+        how = (
+            {"reason": "Unreachable", "retry_at": fleet.now()} if number % 2 else {"reason": "Away"}
+        )
+        failed = fleet.outcome(phase="Failed", message=f"cannot reach p{number}", **how)
+        here.records.outcomes.put(replace(failed, profile=f"p{number}"))
+        here.records.profiles.put(fleet.profile(name=f"p{number}"))
+    rows = [row for row in failures(bellhop) if row["what"] in {"cluster", "deployment"}]
+
+    assert len(rows) == 1
+    assert "no connection in time; 40 of its profiles wait for it" in rows[0]["sentence"]
+
+
+def test_what_fails_alike_is_one_line_with_a_count(bellhop: Bellhop, here: Installation) -> None:
+    """Profiles of one trigger in one cluster, objects of one source, messages of one reason."""
+    fleet.populate(here)
+    for number in range(30):
+        name = f"p{number:02}"
+        here.records.profiles.put(fleet.profile(name=name))
+        denied = fleet.outcome(phase="Failed", reason="Denied", message=f"cannot apply {name}")
+        here.records.outcomes.put(replace(denied, profile=name))
+        key = ObjectKey(fleet.SERVICE.gvk, "default", f"web-{number:02}")
+        match = Match(CLUSTER, "sveltos-service", key, matching=True, digest="", since=fleet.now())
+        here.records.matches.put(replace(match, error="attempt to index a nil value"))
+    rows = {row["what"]: row for row in failures(bellhop)}
+
+    assert {what: row["count"] for what, row in rows.items() if what != "serve"} == {
+        "deployment": 30,
+        "evaluation": 30,
+    }
+    assert rows["deployment"]["which"] == f"p00 to {CLUSTER}"
+    assert "so it is with 30 profiles, of which this is the first" in rows["deployment"]["sentence"]
+    assert "web-00" in rows["evaluation"]["which"]
+
+
+@pytest.mark.parametrize(
+    ("selectors", "said"),
+    [
+        pytest.param(
+            "clusterSelector: env=prod", ["sourceClusterSelector 'env=prod'"], id="source"
+        ),
+        pytest.param(
+            "clusterSelector: env=fv\n  destinationClusterSelector: dep=eng",
+            ["destinationClusterSelector 'dep=eng'"],
+            id="destination",
+        ),
+        pytest.param("clusterSelector: env=fv", [], id="both select"),
+    ],
+)
+def test_a_trigger_that_selects_no_cluster_is_told(
+    bellhop: Bellhop, here: Installation, selectors: str, said: list[str]
+) -> None:
+    """With what it asks for, and how to see what there is."""
+    fleet.populate(here)
+    fleet.declare(here, fleet.MANIFESTS.replace("clusterSelector: env=fv", selectors))
+    rows = [row for row in failures(bellhop) if row["what"] == "trigger"]
+
+    assert [
+        f"its {each} selects none of the 1 clusters" in rows[0]["sentence"] for each in said
+    ] == [True for _ in rows]

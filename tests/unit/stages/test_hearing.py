@@ -1,0 +1,92 @@
+"""When a cluster was last heard: noted seldom, and kept as its forwarder said it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from bellhop.model.record import Heard
+from tests.fakes.fleet import Fleet, service
+
+EAST = "fleet/east"
+MINUTE = timedelta(minutes=1)
+
+
+def alive(**said: Any) -> dict[str, Any]:
+    return {"apiVersion": "bellhop.dev/v1", "kind": "Alive", "version": "0.1.0", **said}
+
+
+def heard(fleet: Fleet) -> Heard:
+    found = fleet.records.hearings.get(EAST)
+    assert found is not None
+    return found
+
+
+def test_a_cluster_is_noted_as_heard_once_a_minute(fleet: Fleet) -> None:
+    """However much it sends, and in a process that begins anew for each request, too."""
+    fleet.register("east")
+    fleet.send("east")
+    first = fleet.clock.now()
+    fleet.store.counts.clear()
+    for _ in range(20):
+        fleet.send("east", {"object": service("web")})
+        fleet.reread()
+        fleet.send("east")
+    assert fleet.store.counts["put"] == 0
+    assert heard(fleet) == Heard(first)
+    fleet.clock.advance(MINUTE)
+    fleet.send("east")
+
+    assert heard(fleet) == Heard(first + MINUTE)
+
+
+def test_what_a_forwarder_says_of_itself_is_kept(fleet: Fleet) -> None:
+    """At once when it is new, and until it says something else; rings between change nothing."""
+    fleet.register("east")
+    fleet.send("east")
+    since = fleet.clock.now()
+    reply = fleet.post(
+        "east", alive(owed=2, since=since.isoformat(), problem="cannot read Service")
+    )
+    told = Heard(since, 0.0, "0.1.0", 2, since, "cannot read Service")
+    assert (reply.status, heard(fleet)) == (200, told)
+    fleet.clock.advance(MINUTE)
+    fleet.send("east")
+    assert heard(fleet).problem == "cannot read Service"
+    fleet.post("east", alive())
+
+    assert heard(fleet) == Heard(since + MINUTE, 0.0, "0.1.0")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [{"owed": "many"}, {"owed": float("inf")}, {"owed": [1]}, {"since": "yesterday"}],
+    ids=str,
+)
+def test_what_no_forwarder_says_is_refused(fleet: Fleet, said: dict[str, Any]) -> None:
+    """And nothing of it is noted."""
+    fleet.register("east")
+    reply = fleet.post("east", alive(**said))
+
+    assert reply.status == 400
+    assert fleet.records.hearings.get(EAST) is None
+
+
+def test_strangers_are_not_heard(fleet: Fleet) -> None:
+    """Who has no token of the cluster says nothing for it."""
+    fleet.register("east")
+
+    assert fleet.post("east", alive(), token="stranger").status == 401
+    assert fleet.records.hearings.get(EAST) is None
+
+
+def test_a_cluster_that_leaves_is_forgotten(fleet: Fleet) -> None:
+    """One that is registered under its name later was never heard."""
+    fleet.register("east")
+    fleet.post("east", alive())
+    fleet.declare.deregister(EAST)
+    fleet.pump()
+
+    assert fleet.records.hearings.get(EAST) is None
