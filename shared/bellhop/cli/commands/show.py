@@ -36,7 +36,7 @@ _FAILURES = (
     Column("WHICH", "which"),
     Column("SINCE", "since", shown=lambda value: output.stamp(value) or "-"),
     Column("COUNT", "count", wide=True),
-    Column("SENTENCE", "sentence"),
+    Column("SENTENCE", "sentence", prose=True),
 )
 _STRAYS = (
     Column("CLUSTER", "cluster"),
