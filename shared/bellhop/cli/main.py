@@ -33,6 +33,7 @@ COMMANDS = {
     "deregister": "Take a cluster out of the fleet.",
     "describe": "Tell all about one object.",
     "doctor": "Examine the way into clusters and back, piece by piece.",
+    "explain": "Say why something was deployed, or was not.",
     "get": "List objects, or show one.",
     "label": "Set and remove labels.",
     "redeploy": "Apply again what profiles hold.",

@@ -150,6 +150,21 @@ def test_a_pipe_gets_everything(bellhop: Callable[..., Result]) -> None:
     assert "…" not in shown
 
 
+@pytest.mark.parametrize("columns", WIDTHS)
+@pytest.mark.usefixtures("crowded")
+def test_an_explanation_parts_no_name(terminal: Terminal, columns: int) -> None:
+    """Its sentences are folded between words, under their beginning."""
+    shown = plain(
+        terminal("explain", f"production/{LONG}", "service", "default/web", COLUMNS=str(columns))
+    )
+
+    assert shown[0] == f"Service default/web in production/{LONG}"
+    longest = max((line for line in shown if " " in line.strip()), key=len)
+    assert len(longest) <= max(columns, len(shown[0]), len(LONG) + 40)
+    assert "Next:" in "\n".join(shown)
+    assert f"'production/{LONG}'" in " ".join(shown)
+
+
 @pytest.mark.parametrize(
     ("text", "columns"),
     [
