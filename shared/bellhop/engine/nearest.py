@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import NamedTuple
 
 from bellhop.model.record import Cluster
 from bellhop.model.selector import Requirement, Selector
 from bellhop.model.shape import closest
+
+_COMPARED = 100
+"""Clusters whose labels are held against what is asked for, letter by letter."""
 
 
 class Near(NamedTuple):
@@ -39,15 +43,19 @@ def near(selector: Selector, cluster: Cluster) -> Near | None:
 
 
 def nearest(selector: Selector, clusters: Iterable[Cluster]) -> Near | None:
-    """Find the cluster that comes nearest to being selected, where none is."""
+    """Find the cluster that comes nearest to being selected, where none is.
+
+    It breaks the fewest requirements; of a few such clusters it is one whose labels look like a
+    typing mistake.
+    """
     found = [each for cluster in clusters if (each := near(selector, cluster))]
-    return min(found, key=_distance, default=None)
+    fewest = min((len(each.broken) for each in found), default=0)
+    first = islice((each for each in found if len(each.broken) == fewest), _COMPARED)
+    return max(first, key=_alikeness, default=None)
 
 
-def _distance(each: Near) -> tuple[int, int, str]:
-    """Few broken requirements first; of these, labels that look like a typing mistake."""
-    alike = sum(bool(_alike(asked, each.cluster.labels)) for asked in each.broken)
-    return len(each.broken), -alike, each.cluster.key
+def _alikeness(each: Near) -> int:
+    return sum(bool(_alike(asked, each.cluster.labels)) for asked in each.broken)
 
 
 def _instead(asked: Requirement, labels: Mapping[str, str]) -> str:
@@ -61,7 +69,8 @@ def _alike(asked: Requirement, labels: Mapping[str, str]) -> str:
     """Return the label that was probably meant; empty if none looks like it."""
     if asked.key in labels:
         return asked.key if closest(labels[asked.key], asked.values) else ""
-    return closest(asked.key, labels)
+    longer = (key for key in labels if key.startswith(asked.key) or asked.key.startswith(key))
+    return closest(asked.key, labels) or next(longer, "")
 
 
 def _mended(asked: Requirement) -> str:

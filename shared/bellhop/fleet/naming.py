@@ -39,8 +39,13 @@ _SHORT = {
 
 def guess(word: str, known: Iterable[str], otherwise: str = "") -> str:
     """End a sentence with what was probably meant; `otherwise` says what to do where nothing is."""
-    near = difflib.get_close_matches(word, list(known), n=1)
-    return f"; did you mean '{near[0]}'?" if near else f"; {otherwise}" if otherwise else ""
+    near = meant(word, known)
+    return f"; did you mean '{near}'?" if near else f"; {otherwise}" if otherwise else ""
+
+
+def meant(word: str, known: Iterable[str]) -> str:
+    """Find what was probably meant; empty if nothing looks like it."""
+    return next(iter(difflib.get_close_matches(word, list(known), n=1)), "")
 
 
 def cluster_named(here: Installation, text: str, namespace: str = "") -> str:

@@ -8,9 +8,11 @@ from typing import NamedTuple
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.nearest import Near, near, nearest
 from bellhop.fleet.installation import Installation
-from bellhop.fleet.naming import guess
-from bellhop.model.kinds import ClusterProfile, EventTrigger, Selector
+from bellhop.fleet.naming import meant
+from bellhop.model.kinds import ClusterProfile, EventTrigger, PolicyRef, Selector
 from bellhop.model.record import Cluster
+
+Declared = EventTrigger | ClusterProfile
 
 _REGISTER = "register one with `bellhop register cluster`"
 
@@ -50,20 +52,11 @@ def no_cluster(profile: ClusterProfile, catalog: Catalog) -> Lack | None:
     for ref in profile.cluster_refs:
         key = f"{ref.namespace}/{ref.name}"
         if key not in catalog.clusters:
-            hint = guess(key, catalog.clusters)
+            hint = _hint(key, catalog.clusters)
             return Lack(f"it names cluster '{key}', which is not registered{hint}", _REGISTER)
     if profile.cluster_refs:
         return None
     return _nowhere("clusterSelector", profile.cluster_selector, catalog.clusters.values())
-
-
-def no_source(trigger: EventTrigger, catalog: Catalog) -> Lack | None:
-    """Say that the source that a trigger names is not there; templates name one a cluster."""
-    name = trigger.event_source_name
-    if "{{" in name or name in catalog.sources:
-        return None
-    hint = guess(name, catalog.sources)
-    return Lack(f"it names EventSource '{name}', which is not there yet{hint}", _apply(name))
 
 
 class Holders:
@@ -80,16 +73,35 @@ class Holders:
         return self._known[kind]
 
 
-def no_holders(holders: Holders, declared: EventTrigger | ClusterProfile) -> Iterator[Lack]:
-    """Say which ConfigMaps and Secrets are named and not there; templates name some an event."""
+def lacks_source(trigger: EventTrigger, catalog: Catalog) -> bool:
+    """Say whether the source that a trigger names is not there; a template names one a cluster."""
+    name = trigger.event_source_name
+    return "{{" not in name and name not in catalog.sources
+
+
+def lacking(holders: Holders, declared: Declared) -> Iterator[PolicyRef]:
+    """Yield the refs to what is not there; a template names something for each event."""
     for ref in declared.policy_refs:
-        if ref.optional or not ref.namespace or "{{" in ref.namespace + ref.name:
-            continue
-        place, known = f"{ref.namespace}/{ref.name}", holders.names(ref.kind)
-        if place not in known:
-            hint = guess(place, sorted(known))
-            said = f"it names {ref.kind} '{place}', which is not there yet{hint}"
-            yield Lack(said, _apply(ref.name))
+        named = ref.namespace and "{{" not in ref.namespace + ref.name and not ref.optional
+        if named and f"{ref.namespace}/{ref.name}" not in holders.names(ref.kind):
+            yield ref
+
+
+def no_source(trigger: EventTrigger, catalog: Catalog) -> Lack | None:
+    """Say that the source that a trigger names is not there."""
+    if not lacks_source(trigger, catalog):
+        return None
+    name = trigger.event_source_name
+    hint = _hint(name, catalog.sources)
+    return Lack(f"it names EventSource '{name}', which is not there yet{hint}", _apply(name))
+
+
+def no_holder(holders: Holders, ref: PolicyRef) -> Lack:
+    """Say of a ref that what it names is not there."""
+    place = f"{ref.namespace}/{ref.name}"
+    hint = _hint(place, sorted(holders.names(ref.kind)))
+    said = f"it names {ref.kind} '{place}', which is not there yet{hint}"
+    return Lack(said, _apply(ref.name))
 
 
 def _nowhere(field: str, selector: Selector, clusters: Iterable[Cluster]) -> Lack | None:
@@ -116,6 +128,11 @@ def _empty(selector: Selector, field: str = "sourceClusterSelector") -> Lack:
     assert selector.empty
     said = f"its {field} asks for nothing, which selects no cluster"
     return Lack(said, f"have its {field} ask for labels, as in matchLabels: {{env: prod}}")
+
+
+def _hint(word: str, known: Iterable[str]) -> str:
+    near = meant(word, known)
+    return f" (did you mean '{near}'?)" if near else ""
 
 
 def _apply(name: str) -> str:

@@ -131,13 +131,13 @@ MISTAKES = [
     ),
     pytest.param(
         join(source(), trigger(ref="maed"), MADE),
-        "it names ConfigMap 'default/maed', which is not there yet; did you mean 'default/made'?",
+        "it names ConfigMap 'default/maed', which is not there yet (did you mean 'default/made'?)",
         "apply it with `bellhop apply -f FILE`, or mend the name 'maed'",
         id="missing ConfigMap",
     ),
     pytest.param(
         join(source(), trigger(origin="wacthed"), MADE),
-        "it names EventSource 'wacthed', which is not there yet; did you mean 'watched'?",
+        "it names EventSource 'wacthed', which is not there yet (did you mean 'watched'?)",
         "apply it with `bellhop apply -f FILE`, or mend the name 'wacthed'",
         id="missing EventSource",
     ),

@@ -19,7 +19,7 @@ from bellhop.fleet import naming, overview
 from bellhop.fleet.explain.chain import Chain, Explanation, Link
 from bellhop.fleet.explain.result import Results, Serves
 from bellhop.fleet.installation import Installation
-from bellhop.fleet.reach import Holders, miss, no_holders, no_source
+from bellhop.fleet.reach import Holders, lacking, miss, no_holder, no_source
 from bellhop.fleet.sight import Sight, alike, see
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.kinds import EventSource, EventTrigger
@@ -337,7 +337,8 @@ class _Story:
         each = "each match" if self._one(name) else "all matches"
         said = f"it takes '{source.name}' here, and makes a profile for {each}"
         yield Link("trigger", name, "yes", said)
-        for lack in no_holders(self._holders, self._catalog.triggers[name]):
+        for ref in lacking(self._holders, self._catalog.triggers[name]):
+            lack = no_holder(self._holders, ref)
             yield Link("trigger", name, "failed", lack.said, lack.cure)
 
     def _one(self, trigger: str) -> bool:

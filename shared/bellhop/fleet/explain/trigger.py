@@ -20,9 +20,10 @@ from bellhop.fleet.installation import Installation
 from bellhop.fleet.reach import (
     Holders,
     Lack,
+    lacking,
     miss,
     no_destination,
-    no_holders,
+    no_holder,
     no_source,
     no_source_cluster,
 )
@@ -69,8 +70,9 @@ class _Story:
         self._lacks("trigger", no_source_cluster(trigger, catalog))
         self._lacks("trigger", no_source(trigger, catalog))
         self._lacks("trigger", no_destination(trigger, catalog))
-        for lack in no_holders(Holders(self._here), trigger):
-            self._lacks("trigger", lack)
+        holders = Holders(self._here)
+        for ref in lacking(holders, trigger):
+            self._lacks("trigger", no_holder(holders, ref))
         if not self._chain.links:
             self._chain.add("trigger", trigger.name, "yes", "all that it names is there")
         selected = self._tell_clusters()
