@@ -113,6 +113,11 @@ def compose(text: str) -> None:
     click.echo(text)
 
 
+def flush() -> None:
+    """Have what was printed read now."""
+    sys.stdout.flush()
+
+
 def raw(text: str) -> None:
     """Print a text as it is into a pipe or a file, and so that all is seen on a terminal."""
     click.echo(visible_lines(text) if sys.stdout.isatty() else text, nl=False)

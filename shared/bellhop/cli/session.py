@@ -10,27 +10,63 @@ import click
 
 from bellhop.cli.contexts import Context, choose
 from bellhop.cli.options import Choice
+from bellhop.errors import MissingError
 
 if TYPE_CHECKING:
+    from bellhop.embedded.state import Embedded
     from bellhop.fleet.installation import Inbound, Installation
 
 _PROBE_SECONDS = 2.0
 
 
-def chosen() -> Context:
+def chosen(ctx: click.Context | None = None) -> Context:
     """Say which installation the command line, the environment and the contexts lead to."""
-    choice = click.get_current_context().find_root().ensure_object(Choice)
-    return choose(choice.state, choice.context, os.environ)
+    root = (ctx or click.get_current_context()).find_root()
+    choice = root.ensure_object(Choice)
+    # A shell that completes runs no command: what the root was told is in its parameters alone.
+    state = choice.state or root.params.get("state")
+    return choose(state, choice.context or root.params.get("context_name"), os.environ)
 
 
-def installation() -> Installation:
-    """Open the chosen installation for the rest of the command."""
+def installation(*, create: bool = False) -> Installation:
+    """Open the chosen installation for the rest of the command; only some may `create` one.
+
+    Raises:
+        MissingError: there is none: a folder that was mistyped is not to look like an empty one.
+    """
+    embedded = open_chosen(click.get_current_context(), create=create)
+    click.get_current_context().find_root().call_on_close(embedded.close)
+    return embedded.installation
+
+
+def open_chosen(ctx: click.Context, *, create: bool = False) -> Embedded:
+    """Open the chosen installation, for who closes it.
+
+    Raises:
+        MissingError: there is none, and none may be created.
+    """
     from bellhop.embedded.state import open_state
     from bellhop.settings import read
 
-    embedded = open_state(chosen().state, read(os.environ), whole=False)
-    click.get_current_context().find_root().call_on_close(embedded.close)
-    return embedded.installation
+    context = chosen(ctx)
+    if not create and not _is_state(context.state):
+        which = f"context '{context.name}' names" if context.name else "is asked for"
+        raise MissingError(
+            f"there is no state in '{context.state}', which {which}; `bellhop serve` makes it, or"
+            " name another folder with --state"
+        )
+    return open_state(context.state, read(os.environ), whole=False)
+
+
+def _is_state(folder: Path) -> bool:
+    """Say whether a folder is, or was, a state; one that may not be read is told of later."""
+    try:
+        names = {each.name for each in folder.iterdir()}
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return not names.isdisjoint({"key", "store.db", "queue.db"})
 
 
 def looking() -> Installation:

@@ -95,6 +95,19 @@ def require_namespace(here: Installation, namespace: str) -> None:
         )
 
 
+def require_clusters(here: Installation, namespace: str) -> None:
+    """Refuse a namespace without a cluster.
+
+    Raises:
+        MissingError: it names the nearest one.
+    """
+    known = sorted({each.namespace for each in here.records.clusters.all()})
+    if namespace not in known:
+        listed = "`bellhop get clusters` lists those that are registered"
+        hint = guess(namespace, known, listed)
+        raise MissingError(f"there is no cluster in namespace '{namespace}'{hint}")
+
+
 def kinds_named(here: Installation, cluster: str, text: str) -> list[GVK]:
     """Find a kind of a cluster by kind, plural or short name, with or without its group.
 

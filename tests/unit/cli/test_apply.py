@@ -230,7 +230,12 @@ def test_validates_without_an_installation(bellhop: Bellhop, state: Path) -> Non
         pytest.param(
             ("-f", "-"), 2, "error: cannot apply -: there is no document in it", id="empty"
         ),
-        pytest.param((), 2, "Missing option '-f' / '--filename'.", id="no option"),
+        pytest.param(
+            (),
+            2,
+            "missing option '-f' / '--filename';",
+            id="no option",
+        ),
     ],
 )
 def test_says_what_it_cannot_read(

@@ -148,9 +148,9 @@ def test_the_list_of_commands_says_what_their_help_says(name: str) -> None:
             id="a fault of ours",
         ),
         pytest.param(
-            click.UsageError("what?"),
+            click.UsageError("What?"),
             2,
-            "Usage: bellhop fail [OPTIONS]\nTry 'bellhop fail --help' for help.\n\nError: what?",
+            "error: what? `bellhop fail --help` shows how it is used",
             id="usage",
         ),
         pytest.param(KeyboardInterrupt(), 130, "", id="Ctrl-C"),

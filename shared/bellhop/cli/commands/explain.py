@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from bellhop.cli import session
+from bellhop.cli.completing import complete_explained
 from bellhop.cli.examples import Command
 from bellhop.cli.options import JSON, YAML, output_option, state_option
 from bellhop.cli.output import objects
@@ -38,7 +39,12 @@ _WORDS = 3
         "bellhop explain trigger service-network-policy",
     ),
 )
-@click.argument("words", nargs=-1, metavar="CLUSTER KIND [NAMESPACE/]NAME | trigger NAME")
+@click.argument(
+    "words",
+    nargs=-1,
+    metavar="CLUSTER KIND [NAMESPACE/]NAME | trigger NAME",
+    shell_complete=complete_explained,
+)
 @click.option("-n", "--namespace", default="", help="Namespace of the object.")
 @output_option
 @state_option

@@ -138,7 +138,7 @@ def cluster(  # noqa: PLR0913, PLR0917 - one for each option
             raise InvalidError(f"cannot register cluster '{namespace}/{name}': {problem}")
     given = read_kubeconfig(kubeconfig, kube_context)
     wanted = None if labels is None else read_labels(labels)
-    here = session.installation()
+    here = session.installation(create=True)
     inbound = _inbound(here, ingest_url, ingest_ca)
     if forwarder and not inbound.url:
         raise MissingError(
