@@ -46,16 +46,26 @@ def nearest(selector: Selector, clusters: Iterable[Cluster]) -> Near | None:
     """Find the cluster that comes nearest to being selected, where none is.
 
     It breaks the fewest requirements; of a few such clusters it is one whose labels look like a
-    typing mistake.
+    typing mistake. None of several clusters is nearest if they have nothing of what is asked for.
     """
     found = [each for cluster in clusters if (each := near(selector, cluster))]
     fewest = min((len(each.broken) for each in found), default=0)
-    first = islice((each for each in found if len(each.broken) == fewest), _COMPARED)
-    return max(first, key=_alikeness, default=None)
+    first = list(islice((each for each in found if len(each.broken) == fewest), _COMPARED))
+    best = max(first, key=_alikeness, default=None)
+    nothing = best and fewest == len(selector.requirements) and not _alikeness(best)
+    return None if nothing and len(found) > 1 else best
+
+
+def mending(selector: Selector) -> str:
+    """Return the labels that would have any cluster selected."""
+    return " ".join(map(_mended, selector.requirements))
 
 
 def _alikeness(each: Near) -> int:
-    return sum(bool(_alike(asked, each.cluster.labels)) for asked in each.broken)
+    """Say how much a cluster's labels look like what is asked for: a key that is there, most."""
+    labels = each.cluster.labels
+    there = sum(asked.key in labels for asked in each.broken)
+    return 2 * there + sum(bool(_alike(asked, labels)) for asked in each.broken)
 
 
 def _instead(asked: Requirement, labels: Mapping[str, str]) -> str:
@@ -68,9 +78,15 @@ def _instead(asked: Requirement, labels: Mapping[str, str]) -> str:
 def _alike(asked: Requirement, labels: Mapping[str, str]) -> str:
     """Return the label that was probably meant; empty if none looks like it."""
     if asked.key in labels:
-        return asked.key if closest(labels[asked.key], asked.values) else ""
-    longer = (key for key in labels if key.startswith(asked.key) or asked.key.startswith(key))
-    return closest(asked.key, labels) or next(longer, "")
+        return asked.key if _like(labels[asked.key], asked.values) else ""
+    return _like(asked.key, labels)
+
+
+def _like(word: str, known: Iterable[str]) -> str:
+    """Return the known word that was probably meant, or shortened; empty if there is none."""
+    found = [each for each in known if each]
+    longer = (each for each in found if word and (each.startswith(word) or word.startswith(each)))
+    return closest(word, found) or next(longer, "")
 
 
 def _mended(asked: Requirement) -> str:

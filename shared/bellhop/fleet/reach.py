@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from bellhop.engine.catalog import Catalog
-from bellhop.engine.nearest import Near, near, nearest
+from bellhop.engine.nearest import Near, mending, near, nearest
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.naming import meant
 from bellhop.model.kinds import ClusterProfile, EventTrigger, PolicyRef, Selector
@@ -114,7 +114,10 @@ def _nowhere(field: str, selector: Selector, clusters: Iterable[Cluster]) -> Lac
     if not there:
         return Lack("no cluster is registered yet", _REGISTER)
     found = nearest(selector, there)
-    assert found is not None, "a selector that is not empty takes a cluster or breaks"
+    if found is None:
+        said = f"its {field} asks for {selector}, and none of {len(there)} clusters has that"
+        command = f"`bellhop label cluster NAMESPACE/NAME {mending(selector)}`"
+        return Lack(said, f"{command} where it is meant, or mend the {field}")
     return _apart(field, selector, found, many=len(there))
 
 

@@ -158,6 +158,7 @@ def test_names_the_line_of_the_script(fleet: Fleet) -> None:
     settle(fleet, join(scripted("return obj.x.y"), trigger(), MADE))
 
     assert "the line is `return obj.x.y`" in said(about(fleet), "source")
+    assert "the line is `return obj.x.y`" in said(of_trigger(fleet), "object")
 
 
 def test_a_match_before_an_error_is_said_to_stand(fleet: Fleet) -> None:

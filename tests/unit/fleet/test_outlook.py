@@ -123,6 +123,16 @@ def test_the_nearest_cluster_lacks_least(fleet: Fleet) -> None:
     assert "and 'fleet/near', the nearest of 3 clusters, has env=productoin" in found
 
 
+def test_none_of_several_is_nearest_where_nothing_is_alike(fleet: Fleet) -> None:
+    """Nobody is to label a cluster because it came first."""
+    fleet.register("a", zone="x")
+    fleet.register("b")
+    (found,) = told(fleet, source(), trigger(), holder("made"))
+
+    assert "asks for env=production, and none of 2 clusters has that;" in found
+    assert "`bellhop label cluster NAMESPACE/NAME env=production` where it is meant" in found
+
+
 def test_a_template_is_not_taken_for_a_name(fleet: Fleet) -> None:
     """What it names is known with the event."""
     fleet.register("east", env="production")

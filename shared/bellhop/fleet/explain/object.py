@@ -5,6 +5,7 @@ object ─► sources that name its kind ─► triggers that name these ─► 
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -225,7 +226,7 @@ class _Story:
         verdict = self._judge(source)
         match = self._match(source)
         if verdict.failed or (match and match.error):
-            said = verdict.said if verdict.failed else f"its script failed: {match and match.error}"
+            said = verdict.said if verdict.failed else failure(source, match.error if match else "")
             kept = "; that it matched before stands" if match and match.matching else ""
             cure = f"mend the script of EventSource '{source.name}', and apply it: {said}"
             return Link("source", source.name, "failed", said + kept, cure)
@@ -257,7 +258,7 @@ class _Story:
         try:
             ruling = judge(source, candidate, self._limits)
         except (ScriptError, TemporaryError) as error:
-            return _Verdict(matching=False, said=failure(error), failed=True)
+            return _Verdict(matching=False, said=failure(source, str(error)), failed=True)
         if ruling.matching:
             return _Verdict(matching=True, said=why(source, ruling))
         reasons = dict.fromkeys(why_not(each, candidate.manifest) for each in ruling.declined)
@@ -349,10 +350,14 @@ class _Story:
         return next((each for each in keys if each.gvk in source.kinds), self._key)
 
 
-def failure(error: Exception) -> str:
+def failure(source: EventSource, error: str) -> str:
     """Say how a script failed, with the line of it that did; a script holds no Secret."""
-    line = getattr(error.__cause__, "excerpt", "")
-    return f"its script failed: {error}" + (f"; the line is `{line}`" if line else "")
+    scripts = {each.script for each in source.selectors if each.script}
+    place = re.match(rf"{re.escape(source.name)}:(\d+): ", error)
+    lines = next(iter(scripts)).splitlines() if len(scripts) == 1 else []
+    if place and 0 < int(place[1]) <= len(lines):
+        error += f"; the line is `{lines[int(place[1]) - 1].strip()}`"
+    return f"its script failed: {error}"
 
 
 def _version(manifest: Mapping[str, Any]) -> str:

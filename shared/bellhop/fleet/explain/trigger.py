@@ -5,9 +5,9 @@ trigger ─► clusters it selects ─► its source, and objects that match ─
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
+from typing import NamedTuple
 
 from bellhop import luabox
 from bellhop.engine.judging import Candidate, judge, why_not
@@ -52,6 +52,15 @@ def explain_trigger(here: Installation, name: str, serves: Serves) -> Explanatio
             f"there is no trigger '{name}'{naming.guess(name, catalog.triggers, listed)}"
         )
     return _Story(here, trigger, serves).tell()
+
+
+class _Reason(NamedTuple):
+    """Why objects do not match: an example, how many, and how near they came."""
+
+    said: str
+    example: str
+    number: int
+    nearness: int
 
 
 class _Story:
@@ -140,10 +149,10 @@ class _Story:
     def _failed(self, source: EventSource, match: Match) -> Link:
         cure = f"mend the script of EventSource '{source.name}', and apply it: {match.error}"
         name = f"{overview.object_name(match.key)} in {match.cluster}"
-        return Link("object", name, "failed", f"the script failed: {match.error}", cure)
+        return Link("object", name, "failed", failure(source, match.error), cure)
 
     def _tell_why_none(self, key: str) -> None:
-        """Judge what is known in a cluster again, and tell the reasons, the commonest first."""
+        """Judge what is known in a cluster again, and tell the reasons, the nearest miss first."""
         source = self._catalog.source_of(self._trigger, key)
         if source is None:
             return
@@ -151,30 +160,32 @@ class _Story:
             seconds=self._here.settings.script_seconds / 10,
             memory=self._here.settings.script_memory,
         )
-        reasons: Counter[str] = Counter()
-        example: dict[str, str] = {}
+        reasons: dict[str, _Reason] = {}
         for candidate, name in islice(self._candidates(key, source), _JUDGED):
             said, failed = _verdict(source, candidate, limits)
-            reasons[said] += 1
-            example.setdefault(said, name)
             if failed:
                 cure = f"mend the script of EventSource '{source.name}', and apply it: {said}"
                 self._chain.add("object", f"{name} in {key}", "failed", said, cure)
                 return
+            old = reasons.get(said, _Reason(said, name, 0, 0))
+            nearness = max(old.nearness, _nearness(source, candidate))
+            reasons[said] = old._replace(number=old.number + 1, nearness=nearness)
         if not reasons:
-            kinds = " or ".join(sorted({gvk.kind for gvk in source.kinds})) or "object"
-            swept = self._here.records.health.head(key).swept_at
-            said = f"no {kinds} is known in {key}" + ("" if swept else ", which was never swept")
-            cure = (
-                f"create a {kinds} in {key} that EventSource '{source.name}' takes"
-                if swept
-                else self._results.waiting(key)
-            )
-            self._chain.add("object", "-", "no" if swept else "waits", said, cure)
-        for said, number in reasons.most_common(_REASONS):
-            about = f"{example[said]} in {key}" + (f" and {number - 1} more" if number > 1 else "")
-            cure = f"change {example[said]}, or EventSource '{source.name}': {said}"
-            self._chain.add("object", about, "no", said, cure)
+            self._tell_nothing_known(key, source)
+        nearest = sorted(reasons.values(), key=lambda each: (-each.nearness, -each.number))
+        for each in nearest[:_REASONS]:
+            more = f" and {each.number - 1} more" if each.number > 1 else ""
+            cure = f"change {each.example}, or EventSource '{source.name}': {each.said}"
+            self._chain.add("object", f"{each.example} in {key}{more}", "no", each.said, cure)
+
+    def _tell_nothing_known(self, key: str, source: EventSource) -> None:
+        kinds = " or ".join(sorted({gvk.kind for gvk in source.kinds})) or "object"
+        if self._here.records.health.head(key).swept_at:
+            cure = f"create a {kinds} in {key} that EventSource '{source.name}' takes"
+            self._chain.add("object", "-", "no", f"no {kinds} is known in {key}", cure)
+            return
+        said = f"no {kinds} is known in {key}, which was never swept"
+        self._chain.add("object", "-", "waits", said, self._results.waiting(key))
 
     def _candidates(self, key: str, source: EventSource) -> Iterator[tuple[Candidate, str]]:
         for gvk in sorted(source.kinds):
@@ -216,8 +227,18 @@ def _verdict(source: EventSource, candidate: Candidate, limits: luabox.Limits) -
     try:
         ruling = judge(source, candidate, limits)
     except (ScriptError, TemporaryError) as error:
-        return failure(error), True
+        return failure(source, str(error)), True
     if ruling.matching:
         return "it matches, and is still to be judged", False
     reasons = dict.fromkeys(why_not(each, candidate.manifest) for each in ruling.declined)
     return "; ".join(reasons) or "the source has no selectors", False
+
+
+def _nearness(source: EventSource, candidate: Candidate) -> int:
+    """Count the labels of an object that its source asks about at all."""
+    labels = (candidate.manifest.get("metadata") or {}).get("labels") or {}
+    asked: set[str] = set()
+    for each in source.selectors:
+        asked.update(wanted.key for wanted in each.label_filters)
+        asked.update(wanted.key for wanted in (each.selector.requirements if each.selector else ()))
+    return len(asked & labels.keys())
