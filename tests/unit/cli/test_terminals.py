@@ -165,6 +165,25 @@ def test_an_explanation_parts_no_name(terminal: Terminal, columns: int) -> None:
     assert f"'production/{LONG}'" in " ".join(shown)
 
 
+@pytest.mark.parametrize("columns", WIDTHS)
+@pytest.mark.parametrize(
+    "arguments",
+    [("describe", "cluster", f"production/{LONG}"), ("show", "events"), ("events", "-o", "wide")],
+    ids=" ".join,
+)
+def test_what_is_told_is_parted_between_words(
+    terminal: Terminal, crowded: Installation, arguments: tuple[str, ...], columns: int
+) -> None:
+    """Stories and timelines fit, but for a name that is longer than the terminal is wide."""
+    words = " ".join(f"word{number}" for number in range(40))
+    crowded.records.ledger.note(fleet.entry("failed", detail=words))
+    shown = plain(terminal(*arguments, COLUMNS=str(columns)))
+    told = " ".join(shown).split()
+
+    assert [each for each in told if each.startswith("word")] == words.split()
+    assert all(len(line) <= columns or len(line.split()) <= 2 for line in shown)
+
+
 @pytest.mark.parametrize(
     ("text", "columns"),
     [
