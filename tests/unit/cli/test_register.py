@@ -655,3 +655,17 @@ def test_takes_away_what_it_installed_where_the_namespace_is_not_ours(
     assert set(installed(kube)) == (set() if uninstall else {*FORWARDER})
     assert ("removed Deployment" in result.stdout) is uninstall
     assert kube.get(SECRET, NAMESPACE, NAME) is None
+
+
+@pytest.mark.parametrize("named", [(KEY,), ("--cluster", KEY)], ids=["argument", "option"])
+def test_a_cluster_is_named_in_one_word(
+    bellhop: Bellhop, here: Installation, kubeconfig: Path, named: tuple[str, ...]
+) -> None:
+    """NAMESPACE/NAME registers it, and takes it out again."""
+    options = ("--kubeconfig", str(kubeconfig), "--no-forwarder", *INGEST)
+    registered = bellhop("register", "cluster", *named, *options)
+
+    assert registered.exit_code == 0, registered.output
+    assert here.records.clusters.get(KEY)
+    assert bellhop("deregister", "cluster", *named).exit_code == 0
+    assert not here.records.clusters.get(KEY)
