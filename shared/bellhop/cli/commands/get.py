@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,7 +13,9 @@ from bellhop.cli.completing import complete_kind, complete_name
 from bellhop.cli.examples import Command
 from bellhop.cli.options import JSON, NAME, YAML, headers_option, named_output_option, state_option
 from bellhop.cli.session import installation
-from bellhop.fleet.installation import Installation
+
+if TYPE_CHECKING:
+    from bellhop.fleet.installation import Installation
 
 
 @click.command(

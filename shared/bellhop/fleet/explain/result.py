@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
 
 from bellhop.engine.catalog import Catalog
 from bellhop.errors import AwayError, MissingError
@@ -104,12 +106,17 @@ class Results:
         return Link("destination", cluster, "failed", said, _deployed(cluster, outcome))
 
     def _letter(self, about: str) -> str:
-        """Find a message that was given up and is about something; few are kept."""
-        for inbox, letters in self._here.dead.items():
-            for letter in letters.list(limit=_MOST_LETTERS):
-                if about in letter.message.body.values():
-                    return f"{inbox}/{letter.id}"
-        return ""
+        """Find a message that was given up and is about something."""
+        found = (name for name, body in self._letters.items() if about in body.values())
+        return next(found, "")
+
+    @cached_property
+    def _letters(self) -> Mapping[str, Mapping[str, Any]]:
+        return {
+            f"{inbox}/{letter.id}": letter.message.body
+            for inbox, letters in self._here.dead.items()
+            for letter in letters.list(limit=_MOST_LETTERS)
+        }
 
 
 def _mend(trigger: EventTrigger, error: str) -> str:
