@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from bellhop.cli import output
@@ -20,13 +20,13 @@ _AGEING = ("age", "changed", "lastSweep")
 Rows = Mapping[str, Mapping[str, Any]]
 
 
-def watch(here: Installation, what: Asked, form: str) -> None:
-    """Print what changes until Ctrl-C, which is how it ends and no failure."""
+def watch(here: Installation, what: Asked, form: str, listed: Iterable[Mapping[str, Any]]) -> None:
+    """Print what changes since it was listed until Ctrl-C, which ends it and is no failure."""
     try:
-        before = _rows(here, what)
+        before = _by_name(what, listed)
         while True:
             time.sleep(_PAUSE)
-            now = _rows(here, what)
+            now = _by_name(what, what.kind.view.rows(here, what.query))
             for name, row in now.items():
                 if _steady(before.get(name)) != _steady(row):
                     _tell(what, name, row, form)
@@ -37,8 +37,8 @@ def watch(here: Installation, what: Asked, form: str) -> None:
         output.say("", err=True)
 
 
-def _rows(here: Installation, what: Asked) -> Rows:
-    return {what.kind.object_name(row): row for row in what.kind.view.rows(here, what.query)}
+def _by_name(what: Asked, rows: Iterable[Mapping[str, Any]]) -> Rows:
+    return {what.kind.object_name(row): row for row in rows}
 
 
 def _steady(row: Mapping[str, Any] | None) -> Mapping[str, Any] | None:

@@ -95,8 +95,8 @@ def watching(state: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
 
     yield start
     for process in begun:
-        process.kill()
-        process.wait(PATIENCE)
+        with process:
+            process.kill()
 
 
 def test_watches_what_comes_changes_and_goes(

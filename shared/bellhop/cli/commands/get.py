@@ -15,6 +15,7 @@ from bellhop.cli.options import JSON, NAME, YAML, headers_option, named_output_o
 from bellhop.cli.session import installation
 
 if TYPE_CHECKING:
+    from bellhop.cli.output import Row
     from bellhop.fleet.installation import Installation
 
 
@@ -61,17 +62,18 @@ def command(  # noqa: PLR0913 - one parameter an option
     if form in {JSON, YAML}:
         _objects(here, several, form)
         return
+    listed: Sequence[Row] = ()
     for number, what in enumerate(several):
         if number and form != NAME and headers:
             output.compose("")
-        _list(here, what, form, headers=headers)
+        listed = _list(here, what, form, headers=headers)
     if watch:
         from bellhop.cli.watching import watch as follow
 
-        follow(here, several[0], form)
+        follow(here, several[0], form, listed)
 
 
-def _list(here: Installation, what: Asked, form: str, *, headers: bool) -> None:
+def _list(here: Installation, what: Asked, form: str, *, headers: bool) -> Sequence[Row]:
     rows = list(what.kind.view.rows(here, what.query))
     if not rows and what.query.name:
         raise absent(here, what)
@@ -82,6 +84,7 @@ def _list(here: Installation, what: Asked, form: str, *, headers: bool) -> None:
             output.say(what.kind.object_name(row))
     else:
         output.table(what.kind.view.columns, rows, form, nothing="", headers=headers)
+    return rows
 
 
 def _objects(here: Installation, several: Sequence[Asked], form: str) -> None:
