@@ -10,7 +10,6 @@ import click
 
 from bellhop.cli.contexts import Context, choose
 from bellhop.cli.options import Choice
-from bellhop.errors import MissingError
 
 if TYPE_CHECKING:
     from bellhop.embedded.state import Embedded
@@ -45,28 +44,13 @@ def open_chosen(ctx: click.Context, *, create: bool = False) -> Embedded:
     Raises:
         MissingError: there is none, and none may be created.
     """
-    from bellhop.embedded.state import open_state
+    from bellhop.embedded.state import open_state, require_state
     from bellhop.settings import read
 
-    context = chosen(ctx)
-    if not create and not _is_state(context.state):
-        which = f"context '{context.name}' names" if context.name else "is asked for"
-        raise MissingError(
-            f"there is no state in '{context.state}', which {which}; `bellhop serve` makes it, or"
-            " name another folder with --state"
-        )
-    return open_state(context.state, read(os.environ), whole=False)
-
-
-def _is_state(folder: Path) -> bool:
-    """Say whether a folder is, or was, a state; one that may not be read is told of later."""
-    try:
-        names = {each.name for each in folder.iterdir()}
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    except OSError:
-        return True
-    return not names.isdisjoint({"key", "store.db", "queue.db"})
+    folder = chosen(ctx).state
+    if not create:
+        require_state(folder)
+    return open_state(folder, read(os.environ), whole=False)
 
 
 def looking() -> Installation:
