@@ -19,10 +19,12 @@ from bellhop.adapters.local.queue import SqliteQueue
 from bellhop.adapters.local.store import SqliteStore
 from bellhop.errors import MissingError
 from bellhop.fleet import timeline
+from bellhop.fleet.installation import Inbound, Installation
 from bellhop.logs import Log
 from bellhop.messages import INBOXES, Publisher
 from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.model.kinds import parse_all, read_documents
+from bellhop.model.reach import HERE
 from bellhop.model.record import Cluster, Entry
 from bellhop.ports.kube import Kube
 from bellhop.ports.queue import Delivery
@@ -231,6 +233,22 @@ class Fleet:
         """Return the ledger of today."""
         day = self.clock.now().isoformat()[:10]
         return [entry for _, entry in timeline.lines(self.records, day)]
+
+    def installation(self) -> Installation:
+        """Return it as commands see it; nobody asks it for secrets, and nothing listens."""
+        secrets: Any = None
+        return Installation(
+            settings=self.settings,
+            records=self.records,
+            catalogs=self.catalogs,
+            declare=self.declare,
+            secrets=secrets,
+            access=self.access,
+            reach=HERE,
+            publisher=self.publisher,
+            dead=dict(self.queues),
+            inbound=Inbound("", ""),
+        )
 
     def reread(self) -> None:
         """Forget everything that is kept in memory, as a new process would."""

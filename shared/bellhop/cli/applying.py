@@ -1,8 +1,8 @@
-"""What `apply` looks at beyond single documents: what is stored, and what refers to what."""
+"""What `apply` looks at beyond single documents: what is stored already."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from bellhop.errors import InvalidError, MissingError
 from bellhop.fleet.installation import Installation
@@ -38,21 +38,3 @@ def refuse_changes(
             problems.append(InvalidError(sentence, where=where))
     if problems:
         raise InvalidDocuments(problems)
-
-
-def missing(here: Installation, found: Sequence[Declaration]) -> Iterator[str]:
-    """Say what triggers name and nobody has applied; it may come later, or be a typing error."""
-    for new in found:
-        if not isinstance(new, EventTrigger):
-            continue
-        source = new.event_source_name
-        if "{{" not in source and not here.records.manifests.has("EventSource", "", source):
-            yield f"{new.kind} '{new.name}' names EventSource '{source}', which is not there yet"
-        for ref in new.policy_refs:
-            if ref.optional or not ref.namespace or "{{" in ref.namespace + ref.name:
-                continue
-            if not here.records.manifests.has(ref.kind, ref.namespace, ref.name):
-                yield (
-                    f"{new.kind} '{new.name}' names {ref.kind} '{ref.namespace}/{ref.name}',"
-                    " which is not there yet"
-                )

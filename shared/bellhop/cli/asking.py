@@ -74,8 +74,12 @@ def asked(
 def absent(here: Installation, what: Asked) -> MissingError:
     """Say that an object is not there, and what may have been meant."""
     from bellhop.cli.views.view import Query
+    from bellhop.fleet.naming import require_namespace
 
-    everything = what.kind.view.rows(here, Query(namespace=what.query.namespace))
+    namespace = what.query.namespace
+    everything = list(what.kind.view.rows(here, Query(namespace=namespace)))
+    if namespace and not everything:
+        require_namespace(here, namespace)
     names = [str(row["name"]) for row in everything]
     near = difflib.get_close_matches(what.query.name, names, n=1)
     hint = (
@@ -85,6 +89,20 @@ def absent(here: Installation, what: Asked) -> MissingError:
     )
     place = f"{what.query.namespace}/" if what.query.namespace else ""
     return MissingError(f"there is no {what.kind.singular} '{place}{what.query.name}'; {hint}")
+
+
+def nothing(here: Installation, what: Asked) -> str:
+    """Say that there is nothing of a kind.
+
+    Raises:
+        MissingError: its namespace is not there, so that nothing could be in it.
+    """
+    from bellhop.fleet.naming import require_namespace
+
+    if what.query.namespace:
+        require_namespace(here, what.query.namespace)
+        return f"No {what.kind.plural} found in namespace '{what.query.namespace}'."
+    return f"No {what.kind.plural} found."
 
 
 def read_selector(text: str) -> Selector | None:

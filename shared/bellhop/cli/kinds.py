@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import difflib
 import importlib
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-import click
+from typing import TYPE_CHECKING, Any
 
 from bellhop.errors import InvalidError
 
@@ -32,6 +31,12 @@ class KindName:
     namespaced: bool
     module: str
     stored: tuple[str, ...] = ()
+
+    def object_name(self, row: Mapping[str, Any]) -> str:
+        """Name an object as -o name does, and as `get` takes it back: KIND/[NAMESPACE/]NAME."""
+        place = f"{row['namespace']}/" if self.namespaced else ""
+        group = f".{self.group}" if self.group else ""
+        return f"{self.singular}{group}/{place}{row['name']}"
 
     @property
     def view(self) -> View:
@@ -108,11 +113,6 @@ def kind_named(text: str) -> KindName:
         known = ", ".join(f"{kind.plural} ({kind.short})" for kind in NAMES)
         raise InvalidError(f"there is no kind '{text}'{hint or f'; the kinds are {known}'}")
     return kind
-
-
-def complete_kind(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Complete the names of kinds in a shell."""
-    return [kind.plural for kind in NAMES if kind.plural.startswith(incomplete.lower())]
 
 
 def shown_name(kind: str, api_version: str, name: str) -> str:

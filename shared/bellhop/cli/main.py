@@ -20,6 +20,7 @@ from typing import Any
 
 import click
 
+from bellhop.cli.completing import complete_context
 from bellhop.cli.examples import Group
 from bellhop.cli.options import Choice
 from bellhop.errors import BellhopError, InvalidError, TemporaryError
@@ -33,6 +34,8 @@ COMMANDS = {
     "deregister": "Take a cluster out of the fleet.",
     "describe": "Tell all about one object.",
     "doctor": "Examine the way into clusters and back, piece by piece.",
+    "events": "Show what happened, as `show events` does.",
+    "explain": "Say why something was deployed, or was not.",
     "get": "List objects, or show one.",
     "label": "Set and remove labels.",
     "redeploy": "Apply again what profiles hold.",
@@ -43,6 +46,7 @@ COMMANDS = {
     "show": "Show add-ons, events and failures.",
     "status": "Tell whether all is well, and if not, why.",
     "sweep": "List clusters now.",
+    "version": "Print the version.",
 }
 
 _INTERRUPTED = 130
@@ -118,7 +122,13 @@ class Root(Group):
 @click.option(
     "--state", type=click.Path(path_type=Path), help="State folder of an embedded installation."
 )
-@click.option("--context", "context_name", metavar="NAME", help="A context of `bellhop context`.")
+@click.option(
+    "--context",
+    "context_name",
+    metavar="NAME",
+    help="A context of `bellhop context`.",
+    shell_complete=complete_context,
+)
 @click.pass_context
 def cli(ctx: click.Context, state: Path | None, context_name: str | None) -> None:
     """Carry add-ons to the clusters where something rings."""
@@ -136,14 +146,29 @@ def _drop_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def _misused(error: click.ClickException) -> int:
+    """Say what is wrong with a command line in one sentence, and where its help is."""
+    from bellhop.cli.output import say
+
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        error.show()
+        return error.exit_code
+    said = error.format_message().rstrip(".")
+    said = said[:1].lower() + said[1:]
+    ctx = getattr(error, "ctx", None)
+    path = ctx.command_path if ctx else "bellhop"
+    end = " " if said.endswith("?") else "; "
+    say(f"error: {said}{end}`{path} --help` shows how it is used", err=True)
+    return error.exit_code
+
+
 def _report(error: Exception) -> int:
     if isinstance(error, click.exceptions.Exit):
         return error.exit_code
     if isinstance(error, click.Abort):
         return _INTERRUPTED
     if isinstance(error, click.ClickException):
-        error.show()
-        return error.exit_code
+        return _misused(error)
     from bellhop.cli.output import say
 
     if os.environ.get("BELLHOP_DEBUG"):

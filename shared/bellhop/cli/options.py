@@ -15,6 +15,10 @@ TABLE = "table"
 WIDE = "wide"
 JSON = "json"
 YAML = "yaml"
+NAME = "name"
+
+DRY = " (dry run)"
+"""What ends the line of a change that was not made."""
 
 
 @dataclass
@@ -38,15 +42,44 @@ def state_option(command: F) -> F:
 
 def output_option(command: F) -> F:
     """Let the user choose the form of the output."""
+    return _form_option(TABLE, WIDE, JSON, YAML)(command)
+
+
+def named_output_option(command: F) -> F:
+    """Let the user choose the form of the output, names alone among them."""
+    return _form_option(TABLE, WIDE, NAME, JSON, YAML)(command)
+
+
+def headers_option(command: F) -> F:
+    """Let the user leave out the titles of a table."""
+    return click.option(
+        "--no-headers",
+        "headers",
+        flag_value=False,
+        default=True,
+        help="Print a table without its titles.",
+    )(command)
+
+
+def dry_run_option(command: F) -> F:
+    """Let a command say what it would do, and do nothing."""
+    return click.option(
+        "--dry-run",
+        type=click.Choice(["client"]),
+        help="Say what would be done, and do nothing.",
+    )(command)
+
+
+def _form_option(*forms: str) -> Callable[[F], F]:
     return click.option(
         "-o",
         "--output",
         "form",
-        type=click.Choice([TABLE, WIDE, JSON, YAML]),
+        type=click.Choice(forms),
         default=TABLE,
         show_default=True,
         help="Form of the output.",
-    )(command)
+    )
 
 
 def _choose(ctx: click.Context, _parameter: click.Parameter, value: Path | None) -> None:

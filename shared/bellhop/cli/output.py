@@ -1,14 +1,17 @@
 """What commands print: tables for people, JSON and YAML for programs, colour for terminals only.
 
 Columns stand apart by spaces alone, as kubectl's do, so that awk and cut can read them. Nothing is
-cut off where the output is no terminal.
+cut off where the output is no terminal; on one, cells are cut and sentences parted between words.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import sys
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,6 +26,11 @@ from bellhop.model.visible import escaped_json, visible, visible_lines
 Row = Mapping[str, Any]
 
 _GAP = "   "
+_ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
+_LEAST = 6
+"""Columns below which no cell is cut."""
+
+_LEAST_SENTENCE = 24
 _BATCH = 500
 """Rows whose widths are looked at together; more are printed as they come."""
 
@@ -48,6 +56,8 @@ class Column:
     wide: bool = False
     shown: Callable[[Any], str] = str
     style: str = ""
+    prose: bool = False
+    """A sentence, as the last column: it goes on in the next line where it is not to be cut."""
 
 
 def coloured() -> bool:
@@ -57,6 +67,30 @@ def coloured() -> bool:
         and not os.environ.get("NO_COLOR")
         and os.environ.get("TERM", "") != "dumb"
     )
+
+
+def width() -> int:
+    """Return how many columns the terminal has; 0 where standard output is none."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+
+
+def span(text: str) -> int:
+    """Return how many columns a text takes on a terminal, escapes of colours aside."""
+    if text.isascii() and "\x1b" not in text:
+        return len(text)
+    plain = _ESCAPE.sub("", text)
+    wide = sum(unicodedata.east_asian_width(each) in "WF" for each in plain)
+    return len(plain) + wide - sum(unicodedata.combining(each) > 0 for each in plain)
+
+
+def fold(text: str, indent: str = "") -> str:
+    """Part a line between its words where a terminal is too narrow; no name is ever parted."""
+    room = width()
+    if not room or span(text) <= room:
+        return text
+    before = text[: len(text) - len(text.lstrip())]
+    first, *rest = _parted(text.lstrip(), room - max(len(before), len(indent)))
+    return "\n".join([before + first, *(indent + each for each in rest)])
 
 
 def styled(text: str, colour: str, *, bold: bool = False) -> str:
@@ -79,23 +113,36 @@ def compose(text: str) -> None:
     click.echo(text)
 
 
+def flush() -> None:
+    """Have what was printed read now."""
+    sys.stdout.flush()
+
+
 def raw(text: str) -> None:
     """Print a text as it is into a pipe or a file, and so that all is seen on a terminal."""
     click.echo(visible_lines(text) if sys.stdout.isatty() else text, nl=False)
 
 
-def table(columns: Sequence[Column], rows: Iterable[Row], form: str, *, nothing: str) -> None:
-    """Print rows as a table; say what is missing where there are none."""
+def table(
+    columns: Sequence[Column],
+    rows: Iterable[Row],
+    form: str,
+    *,
+    nothing: str,
+    headers: bool = True,
+) -> None:
+    """Print rows as a table; say what is missing where there are none.
+
+    On a terminal cells are cut so that a row is a line, but for `wide`, which has all.
+    """
     shown = [column for column in columns if form == WIDE or not column.wide]
     lines = ([_cell(column.shown(row[column.key])) for column in shown] for row in rows)
     first = next(lines, None)
     if first is None:
         click.echo(nothing, err=True)
         return
-    if sys.stdout.isatty():
-        _rich(shown, chain([first], lines))
-    else:
-        _plain([column.title for column in shown], chain([first], lines))
+    room = 0 if form == WIDE else width()
+    _print(shown, chain([first], lines), room, headers=headers)
 
 
 def objects(items: Iterable[Mapping[str, Any]], form: str, *, one: bool = False) -> None:
@@ -133,12 +180,19 @@ def records(rows: Iterable[Row], form: str) -> None:
         click.echo("[]")
 
 
-def present(columns: Sequence[Column], rows: Iterable[Row], form: str, *, nothing: str) -> None:
+def present(
+    columns: Sequence[Column],
+    rows: Iterable[Row],
+    form: str,
+    *,
+    nothing: str,
+    headers: bool = True,
+) -> None:
     """Print rows in the form asked for."""
     if form in {JSON, YAML}:
         records(rows, form)
     else:
-        table(columns, rows, form, nothing=nothing)
+        table(columns, rows, form, nothing=nothing, headers=headers)
 
 
 def line(row: Mapping[str, Any]) -> str:
@@ -177,35 +231,90 @@ def count(number: int, noun: str, several: str = "") -> str:
     return f"{number} {noun if number == 1 else several or f'{noun}s'}"
 
 
-def _plain(titles: Sequence[str], lines: Iterator[Sequence[str]]) -> None:
-    widths = [len(title) for title in titles]
-    header: list[Sequence[str]] = [titles]
-    while batch := header + list(islice(lines, _BATCH)):
+def _print(
+    columns: Sequence[Column], lines: Iterator[Sequence[str]], room: int, *, headers: bool
+) -> None:
+    widths = [span(column.title) if headers else 0 for column in columns]
+    ahead = [[column.title for column in columns]] if headers else []
+    titled = headers
+    while batch := [*ahead, *islice(lines, _BATCH)]:
         for cells in batch:
-            widths = [max(width, len(cell)) for width, cell in zip(widths, cells, strict=True)]
-        click.echo("\n".join(_padded(cells, widths) for cells in batch))
-        header = []
+            widths = [max(wide, span(cell)) for wide, cell in zip(widths, cells, strict=True)]
+        gap = " " if room and _least(widths) > room else _GAP
+        fitted = _fitted(columns, widths, room, gap) if room else widths
+        for cells in batch:
+            for parts in _row(columns, cells, fitted, cut=bool(room), title=titled):
+                click.echo(gap.join(parts).rstrip())
+            titled = False
+        ahead = []
 
 
-def _padded(cells: Sequence[str], widths: Sequence[int]) -> str:
-    return _GAP.join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+def _row(
+    columns: Sequence[Column],
+    cells: Sequence[str],
+    widths: Sequence[int],
+    *,
+    cut: bool,
+    title: bool,
+) -> Iterator[Iterator[str]]:
+    """Yield the lines of one row: one, unless a sentence goes on below its column."""
+    sentences = [cells[-1]]
+    if cut:
+        cells = [_cut(cell, wide) for cell, wide in zip(cells, widths, strict=True)]
+        sentences = _parted(sentences[0], widths[-1]) if columns[-1].prose else [cells[-1]]
+    before = cells[:-1]
+    for sentence in sentences:
+        parts = zip(columns, [*before, sentence], widths, strict=True)
+        yield (_padded(*part, title=title) for part in parts)
+        before = [""] * len(before)
+
+
+def _padded(column: Column, cell: str, wide: int, *, title: bool) -> str:
+    padding = " " * (wide - span(cell))
+    style = STYLES.get(cell, column.style)
+    if not cell or not coloured() or not (title or style):
+        return cell + padding
+    return click.style(cell, bold=True) + padding if title else click.style(cell, style) + padding
+
+
+def _least(widths: Sequence[int]) -> int:
+    return sum(min(each, _LEAST) for each in widths) + len(_GAP) * (len(widths) - 1)
+
+
+def _fitted(columns: Sequence[Column], widths: Sequence[int], room: int, gap: str) -> list[int]:
+    """Narrow the widest columns until a row fits; a sentence keeps enough to be read."""
+    spare = room - len(gap) * (len(widths) - 1)
+    prose = columns[-1].prose
+    kept = min(widths[-1], _LEAST_SENTENCE) if prose else 0
+    cells = list(widths[:-1] if prose else widths)
+    limit = max(cells, default=0)
+    while limit > _LEAST and sum(min(each, limit) for each in cells) > spare - kept:
+        limit -= 1
+    fitted = [min(each, limit) for each in cells]
+    return [*fitted, max(kept, min(widths[-1], spare - sum(fitted)))] if prose else fitted
+
+
+def _cut(cell: str, wide: int) -> str:
+    if span(cell) <= wide:
+        return cell
+    while span(cell) >= wide:
+        cell = cell[:-1]
+    return f"{cell}…"
+
+
+def _parted(text: str, wide: int) -> list[str]:
+    """Part a text between its words; a word that is longer has a line for itself."""
+    lines: list[str] = []
+    for word in text.split(" "):
+        if lines and span(lines[-1]) + 1 + span(word) <= wide:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
+    return lines
 
 
 def _cell(text: str) -> str:
     return visible(" ".join(text.splitlines()) if "\n" in text else text)
-
-
-def _rich(columns: Sequence[Column], lines: Iterator[Sequence[str]]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    shown = Table(box=None, pad_edge=False, padding=(0, len(_GAP), 0, 0), header_style="bold")
-    for column in columns:
-        shown.add_column(column.title, overflow="fold", style=column.style or None)
-    for cells in lines:
-        shown.add_row(*(Text(cell, style=STYLES.get(cell, "")) for cell in cells))
-    Console(no_color=not coloured(), highlight=False).print(shown)
 
 
 def _separated(items: Iterable[Mapping[str, Any]]) -> None:

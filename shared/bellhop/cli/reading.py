@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bellhop.errors import InvalidError, MissingError
 from bellhop.model.document import Document, InvalidDocuments, read_documents
-from bellhop.model.kinds import Declaration, parse
+from bellhop.model.kinds import Declaration, EventSource, parse
 
 STDIN = "-"
 _SUFFIXES = (".yaml", ".yml", ".json")
@@ -78,12 +78,22 @@ def _collect(read: Sequence[Document], problems: list[InvalidError]) -> list[Dec
         except InvalidDocuments as error:
             problems.extend(error.problems)
             continue
+        if isinstance(declaration, EventSource):
+            problems.extend(_scripts(declaration, document))
         first = places.setdefault(declaration.key, document)
         if first is not document:
             sentence = f"{declaration.key} is declared at {first.where()} already; keep one of them"
             problems.append(InvalidError(sentence, where=document.where()))
         found.append(declaration)
     return found
+
+
+def _scripts(source: EventSource, document: Document) -> Iterator[InvalidError]:
+    """Yield what Lua has against the scripts of a source."""
+    from bellhop.engine.scripts import objections
+
+    for place, said in objections(source):
+        yield InvalidError(said, where=document.where(place))
 
 
 def text(path: str) -> str:

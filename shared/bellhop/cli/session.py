@@ -12,25 +12,45 @@ from bellhop.cli.contexts import Context, choose
 from bellhop.cli.options import Choice
 
 if TYPE_CHECKING:
+    from bellhop.embedded.state import Embedded
     from bellhop.fleet.installation import Inbound, Installation
 
 _PROBE_SECONDS = 2.0
 
 
-def chosen() -> Context:
+def chosen(ctx: click.Context | None = None) -> Context:
     """Say which installation the command line, the environment and the contexts lead to."""
-    choice = click.get_current_context().find_root().ensure_object(Choice)
-    return choose(choice.state, choice.context, os.environ)
+    root = (ctx or click.get_current_context()).find_root()
+    choice = root.ensure_object(Choice)
+    # A shell that completes runs no command: what the root was told is in its parameters alone.
+    state = choice.state or root.params.get("state")
+    return choose(state, choice.context or root.params.get("context_name"), os.environ)
 
 
-def installation() -> Installation:
-    """Open the chosen installation for the rest of the command."""
-    from bellhop.embedded.state import open_state
-    from bellhop.settings import read
+def installation(*, create: bool = False) -> Installation:
+    """Open the chosen installation for the rest of the command; only some may `create` one.
 
-    embedded = open_state(chosen().state, read(os.environ), whole=False)
+    Raises:
+        MissingError: there is none: a folder that was mistyped is not to look like an empty one.
+    """
+    embedded = open_chosen(click.get_current_context(), create=create)
     click.get_current_context().find_root().call_on_close(embedded.close)
     return embedded.installation
+
+
+def open_chosen(ctx: click.Context, *, create: bool = False) -> Embedded:
+    """Open the chosen installation, for who closes it.
+
+    Raises:
+        MissingError: there is none, and none may be created.
+    """
+    from bellhop.embedded.state import open_state, require_state
+    from bellhop.settings import read
+
+    folder = chosen(ctx).state
+    if not create:
+        require_state(folder)
+    return open_state(folder, read(os.environ), whole=False)
 
 
 def looking() -> Installation:

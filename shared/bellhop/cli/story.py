@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from bellhop.cli.output import STYLES, compose, styled
+from bellhop.cli.output import STYLES, compose, fold, styled
 from bellhop.model.visible import visible
 
 _WIDTH = 18
+_BELOW = " " * 8
+"""Before what a line that is too long goes on with."""
 
 
 class Story:
@@ -26,7 +28,7 @@ class Story:
     def fact(self, name: str, value: str) -> None:
         """Tell one thing, if there is something to tell."""
         if value:
-            compose(f"  {name + ':':<{_WIDTH}} {visible(value)}")
+            compose(fold(f"  {name + ':':<{_WIDTH}} {visible(value)}", " " * (_WIDTH + 3)))
 
     def section(self, title: str, lines: Iterable[str], *, nothing: str = "none") -> None:
         """Tell several things under a title."""
@@ -43,7 +45,7 @@ class Story:
         empty = True
         for part in parts:
             empty = False
-            compose("\n".join(f"    {text}" for text in part))
+            compose("\n".join(fold(f"    {text}", _BELOW) for text in part))
         if empty:
             compose(f"    {nothing}")
 

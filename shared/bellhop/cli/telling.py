@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from bellhop.cli.output import compose, line, styled
+from bellhop.cli.output import compose, fold, line, styled
 from bellhop.fleet.overview import object_name
 from bellhop.fleet.timeline import profile_of, row
 from bellhop.model.record import Entry
@@ -25,6 +25,8 @@ COLOURS = {
 _VERBS = {"rang": " rang", "gone": " went"}
 _TRACE = 8
 _WHAT = 9
+_BELOW = " " * 12
+"""Before what a line that is too long goes on with."""
 
 
 def tell(block: list[Entry]) -> None:
@@ -37,13 +39,13 @@ def tell(block: list[Entry]) -> None:
         heading += ", by a sweep or a declaration"
     trace = f"  {visible(first.trace[:_TRACE])}" if first.trace else ""
     when = styled(_clock(first.at), "bright_black")
-    compose(f"{when}{trace}  {styled(heading, 'white', bold=True)}")
+    compose(fold(f"{when}{trace}  {styled(heading, 'white', bold=True)}", _BELOW))
     for entry in block:
         if entry is first and entry.what in {"rang", "gone"} and not entry.detail:
             continue
         elsewhere = f"{entry.cluster}: " if entry.cluster not in ("", first.cluster) else ""
         told = visible(f"{elsewhere}{_detail(entry)}")
-        compose(f"  {_what(entry)} {told}{_timing(entry)}".rstrip())
+        compose(fold(f"  {_what(entry)} {told}{_timing(entry)}".rstrip(), _BELOW))
 
 
 def tell_line(entry: Entry) -> None:
@@ -54,7 +56,8 @@ def tell_line(entry: Entry) -> None:
     detail = f": {_detail(entry)}" if entry.detail else ""
     when = styled(_clock(entry.at), "bright_black")
     told = visible(f"{who}{place}{detail}")
-    compose(f"{when}  {visible(trace)}  {_what(entry)} {told}{_timing(entry)}".rstrip())
+    said = f"{when}  {visible(trace)}  {_what(entry)} {told}{_timing(entry)}"
+    compose(fold(said.rstrip(), _BELOW))
 
 
 def tell_json(entry: Entry) -> None:

@@ -85,6 +85,22 @@ def open_state(
     return _opened_state(_Folder(state, _key(state)), settings, clock, make)
 
 
+def require_state(state: Path) -> None:
+    """Refuse a folder that is no state: one that was mistyped is not to look like an empty one.
+
+    Raises:
+        MissingError: it is none, or is not there.
+        DeniedError: it may not be read.
+    """
+    with translated(state):
+        there = (state / "store.db").exists() or _sealed(state)
+    if not there:
+        raise MissingError(
+            f"there is no state in '{state}': start `bellhop serve`, which makes it, or name"
+            " another folder by --state"
+        )
+
+
 def look_into(state: Path, settings: Settings, *, clock: Clock | None = None) -> Embedded:
     """Open a state folder to look at it: nothing in it is made or changed, whatever it is like.
 
@@ -93,11 +109,7 @@ def look_into(state: Path, settings: Settings, *, clock: Clock | None = None) ->
         InvalidError: its files belong to another version or key, or its key is missing.
         DeniedError: the folder may not be read.
     """
-    if not (state / "store.db").exists() and not _sealed(state):
-        raise MissingError(
-            f"there is no state in '{state}': start `bellhop serve`, which makes it, or name"
-            " another folder by --state"
-        )
+    require_state(state)
     folder = _Folder(state, _key(state), still=True)
     embedded = _opened_state(folder, settings, clock or SystemClock(), late.late)
     here = replace(embedded.installation, vitals=vitals(state))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -27,12 +27,15 @@ class Declined:
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """What a source makes of an object, with the message of the script that was `run` last."""
+    """What a source makes of an object, with the message of the script that was `run` last.
+
+    `declined` are the selectors that did not take it; of one that matches the next one did.
+    """
 
     matching: bool
     message: str = ""
     run: bool = False
-    declined: Sequence[Declined] = ()
+    declined: Sequence[Declined] = field(default=(), compare=False)
 
 
 class SlowScriptError(ScriptError):
@@ -77,6 +80,15 @@ def judge(
         return _ask(source, candidate, limits, secret=secret)
 
 
+def why(source: EventSource, ruling: Ruling) -> str:
+    """Say in words what made a source take an object."""
+    selector = source.selectors[len(ruling.declined)]
+    if selector.script:
+        return "its script says yes" + (f": {ruling.message}" if ruling.message else "")
+    asked = selector.label_filters or not (selector.selector is None or selector.selector.empty)
+    return "its labels are what is asked for" if asked else "it is of the kind that is asked for"
+
+
 def why_not(declined: Declined, manifest: Mapping[str, Any]) -> str:
     """Say in words what keeps a selector from an object that it does not take."""
     if declined.said is not None:
@@ -110,12 +122,12 @@ def _ask(
             declined.append(Declined(selector))
             continue
         if not selector.script:
-            return Ruling(matching=True, run=run)
+            return Ruling(matching=True, run=run, declined=declined)
         run = True
         verdict = _run(selector.script, source.name, candidate, limits, secret=secret)
         message = "" if secret else verdict.message
         if verdict.matching:
-            return Ruling(matching=True, message=message, run=run)
+            return Ruling(matching=True, message=message, run=run, declined=declined)
         declined.append(Declined(selector, message))
     return Ruling(matching=False, message=message, run=run, declined=declined)
 

@@ -73,6 +73,12 @@ def last(
     return found[::-1]
 
 
+def tells_of(records: Records, since: datetime, cluster: str) -> bool:
+    """Say whether there is a line of a cluster since a moment."""
+    hours = hours_between(since, records.clock.now())
+    return any(cluster in records.ledger.clusters(hour) for hour in hours)
+
+
 def _hour(
     records: Records, hour: str, after: str, cluster: str, *, backwards: bool = False
 ) -> Iterator[tuple[str, Entry]]:

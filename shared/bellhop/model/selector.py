@@ -108,6 +108,10 @@ class Selector(Model):
         """Tell whether no requirement is broken; an empty selector admits everything."""
         return all(requirement.met_by(labels) for requirement in self.requirements)
 
+    def broken(self, labels: Mapping[str, str]) -> tuple[Requirement, ...]:
+        """List the requirements that labels do not meet, for who is to say why not."""
+        return tuple(each for each in self.requirements if not each.met_by(labels))
+
     def __str__(self) -> str:
         return ",".join(str(requirement) for requirement in self.requirements)
 

@@ -62,6 +62,10 @@ class Manifests:
             if found:
                 yield item.sort, found.payload
 
+    def names(self, kind: str) -> Iterator[str]:
+        """Yield namespace/name of all of one kind, without reading what they hold."""
+        return (item.sort for item in self._payloads.store.query(f"manifest/{kind}"))
+
     def put(
         self,
         kind: str,

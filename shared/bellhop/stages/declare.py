@@ -81,14 +81,11 @@ class Declare:
         Raises:
             InvalidError: an object cannot become what it is to be; then none is stored.
         """
-        beside = {new.key for new in declarations}
-        changes: list[Change] = []
-        for new in declarations:
-            old = self._old(new)
-            self._refuse_change(new, old, beside)
-            changes.append(_change(new, old))
+        results = self.rehearse(declarations)
         changed = [
-            new for new, change in zip(declarations, changes, strict=True) if change != "unchanged"
+            new
+            for new, result in zip(declarations, results, strict=True)
+            if result.change != "unchanged"
         ]
         if changed:
             before = self._catalogs.known()
@@ -99,9 +96,21 @@ class Declare:
             self._records.catalog.change("declared", keys=list(written))
             self._follow(list(written), before, self._catalogs.known(written))
             self._records.pending.delete(pending)
-        return [
-            Declared(*new.key, change) for new, change in zip(declarations, changes, strict=True)
-        ]
+        return results
+
+    def rehearse(self, declarations: Sequence[Declaration]) -> list[Declared]:
+        """Say what would become of objects that are all valid, and store nothing.
+
+        Raises:
+            InvalidError: an object cannot become what it is to be.
+        """
+        beside = {new.key for new in declarations}
+        results = []
+        for new in declarations:
+            old = self._old(new)
+            self._refuse_change(new, old, beside)
+            results.append(Declared(*new.key, _change(new, old)))
+        return results
 
     def delete(self, keys: Iterable[tuple[str, str, str]]) -> list[Declared]:
         """Delete objects by (kind, namespace, name).

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -55,6 +55,42 @@ def test_tells_what_became_of_each_object(bellhop: Bellhop, tmp_path: Path) -> N
     assert second.stdout.splitlines() == [f"{name} unchanged" for name in names]
     assert third.stdout.splitlines()[2] == "configmap/network-policy configured"
     assert (first.exit_code, second.exit_code, third.exit_code) == (0, 0, 0)
+
+
+SCRIPTED = """
+apiVersion: lib.projectsveltos.io/v1beta1
+kind: EventSource
+metadata:
+  name: scripted
+spec:
+  resourceSelectors:
+  - {group: "", version: v1, kind: Pod}
+  - group: ""
+    version: v1
+    kind: Service
+    evaluate: |
+      function evaluate()
+        return {matching = true
+      end
+"""
+
+
+@pytest.mark.parametrize("options", [(), ("--validate-only",)])
+def test_refuses_lua_that_cannot_be_compiled(
+    bellhop: Bellhop, here: Installation, options: Sequence[str]
+) -> None:
+    """With the place in the file, the line of the script, and all other mistakes."""
+    result = bellhop("apply", "-f", "-", *options, stdin=f"{SCRIPTED}---{TRIGGER}")
+    *_, script, one = result.stderr.splitlines()
+
+    assert result.exit_code == 2
+    assert script == (
+        "error: standard input, document 1, line 12, spec.resourceSelectors[1].evaluate: the Lua"
+        " script cannot be compiled in its line 3: '}' expected (to close '{' at line 2) near"
+        " 'end'; the line is `end`"
+    )
+    assert "document 2" in one
+    assert not list(here.records.manifests.names("EventSource"))
 
 
 def test_stores_what_it_says(bellhop: Bellhop, here: Installation) -> None:
@@ -170,7 +206,8 @@ def test_warns_of_what_is_named_and_not_there(bellhop: Bellhop) -> None:
     result = bellhop("apply", "-f", "-", stdin=TRIGGER.replace("ONE", "true"))
 
     assert result.exit_code == 0
-    assert result.stderr.splitlines() == [
+    assert [line.partition(";")[0] for line in result.stderr.splitlines()] == [
+        "warning: EventTrigger 'web' selects no source cluster: no cluster is registered yet",
         "warning: EventTrigger 'web' names EventSource 'web', which is not there yet",
         "warning: EventTrigger 'web' names ConfigMap 'default/web', which is not there yet",
     ]
@@ -193,7 +230,12 @@ def test_validates_without_an_installation(bellhop: Bellhop, state: Path) -> Non
         pytest.param(
             ("-f", "-"), 2, "error: cannot apply -: there is no document in it", id="empty"
         ),
-        pytest.param((), 2, "Missing option '-f' / '--filename'.", id="no option"),
+        pytest.param(
+            (),
+            2,
+            "missing option '-f' / '--filename';",
+            id="no option",
+        ),
     ],
 )
 def test_says_what_it_cannot_read(

@@ -30,12 +30,12 @@ def test_is_local_without_any_file(bellhop: Bellhop, tmp_path: Path) -> None:
 def test_tells_which_context_is_used(bellhop: Bellhop, tmp_path: Path) -> None:
     """In words: the name, where its state is, and whether there is any."""
     before = bellhop("context", "show", BELLHOP_STATE="").stdout.splitlines()
-    bellhop("get", "clusters")
+    bellhop("apply", "-f", "-", stdin="{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}")
     after = bellhop("context", "show").stdout.splitlines()
 
     assert before == [
         f"local: embedded, state in {tmp_path / 'home-state' / 'bellhop'}",
-        "There is no state yet; the first command that needs it makes the folder.",
+        "There is no state yet; `bellhop serve`, `apply` or `register` makes the folder.",
     ]
     named = "(named by --state or BELLHOP_STATE)"
     assert after == [f"{named}: embedded, state in {tmp_path / 'state'}"]
@@ -100,9 +100,10 @@ def test_chooses(
 
 
 def test_state_of_a_command_is_its_own(bellhop: Bellhop, tmp_path: Path) -> None:
-    """`bellhop get clusters --state DIR` works as `bellhop --state DIR get clusters` does."""
-    bellhop("get", "clusters", "--state", str(tmp_path / "one"))
-    bellhop("--state", str(tmp_path / "two"), "get", "clusters")
+    """`bellhop apply --state DIR` works as `bellhop --state DIR apply` does."""
+    manifest = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}"
+    bellhop("apply", "-f", "-", "--state", str(tmp_path / "one"), stdin=manifest)
+    bellhop("--state", str(tmp_path / "two"), "apply", "-f", "-", stdin=manifest)
 
     assert (tmp_path / "one" / "key").exists()
     assert (tmp_path / "two" / "key").exists()

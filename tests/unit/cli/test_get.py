@@ -97,6 +97,7 @@ def test_lists(bellhop: Bellhop, here: Installation, kind: str, lines: list[str]
     assert result.stdout.splitlines() == lines
 
 
+@pytest.mark.usefixtures("here")
 @pytest.mark.parametrize(
     "kind", ["clusters", "es", "et", "er", "cp", "cm", "secrets"], ids=lambda kind: kind
 )

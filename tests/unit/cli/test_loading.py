@@ -24,7 +24,6 @@ HEAVY = {
     "jinja2": "Jinja",
     "lupa": "Lua",
     "pydantic": "kinds",
-    "rich": "tables",
     "sqlite3": "the store",
     "urllib3": "the Kubernetes client",
     "yaml": "YAML",

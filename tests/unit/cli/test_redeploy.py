@@ -31,8 +31,8 @@ def test_what_is_not_there_cannot_be_asked_for(bellhop: Bellhop, here: Installat
     fleet.populate(here)
 
     assert "profile 'other': it is not in any cluster" in bellhop("redeploy", "other").stderr
-    assert "'a/b': it is not registered" in bellhop("redeploy", "--cluster", "a/b").stderr
-    assert "'a/b': it is not registered" in bellhop("remove-strays", "a/b").stderr
+    assert "there is no cluster 'a/b'" in bellhop("redeploy", "--cluster", "a/b").stderr
+    assert "there is no cluster 'a/b'" in bellhop("remove-strays", "a/b").stderr
 
 
 def test_shows_strays(bellhop: Bellhop, here: Installation) -> None:

@@ -438,12 +438,13 @@ def test_deregisters_a_cluster_that_does_not_answer(
     assert here.records.clusters.get(KEY) is None
 
 
+@pytest.mark.usefixtures("here")
 def test_deregisters_nothing_that_is_not_registered(bellhop: Bellhop) -> None:
     """A wrong name is said."""
     result = bellhop("deregister", "cluster", "--namespace", "a", "--cluster", "b")
 
     assert result.exit_code == 1
-    assert "cannot deregister cluster 'a/b': it is not registered" in result.stderr
+    assert "there is no cluster 'a/b'" in result.stderr
 
 
 # Ctrl-C ----------------------------------------------------------------------------------------
@@ -654,3 +655,17 @@ def test_takes_away_what_it_installed_where_the_namespace_is_not_ours(
     assert set(installed(kube)) == (set() if uninstall else {*FORWARDER})
     assert ("removed Deployment" in result.stdout) is uninstall
     assert kube.get(SECRET, NAMESPACE, NAME) is None
+
+
+@pytest.mark.parametrize("named", [(KEY,), ("--cluster", KEY)], ids=["argument", "option"])
+def test_a_cluster_is_named_in_one_word(
+    bellhop: Bellhop, here: Installation, kubeconfig: Path, named: tuple[str, ...]
+) -> None:
+    """NAMESPACE/NAME registers it, and takes it out again."""
+    options = ("--kubeconfig", str(kubeconfig), "--no-forwarder", *INGEST)
+    registered = bellhop("register", "cluster", *named, *options)
+
+    assert registered.exit_code == 0, registered.output
+    assert here.records.clusters.get(KEY)
+    assert bellhop("deregister", "cluster", *named).exit_code == 0
+    assert not here.records.clusters.get(KEY)

@@ -68,7 +68,9 @@ def test_add_ons_have_the_columns_of_sveltosctl(bellhop: Bellhop, here: Installa
     ("arguments", "found"),
     [
         pytest.param(("--namespace", "default", "--cluster", "workload"), True, id="the cluster"),
-        pytest.param(("--cluster", "other"), False, id="another cluster"),
+        pytest.param(("--cluster", "default/workload"), True, id="the cluster by its whole name"),
+        pytest.param(("--clusterprofile", fleet.PROFILE, "--resources"), True, id="in their words"),
+        pytest.param(("--helm-charts",), False, id="charts"),
         pytest.param(("--profile", f"ClusterProfile/{fleet.PROFILE}"), True, id="the profile"),
         pytest.param(("--profile", fleet.PROFILE), True, id="its name alone"),
         pytest.param(("--profile", "ClusterProfile/other"), False, id="another profile"),
@@ -249,6 +251,7 @@ def test_an_event_of_which_the_last_lines_show_one_is_told_whole(
     ]
 
 
+@pytest.mark.usefixtures("here")
 @pytest.mark.parametrize("text", ["1", "h", "1x", "1h 2m", "-1h", ""])
 def test_refuses_what_is_no_duration(bellhop: Bellhop, text: str) -> None:
     """A duration has a unit."""
@@ -443,6 +446,7 @@ def test_drops_dead_letters(bellhop: Bellhop, here: Installation) -> None:
     assert list(here.dead["evaluate"].receive(1, wait=NOTHING)) == []
 
 
+@pytest.mark.usefixtures("here")
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
@@ -495,12 +499,13 @@ def drain(here: Installation) -> list[dict[str, object]]:
     return found
 
 
+@pytest.mark.usefixtures("here")
 def test_does_not_sweep_what_is_not_registered(bellhop: Bellhop) -> None:
     """A name that is wrong is said."""
     result = bellhop("sweep", "a/b")
 
     assert result.exit_code == 1
-    assert "cannot sweep cluster 'a/b': it is not registered" in result.stderr
+    assert "there is no cluster 'a/b'" in result.stderr
 
 
 def test_labels_a_cluster(bellhop: Bellhop, here: Installation) -> None:
@@ -516,13 +521,14 @@ def test_labels_a_cluster(bellhop: Bellhop, here: Installation) -> None:
     assert drain(here) == []
 
 
+@pytest.mark.usefixtures("here")
 @pytest.mark.parametrize(
     ("change", "code", "said"),
     [
         pytest.param("env", 2, "write key=value, or key- to remove it", id="neither"),
         pytest.param("a/b/c=d", 2, "what stands before '/' must be a DNS name", id="key"),
         pytest.param("env=a b", 2, "is not a label's value", id="value"),
-        pytest.param("env=prod", 1, "it is not registered", id="no such cluster"),
+        pytest.param("env=prod", 1, "there is no cluster 'a/b'", id="no such cluster"),
     ],
 )
 def test_refuses_labels_that_are_none(bellhop: Bellhop, change: str, code: int, said: str) -> None:

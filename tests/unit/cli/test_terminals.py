@@ -11,7 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from click.testing import Result
 
+from bellhop.cli.output import span
 from bellhop.fleet.installation import Installation
 from bellhop.model.record import Health
 from tests.unit.cli import fleet
@@ -86,12 +88,111 @@ def test_colours_what_a_terminal_shows(
     assert "workload" in screen
 
 
-def test_long_cells_are_folded_not_cut(terminal: Terminal, here: Installation) -> None:
-    """On a narrow terminal every word can still be read."""
-    fleet.populate(here)
-    words = " ".join(f"word{number}" for number in range(40))
-    here.records.health.put("default/workload", Health("Down", message=words))
-    screen = ESCAPE.sub("", terminal("show", "failures"))
+WIDTHS = (60, 100, 200)
+LONG = "a-cluster-with-a-name-that-is-as-long-as-names-of-clusters-are"
 
-    assert all(f"word{number}" in screen.replace("\r\n", "") for number in (0, 39))
-    assert max(map(len, screen.splitlines())) <= 60
+
+def plain(screen: str) -> list[str]:
+    return ESCAPE.sub("", screen).splitlines()
+
+
+@pytest.fixture
+def crowded(here: Installation) -> Installation:
+    """An installation with long names, long labels and a long sentence."""
+    fleet.populate(here)
+    labels = {f"label-number-{number}": f"value-{number}" for number in range(9)}
+    here.declare.register(fleet.cluster("production", LONG, **labels))
+    words = " ".join(f"word{number}" for number in range(40))
+    here.records.health.put(f"production/{LONG}", Health("Down", message=words))
+    here.records.ledger.note(fleet.entry("rang"))
+    return here
+
+
+@pytest.mark.parametrize("columns", WIDTHS)
+@pytest.mark.parametrize("arguments", [("get", "clusters"), ("show", "addons")], ids=" ".join)
+@pytest.mark.usefixtures("crowded")
+def test_a_row_is_a_line(terminal: Terminal, arguments: tuple[str, ...], columns: int) -> None:
+    """Cells are cut, and marked where they are; no name goes on in the next line."""
+    shown = plain(terminal(*arguments, COLUMNS=str(columns)))
+
+    assert len(shown) == (3 if arguments[0] == "get" else 2)
+    assert max(map(len, shown)) <= columns
+    assert any("…" in line for line in shown) == (columns < 200 or arguments[0] == "get")
+    assert shown[0].startswith(("NAMESP", "CLUST"))
+
+
+@pytest.mark.usefixtures("crowded")
+def test_wide_has_all_on_the_narrowest_terminal(terminal: Terminal) -> None:
+    """Who asks for all is given all, however long the lines are."""
+    shown = plain(terminal("get", "clusters", "-o", "wide"))
+
+    assert "…" not in "".join(shown)
+    assert any(LONG in line and "label-number-8=value-8" in line for line in shown)
+
+
+@pytest.mark.parametrize("columns", WIDTHS)
+@pytest.mark.usefixtures("crowded")
+def test_a_sentence_goes_on_below_itself(terminal: Terminal, columns: int) -> None:
+    """On a narrow terminal every word of it can still be read, and none is parted."""
+    shown = plain(terminal("show", "failures", COLUMNS=str(columns)))
+    words = " ".join(shown).split()
+
+    assert [f"word{number}" for number in range(40)] == [w for w in words if w.startswith("word")]
+    assert max(map(len, shown)) <= columns
+
+
+@pytest.mark.usefixtures("crowded")
+def test_a_pipe_gets_everything(bellhop: Callable[..., Result]) -> None:
+    """Neither cut nor folded, whatever the width of the terminal behind it."""
+    shown = bellhop("get", "clusters", COLUMNS="60").stdout
+
+    assert LONG in shown
+    assert "…" not in shown
+
+
+@pytest.mark.parametrize("columns", WIDTHS)
+@pytest.mark.usefixtures("crowded")
+def test_an_explanation_parts_no_name(terminal: Terminal, columns: int) -> None:
+    """Its sentences are folded between words, under their beginning."""
+    shown = plain(
+        terminal("explain", f"production/{LONG}", "service", "default/web", COLUMNS=str(columns))
+    )
+
+    assert shown[0] == f"Service default/web in production/{LONG}"
+    longest = max((line for line in shown if " " in line.strip()), key=len)
+    assert len(longest) <= max(columns, len(shown[0]), len(LONG) + 40)
+    assert "Next:" in "\n".join(shown)
+    assert f"'production/{LONG}'" in " ".join(shown)
+
+
+@pytest.mark.parametrize("columns", WIDTHS)
+@pytest.mark.parametrize(
+    "arguments",
+    [("describe", "cluster", f"production/{LONG}"), ("show", "events"), ("events", "-o", "wide")],
+    ids=" ".join,
+)
+def test_what_is_told_is_parted_between_words(
+    terminal: Terminal, crowded: Installation, arguments: tuple[str, ...], columns: int
+) -> None:
+    """Stories and timelines fit, but for a name that is longer than the terminal is wide."""
+    words = " ".join(f"word{number}" for number in range(40))
+    crowded.records.ledger.note(fleet.entry("failed", detail=words))
+    shown = plain(terminal(*arguments, COLUMNS=str(columns)))
+    told = " ".join(shown).split()
+
+    assert [each for each in told if each.startswith("word")] == words.split()
+    assert all(len(line) <= columns or len(line.split()) <= 2 for line in shown)
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        pytest.param("plain", 5, id="letters"),
+        pytest.param("\x1b[31mred\x1b[0m", 3, id="colours take no room"),
+        pytest.param("日本", 4, id="wide letters take two"),
+        pytest.param("e\u0301", 1, id="accents take none"),
+    ],
+)
+def test_measures_what_is_seen(text: str, columns: int) -> None:
+    """A cell is as wide as a terminal shows it."""
+    assert span(text) == columns

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import click
 
+from bellhop.cli.completing import complete_file
 from bellhop.cli.examples import Command
 from bellhop.cli.kinds import shown_name
-from bellhop.cli.options import state_option
+from bellhop.cli.options import DRY, dry_run_option, state_option
 from bellhop.cli.output import say
 from bellhop.cli.session import installation
 from bellhop.errors import InvalidError
@@ -29,18 +30,22 @@ from bellhop.errors import InvalidError
     multiple=True,
     required=True,
     metavar="FILE|DIR|-",
+    shell_complete=complete_file,
     help="Manifests: a file, a folder, or - for standard input; may be repeated.",
 )
 @click.option("-R", "--recursive", is_flag=True, help="Look into the folders of folders too.")
 @click.option("--validate-only", is_flag=True, help="Store nothing, and need no installation.")
+@dry_run_option
 @state_option
-def command(paths: Sequence[str], *, recursive: bool, validate_only: bool) -> None:
+def command(
+    paths: Sequence[str], *, recursive: bool, validate_only: bool, dry_run: str | None
+) -> None:
     """Validate manifests, all of them, then store them.
 
     Taken are EventSource, EventTrigger, EventBasedAddOn, ClusterProfile, ConfigMap and Secret.
     When one document has a mistake, every mistake of all documents is told and none is stored.
     """
-    from bellhop.cli.applying import missing, refuse_changes
+    from bellhop.cli.applying import refuse_changes
     from bellhop.cli.reading import declarations, documents, files
 
     read = documents(files(paths, recursive=recursive))
@@ -51,11 +56,15 @@ def command(paths: Sequence[str], *, recursive: bool, validate_only: bool) -> No
         for kind in found:
             say(f"{shown_name(kind.kind, kind.api_version, kind.name)} valid")
         return
-    here = installation()
+    here = installation(create=not dry_run)
     refuse_changes(here, read, found)
-    results = here.declare.apply(found)
+    results = here.declare.rehearse(found) if dry_run else here.declare.apply(found)
     for kind, result in zip(found, results, strict=True):
         name = shown_name(kind.kind, kind.api_version, kind.name)
-        say(f"{name} {result.change}")
-    for sentence in missing(here, found):
+        say(f"{name} {result.change}{DRY if dry_run else ''}")
+    if dry_run:
+        return
+    from bellhop.fleet.outlook import outlook
+
+    for sentence in outlook(here, found):
         say(f"warning: {sentence}", err=True)

@@ -6,6 +6,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from bellhop.cli.examples import Command
+from bellhop.cli.output import compose
 
 _SHELLS = ("bash", "zsh", "fish")
 
@@ -24,4 +25,6 @@ def command(ctx: click.Context, shell: str) -> None:
     """Print the script that makes a shell complete `bellhop`."""
     found = get_completion_class(shell)
     assert found is not None
-    click.echo(found(ctx.find_root().command, {}, "bellhop", "_BELLHOP_COMPLETE").source())
+    script = found(ctx.find_root().command, {}, "bellhop", "_BELLHOP_COMPLETE").source()
+    # click parts the type from the value at every comma, and a list of kinds has some.
+    compose(script.replace('string split ","', 'string split -m 1 ","'))

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from bellhop.cli import output
+from bellhop.cli.completing import complete_context
 from bellhop.cli.contexts import EMBEDDED, PROVIDERS, Context, load, require_embedded, save
 from bellhop.cli.examples import Command, Group
 from bellhop.cli.options import JSON, YAML, output_option
@@ -55,7 +56,7 @@ def list_contexts(form: str) -> None:
 
 
 @command.command("use", cls=Command, examples=("bellhop context use lab",))
-@click.argument("name")
+@click.argument("name", shell_complete=complete_context)
 def use(name: str) -> None:
     """Make a context the current one."""
     contexts = load(os.environ)
@@ -102,4 +103,4 @@ def show(form: str) -> None:
     name = context.name or "(named by --state or BELLHOP_STATE)"
     say(f"{name}: {context.kind}, state in {context.state}")
     if not row["there"]:
-        say("There is no state yet; the first command that needs it makes the folder.")
+        say("There is no state yet; `bellhop serve`, `apply` or `register` makes the folder.")

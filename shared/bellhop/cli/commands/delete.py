@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from bellhop.cli.completing import complete_file, complete_kind, complete_name
 from bellhop.cli.examples import Command
-from bellhop.cli.kinds import complete_kind, shown_name
-from bellhop.cli.options import state_option
+from bellhop.cli.kinds import shown_name
+from bellhop.cli.options import DRY, dry_run_option, state_option
 from bellhop.cli.output import say
 from bellhop.cli.session import installation
 from bellhop.errors import MissingError
@@ -28,15 +29,22 @@ if TYPE_CHECKING:
     ),
 )
 @click.argument("kind", required=False, shell_complete=complete_kind)
-@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=complete_name)
 @click.option(
     "-n", "--namespace", default="", help="Namespace of a ConfigMap or Secret; else default."
 )
 @click.option(
-    "-f", "--filename", "paths", multiple=True, metavar="FILE|DIR|-", help="What to delete."
+    "-f",
+    "--filename",
+    "paths",
+    multiple=True,
+    metavar="FILE|DIR|-",
+    help="What to delete.",
+    shell_complete=complete_file,
 )
 @click.option("-R", "--recursive", is_flag=True, help="Look into the folders of folders too.")
 @click.option("--ignore-not-found", is_flag=True, help="What is not there is no error.")
+@dry_run_option
 @state_option
 def command(
     kind: str | None,
@@ -46,6 +54,7 @@ def command(
     *,
     recursive: bool,
     ignore_not_found: bool,
+    dry_run: str | None,
 ) -> None:
     """Delete manifests by file or by name; what they brought to clusters is withdrawn."""
     from bellhop.cli.deleting import listed, named
@@ -62,10 +71,10 @@ def command(
             found[each, place, name] = shown_name(each, _version(here, each, place, name), name)
         if not there:
             missing.append(f"{stored[0]} '{place}/{name}'" if place else f"{stored[0]} '{name}'")
-    if found:
+    if found and not dry_run:
         here.declare.delete(found)
     for shown in found.values():
-        say(f"{shown} deleted")
+        say(f"{shown} deleted{DRY if dry_run else ''}")
     if missing and not ignore_not_found:
         raise MissingError(f"cannot delete {', '.join(missing)}: there is none")
 

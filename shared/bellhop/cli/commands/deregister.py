@@ -4,29 +4,33 @@ from __future__ import annotations
 
 import click
 
+from bellhop.cli.clusters import cluster_argument, cluster_option, known, one_cluster
 from bellhop.cli.examples import Command, Group
 from bellhop.cli.options import state_option
 from bellhop.cli.output import say
 from bellhop.cli.session import installation
 
-_EXAMPLE = "bellhop deregister cluster --namespace prod --cluster eu-1"
+_EXAMPLES = (
+    "bellhop deregister cluster prod/eu-1",
+    "bellhop deregister cluster --namespace prod --cluster eu-1",
+)
 
 
-@click.group("deregister", cls=Group, examples=(_EXAMPLE,))
+@click.group("deregister", cls=Group, examples=_EXAMPLES)
 def command() -> None:
     """Take a cluster out of the fleet."""
 
 
-@command.command("cluster", cls=Command, examples=(_EXAMPLE,))
-@click.option("--namespace", required=True, help="Namespace of the cluster in the fleet.")
-@click.option("--cluster", "name", required=True, help="Name of the cluster in the fleet.")
+@command.command("cluster", cls=Command, examples=_EXAMPLES)
+@cluster_argument(required=False)
+@cluster_option
 @click.option(
     "--uninstall",
     is_flag=True,
     help="Remove the forwarder's Deployment, Service and NetworkPolicy, too.",
 )
 @state_option
-def cluster(namespace: str, name: str, *, uninstall: bool) -> None:
+def cluster(key: str | None, namespace: str, cluster: str, *, uninstall: bool) -> None:
     """Take a cluster out of the fleet.
 
     What makes it ring is removed from it as far as it answers. Add-ons that were applied to it
@@ -34,9 +38,11 @@ def cluster(namespace: str, name: str, *, uninstall: bool) -> None:
     """
     from bellhop.fleet.registration import deregister
 
-    key = f"{namespace}/{name}"
-    done = deregister(installation(), key, uninstall=uninstall)
-    say(f"Cluster '{key}' deregistered; the add-ons in it stay.")
+    place, name = one_cluster(key, namespace, cluster)
+    here = installation()
+    found = known(here, name, place)
+    done = deregister(here, found, uninstall=uninstall)
+    say(f"Cluster '{found}' deregistered; the add-ons in it stay.")
     for each in done.removed:
         say(f"  removed {each}")
     if done.left:

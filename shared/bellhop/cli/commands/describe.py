@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from bellhop.cli.asking import absent, asked, naming_options
+from bellhop.cli.asking import absent, asked, naming_options, nothing
+from bellhop.cli.completing import complete_kind, complete_name
 from bellhop.cli.examples import Command
-from bellhop.cli.kinds import complete_kind
 from bellhop.cli.options import state_option
 from bellhop.cli.output import say
 from bellhop.cli.session import installation
@@ -22,7 +22,7 @@ from bellhop.cli.story import Story
     ),
 )
 @click.argument("kind", shell_complete=complete_kind)
-@click.argument("name", required=False, default="")
+@click.argument("name", required=False, default="", shell_complete=complete_name)
 @naming_options
 @click.option("--show-secrets", is_flag=True, help="Show the values of Secrets.")
 @state_option
@@ -39,4 +39,4 @@ def command(kind: str, name: str, namespace: str, selector: str, *, show_secrets
         return
     if what.query.name:
         raise absent(here, what)
-    say(f"No {what.kind.plural} found.", err=True)
+    say(nothing(here, what), err=True)

@@ -1,15 +1,22 @@
-"""`bellhop get`: objects as a table, or as manifests."""
+"""`bellhop get`: objects as a table, by name, or as manifests; once, or as they change."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
 from bellhop.cli import output
-from bellhop.cli.asking import absent, asked, naming_options
+from bellhop.cli.asking import Asked, absent, asked, naming_options, nothing
+from bellhop.cli.completing import complete_kind, complete_name
 from bellhop.cli.examples import Command
-from bellhop.cli.kinds import complete_kind
-from bellhop.cli.options import JSON, YAML, output_option, state_option
+from bellhop.cli.options import JSON, NAME, YAML, headers_option, named_output_option, state_option
 from bellhop.cli.session import installation
+
+if TYPE_CHECKING:
+    from bellhop.cli.output import Row
+    from bellhop.fleet.installation import Installation
 
 
 @click.command(
@@ -18,34 +25,79 @@ from bellhop.cli.session import installation
     examples=(
         "bellhop get eventreports -n default -o yaml",
         "bellhop get clusters -l env=prod -o wide",
-        "bellhop get clusterprofile/service-network-policy-5f0c1d2e3a4b",
+        "bellhop get eventsources,eventtriggers --no-headers",
+        "bellhop get clusterprofiles -w",
     ),
 )
 @click.argument("kind", shell_complete=complete_kind)
-@click.argument("name", required=False, default="")
+@click.argument("name", required=False, default="", shell_complete=complete_name)
 @naming_options
+@click.option("-w", "--watch", is_flag=True, help="Go on with what changes, until Ctrl-C.")
 @click.option("--show-secrets", is_flag=True, help="Show the values of Secrets in -o json|yaml.")
-@output_option
+@headers_option
+@named_output_option
 @state_option
-def command(
-    kind: str, name: str, namespace: str, selector: str, form: str, *, show_secrets: bool
+def command(  # noqa: PLR0913 - one parameter an option
+    kind: str,
+    name: str,
+    namespace: str,
+    selector: str,
+    form: str,
+    *,
+    watch: bool,
+    show_secrets: bool,
+    headers: bool,
 ) -> None:
-    """List the objects of a kind, or show one.
+    """List the objects of a kind, or of several, or show one.
 
     Kinds are clusters (cl), eventsources (es), eventtriggers and eventbasedaddons (et, ebao),
-    eventreports (er), clusterprofiles (cp), configmaps (cm) and secrets (sec). Without -n all
-    namespaces are looked through.
+    eventreports (er), clusterprofiles (cp), configmaps (cm) and secrets (sec); several are written
+    with commas between them. Without -n all namespaces are looked through.
     """
-    what = asked(kind, name, namespace, selector, show_secrets=show_secrets)
+    kinds = [each for each in kind.split(",") if each] or [kind]
+    several = [asked(each, name, namespace, selector, show_secrets=show_secrets) for each in kinds]
+    if watch and (len(several) > 1 or form in {JSON, YAML}):
+        raise click.UsageError("--watch follows one kind, as a table or by name")
     here = installation()
-    view = what.kind.view
-    if what.query.name and next(iter(view.rows(here, what.query)), None) is None:
+    if form in {JSON, YAML}:
+        _objects(here, several, form)
+        return
+    listed: Sequence[Row] = ()
+    for number, what in enumerate(several):
+        if number and form != NAME and headers:
+            output.compose("")
+        listed = _list(here, what, form, headers=headers)
+    if watch:
+        from bellhop.cli.watching import watch as follow
+
+        follow(here, several[0], form, listed)
+
+
+def _list(here: Installation, what: Asked, form: str, *, headers: bool) -> Sequence[Row]:
+    rows = list(what.kind.view.rows(here, what.query))
+    if not rows and what.query.name:
         raise absent(here, what)
-    if form not in {JSON, YAML}:
-        nothing = f"No {what.kind.plural} found."
-        output.table(view.columns, view.rows(here, what.query), form, nothing=nothing)
-    elif what.query.name:
-        found = list(view.manifests(here, what.query))
-        output.objects(found, form, one=len(found) == 1)
+    if not rows:
+        output.say(nothing(here, what), err=True)
+    elif form == NAME:
+        for row in rows:
+            output.say(what.kind.object_name(row))
     else:
-        output.objects(view.manifests(here, what.query), form)
+        output.table(what.kind.view.columns, rows, form, nothing="", headers=headers)
+    return rows
+
+
+def _objects(here: Installation, several: Sequence[Asked], form: str) -> None:
+    """Print manifests: one that is named by itself, and others as one list, as they come."""
+    for what in several:
+        place, name = what.query.namespace, what.query.name
+        if (place or name) and next(iter(what.kind.view.rows(here, what.query)), None) is None:
+            if name:
+                raise absent(here, what)
+            nothing(here, what)
+    found = (each for what in several for each in what.kind.view.manifests(here, what.query))
+    if not any(what.query.name for what in several):
+        output.objects(found, form)
+        return
+    named = list(found)
+    output.objects(named, form, one=len(named) == 1)

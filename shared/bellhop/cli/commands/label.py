@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import click
 
+from bellhop.cli.clusters import cluster_argument, known
 from bellhop.cli.examples import Command, Group
 from bellhop.cli.options import state_option
 from bellhop.cli.output import pairs, say
@@ -20,12 +21,14 @@ def command() -> None:
 
 
 @command.command("cluster", cls=Command, examples=(_EXAMPLE,))
-@click.argument("key", metavar="NAMESPACE/NAME")
+@cluster_argument(required=True)
 @click.argument("changes", nargs=-1, required=True, metavar="KEY=VALUE|KEY-...")
 @state_option
 def cluster(key: str, changes: Sequence[str]) -> None:
     """Set labels of a cluster, or remove those written with a dash behind them."""
     from bellhop.cli.labels import read_changes
 
-    labelled = installation().declare.label(key, read_changes(changes))
+    found = read_changes(changes)
+    here = installation()
+    labelled = here.declare.label(known(here, key), found)
     say(f"cluster/{labelled.key} labelled {pairs(labelled.labels)}")

@@ -5,29 +5,44 @@ from __future__ import annotations
 import click
 
 from bellhop.cli import session
+from bellhop.cli.clusters import cluster_option, known
+from bellhop.cli.completing import complete_profile
 from bellhop.cli.examples import Command
 from bellhop.cli.options import state_option
 from bellhop.cli.output import count, say
+
+_CLUSTER = "cluster"
 
 
 @click.command(
     "redeploy",
     cls=Command,
-    examples=("bellhop redeploy kyverno", "bellhop redeploy --cluster prod/eu-1"),
+    examples=(
+        "bellhop redeploy kyverno",
+        "bellhop redeploy --cluster prod/eu-1",
+        "bellhop redeploy cluster prod/eu-1",
+    ),
 )
-@click.argument("profile", required=False, metavar="[PROFILE]")
-@click.option("--cluster", default="", metavar="NAMESPACE/NAME", help="In this cluster alone.")
+@click.argument(
+    "words",
+    nargs=-1,
+    metavar="[PROFILE | cluster NAMESPACE/NAME]",
+    shell_complete=complete_profile,
+)
+@cluster_option
 @state_option
-def command(profile: str | None, cluster: str) -> None:
+def command(words: tuple[str, ...], namespace: str, cluster: str) -> None:
     """Have all that a profile, or a cluster, holds applied again.
 
     Sweeps put back what is gone; this applies what is there, too, and undoes what others changed
-    in it. It is done by `bellhop serve`; this asks for it.
+    in it. It is done by `bellhop serve`; this asks for it. A profile is a name, or
+    ClusterProfile/NAME.
     """
     from bellhop.fleet.redeploying import redeploy
 
+    profile, cluster = _read(words, namespace, cluster)
     here = session.installation()
-    asked = redeploy(here, profile or "", cluster)
+    asked = redeploy(here, profile, known(here, cluster, namespace))
     say(f"Asked for {count(len(asked), 'deployment')}.")
     for each in asked:
         if each.busy:
@@ -38,3 +53,20 @@ def command(profile: str | None, cluster: str) -> None:
             )
     if asked and not session.answers(here.inbound):
         say("warning: `bellhop serve` does not answer; it is done once it runs", err=True)
+
+
+def _read(words: tuple[str, ...], namespace: str, cluster: str) -> tuple[str, str]:
+    """Read a profile or, in sveltosctl's words, `cluster` with its name or with options."""
+    first, *others = words or ("",)
+    in_their_words = first == _CLUSTER and (others or cluster)
+    names = others if in_their_words else [first]
+    if len(names) > 1 or (not in_their_words and others) or (names and in_their_words and cluster):
+        raise click.UsageError("name one profile, or one cluster")
+    if namespace and not cluster and not in_their_words:
+        raise click.UsageError("--namespace goes with --cluster")
+    if in_their_words:
+        return "", (names or [cluster])[0]
+    kind, slash, name = first.rpartition("/")
+    if slash and kind.lower() != "clusterprofile":
+        raise click.UsageError(f"'{first}' is no profile; write its NAME, or ClusterProfile/NAME")
+    return name, cluster

@@ -11,6 +11,8 @@ import click
 
 from bellhop import __version__
 from bellhop.cli import session
+from bellhop.cli.clusters import cluster_argument, cluster_option, one_cluster
+from bellhop.cli.completing import complete_file
 from bellhop.cli.examples import Command, Group
 from bellhop.cli.options import state_option
 from bellhop.cli.output import pairs, raw, say
@@ -42,12 +44,13 @@ def command() -> None:
 
 
 @command.command("cluster", cls=Command, examples=(_INSTALL, _EXAMPLE))
-@click.option("--namespace", required=True, help="Namespace of the cluster in the fleet.")
-@click.option("--cluster", "name", required=True, help="Name of the cluster in the fleet.")
+@cluster_argument(required=False)
+@cluster_option
 @click.option(
     "--kubeconfig",
     required=True,
     type=click.Path(path_type=Path),
+    shell_complete=complete_file,
     help="Address and credentials, `-` for standard input; programs, proxies and impersonation in"
     " it are refused.",
 )
@@ -94,8 +97,9 @@ def command() -> None:
 )
 @state_option
 def cluster(  # noqa: PLR0913, PLR0917 - one for each option
+    key: str | None,
     namespace: str,
-    name: str,
+    cluster: str,
     kubeconfig: Path,
     kube_context: str | None,
     labels: str | None,
@@ -126,6 +130,9 @@ def cluster(  # noqa: PLR0913, PLR0917 - one for each option
     from bellhop.fleet.registration import Registration, register
     from bellhop.model.names import name_problem, namespace_problem
 
+    namespace, name = one_cluster(key, namespace, cluster)
+    if not namespace:
+        raise click.UsageError(f"cluster '{name}' needs a namespace; write NAMESPACE/NAME")
     if (install or print_manifests) and (forwarder_url or not forwarder):
         raise click.UsageError(
             "--install and --print-manifests are for a forwarder in the cluster, and belong"
@@ -138,7 +145,7 @@ def cluster(  # noqa: PLR0913, PLR0917 - one for each option
             raise InvalidError(f"cannot register cluster '{namespace}/{name}': {problem}")
     given = read_kubeconfig(kubeconfig, kube_context)
     wanted = None if labels is None else read_labels(labels)
-    here = session.installation()
+    here = session.installation(create=True)
     inbound = _inbound(here, ingest_url, ingest_ca)
     if forwarder and not inbound.url:
         raise MissingError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from bellhop.cli.clusters import cluster_argument, known
 from bellhop.cli.examples import Command
 from bellhop.cli.options import state_option
 from bellhop.cli.output import say
@@ -11,7 +12,7 @@ from bellhop.cli.session import installation
 
 
 @click.command("remove-strays", cls=Command, examples=("bellhop remove-strays prod/eu-1",))
-@click.argument("key", metavar="NAMESPACE/NAME")
+@cluster_argument(required=True)
 @state_option
 def command(key: str) -> None:
     """Remove from a cluster the strays that `bellhop show strays` lists.
@@ -22,7 +23,8 @@ def command(key: str) -> None:
     from bellhop.fleet.strays import remove
 
     found = False
-    for stray, removed in remove(installation(), key):
+    here = installation()
+    for stray, removed in remove(here, known(here, key)):
         found = True
         verb = "Removed" if removed else "Left"
         say(f"{verb} {object_name(stray.key)} of '{stray.finding.profile}'.")

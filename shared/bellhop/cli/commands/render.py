@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bellhop.cli.completing import complete_file
 from bellhop.cli.examples import Command
 from bellhop.cli.options import JSON, YAML
 from bellhop.cli.output import compose, document, raw, say
@@ -32,8 +33,13 @@ ALL, PROFILES, CONFIGMAPS, MANIFESTS = "all", "profiles", "configmaps", "manifes
         "bellhop render -f triggers/ --object service.yaml --cluster prod/eu-1,env=production",
     ),
 )
-@click.argument("template", required=False, metavar="[TEMPLATE|-]")
-@click.option("--data", metavar="FILE|-", help="Variables of TEMPLATE: one mapping, YAML or JSON.")
+@click.argument("template", required=False, metavar="[TEMPLATE|-]", shell_complete=complete_file)
+@click.option(
+    "--data",
+    metavar="FILE|-",
+    shell_complete=complete_file,
+    help="Variables of TEMPLATE: one mapping, YAML or JSON.",
+)
 @click.option(
     "--engine",
     type=click.Choice(["go", "jinja2"]),
@@ -54,6 +60,7 @@ ALL, PROFILES, CONFIGMAPS, MANIFESTS = "all", "profiles", "configmaps", "manifes
     "paths",
     multiple=True,
     metavar="FILE|DIR",
+    shell_complete=complete_file,
     help="Manifests of the trigger, its source and its ConfigMaps and Secrets; may be repeated.",
 )
 @click.option("-R", "--recursive", is_flag=True, help="Look into the folders of folders too.")
@@ -63,6 +70,7 @@ ALL, PROFILES, CONFIGMAPS, MANIFESTS = "all", "profiles", "configmaps", "manifes
     "objects",
     multiple=True,
     metavar="FILE|-",
+    shell_complete=complete_file,
     help="Objects of the source cluster; may be repeated.",
 )
 @click.option(

@@ -4,19 +4,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 import click
 
 from bellhop.cli import output
+from bellhop.cli.clusters import cluster_option, known
+from bellhop.cli.completing import complete_cluster, complete_profile
 from bellhop.cli.examples import Command, Group
-from bellhop.cli.options import JSON, TABLE, YAML, output_option, state_option
+from bellhop.cli.options import (
+    JSON,
+    TABLE,
+    WIDE,
+    YAML,
+    headers_option,
+    output_option,
+    state_option,
+)
 from bellhop.cli.output import Column, say
 from bellhop.cli.session import installation, looking
-from bellhop.errors import InvalidError
+from bellhop.errors import InvalidError, MissingError
 
 if TYPE_CHECKING:
+    from bellhop.fleet.installation import Installation
     from bellhop.fleet.timeline import Filter
     from bellhop.model.record import Entry
 
@@ -31,12 +42,25 @@ _ADDONS = (
     Column("PROFILES", "profiles", shown=", ".join),
     Column("FROM", "from", wide=True),
 )
+_USAGE = (
+    Column("RESOURCE KIND", "kind"),
+    Column("RESOURCE NAMESPACE", "namespace"),
+    Column("RESOURCE NAME", "name"),
+    Column("CLUSTERS", "clusters", shown=", ".join),
+)
+_RESOURCES = (
+    Column("CLUSTER", "cluster"),
+    Column("GVK", "gvk"),
+    Column("NAMESPACE", "namespace"),
+    Column("NAME", "name"),
+    Column("MESSAGE", "message", prose=True),
+)
 _FAILURES = (
     Column("WHAT", "what", style="red"),
     Column("WHICH", "which"),
     Column("SINCE", "since", shown=lambda value: output.stamp(value) or "-"),
     Column("COUNT", "count", wide=True),
-    Column("SENTENCE", "sentence"),
+    Column("SENTENCE", "sentence", prose=True),
 )
 _STRAYS = (
     Column("CLUSTER", "cluster"),
@@ -51,7 +75,7 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 @click.group(
     "show",
     cls=Group,
-    examples=("bellhop show addons", "bellhop show events --follow", "bellhop show failures"),
+    examples=("bellhop show addons", "bellhop show events -f", "bellhop show failures"),
 )
 def command() -> None:
     """Show add-ons, events and failures."""
@@ -65,13 +89,36 @@ def command() -> None:
         "bellhop show addons --profile ClusterProfile/kyverno -o json",
     ),
 )
-@click.option("--namespace", default="", help="Namespace of the clusters.")
-@click.option("--cluster", default="", help="Name of the cluster.")
-@click.option("--profile", default="", metavar="KIND/NAME", help="What one profile deployed.")
+@cluster_option
+@click.option(
+    "--profile",
+    "--clusterprofile",
+    "profile",
+    default="",
+    metavar="[KIND/]NAME",
+    shell_complete=complete_profile,
+    help="What one profile deployed.",
+)
+@click.option("--resources", is_flag=True, help="Resources alone.")
+@click.option("--helm-charts", is_flag=True, help="Helm charts alone.")
+@click.option("--verbose", is_flag=True, help="All columns, as -o wide.")
+@headers_option
 @output_option
 @state_option
-def addons(namespace: str, cluster: str, profile: str, form: str) -> None:
+def addons(  # noqa: PLR0913 - one parameter an option
+    *,
+    namespace: str,
+    cluster: str,
+    profile: str,
+    resources: bool,
+    helm_charts: bool,
+    verbose: bool,
+    form: str,
+    headers: bool,
+) -> None:
     """Show what is deployed where, and by which profile."""
+    if resources and helm_charts:
+        raise click.UsageError("--resources and --helm-charts leave nothing to show")
     kind, slash, name = profile.rpartition("/")
     if slash and kind.lower() != "clusterprofile":
         raise InvalidError(
@@ -79,8 +126,75 @@ def addons(namespace: str, cluster: str, profile: str, form: str) -> None:
         )
     from bellhop.cli.addons import addons as found
 
-    rows = found(installation(), namespace, cluster, name)
-    output.present(_ADDONS, rows, form, nothing="No add-ons found.")
+    here = installation()
+    rows = found(here, namespace, known(here, cluster, namespace), name)
+    if resources or helm_charts:
+        rows = (row for row in rows if (row["resourceType"] == "helm chart") == helm_charts)
+    form = WIDE if verbose and form == TABLE else form
+    output.present(_ADDONS, rows, form, nothing="No add-ons found.", headers=headers)
+
+
+@command.command(
+    "usage",
+    cls=Command,
+    examples=("bellhop show usage", "bellhop show usage --kind ConfigMap --namespace default"),
+)
+@click.option("--kind", default="", help="ClusterProfile, ConfigMap or Secret.")
+@click.option("--namespace", default="", help="Namespace of the ConfigMaps and Secrets.")
+@click.option("--name", default="", help="Name of one.")
+@headers_option
+@output_option
+@state_option
+def usage(kind: str, namespace: str, name: str, form: str, *, headers: bool) -> None:
+    """Show which profiles, ConfigMaps and Secrets are in use, and in which clusters."""
+    from bellhop.cli.addons import usage as found
+
+    rows = found(installation(), kind, namespace, name)
+    output.present(_USAGE, rows, form, nothing="Nothing is in use.", headers=headers)
+
+
+@command.command(
+    "resources",
+    cls=Command,
+    examples=("bellhop show resources --kind Service", "bellhop show resources --full -o yaml"),
+)
+@click.option("--group", default="", help="Group of the resources.")
+@click.option("--kind", default="", help="Kind of the resources.")
+@click.option("--namespace", default="", help="Namespace of the resources.")
+@click.option("--cluster-namespace", default="", help="Namespace of the cluster.")
+@click.option(
+    "--cluster",
+    default="",
+    metavar="[NAMESPACE/]NAME",
+    shell_complete=complete_cluster,
+    help="One cluster.",
+)
+@click.option("--full", is_flag=True, help="Whole resources, without what Secrets hold.")
+@headers_option
+@output_option
+@state_option
+def resources(  # noqa: PLR0913 - one parameter an option
+    *,
+    group: str,
+    kind: str,
+    namespace: str,
+    cluster_namespace: str,
+    cluster: str,
+    full: bool,
+    form: str,
+    headers: bool,
+) -> None:
+    """Show what matches EventSources in clusters, and what their scripts say of it."""
+    from bellhop.cli.resources import Wanted, manifests, rows
+
+    here = installation()
+    key = known(here, cluster, cluster_namespace)
+    wanted = Wanted(cluster_namespace, key, group, kind, namespace)
+    if full:
+        output.objects(manifests(here, wanted), JSON if form == JSON else YAML)
+        return
+    found = rows(here, wanted)
+    output.present(_RESOURCES, found, form, nothing="No resources found.", headers=headers)
 
 
 @command.command(
@@ -92,10 +206,10 @@ def addons(namespace: str, cluster: str, profile: str, form: str) -> None:
         "bellhop show events --trace 3f9a1c20 -o json",
     ),
 )
-@click.option("--follow", is_flag=True, help="Go on with what comes, until Ctrl-C.")
+@click.option("-f", "--follow", is_flag=True, help="Go on with what comes, until Ctrl-C.")
 @click.option("--since", help="How far back, as in 90s, 10m, 2h, 1d; else 1h, or now to follow.")
 @click.option("--trace", default="", help="One event, by the beginning of its trace.")
-@click.option("--cluster", default="", metavar="NAMESPACE/NAME", help="What concerns one cluster.")
+@cluster_option
 @click.option(
     "--limit",
     type=click.IntRange(min=0),
@@ -106,7 +220,14 @@ def addons(namespace: str, cluster: str, profile: str, form: str) -> None:
 @output_option
 @state_option
 def events(
-    since: str | None, trace: str, cluster: str, limit: int, form: str, *, follow: bool
+    *,
+    since: str | None,
+    trace: str,
+    namespace: str,
+    cluster: str,
+    limit: int,
+    form: str,
+    follow: bool,
 ) -> None:
     """Show what rang, what it matched and rendered, and where that was applied.
 
@@ -118,8 +239,9 @@ def events(
 
     here = installation()
     ago = _duration(since) if since else timedelta(hours=0 if follow else 1)
-    wanted = timeline.Filter(trace, cluster)
     begin = timeline.beginning(here.records, ago)
+    cluster = _told_of(here, cluster, namespace, begin)
+    wanted = timeline.Filter(trace, cluster)
     if follow:
         _follow(timeline.follow(here.records, begin, cluster), wanted, form)
         return
@@ -143,6 +265,23 @@ def events(
         output.records((timeline.row(each) for each in entries if wanted.takes(each)), form)
     else:
         _lines(entries, wanted, form)
+
+
+def _told_of(here: Installation, cluster: str, namespace: str, begin: datetime) -> str:
+    """Return the key of a cluster; one that left the fleet has its lines as long as they are kept.
+
+    Raises:
+        MissingError: there is no such cluster, and no line of it.
+    """
+    from bellhop.fleet import timeline
+
+    try:
+        return known(here, cluster, namespace)
+    except MissingError:
+        key = cluster if "/" in cluster else f"{namespace}/{cluster}"
+        if timeline.tells_of(here.records, begin, key):
+            return key
+        raise
 
 
 def _follow(entries: Iterable[Entry], wanted: Filter, form: str) -> None:
@@ -170,9 +309,10 @@ def _duration(text: str) -> timedelta:
 
 
 @command.command("failures", cls=Command, examples=("bellhop show failures",))
+@headers_option
 @output_option
 @state_option
-def failures(form: str) -> None:
+def failures(form: str, *, headers: bool) -> None:
     """Show all that is wrong now: clusters, triggers, evaluations, deployments, dead letters.
 
     One line for each cause, with how many follow from it. Clusters that were not reached within
@@ -192,14 +332,15 @@ def failures(form: str) -> None:
         }
         for each in found(here, silent(here))
     )
-    output.present(_FAILURES, rows, form, nothing="Nothing is wrong.")
+    output.present(_FAILURES, rows, form, nothing="Nothing is wrong.", headers=headers)
 
 
 @command.command("strays", cls=Command, examples=("bellhop show strays --cluster prod/eu-1",))
-@click.option("--cluster", default="", metavar="NAMESPACE/NAME", help="What is in one cluster.")
+@cluster_option
+@headers_option
 @output_option
 @state_option
-def strays(cluster: str, form: str) -> None:
+def strays(namespace: str, cluster: str, form: str, *, headers: bool) -> None:
     """Show what carries Bellhop's marks in clusters and no profile holds.
 
     A sweep finds what is of a kind that profiles hold, `bellhop sweep --full` also others of the
@@ -208,6 +349,8 @@ def strays(cluster: str, form: str) -> None:
     from bellhop.fleet.overview import object_name
     from bellhop.fleet.strays import strays as found
 
+    here = installation()
+    key = known(here, cluster, namespace)
     rows = (
         {
             "cluster": each.cluster,
@@ -215,6 +358,6 @@ def strays(cluster: str, form: str) -> None:
             "profile": each.finding.profile,
             "since": each.finding.since,
         }
-        for each in found(installation(), cluster)
+        for each in found(here, key)
     )
-    output.present(_STRAYS, rows, form, nothing="No strays found.")
+    output.present(_STRAYS, rows, form, nothing="No strays found.", headers=headers)

@@ -1,0 +1,65 @@
+"""One way to name a cluster everywhere: NAMESPACE/NAME, or --namespace and --cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from bellhop.cli.completing import complete_cluster
+
+if TYPE_CHECKING:
+    from bellhop.fleet.installation import Installation
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def cluster_option(command: F) -> F:
+    """Add --namespace and --cluster, of which the latter may be NAMESPACE/NAME."""
+    command = click.option(
+        "--cluster",
+        default="",
+        metavar="[NAMESPACE/]NAME",
+        help="One cluster.",
+        shell_complete=complete_cluster,
+    )(command)
+    return click.option("--namespace", default="", help="Namespace of the cluster.")(command)
+
+
+def cluster_argument(*, required: bool) -> Callable[[F], F]:
+    """Add the argument KEY, a cluster."""
+    metavar = "NAMESPACE/NAME" if required else "[NAMESPACE/NAME]"
+    return click.argument(
+        "key", required=required, default=None, metavar=metavar, shell_complete=complete_cluster
+    )
+
+
+def one_cluster(key: str | None, namespace: str, name: str) -> tuple[str, str]:
+    """Read a cluster that is named by argument or by options, as namespace and name.
+
+    Raises:
+        UsageError: it is named in neither way, or in both.
+    """
+    if bool(key) == bool(name):
+        raise click.UsageError("name one cluster, as NAMESPACE/NAME or with --namespace, --cluster")
+    place, slash, rest = (key or name).partition("/")
+    if slash and namespace not in ("", place):
+        raise click.UsageError(f"'{key or name}' and --namespace {namespace} name two namespaces")
+    return (place, rest) if slash else (namespace, place)
+
+
+def known(here: Installation, text: str | None, namespace: str = "") -> str:
+    """Return the key of a registered cluster, or nothing where none is named.
+
+    Raises:
+        MissingError: there is none of that name, or none in the namespace.
+        InvalidError: several have it.
+    """
+    from bellhop.fleet.naming import cluster_named, require_clusters
+
+    if text:
+        return cluster_named(here, text, namespace)
+    if namespace:
+        require_clusters(here, namespace)
+    return ""

@@ -1,0 +1,99 @@
+"""`bellhop explain`: why something was deployed, or was not, and the one next thing to do."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+
+from bellhop.cli import session
+from bellhop.cli.completing import complete_explained
+from bellhop.cli.examples import Command
+from bellhop.cli.options import JSON, YAML, output_option, state_option
+from bellhop.cli.output import objects
+from bellhop.errors import InvalidError
+
+if TYPE_CHECKING:
+    from bellhop.fleet.explain.chain import Explanation
+    from bellhop.fleet.installation import Installation
+
+_TRIGGERS = {
+    "trigger",
+    "triggers",
+    "eventtrigger",
+    "eventtriggers",
+    "et",
+    "eventbasedaddon",
+    "ebao",
+}
+_WORDS = 3
+
+
+@click.command(
+    "explain",
+    cls=Command,
+    examples=(
+        "bellhop explain prod/eu-1 service default/web",
+        "bellhop explain prod/eu-1 namespace team-a -o json",
+        "bellhop explain trigger service-network-policy",
+    ),
+)
+@click.argument(
+    "words",
+    nargs=-1,
+    metavar="CLUSTER KIND [NAMESPACE/]NAME | trigger NAME",
+    shell_complete=complete_explained,
+)
+@click.option("-n", "--namespace", default="", help="Namespace of the object.")
+@output_option
+@state_option
+def command(words: tuple[str, ...], namespace: str, form: str) -> None:
+    """Say why an object, or a trigger, came to what it came to, and what to do next.
+
+    An object's story goes from what was last heard of it through every source that names its kind,
+    each judged again, and every trigger of these, to what was rendered, applied, refused or waits.
+    A trigger's goes from the clusters that it selects to what was applied. The object is looked at
+    in its cluster, for five seconds at most. Nothing is changed.
+    """
+    explanation = _explain(session.installation(), _read(words), namespace)
+    if form in {JSON, YAML}:
+        objects([asdict(explanation)], form, one=True)
+        return
+    from bellhop.cli.chain import tell
+
+    tell(explanation)
+
+
+def _read(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Read KIND/NAME for KIND NAME, as the other commands do."""
+    *before, last = words or ("",)
+    if len(before) == _WORDS - 2:
+        kind, slash, name = last.partition("/")
+        last_words = (kind, name) if slash else (last,)
+        words = (*before, *last_words) if before[0].lower() not in _TRIGGERS else words
+    elif not before and last.partition("/")[0].lower() in _TRIGGERS:
+        words = tuple(filter(None, last.split("/", 1)))
+    is_trigger = len(words) == _WORDS - 1 and words[0].lower() in _TRIGGERS
+    if not is_trigger and len(words) != _WORDS:
+        raise click.UsageError("write CLUSTER KIND NAMESPACE/NAME, or: trigger NAME")
+    return words
+
+
+def _explain(here: Installation, words: tuple[str, ...], namespace: str) -> Explanation:
+    def serves() -> bool:
+        return session.answers(here.inbound)
+
+    if len(words) < _WORDS:
+        from bellhop.fleet.explain.trigger import explain_trigger
+
+        return explain_trigger(here, words[1], serves)
+    from bellhop.fleet.explain.object import explain_object
+
+    cluster, kind, name = words
+    place, slash, rest = name.partition("/")
+    if slash and namespace not in ("", place):
+        raise InvalidError(f"'{name}' and -n {namespace} name two namespaces")
+    if slash:
+        namespace, name = place, rest
+    return explain_object(here, cluster, kind, namespace, name, serves)

@@ -1,0 +1,69 @@
+"""What matches EventSources in clusters, in sveltosctl's words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from bellhop.cli.output import Row
+from bellhop.cli.redaction import hidden
+from bellhop.errors import StaleError
+from bellhop.fleet.installation import Installation
+from bellhop.model.record import Match
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which matches; what is empty asks nothing."""
+
+    cluster_namespace: str
+    cluster: str
+    group: str
+    kind: str
+    namespace: str
+
+    def takes(self, match: Match) -> bool:
+        """Say whether a match is asked for."""
+        key = match.key
+        return (
+            match.matching
+            and self.group in ("", key.gvk.group)
+            and self.kind.lower() in ("", key.gvk.kind.lower())
+            and self.namespace in ("", key.namespace)
+        )
+
+
+def rows(here: Installation, wanted: Wanted) -> Iterator[Row]:
+    """Yield one row for each object that a source takes."""
+    for match in _matches(here, wanted):
+        yield {
+            "cluster": match.cluster,
+            "gvk": str(match.key.gvk),
+            "namespace": match.key.namespace,
+            "name": match.key.name,
+            "message": match.message,
+        }
+
+
+def manifests(here: Installation, wanted: Wanted) -> Iterator[Mapping[str, Any]]:
+    """Yield the objects themselves, each once; of a Secret not what it holds."""
+    told = set()
+    for match in _matches(here, wanted):
+        if (match.cluster, match.key) in told:
+            continue
+        told.add((match.cluster, match.key))
+        try:
+            kept = here.records.observations.get(match.cluster, match.key)
+        except StaleError:
+            # It is lost until the next sweep writes it anew.
+            continue
+        if kept and kept.value.manifest is not None:
+            yield hidden(kept.value.manifest)
+
+
+def _matches(here: Installation, wanted: Wanted) -> Iterator[Match]:
+    for cluster in here.records.clusters.all():
+        asked = wanted.cluster in ("", cluster.key)
+        if asked and wanted.cluster_namespace in ("", cluster.namespace):
+            yield from filter(wanted.takes, here.records.matches.of(cluster.key))

@@ -1,0 +1,113 @@
+"""What was just declared, and will come to nothing as things are: told at once, with the cure.
+
+Nothing of it is an error, since what is missing may come later. Of a thousand triggers with the
+same selector one sentence is made, and of many sentences the first few.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import TypeVar
+
+from bellhop.engine.catalog import Catalog
+from bellhop.fleet.installation import Installation
+from bellhop.fleet.reach import (
+    Declared,
+    Holders,
+    Lack,
+    lacking,
+    lacks_source,
+    no_cluster,
+    no_destination,
+    no_holder,
+    no_source,
+    no_source_cluster,
+)
+from bellhop.model.kinds import ClusterProfile, Declaration, EventTrigger, Selector
+
+MOST = 10
+"""Sentences of one sort that are told."""
+
+D = TypeVar("D", EventTrigger, ClusterProfile)
+
+
+def outlook(here: Installation, declared: Iterable[Declaration]) -> Iterator[str]:
+    """Yield a sentence for what triggers and profiles reach nothing by."""
+    catalog = here.catalogs.known()
+    declared = list(declared)
+    triggers = [each for each in declared if isinstance(each, EventTrigger)]
+    profiles = [each for each in declared if isinstance(each, ClusterProfile)]
+    yield from _unreached(triggers, "no source cluster", no_source_cluster, _source, catalog)
+    if catalog.clusters:
+        yield from _unreached(triggers, "no destination", no_destination, _destination, catalog)
+    yield from _unreached(profiles, "no cluster", no_cluster, _own, catalog)
+    yield from _absent_sources(triggers, catalog)
+    yield from _absent_holders([*triggers, *profiles], Holders(here))
+
+
+def _unreached(
+    declared: Iterable[D],
+    what: str,
+    lack_of: Callable[[D, Catalog], Lack | None],
+    asked_by: Callable[[D], object],
+    catalog: Catalog,
+) -> Iterator[str]:
+    """Tell what selects nothing; those that ask for the same are judged and told together."""
+    alike: dict[object, list[D]] = {}
+    for each in declared:
+        alike.setdefault(asked_by(each), []).append(each)
+    lacks: dict[Lack, list[D]] = {}
+    for group in alike.values():
+        lack = lack_of(group[0], catalog)
+        if lack:
+            lacks.setdefault(lack, []).extend(group)
+        if len(lacks) > MOST:
+            break
+    for lack, group in islice(lacks.items(), MOST):
+        yield f"{_names(group)} {what}: {lack.said}; {lack.cure}"
+    if len(lacks) > MOST:
+        yield f"there are more that select {what}; `bellhop explain trigger NAME` tells of each"
+
+
+def _absent_sources(triggers: Iterable[EventTrigger], catalog: Catalog) -> Iterator[str]:
+    absent = (each for each in triggers if lacks_source(each, catalog))
+    for each in islice(absent, MOST):
+        lack = no_source(each, catalog)
+        assert lack is not None, "it was asked just now"
+        yield _naming(each, lack)
+    rest = sum(1 for _ in absent)
+    if rest:
+        yield f"{rest} more triggers name an EventSource that is not there yet"
+
+
+def _absent_holders(declared: Iterable[Declared], holders: Holders) -> Iterator[str]:
+    absent = ((each, ref) for each in declared for ref in lacking(holders, each))
+    for each, ref in islice(absent, MOST):
+        yield _naming(each, no_holder(holders, ref))
+    rest = sum(1 for _ in absent)
+    if rest:
+        yield f"{rest} more refs name a ConfigMap or Secret that is not there yet"
+
+
+def _naming(declared: Declared, lack: Lack) -> str:
+    return f"{declared.kind} '{declared.name}' {lack.said.removeprefix('it ')}; {lack.cure}"
+
+
+def _names(group: list[D]) -> str:
+    first, *others = group
+    if not others:
+        return f"{first.kind} '{first.name}' selects"
+    return f"{first.kind} '{first.name}' and {len(others)} more select"
+
+
+def _source(trigger: EventTrigger) -> Selector:
+    return trigger.source_selector
+
+
+def _destination(trigger: EventTrigger) -> Selector | None:
+    return trigger.destination_selector
+
+
+def _own(profile: ClusterProfile) -> object:
+    return profile.cluster_selector, profile.cluster_refs

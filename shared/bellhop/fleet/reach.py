@@ -1,0 +1,142 @@
+"""What triggers and profiles reach nothing by, each with what to do: told at `apply`, and later."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from bellhop.engine.catalog import Catalog
+from bellhop.engine.nearest import Near, mending, near, nearest
+from bellhop.fleet.installation import Installation
+from bellhop.fleet.naming import meant
+from bellhop.model.kinds import ClusterProfile, EventTrigger, PolicyRef, Selector
+from bellhop.model.record import Cluster
+
+Declared = EventTrigger | ClusterProfile
+
+_REGISTER = "register one with `bellhop register cluster`"
+
+
+class Lack(NamedTuple):
+    """Why something is not reached, as the end of a sentence, and what to do."""
+
+    said: str
+    cure: str
+
+
+def miss(trigger: EventTrigger, cluster: Cluster) -> Lack | None:
+    """Say why a trigger does not select a cluster as one where its source counts."""
+    selector = trigger.source_selector
+    if selector.matches(cluster.labels):
+        return None
+    found = near(selector, cluster)
+    return _apart("sourceClusterSelector", selector, found) if found else _empty(selector)
+
+
+def no_source_cluster(trigger: EventTrigger, catalog: Catalog) -> Lack | None:
+    """Say why a trigger selects no cluster at all to look for its source."""
+    selector = trigger.source_selector
+    return _nowhere("sourceClusterSelector", selector, catalog.clusters.values())
+
+
+def no_destination(trigger: EventTrigger, catalog: Catalog) -> Lack | None:
+    """Say why what a trigger makes goes to no cluster."""
+    selector = trigger.destination_selector
+    if selector is None:
+        return None
+    return _nowhere("destinationClusterSelector", selector, catalog.clusters.values())
+
+
+def no_cluster(profile: ClusterProfile, catalog: Catalog) -> Lack | None:
+    """Say why a user's own profile goes to no cluster, or names one that is not there."""
+    for ref in profile.cluster_refs:
+        key = f"{ref.namespace}/{ref.name}"
+        if key not in catalog.clusters:
+            hint = _hint(key, catalog.clusters)
+            return Lack(f"it names cluster '{key}', which is not registered{hint}", _REGISTER)
+    if profile.cluster_refs:
+        return None
+    return _nowhere("clusterSelector", profile.cluster_selector, catalog.clusters.values())
+
+
+class Holders:
+    """The names of the ConfigMaps and Secrets that are there, read once for any number of refs."""
+
+    def __init__(self, here: Installation) -> None:
+        self._here = here
+        self._known: dict[str, set[str]] = {}
+
+    def names(self, kind: str) -> set[str]:
+        """Return what is there of a kind, as NAMESPACE/NAME."""
+        if kind not in self._known:
+            self._known[kind] = set(self._here.records.manifests.names(kind))
+        return self._known[kind]
+
+
+def lacks_source(trigger: EventTrigger, catalog: Catalog) -> bool:
+    """Say whether the source that a trigger names is not there; a template names one a cluster."""
+    name = trigger.event_source_name
+    return "{{" not in name and name not in catalog.sources
+
+
+def lacking(holders: Holders, declared: Declared) -> Iterator[PolicyRef]:
+    """Yield the refs to what is not there; a template names something for each event."""
+    for ref in declared.policy_refs:
+        named = ref.namespace and "{{" not in ref.namespace + ref.name and not ref.optional
+        if named and f"{ref.namespace}/{ref.name}" not in holders.names(ref.kind):
+            yield ref
+
+
+def no_source(trigger: EventTrigger, catalog: Catalog) -> Lack | None:
+    """Say that the source that a trigger names is not there."""
+    if not lacks_source(trigger, catalog):
+        return None
+    name = trigger.event_source_name
+    hint = _hint(name, catalog.sources)
+    return Lack(f"it names EventSource '{name}', which is not there yet{hint}", _apply(name))
+
+
+def no_holder(holders: Holders, ref: PolicyRef) -> Lack:
+    """Say of a ref that what it names is not there."""
+    place = f"{ref.namespace}/{ref.name}"
+    hint = _hint(place, sorted(holders.names(ref.kind)))
+    said = f"it names {ref.kind} '{place}', which is not there yet{hint}"
+    return Lack(said, _apply(ref.name))
+
+
+def _nowhere(field: str, selector: Selector, clusters: Iterable[Cluster]) -> Lack | None:
+    """Say why a selector takes none of some clusters; None if it takes one."""
+    there: Sequence[Cluster] = list(clusters)
+    if any(selector.matches(each.labels) for each in there):
+        return None
+    if selector.empty:
+        return _empty(selector, field)
+    if not there:
+        return Lack("no cluster is registered yet", _REGISTER)
+    found = nearest(selector, there)
+    if found is None:
+        said = f"its {field} asks for {selector}, and none of {len(there)} clusters has that"
+        command = f"`bellhop label cluster NAMESPACE/NAME {mending(selector)}`"
+        return Lack(said, f"{command} where it is meant, or mend the {field}")
+    return _apart(field, selector, found, many=len(there))
+
+
+def _apart(field: str, selector: Selector, found: Near, many: int = 1) -> Lack:
+    which = f"'{found.cluster.key}'" + (f", the nearest of {many} clusters," if many > 1 else "")
+    said = f"its {field} asks for {selector}, and {which} {found.lacking}"
+    return Lack(said, f"{found.command}, or mend the {field}")
+
+
+def _empty(selector: Selector, field: str = "sourceClusterSelector") -> Lack:
+    assert selector.empty
+    said = f"its {field} asks for nothing, which selects no cluster"
+    return Lack(said, f"have its {field} ask for labels, as in matchLabels: {{env: prod}}")
+
+
+def _hint(word: str, known: Iterable[str]) -> str:
+    near = meant(word, known)
+    return f" (did you mean '{near}'?)" if near else ""
+
+
+def _apply(name: str) -> str:
+    return f"apply it with `bellhop apply -f FILE`, or mend the name '{name}'"

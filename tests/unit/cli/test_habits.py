@@ -1,0 +1,237 @@
+"""What fingers know from kubectl and sveltosctl does what they expect."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import Result
+
+from bellhop.fleet.installation import Installation
+from bellhop.model.kinds import parse_all, read_documents
+from tests.unit.cli import fleet
+
+Bellhop = Callable[..., Result]
+PROGRAM = Path(sys.executable).parent / "bellhop"
+PATIENCE = 30
+
+
+@pytest.fixture(autouse=True)
+def populated(here: Installation) -> Installation:
+    """The example deployed."""
+    fleet.populate(here)
+    return here
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("clusters", "cluster/default/workload"),
+        ("es", "eventsource.lib.projectsveltos.io/sveltos-service"),
+        ("cm", "configmap/default/network-policy"),
+        ("er", "eventreport.lib.projectsveltos.io/default/"),
+        ("cp", f"clusterprofile.config.projectsveltos.io/{fleet.PROFILE}"),
+    ],
+)
+def test_names_can_be_given_back(bellhop: Bellhop, kind: str, name: str) -> None:
+    """`-o name` is one a line, and each is what `get` takes."""
+    (found,) = bellhop("get", kind, "-o", "name").stdout.split()
+
+    assert found.startswith(name)
+    assert bellhop("get", found, "-o", "name").stdout.split() == [found]
+
+
+def test_several_kinds_are_listed_one_after_the_other(bellhop: Bellhop) -> None:
+    """Each has its own titles, and all are one list for programs."""
+    shown = bellhop("get", "clusters,es").stdout.split("\n\n")
+    listed = json.loads(bellhop("get", "es,cm", "-o", "json").stdout)
+    named = bellhop("get", "clusters,es", "-o", "name").stdout.splitlines()
+
+    assert [each.split()[0] for each in shown] == ["NAMESPACE", "NAME"]
+    assert [each["kind"] for each in listed["items"]] == ["EventSource", "ConfigMap"]
+    assert len(named) == 2
+
+
+def test_a_list_of_kinds_is_checked_whole(bellhop: Bellhop) -> None:
+    """One that is mistyped is told before anything is shown."""
+    result = bellhop("get", "clusters,evensources")
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "did you mean 'eventsources'?" in result.stderr
+
+
+@pytest.mark.parametrize("words", ["get clusters", "show addons", "show usage", "show failures"])
+def test_a_table_without_titles(bellhop: Bellhop, words: str) -> None:
+    """For scripts that read every line."""
+    with_titles = bellhop(*words.split()).stdout.splitlines()
+    without = bellhop(*words.split(), "--no-headers").stdout.splitlines()
+
+    assert [line.split() for line in with_titles[1:]] == [line.split() for line in without]
+
+
+@pytest.fixture
+def watching(state: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Start a command that goes on."""
+    begun: list[subprocess.Popen[str]] = []
+
+    def start(*arguments: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [PROGRAM, *arguments],
+            env={**os.environ, "BELLHOP_STATE": str(state)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
+        )
+        begun.append(process)
+        return process
+
+    yield start
+    for process in begun:
+        with process:
+            process.kill()
+
+
+def test_watches_what_comes_changes_and_goes(
+    here: Installation, watching: Callable[..., subprocess.Popen[str]]
+) -> None:
+    """A row is printed again when it changes, though not for its age alone."""
+    process = watching("get", "clusters", "-w", "--no-headers")
+    assert process.stdout
+    first = process.stdout.readline()
+    here.declare.label("default/workload", {"more": "yes"})
+    second = process.stdout.readline()
+    here.declare.register(fleet.cluster("prod", "eu-1"))
+    third = process.stdout.readline()
+    here.declare.deregister("prod/eu-1")
+    assert process.stderr
+    gone = process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    rest, _ = process.communicate(timeout=PATIENCE)
+
+    assert [line.split()[:3] for line in (first, second, third)] == [
+        ["default", "workload", "env=fv"],
+        ["default", "workload", "env=fv,more=yes"],
+        ["prod", "eu-1", "env=fv"],
+    ]
+    assert gone == "cluster/prod/eu-1 deleted\n"
+    assert (rest, process.returncode) == ("", 0)
+
+
+@pytest.mark.parametrize("words", ["get clusters,es -w", "get clusters -w -o json"])
+def test_watches_one_table(bellhop: Bellhop, words: str) -> None:
+    """What cannot be followed is said."""
+    assert "--watch follows one kind" in bellhop(*words.split()).stderr
+
+
+def test_follows_events_by_either_name(
+    here: Installation, watching: Callable[..., subprocess.Popen[str]]
+) -> None:
+    """`bellhop events -f` is `bellhop show events --follow`."""
+    process = watching("events", "-f", "--since", "1m")
+    here.records.ledger.note(fleet.entry("rang", ago=5))
+    assert process.stdout
+    line = process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=PATIENCE)
+
+    assert "Service default/my-service in default/workload" in line
+    assert process.returncode == 0
+
+
+def test_tells_its_version(bellhop: Bellhop) -> None:
+    """As a command, as an option, and for programs."""
+    said = bellhop("version").stdout
+
+    assert said == bellhop("--version").stdout
+    assert said == f"bellhop {json.loads(bellhop('version', '-o', 'json').stdout)['bellhop']}\n"
+    assert yaml.safe_load(bellhop("version", "-o", "yaml").stdout)["python"]
+
+
+def test_shows_what_is_in_use_and_where(bellhop: Bellhop) -> None:
+    """Profiles, and the ConfigMaps that they are made of."""
+    rows = json.loads(bellhop("show", "usage", "-o", "json").stdout)
+
+    assert [(row["kind"], row["namespace"], row["name"]) for row in rows] == [
+        ("ClusterProfile", "", fleet.PROFILE),
+        ("ConfigMap", "default", "network-policy"),
+    ]
+    assert {tuple(row["clusters"]) for row in rows} == {("default/workload",)}
+    chosen = bellhop("show", "usage", "--kind", "configmap", "--name", "network-policy").stdout
+    assert len(chosen.splitlines()) == 2
+    assert bellhop("show", "usage", "--namespace", "x").stderr == "Nothing is in use.\n"
+
+
+def test_shows_what_matches(bellhop: Bellhop, here: Installation) -> None:
+    """One row an object, or the whole of it, without what Secrets hold."""
+    (row,) = json.loads(bellhop("show", "resources", "--kind", "service", "-o", "json").stdout)
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "key", "namespace": "default"},
+        "data": {"password": "aHVudGVyMg=="},
+    }
+    fleet.observe(here, secret)
+    match = next(iter(here.records.matches.of("default/workload")))
+    key = match.key._replace(gvk=match.key.gvk._replace(kind="Secret"), name="key")
+    here.records.matches.put(type(match)(match.cluster, match.source, key, True, "x", match.since))  # noqa: FBT003
+    whole = yaml.safe_load(bellhop("show", "resources", "--full").stdout)
+
+    assert (row["cluster"], row["gvk"], row["name"]) == (
+        *("default/workload", "v1/Service", "my-service"),
+    )
+    assert [each["kind"] for each in whole["items"]] == ["Secret", "Service"]
+    assert whole["items"][0]["data"] == {"password": "<hidden>"}
+    assert "No resources" in bellhop("show", "resources", "--group", "apps").stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "redeploy cluster default/workload",
+        "redeploy cluster --namespace default --cluster workload",
+        "redeploy --cluster default/workload",
+        f"redeploy ClusterProfile/{fleet.PROFILE}",
+        f"redeploy {fleet.PROFILE} --namespace default --cluster workload",
+    ],
+)
+def test_redeploys_in_their_words(bellhop: Bellhop, words: str) -> None:
+    """A cluster or a profile, by argument or by options."""
+    assert "Asked for 1 deployment." in bellhop(*words.split()).stdout
+
+
+def test_tries_a_change_dry(bellhop: Bellhop, here: Installation) -> None:
+    """`--dry-run=client` says what would become of each object, and stores nothing."""
+    changed = fleet.MANIFESTS.replace("kind: NetworkPolicy", "kind: Ingress")
+    more = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: more}\n"
+    before = here.records.catalog.read()
+    applied = bellhop("apply", "-f", "-", "--dry-run=client", stdin=f"{changed}---\n{more}")
+    deleted = bellhop("delete", "cm", "network-policy", "--dry-run=client")
+
+    assert applied.stdout.splitlines()[2:] == [
+        "configmap/network-policy configured (dry run)",
+        "secret/registry unchanged (dry run)",
+        "configmap/more created (dry run)",
+    ]
+    assert deleted.stdout == "configmap/network-policy deleted (dry run)\n"
+    assert here.records.catalog.read() == before
+    assert here.records.manifests.has("ConfigMap", "default", "network-policy")
+    assert not here.records.manifests.has("ConfigMap", "default", "more")
+
+
+def test_a_dry_run_refuses_what_a_real_one_refuses(bellhop: Bellhop, here: Installation) -> None:
+    """A field that may not change is told before it is tried."""
+    one = fleet.MANIFESTS.replace("oneForEvent: true", "oneForEvent: false")
+    result = bellhop("apply", "-f", "-", "--dry-run=client", stdin=one)
+
+    assert result.exit_code == 2
+    assert "Value is immutable" in result.stderr
+    assert parse_all(read_documents(one, source="x"))
+    assert here

@@ -1,0 +1,444 @@
+"""Why something was deployed or was not, of every object and trigger: each cause has its cure."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import asdict
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bellhop.errors import InvalidError, MissingError, UnreachableError
+from bellhop.fleet import sight
+from bellhop.fleet.explain.chain import MOST, Explanation
+from bellhop.fleet.explain.object import explain_object
+from bellhop.fleet.explain.trigger import explain_trigger
+from bellhop.model.gvk import GVK, ObjectKey, Resource
+from bellhop.ports.queue import GivenUp, Message
+from tests.fakes.fleet import Fleet, service
+from tests.fakes.kube import FakeKube
+from tests.fakes.manifests import FOR_EACH, INSTANTIATE, config, holder, join, source, trigger
+
+SERVICE = GVK("", "v1", "Service")
+MADE = holder("made", config(FOR_EACH), annotations=INSTANTIATE)
+DECLARED = join(source("Service"), trigger("made"), MADE)
+ENG = "destinationClusterSelector: {matchLabels: {dep: eng}}"
+LUA = "function evaluate()\\n  %s\\nend"
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Iterator[Fleet]:
+    """An installation over fakes, with one cluster in production."""
+    one = Fleet(tmp_path)
+    one.register("east", env="production")
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def east(fleet: Fleet) -> FakeKube:
+    """That cluster."""
+    return fleet.access.clusters["fleet/east"]
+
+
+def settle(fleet: Fleet, *texts: str) -> None:
+    """Declare, have a Service there, and work until nothing is left to do."""
+    fleet.apply(*texts)
+    fleet.pump()
+    fleet.write("east", service("web"))
+    fleet.pump()
+
+
+def about(
+    fleet: Fleet, kind: str = "service", name: str = "web", *, serves: bool = True, **more: str
+) -> Explanation:
+    place = {"cluster": "fleet/east", "namespace": "default", **more}
+    return explain_object(
+        fleet.installation(), place["cluster"], kind, place["namespace"], name, lambda: serves
+    )
+
+
+def of_trigger(fleet: Fleet, name: str = "made", *, serves: bool = True) -> Explanation:
+    return explain_trigger(fleet.installation(), name, lambda: serves)
+
+
+def told(found: Explanation) -> list[tuple[str, str, str]]:
+    return [(link.step, link.name, link.state) for link in found.links]
+
+
+def said(found: Explanation, step: str) -> str:
+    return " | ".join(link.said for link in found.links if link.step == step)
+
+
+def scripted(line: str) -> str:
+    return source("Service", more=f', evaluate: "{LUA % line}"')
+
+
+def test_tells_the_whole_chain_of_what_is_well(fleet: Fleet) -> None:
+    """From the observation to the cluster, each link says yes, and nothing is left to do."""
+    settle(fleet, DECLARED)
+    profile = next(iter(fleet.records.profiles.of("made"))).name
+
+    assert told(about(fleet)) == [
+        ("object", "Service default/web", "yes"),
+        ("source", "watched", "yes"),
+        ("trigger", "made", "yes"),
+        ("profile", profile, "yes"),
+        ("destination", "fleet/east", "yes"),
+    ]
+    assert about(fleet).next == "nothing; what matches is applied where it is to be"
+    assert [each[0] for each in told(of_trigger(fleet))] == [
+        *("trigger", "cluster", "source", "profile", "destination")
+    ]
+    assert of_trigger(fleet).next == about(fleet).next
+
+
+MISTAKES = [
+    pytest.param(
+        join(source("Service"), trigger("made").replace("production", "prod"), MADE),
+        "its sourceClusterSelector asks for env=prod, and 'fleet/east' has env=production",
+        "`bellhop label cluster fleet/east env=prod`, or mend the sourceClusterSelector",
+        id="label missing on the source cluster",
+    ),
+    pytest.param(
+        join(source("Service"), trigger("made", more=ENG), MADE),
+        "its destinationClusterSelector asks for dep=eng, and 'fleet/east' has no label dep",
+        "`bellhop label cluster fleet/east dep=eng`, or mend the destinationClusterSelector",
+        id="label missing on the destination",
+    ),
+    pytest.param(
+        join(source("Service", more=", selector: {matchLabels: {sveltos: vf}}"), trigger(), MADE),
+        "its labels are not what the selector asks for: sveltos=vf",
+        "change Service default/web, or EventSource 'watched': its labels are not what the"
+        " selector asks for: sveltos=vf",
+        id="wrong selector",
+    ),
+    pytest.param(
+        join(scripted("return obj.x.y"), trigger(), MADE),
+        "watched:2: attempt to index field 'x' (a nil value)",
+        "mend the script of EventSource 'watched', and apply it: ",
+        id="Lua error",
+    ),
+    pytest.param(
+        join(source(), trigger(), holder("made", config("{{ .Nope }}"), annotations=INSTANTIATE)),
+        'at <.Nope>: map has no entry for key "Nope"',
+        "mend what EventTrigger 'made' renders, and apply it again: template: ",
+        id="template error",
+    ),
+    pytest.param(
+        join(source(), trigger(ref="maed"), MADE),
+        "it names ConfigMap 'default/maed', which is not there yet (did you mean 'default/made'?)",
+        "apply it with `bellhop apply -f FILE`, or mend the name 'maed'",
+        id="missing ConfigMap",
+    ),
+    pytest.param(
+        join(source(), trigger(origin="wacthed"), MADE),
+        "it names EventSource 'wacthed', which is not there yet (did you mean 'watched'?)",
+        "apply it with `bellhop apply -f FILE`, or mend the name 'wacthed'",
+        id="missing EventSource",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "cause", "cure"), MISTAKES)
+def test_one_question_names_cause_and_cure(fleet: Fleet, text: str, cause: str, cure: str) -> None:
+    """Whether the object is asked about or the trigger."""
+    settle(fleet, text)
+    for found in (about(fleet), of_trigger(fleet)):
+        assert cause in " ".join(link.said for link in found.links)
+        assert found.next.startswith(cure)
+
+
+def test_names_the_line_of_the_script(fleet: Fleet) -> None:
+    """The text of the line stands beside its number."""
+    settle(fleet, join(scripted("return obj.x.y"), trigger(), MADE))
+
+    assert "the line is `return obj.x.y`" in said(about(fleet), "source")
+    assert "the line is `return obj.x.y`" in said(of_trigger(fleet), "object")
+
+
+def test_a_match_before_an_error_is_said_to_stand(fleet: Fleet) -> None:
+    """An error is no empty answer, and nobody is to think so."""
+    settle(fleet, DECLARED)
+    settle(fleet, scripted("error('no idea')"))
+
+    assert "that it matched before stands" in said(about(fleet), "source")
+
+
+@pytest.mark.parametrize(
+    ("asked", "kind", "sentence"),
+    [
+        pytest.param(
+            {"cluster": "fleet/est"},
+            MissingError,
+            "there is no cluster 'fleet/est'; did you mean 'fleet/east'?",
+            id="cluster",
+        ),
+        pytest.param({"kind": "servcie"}, MissingError, "did you mean 'Service'?", id="kind"),
+        pytest.param({"kind": "widget.example.org"}, MissingError, "no EventSource", id="group"),
+        pytest.param({"kind": "ns"}, InvalidError, "are in no namespace", id="scope"),
+    ],
+)
+def test_typing_mistakes_are_errors(
+    fleet: Fleet, asked: dict[str, Any], kind: type[Exception], sentence: str
+) -> None:
+    """Nothing is explained of what nobody can mean."""
+    settle(fleet, DECLARED)
+    with pytest.raises(kind, match=sentence.replace("?", r"\?")):
+        about(fleet, **asked)
+
+
+def test_an_unknown_trigger_is_an_error(fleet: Fleet) -> None:
+    """The nearest one is named."""
+    settle(fleet, DECLARED)
+    with pytest.raises(MissingError, match=r"no trigger 'mad'; did you mean 'made'\?"):
+        of_trigger(fleet, "mad")
+
+
+@pytest.mark.parametrize("kind", ["Service", "services", "svc", "SERVICE", "service."])
+def test_a_kind_has_several_names(fleet: Fleet, kind: str) -> None:
+    """As kubectl knows them."""
+    settle(fleet, DECLARED)
+
+    assert about(fleet, kind).about == "Service default/web in fleet/east"
+
+
+def test_a_kind_in_two_groups_is_asked_back(fleet: Fleet) -> None:
+    """Each is named with its group."""
+    settle(fleet, join(source("Service", group="serving.knative.dev", name="other"), DECLARED))
+    with pytest.raises(InvalidError, match=r"write service\. or service\.serving\.knative\.dev"):
+        about(fleet)
+
+
+def test_an_object_that_does_not_exist(fleet: Fleet) -> None:
+    """It is looked for in the cluster, and its neighbour named."""
+    settle(fleet, DECLARED)
+    found = about(fleet, name="wbe")
+
+    assert said(found, "object") == "there is none in the cluster; did you mean 'default/web'?"
+    assert found.next == "look for it under its name 'default/web'"
+
+
+def test_an_object_that_was_not_heard_of(fleet: Fleet, east: FakeKube) -> None:
+    """It is judged as it is in the cluster, and a sweep is the cure."""
+    settle(fleet, DECLARED)
+    east.put(service("late"))
+    found = about(fleet, name="late")
+
+    assert told(found)[:2] == [
+        ("object", "Service default/late", "waits"),
+        ("source", "watched", "waits"),
+    ]
+    assert found.next == "`bellhop sweep fleet/east`: it finds what was not heard of"
+
+
+def test_an_object_that_is_gone_and_whose_match_is_kept(fleet: Fleet, east: FakeKube) -> None:
+    """Both are said: what is there by now, and what was concluded before."""
+    settle(fleet, DECLARED)
+    east.drop(SERVICE, "default", "web")
+    found = about(fleet)
+
+    assert "it is gone in the cluster" in said(found, "object")
+    assert "its match is kept until it is judged" in said(found, "source")
+    assert found.next.startswith("`bellhop sweep fleet/east`")
+
+
+def test_an_object_whose_deletion_was_heard_of(fleet: Fleet, east: FakeKube) -> None:
+    """It is gone, and nothing waits."""
+    settle(fleet, DECLARED)
+    stored = east.get(SERVICE, "default", "web")
+    assert stored
+    fleet.drop("east", stored)
+    fleet.pump()
+    found = about(fleet)
+
+    assert said(found, "object").startswith("it is gone, heard of 0 s ago")
+    assert found.next == "create it again, if it is to match"
+
+
+def test_says_when_nobody_could_look(fleet: Fleet, east: FakeKube) -> None:
+    """What is known is explained all the same."""
+    settle(fleet, DECLARED)
+    east.fail_with(UnreachableError("cannot read it: no answer"), "get")
+    found = about(fleet)
+
+    assert said(found, "object").endswith("nobody could look at it now: cannot read it: no answer")
+    assert said(found, "source") == "it is of the kind that is asked for"
+
+
+def test_a_look_that_hangs_ends() -> None:
+    """Who asks sits before a screen."""
+    with pytest.raises(UnreachableError, match=r"did not answer within 0\.05 s"):
+        sight.within(0.05, threading.Event().wait)
+
+
+def test_a_cluster_that_is_away_is_not_called(fleet: Fleet, east: FakeKube) -> None:
+    """The circuit keeps off who explains, too; the cluster is the first cause."""
+    settle(fleet, DECLARED)
+    east.fail_with(UnreachableError("no answer"))
+    fleet.apply(MADE.replace("metadata: {name: 'for", "metadata: {name: 'now-for"))
+    fleet.pump()
+    calls = len(east.calls)
+    found = about(fleet)
+
+    assert len(east.calls) == calls
+    assert told(found)[0] == ("cluster", "fleet/east", "failed")
+    assert "waits for it" in said(found, "destination")
+    assert found.next.startswith("see that cluster 'fleet/east' answers: it has not answered")
+
+
+@pytest.mark.parametrize("serves", [True, False])
+def test_what_waits_says_for_whom(fleet: Fleet, *, serves: bool) -> None:
+    """Nothing is done while `serve` is stopped, which is then the one thing to do."""
+    settle(fleet, DECLARED)
+    fleet.write("east", service("more"))
+    found = about(fleet, name="more", serves=serves)
+
+    assert [link.state for link in found.links] == ["yes", "waits", "yes", "waits"]
+    assert found.next.startswith("ask again in a moment" if serves else "start `bellhop serve`")
+
+
+def test_a_message_that_was_given_up_is_to_be_replayed(fleet: Fleet) -> None:
+    """What waits for a dead letter waits for a person."""
+    settle(fleet, DECLARED)
+    fleet.write("east", service("more"))
+    key = str(ObjectKey(SERVICE, "default", "more"))
+    queue = fleet.queues["evaluate"]
+    queue.publish([Message({"do": "evaluate", "object": key}, "g", "s")])
+    for delivery in queue.receive(10, wait=timedelta(0)):
+        fleet.queues["evaluate"].settle(delivery, GivenUp("no good"))
+    found = about(fleet, name="more")
+
+    assert found.next.startswith("`bellhop dead-letters replay evaluate/")
+
+
+def test_a_deployment_that_fails_says_when_it_is_tried_again(fleet: Fleet, east: FakeKube) -> None:
+    """The words of the API server are the cause."""
+    east.fail_with(InvalidError("cannot apply it: 'x' is no name"), "apply")
+    settle(fleet, DECLARED)
+    found = about(fleet)
+
+    assert "failed: cannot apply it: 'x' is no name" in said(found, "destination")
+    assert found.next.startswith("mend this in cluster 'fleet/east' or in what is applied")
+
+
+def test_of_thousands_of_sources_those_of_the_kind_are_told(fleet: Fleet) -> None:
+    """The rest is counted; of those of the kind the ones that matter come first."""
+    many = [source("Secret", name=f"other-{number}") for number in range(300)]
+    alike = [
+        source("Service", name=f"near-{number}", more=f", name: n{number}") for number in range(40)
+    ]
+    joined = [trigger(f"t-{number}", origin=f"near-{number}", ref="made") for number in range(40)]
+    settle(fleet, *many, *alike, *joined, DECLARED)
+    found = about(fleet)
+    sources = [link for link in found.links if link.step == "source"]
+
+    assert sources[0].name == "watched"
+    assert len(sources) == MOST
+    assert found.rest["source"] == (
+        "21 more sources name Service, and do not take it; 300 name other kinds"
+    )
+    assert found.next == "nothing; what matches is applied where it is to be"
+
+
+def test_no_word_of_a_secret_is_shown(fleet: Fleet) -> None:
+    """Neither its values nor what a script makes of them, in no form of the output."""
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "key", "namespace": "default"},
+        "data": {"password": "aHVudGVyMg=="},
+    }
+    failing = source("Secret", more=f', evaluate: "{LUA % "error(obj.data.password)"}"')
+    telling = source(
+        "Secret",
+        name="telling",
+        more=f', evaluate: "{LUA % "return {matching=false, message=obj.data.password}"}"',
+    )
+    fleet.apply(join(failing, telling, trigger(), trigger("t", origin="telling", ref="made"), MADE))
+    fleet.pump()
+    fleet.write("east", secret)
+    fleet.pump()
+    for found in (about(fleet, "secret", "key"), of_trigger(fleet), of_trigger(fleet, "t")):
+        shown = json.dumps(asdict(found))
+
+        assert "aHVudGVyMg" not in shown
+        assert "hunter2" not in shown
+    assert "withheld" in said(about(fleet, "secret", "key"), "source")
+
+
+def test_a_kind_in_two_versions_is_one_object(fleet: Fleet, east: FakeKube) -> None:
+    """A source that names another version is judged by what is known in that one."""
+    for version in ("v1", "v2"):
+        gvk = GVK("example.org", version, "Widget")
+        east.serve(Resource(gvk, "widgets", namespaced=True))
+    v2 = source("Widget", name="second", group="example.org").replace(
+        "version: v1,", "version: v2,"
+    )
+    fleet.apply(
+        join(
+            source("Widget", group="example.org"),
+            v2,
+            trigger(),
+            trigger("other", origin="second", ref="made"),
+            MADE,
+        )
+    )
+    east.put(
+        {
+            "apiVersion": "example.org/v1",
+            "kind": "Widget",
+            "metadata": {"name": "w", "namespace": "default"},
+        }
+    )
+    fleet.pump()
+    found = about(fleet, "widgets", "w")
+
+    assert ("source", "watched", "yes") in told(found)
+    assert ("source", "second", "yes") in told(found)
+
+
+def test_a_trigger_says_why_nothing_matches(fleet: Fleet) -> None:
+    """Objects that are known are judged again, and the commonest reason comes first."""
+    fleet.apply(join(source("Service", more=", namespace: shop"), trigger(), MADE))
+    fleet.pump()
+    for name in ("a", "b", "c"):
+        fleet.write("east", service(name))
+    fleet.pump()
+    found = of_trigger(fleet)
+
+    assert said(found, "source") == "nothing matches in fleet/east, the one cluster"
+    assert said(found, "object") == "its namespace is 'default', and 'shop' is asked for"
+    assert "and 2 more" in next(link.name for link in found.links if link.step == "object")
+
+
+def test_a_trigger_whose_kind_is_nowhere(fleet: Fleet) -> None:
+    """Nothing can match where there is nothing."""
+    fleet.apply(DECLARED)
+    fleet.pump()
+
+    assert of_trigger(fleet).next == (
+        "create a Service in fleet/east that EventSource 'watched' takes"
+    )
+
+
+def test_a_name_that_cannot_be_rendered(fleet: Fleet) -> None:
+    """The trigger is in force nowhere, and says why."""
+    settle(fleet, join(source(), trigger(origin="{{ .Nope }}"), MADE))
+    for found in (of_trigger(fleet), about(fleet)):
+        assert found.next.startswith("mend the eventSourceName of EventTrigger 'made': ")
+
+
+def test_nothing_is_changed_by_asking(fleet: Fleet) -> None:
+    """No record is written, and no message sent."""
+    settle(fleet, DECLARED)
+    fleet.store.counts.clear()
+    about(fleet)
+    of_trigger(fleet)
+
+    assert not fleet.store.counts["put"] + fleet.store.counts["delete"]
+    assert fleet.pump() == 0

@@ -1,0 +1,169 @@
+"""What comes to nothing is told when it is declared, with what to do."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bellhop.engine.nearest import nearest
+from bellhop.fleet.outlook import MOST, outlook
+from bellhop.model.kinds import Selector, parse_all, read_documents
+from tests.fakes.fleet import Fleet
+from tests.fakes.manifests import config, holder, join, profile, source, trigger
+
+ENG = "destinationClusterSelector: {matchLabels: {dep: eng}}"
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Iterator[Fleet]:
+    """An installation over fakes, without a cluster."""
+    one = Fleet(tmp_path)
+    yield one
+    one.close()
+
+
+def told(fleet: Fleet, *texts: str) -> list[str]:
+    """Declare, and return what is said of it."""
+    fleet.apply(*texts)
+    read = [each for text in texts for each in read_documents(text, source="test")]
+    return list(outlook(fleet.installation(), parse_all(read)))
+
+
+def test_what_reaches_something_is_not_spoken_of(fleet: Fleet) -> None:
+    """A warning means something."""
+    fleet.register("east", env="production", dep="eng")
+
+    assert told(fleet, source(), trigger(more=ENG), holder("made", config("a"))) == []
+    assert told(fleet, profile(), holder("own", config("a"))) == []
+
+
+@pytest.mark.parametrize(
+    ("labels", "text", "sentence"),
+    [
+        pytest.param(
+            {"env": "prod"},
+            trigger(),
+            "EventTrigger 'made' selects no source cluster: its sourceClusterSelector asks for"
+            " env=production, and 'fleet/east' has env=prod; `bellhop label cluster fleet/east"
+            " env=production`, or mend the sourceClusterSelector",
+            id="another value",
+        ),
+        pytest.param(
+            {"environment": "production"},
+            trigger(),
+            "and 'fleet/east' has no label env, but environment=production;",
+            id="another key",
+        ),
+        pytest.param(
+            {"env": "production"},
+            trigger(more=ENG),
+            "EventTrigger 'made' selects no destination: its destinationClusterSelector asks for"
+            " dep=eng, and 'fleet/east' has no label dep; `bellhop label cluster fleet/east"
+            " dep=eng`, or mend the destinationClusterSelector",
+            id="no destination",
+        ),
+        pytest.param(
+            {"env": "production", "old": "yes"},
+            trigger(
+                more="destinationClusterSelector:"
+                " {matchExpressions: [{key: old, operator: DoesNotExist}]}"
+            ),
+            "and 'fleet/east' has old=yes; `bellhop label cluster fleet/east old-`",
+            id="a label too many",
+        ),
+        pytest.param(
+            {"env": "prod"},
+            profile(),
+            "ClusterProfile 'own' selects no cluster: its clusterSelector asks for env=production",
+            id="a profile's selector",
+        ),
+        pytest.param(
+            {"env": "prod"},
+            profile("clusterRefs: [{namespace: fleet, name: est}]"),
+            "it names cluster 'fleet/est', which is not registered (did you mean 'fleet/east'?);",
+            id="a profile's cluster",
+        ),
+        pytest.param(
+            {"env": "production"},
+            trigger(origin="watchde"),
+            "EventTrigger 'made' names EventSource 'watchde', which is not there yet (did you mean"
+            " 'watched'?); apply it with `bellhop apply -f FILE`, or mend the name 'watchde'",
+            id="source",
+        ),
+        pytest.param(
+            {"env": "production"},
+            trigger(ref="maed"),
+            "EventTrigger 'made' names ConfigMap 'default/maed', which is not there yet (did you"
+            " mean 'default/made'?)",
+            id="ConfigMap",
+        ),
+    ],
+)
+def test_says_what_is_missing_and_what_to_do(
+    fleet: Fleet, labels: dict[str, str], text: str, sentence: str
+) -> None:
+    """The nearest labels and names are told, and the command that mends it."""
+    fleet.register("east", **labels)
+    found = told(fleet, join(source(), holder("made", config("a")), holder("own")), text)
+
+    assert [each for each in found if sentence in each] == found
+    assert len(found) == 1
+
+
+def test_the_nearest_cluster_lacks_least(fleet: Fleet) -> None:
+    """It is named with how many there are."""
+    fleet.register("far")
+    fleet.register("near", env="productoin")
+    fleet.register("other", env="test")
+    (found,) = told(fleet, source(), trigger(), holder("made"))
+
+    assert "and 'fleet/near', the nearest of 3 clusters, has env=productoin" in found
+
+
+def test_none_of_several_is_nearest_where_nothing_is_alike(fleet: Fleet) -> None:
+    """Nobody is to label a cluster because it came first."""
+    fleet.register("a", zone="x")
+    fleet.register("b")
+    (found,) = told(fleet, source(), trigger(), holder("made"))
+
+    assert "asks for env=production, and none of 2 clusters has that;" in found
+    assert "`bellhop label cluster NAMESPACE/NAME env=production` where it is meant" in found
+
+
+def test_a_template_is_not_taken_for_a_name(fleet: Fleet) -> None:
+    """What it names is known with the event."""
+    fleet.register("east", env="production")
+    named = trigger(origin="{{ .ClusterName }}", ref="{{ .Resource.metadata.name }}")
+
+    assert (
+        told(fleet, named.replace("name: {{", "name: '{{").replace("}}, name", "}}', name")) == []
+    )
+
+
+def test_many_of_a_sort_are_one_sentence(fleet: Fleet) -> None:
+    """A thousand sources and triggers say little, and are judged in a fraction of a second."""
+    fleet.register("east", env="prod")
+    texts = [
+        source(name=f"s{number}") + "---" + trigger(f"t{number}", origin=f"x{number}", ref="no-ref")
+        for number in range(200)
+    ]
+    fleet.apply(*texts)
+    read = [each for text in texts for each in read_documents(text, source="test")]
+    declared = parse_all(read)
+    begun = time.perf_counter()
+    found = list(outlook(fleet.installation(), declared))
+
+    assert time.perf_counter() - begun < 2
+    assert found[0].startswith("EventTrigger 't0' and 199 more select no source cluster: ")
+    assert len(found) == 1 + 2 * (MOST + 1)
+    assert (
+        found[MOST + 1] == f"{200 - MOST} more triggers name an EventSource that is not there yet"
+    )
+
+
+def test_nothing_is_nearest_where_there_is_nothing() -> None:
+    """Nor to a selector that all clusters meet."""
+    assert nearest(Selector.parse("a=b"), []) is None
