@@ -284,6 +284,11 @@ class FakeKube:
         if there is None:
             metadata |= {"uid": str(uuid.uuid4()), "creationTimestamp": "2026-01-01T12:00:00Z"}
         else:
+            if there.get("immutable") is True and there.get("data") != manifest.get("data"):
+                raise InvalidError(
+                    f"The cluster {self.cluster!r} refuses to change what is immutable: '{key}'.",
+                    status=422,
+                )
             before = there["metadata"]
             metadata |= {name: before[name] for name in _SERVERS_FIELDS if name in before}
         if manifest != there:

@@ -310,7 +310,7 @@ class Profile:
     clusters have been asked to be brought to this `revision`, which every change of it draws anew.
     `allow` says what it may bring; empty is everything. A `vague` one was read without its
     destinations: they are very many. `made_of` is a digest of what one for all objects was rendered
-    from.
+    from. Of one that is `paused` nothing is applied, put back or withdrawn.
     """
 
     name: str
@@ -332,6 +332,7 @@ class Profile:
     leaving: tuple[str, ...] = ()
     vague: bool = False
     made_of: str = ""
+    paused: bool = False
 
     def may_name(self, cluster: str) -> bool:
         """Say whether a cluster is, or for all that was read may be, among its clusters."""

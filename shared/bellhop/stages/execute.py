@@ -104,6 +104,8 @@ class Execute:
         inventory = kept.value if kept else Inventory(cluster, name, {})
         self._leases.refuse_busy(inventory)
         found = self._found(message)
+        if found and found.value.paused:
+            return True
         record = self._records.clusters.get(cluster)
         profile = found.value if found else _closed(message)
         try:

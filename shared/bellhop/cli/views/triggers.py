@@ -21,6 +21,7 @@ COLUMNS = (
     Column("CLUSTERS", "clusters"),
     Column("PROFILES", "profiles"),
     Column("FAILING", "failing"),
+    Column("PAUSED", "paused", wide=True, shown=lambda value: str(value).lower()),
     Column("KIND", "kind", wide=True),
     Column("SOURCE CLUSTERS", "sourceClusters", wide=True),
     Column("DESTINATION CLUSTERS", "destinationClusters", wide=True),
@@ -52,6 +53,7 @@ def rows(here: Installation, query: Query) -> Iterator[Row]:
             "kind": trigger.kind,
             "sourceClusters": str(trigger.source_selector) or "<none>",
             "destinationClusters": _destination(trigger),
+            "paused": trigger.paused,
         }
 
 
@@ -66,6 +68,8 @@ def describe(here: Installation, query: Query, story: Story) -> int:
 
 def _tell(here: Installation, trigger: EventTrigger, story: Story) -> None:
     story.begin(trigger.kind, trigger.name)
+    if trigger.paused:
+        story.fact("Paused", f"by {trigger.pauses}: no event makes or withdraws anything")
     story.fact("One for event", str(trigger.one_for_event).lower())
     story.fact("Source clusters", str(trigger.source_selector) or "none: the selector is empty")
     story.fact("Destinations", _destination(trigger))
