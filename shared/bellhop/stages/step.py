@@ -26,7 +26,7 @@ from bellhop.model.record import Held
 from bellhop.ports.clock import Clock
 from bellhop.ports.kube import Kube
 from bellhop.stages.claim import Claims, Taken, taken_from
-from bellhop.stages.work import Upshot, Work
+from bellhop.stages.work import Claimed, Upshot, Work
 
 _UNPROCESSABLE = 422
 """What an API server says to a change that may not be."""
@@ -45,7 +45,9 @@ class Steps:
         key = each.key.identity
         try:
             free = key not in work.before
-            taken = self._claims.take(work.cluster.key, key, work.profile, free=free)
+            taken = work.claimed.get(key) or self._claims.take(
+                work.cluster.key, key, work.profile, free=free
+            )
             manifest = decorate(each, work.profile.name, work.profile.tier)
             with _overtaken(), unquoted(f"cannot apply {_named(work, key)}", secret=each.secret):
                 try:
@@ -76,6 +78,21 @@ class Steps:
             secret=each.secret,
         )
         return Upshot(key, held, changed=True)
+
+    def claim(self, work: Work, each: Desired) -> Claimed:
+        """Claim an object that is not held yet, before anything is applied."""
+        key = each.key.identity
+        try:
+            return Claimed(key, self._claims.take(work.cluster.key, key, work.profile, free=True))
+        except ConflictError as error:
+            self._lost(work, key, applied=False)
+            sentence = f"{error}; nothing else of it is changed meanwhile: continueOnConflict would"
+            return Claimed(key, refused=ConflictError(sentence))
+
+    def unclaim(self, work: Work, key: Identity) -> None:
+        """Give back what was claimed and not applied."""
+        before = work.claimed[key].before
+        self._claims.give_back(work.cluster.key, key, work.profile, before)
 
     def _lost(self, work: Work, key: Identity, *, applied: bool) -> None:
         """Tell who has an object instead of us if we may have overwritten it."""
