@@ -41,12 +41,14 @@ def command(paths: Sequence[str], *, recursive: bool, validate_only: bool) -> No
     When one document has a mistake, every mistake of all documents is told and none is stored.
     """
     from bellhop.cli.applying import missing, refuse_changes
-    from bellhop.cli.reading import declarations, documents, files
+    from bellhop.cli.reading import declarations, documents, files, last_of_each
 
     read = documents(files(paths, recursive=recursive))
     if not read:
         raise InvalidError(f"cannot apply {', '.join(paths)}: there is no document in it")
-    found = declarations(read)
+    read, found, repeated = last_of_each(read, declarations(read))
+    for sentence in repeated:
+        say(f"warning: {sentence}", err=True)
     if validate_only:
         for kind in found:
             say(f"{shown_name(kind.kind, kind.api_version, kind.name)} valid")

@@ -129,12 +129,16 @@ def command(  # noqa: PLR0913 - one parameter an option
         raise click.UsageError("a trigger needs --object and --cluster")
     if data is not None:
         raise click.UsageError("--data goes with TEMPLATE; a trigger has its own variables")
-    from bellhop.cli.reading import declarations, documents, files
+    from bellhop.cli.reading import declarations, documents, files, last_of_each
     from bellhop.fleet.rehearsal import Rehearsal
     from bellhop.settings import read
 
+    given = documents(files(paths, recursive=recursive))
+    _, declared, repeated = last_of_each(given, declarations(given))
+    for sentence in repeated:
+        say(f"warning: {sentence}", err=True)
     rehearsal = Rehearsal(
-        declarations(documents(files(paths, recursive=recursive))),
+        declared,
         trigger,
         _cluster(cluster),
         [_cluster(each) for each in destinations],
