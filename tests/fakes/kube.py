@@ -76,6 +76,7 @@ class FakeKube:
         self.cluster = cluster
         self.calls: list[Call] = []
         self.skew: timedelta | None = None
+        self.kubernetes = "v1.20.2"
         self._lock = threading.RLock()
         self._objects: dict[Identity, Manifest] = {}
         self._applied: dict[Identity, Manifest] = {}
@@ -131,6 +132,10 @@ class FakeKube:
                 for each in sorted(self._objects)
                 if gvk is None or each[:2] == (gvk.group, gvk.kind)
             ]
+
+    def version(self) -> str:
+        """Read the version; nothing is recorded as a call."""
+        return self.kubernetes
 
     def resource(self, gvk: GVK) -> Resource | None:
         """Find the resource that serves a kind in just this version; None if there is none."""

@@ -183,25 +183,48 @@ def _cluster(given: str) -> Cluster:
     from datetime import UTC, datetime
 
     from bellhop.cli.labels import read_changes
-    from bellhop.cli.reading import documents
     from bellhop.model.record import Cluster
 
     place, *labels = given.split(",")
     namespace, slash, name = place.partition("/")
-    found: dict[str, str | None] = read_changes(each for each in labels if each)
     if Path(given).is_file():
-        read = documents([given])
-        metadata = read[0].data.get("metadata") if len(read) == 1 else None
-        if not isinstance(metadata, dict) or not metadata.get("name"):
-            raise InvalidError(f"cannot read a cluster from '{given}': it must be one manifest")
-        namespace, name = metadata.get("namespace") or "default", metadata["name"]
-        found = dict(metadata.get("labels") or {})
-    elif not (slash and namespace and name):
+        return _cluster_in(given)
+    if not (slash and namespace and name):
         raise InvalidError(
             f"cannot read the cluster '{given}': write namespace/name,label=value or name a file"
         )
+    found = read_changes(each for each in labels if each)
     kept = {key: value for key, value in found.items() if value is not None}
     return Cluster(namespace, name, kept, "", "", datetime.now(UTC))
+
+
+def _cluster_in(path: str) -> Cluster:
+    """Read a cluster from its manifest, with all that templates may read of it."""
+    from datetime import UTC, datetime
+
+    from bellhop.cli.reading import documents
+    from bellhop.model.record import Cluster
+
+    read = documents([path])
+    data = read[0].data if len(read) == 1 else None
+    metadata, spec, status = (
+        (data.get(part) or {}) if isinstance(data, dict) else None
+        for part in ("metadata", "spec", "status")
+    )
+    if not (isinstance(metadata, dict) and isinstance(spec, dict) and isinstance(status, dict)):
+        raise InvalidError(f"cannot read a cluster from '{path}': it must be one manifest")
+    if not metadata.get("name"):
+        raise InvalidError(f"cannot read a cluster from '{path}': it has no metadata.name")
+    return Cluster(
+        metadata.get("namespace") or "default",
+        metadata["name"],
+        dict(metadata.get("labels") or {}),
+        str(status.get("version") or ""),
+        "",
+        datetime.now(UTC),
+        annotations=dict(metadata.get("annotations") or {}),
+        spec=spec,
+    )
 
 
 def _tell(judged: Judged, source: str) -> None:
