@@ -300,6 +300,7 @@ class Content:
 
     `dialect` is the template's. What is `secret` was made with the values of a Secret in reach: no
     error quotes it. `withheld` are those values, for deploy time: no name may be made of them.
+    One with a `namespace` is for the clusters of it alone; one that is `missing` says what is.
     """
 
     ref: str
@@ -309,6 +310,8 @@ class Content:
     dialect: Literal["go", "jinja2"] = "go"
     secret: bool = False
     withheld: tuple[str, ...] = ()
+    namespace: str = ""
+    missing: str = ""
 
 
 @dataclass(frozen=True, slots=True)

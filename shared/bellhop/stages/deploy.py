@@ -300,9 +300,10 @@ class Deploy:
             allow=declared.allow,
         )
         try:
-            refs = engine.resolve(declared.policy_refs, {}, namespace="", limits=self._limits)
-            held = [(ref, self._holder(ref)) for ref in refs]
-            contents = engine.contents(held, None, always=False, limits=self._limits)
+            namespaces = {key.partition("/")[0] for key in draft.destinations}
+            contents = engine.own_contents(
+                declared.policy_refs, namespaces, self._holder, self._limits
+            )
             refuse_rendered(declared, contents)
         except PermanentError as error:
             return replace(draft, error=str(error), error_code=error.code)
@@ -437,6 +438,8 @@ def _sealed(draft: Profile, contents: tuple[Content, ...]) -> Profile:
             list(content.manifests),
             content.template,
             content.dialect,
+            content.namespace,
+            content.missing,
         ]
         for content in contents
     ]

@@ -219,7 +219,9 @@ class Execute:
         """Return the objects for this cluster, each in the scope its kind has there."""
         root = cluster_object(work.cluster)
         contents = [
-            deploy_time(content, root, limits=self._limits) for content in work.profile.contents
+            deploy_time(content, root, limits=self._limits)
+            for content in work.profile.contents
+            if content.namespace in ("", work.cluster.namespace)
         ]
         kube = self._access.open(work.cluster.key, version=work.cluster.credentials)
         crds = _kinds_defined(contents)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from bellhop.fleet.installation import Installation
 from tests.unit.cli import fleet
 from tests.unit.cli.conftest import Bellhop
@@ -24,7 +26,8 @@ def test_sets_and_removes_what_templates_read(bellhop: Bellhop, here: Installati
     assert "data:\n      registry: eu\n" in shown
 
 
-def test_says_what_is_wrong(bellhop: Bellhop, here: Installation) -> None:
+@pytest.mark.usefixtures("here")
+def test_says_what_is_wrong(bellhop: Bellhop) -> None:
     """A key that is none, and a cluster that is not there."""
     wrong = bellhop("annotate", "cluster", "default/workload", "a b=c")
     assert "cannot read the annotation 'a b=c': " in wrong.stderr
