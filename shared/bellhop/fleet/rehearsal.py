@@ -215,7 +215,7 @@ class Rehearsal:
         )
         return Generated(
             profile,
-            generated.manifest(replace(profile, contents=held)),
+            generated.manifest(replace(profile, contents=held), self.source().name),
             made,
             tuple(self._place(done.contents, each) for each in profile.destinations),
         )
@@ -237,7 +237,10 @@ class Rehearsal:
             if holder and made:
                 name = instance_name(profile.name, str(ref))
                 own = replace(ref, namespace=NAMESPACE, name=name)
-                yield Instantiated(ref, own, _instantiated(own, holder, made, profile))
+                labels = generated.instance_labels(
+                    profile, self.source().name, ref.namespace, ref.name
+                )
+                yield Instantiated(ref, own, _instantiated(own, holder, made, labels))
 
     def _holder(self, ref: engine.Ref) -> ConfigMap | Secret | None:
         return self._holders.get(DeclarationKey(ref.kind, ref.namespace, ref.name))
@@ -252,12 +255,12 @@ class Rehearsal:
 
 
 def _instantiated(
-    ref: engine.Ref, holder: ConfigMap | Secret, made: engine.Instance, profile: Profile
+    ref: engine.Ref, holder: ConfigMap | Secret, made: engine.Instance, labels: dict[str, str]
 ) -> dict[str, Any]:
     metadata: dict[str, Any] = {
         "name": ref.name,
         "namespace": ref.namespace,
-        "labels": generated.origin_labels(profile.trigger, profile.cluster),
+        "labels": labels,
     }
     if made.annotations:
         metadata["annotations"] = dict(made.annotations)

@@ -13,7 +13,7 @@ from bellhop.fleet.installation import Installation
 from bellhop.fleet.overview import ProfileStatus
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.marks import PROFILE_PAUSED
-from bellhop.model.record import Content, Outcome
+from bellhop.model.record import Content, Outcome, Profile
 from bellhop.ports.kube import Manifest
 
 COLUMNS = (
@@ -142,12 +142,20 @@ def _found(
         if not profile.trigger:
             pending.pop(profile.name, None)
         written = None if profile.trigger else own.get(profile.name)
-        shown = written or generated.manifest(profile)
+        shown = written or generated.manifest(profile, _source(here, profile))
         if query.takes("", profile.name, labels_of(shown)):
             yield status, shown
     for name, declared in pending.items():
         if query.takes("", name, labels_of(declared)):
             yield None, declared
+
+
+def _source(here: Installation, profile: Profile) -> str:
+    """Name the source whose events a trigger takes where a profile comes from."""
+    catalog = here.catalogs.current()
+    trigger = catalog.triggers.get(profile.trigger)
+    source = catalog.source_of(trigger, profile.cluster) if trigger else None
+    return source.name if source else ""
 
 
 def _status(status: ProfileStatus) -> dict[str, Any]:
