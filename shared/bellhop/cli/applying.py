@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from bellhop.errors import InvalidError, MissingError
+from bellhop.fleet import advising
 from bellhop.fleet.installation import Installation
+from bellhop.model import marks
 from bellhop.model.document import Document, InvalidDocuments
 from bellhop.model.kinds import Declaration, EventTrigger, of
+from bellhop.model.shape import nearest
 
 
 def refuse_changes(
@@ -56,3 +59,13 @@ def missing(here: Installation, found: Sequence[Declaration]) -> Iterator[str]:
                     f"{new.kind} '{new.name}' names {ref.kind} '{ref.namespace}/{ref.name}',"
                     " which is not there yet"
                 )
+
+
+def hints(here: Installation, found: Sequence[Declaration]) -> Iterator[str]:
+    """Say what is probably misspelt, and what templates probably lack."""
+    for new in found:
+        for mark in marks.unknown(new.manifest()):
+            meant = nearest(mark, marks.MARKS)
+            yield f"{new.key} has '{mark}', of which nothing is known{meant}"
+    changed = {new.key for new in found}
+    yield from advising.of_changed(here.catalogs.current(), changed, here.catalogs.holder)

@@ -141,7 +141,7 @@ def contents(
         due = _due(holder, event=root is not None, always=always)
         dialect = dialect_of(holder.annotations, annotations or {})
         secret = not quoting and (isinstance(holder, Secret) or secrecy.in_reach(root or {}))
-        for entry, text in sorted(_texts(holder).items()):
+        for entry, text in sorted(entries_of(holder).items()):
             name = f"{ref.namespace}/{ref.name}/{entry}"
             template = TemplateText(text, name, dialect, secret)
             with secrecy.unforeseen(f"cannot render {name}", secret=secret):
@@ -271,7 +271,7 @@ def instance(
         entry: TemplateText(text, f"{ref.namespace}/{ref.name}/{entry}", dialect, secret).render(
             root, limits
         )
-        for entry, text in sorted(_texts(holder).items())
+        for entry, text in sorted(entries_of(holder).items())
     }
     if not due.later:
         return Instance(texts, {})
@@ -316,7 +316,12 @@ def deploy_time(content: Content, cluster: Mapping[str, Any], *, limits: Limits)
     return replace(content, manifests=objects, template="", withheld=())
 
 
-def _texts(holder: ConfigMap | Secret) -> dict[str, str]:
+def entries_of(holder: ConfigMap | Secret) -> dict[str, str]:
+    """Return the entries of a ConfigMap or Secret.
+
+    Raises:
+        InvalidError: a Secret has a wrong type, or an entry is no text.
+    """
     if isinstance(holder, ConfigMap):
         return dict(holder.data)
     if holder.type != SECRET_TYPE:

@@ -22,7 +22,7 @@ from bellhop.engine.naming import instance_name
 from bellhop.engine.observe import observe
 from bellhop.engine.planning import desired, plan
 from bellhop.errors import InvalidError, MissingError, ScriptError
-from bellhop.fleet import generated
+from bellhop.fleet import advising, generated
 from bellhop.gotemplate import Limits
 from bellhop.model.document import Document
 from bellhop.model.gvk import ObjectKey
@@ -140,6 +140,16 @@ class Rehearsal:
                 " which is in no file; name its file with -f"
             )
         return source
+
+    def hints(self) -> Iterator[str]:
+        """Yield what the trigger's templates probably lack."""
+
+        def find(kind: str, namespace: str, name: str) -> ConfigMap | Secret | None:
+            return self._holders.get(DeclarationKey(kind, namespace, name))
+
+        yield from advising.of_trigger(
+            self._catalog, self.trigger, find, namespace=self.cluster.namespace
+        )
 
     def judge(self, documents: Sequence[Document], *, force: bool) -> list[Judged]:
         """Evaluate the source on objects, in the order in which a report has them.

@@ -40,7 +40,7 @@ def command(paths: Sequence[str], *, recursive: bool, validate_only: bool) -> No
     Taken are EventSource, EventTrigger, EventBasedAddOn, ClusterProfile, ConfigMap and Secret.
     When one document has a mistake, every mistake of all documents is told and none is stored.
     """
-    from bellhop.cli.applying import missing, refuse_changes
+    from bellhop.cli.applying import hints, missing, refuse_changes
     from bellhop.cli.reading import declarations, documents, files, last_of_each
 
     read = documents(files(paths, recursive=recursive))
@@ -59,5 +59,5 @@ def command(paths: Sequence[str], *, recursive: bool, validate_only: bool) -> No
     for kind, result in zip(found, results, strict=True):
         name = shown_name(kind.kind, kind.api_version, kind.name)
         say(f"{name} {result.change}")
-    for sentence in missing(here, found):
+    for sentence in (*missing(here, found), *hints(here, found)):
         say(f"warning: {sentence}", err=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -135,8 +135,7 @@ def command(  # noqa: PLR0913 - one parameter an option
 
     given = documents(files(paths, recursive=recursive))
     _, declared, repeated = last_of_each(given, declarations(given))
-    for sentence in repeated:
-        say(f"warning: {sentence}", err=True)
+    _warn(repeated)
     rehearsal = Rehearsal(
         declared,
         trigger,
@@ -145,6 +144,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         read(os.environ),
         quoting=show_secrets,
     )
+    _warn(rehearsal.hints())
     judged = rehearsal.judge(documents(files(objects, recursive=recursive)), force=force)
     for each in judged:
         _tell(each, rehearsal.source().name)
@@ -153,6 +153,11 @@ def command(  # noqa: PLR0913 - one parameter an option
         if each.error:
             # The other objects were served, as in the pipeline; the exit code tells of this one.
             raise each.error
+
+
+def _warn(sentences: Iterable[str]) -> None:
+    for sentence in sentences:
+        say(f"warning: {sentence}", err=True)
 
 
 def _render_one(template: str, data: str | None, engine: Dialect, missing: MissingKey) -> None:

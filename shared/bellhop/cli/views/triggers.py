@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from bellhop.cli.output import Column, Row, count
 from bellhop.cli.story import Story
 from bellhop.cli.views.view import Query, View, labels_of, name_of
-from bellhop.fleet import overview
+from bellhop.fleet import advising, overview
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.overview import ProfileStatus
 from bellhop.model.allow import read_allow
@@ -82,6 +82,8 @@ def _tell(here: Installation, trigger: EventTrigger, story: Story) -> None:
     story.fact("EventSource", f"{trigger.event_source_name} ({_found(here, trigger)})")
     story.grid("In force in", _in_force(here, trigger), nothing="no cluster")
     story.grid("Policy refs", _refs(here, trigger))
+    hints = advising.of_trigger(here.catalogs.current(), trigger, here.catalogs.holder)
+    story.section("Hints", hints)
     statuses = list(overview.statuses(here, trigger.name))
     story.section("Profiles", (_profile(each) for each in statuses))
 
