@@ -296,6 +296,20 @@ def test_drops_the_namespace_of_a_cluster_scoped_object(kube: Kube) -> None:
     assert "namespace" not in applied["metadata"]
 
 
+def test_a_change_that_may_not_be_is_refused(kube: Kube) -> None:
+    """What is immutable stays, and the refusal says by its status that it is about a change."""
+    fixed = {**config_map("fixed"), "immutable": True}
+    kube.apply({**fixed, "data": {"v": "1"}})
+
+    with pytest.raises(InvalidError) as caught:
+        kube.apply({**fixed, "data": {"v": "2"}})
+
+    assert caught.value.context["status"] == 422
+    there = kube.get(GVK("", "v1", "ConfigMap"), "default", "fixed")
+    assert there
+    assert there["data"] == {"v": "1"}
+
+
 def test_a_dry_run_changes_nothing(kube: Kube) -> None:
     """It shows what would be, of a new object and of one that is there."""
     kube.apply(config_map("there", key="1"))

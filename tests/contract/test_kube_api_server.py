@@ -18,6 +18,7 @@ from bellhop.adapters.kube.client import KubeClient, Right
 from bellhop.adapters.kube.discovery import group_path, resources
 from bellhop.adapters.kube.errors import Call
 from bellhop.adapters.kube.transport import Request, Transport
+from bellhop.engine.planning import Desired, decorate, undecorate
 from bellhop.errors import (
     BellhopError,
     DeniedError,
@@ -27,7 +28,7 @@ from bellhop.errors import (
     TooLargeError,
     UnreachableError,
 )
-from bellhop.model.gvk import GVK
+from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.model.kubeconfig import Kubeconfig, sanitise
 from bellhop.model.reach import HERE
 from bellhop.ports.kube import Manifest
@@ -624,3 +625,24 @@ def test_built_in_kinds_are_what_discovery_says(
     transport.close()
 
     assert {gvk: found[gvk] for gvk in expected} == expected
+
+
+def test_what_is_left_bears_no_mark_of_ours(kube: KubeClient) -> None:
+    """Labels, annotations and fields are its own, and others apply it without a conflict."""
+    key = ObjectKey(CONFIG_MAP, "default", "left")
+    own = {**config_map("left"), "data": {"v": "1"}}
+    own["metadata"] = {**own["metadata"], "labels": {"own": "yes"}}
+    stored = kube.apply(decorate(Desired(key, own, "d", "ConfigMap default/a"), "p", 100))
+    # Sveltos itself may have had it before.
+    kube.merge(*key, {"metadata": {"annotations": {"projectsveltos.io/clustersummary": "s"}}})
+    there = kube.get(*key)
+    assert there
+    kube.merge(*key, undecorate(there))
+
+    left = kube.get(*key)
+    assert left
+    metadata = left["metadata"]
+    assert "projectsveltos.io" not in str(left)
+    assert metadata["labels"] == {"own": "yes"}
+    assert (metadata["uid"], left["data"]) == (stored["metadata"]["uid"], {"v": "1"})
+    assert "bellhop" not in [each.get("manager") for each in metadata.get("managedFields", [])]

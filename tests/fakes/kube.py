@@ -76,6 +76,7 @@ class FakeKube:
         self.cluster = cluster
         self.calls: list[Call] = []
         self.skew: timedelta | None = None
+        self.kubernetes = "v1.20.2"
         self._lock = threading.RLock()
         self._objects: dict[Identity, Manifest] = {}
         self._applied: dict[Identity, Manifest] = {}
@@ -131,6 +132,10 @@ class FakeKube:
                 for each in sorted(self._objects)
                 if gvk is None or each[:2] == (gvk.group, gvk.kind)
             ]
+
+    def version(self) -> str:
+        """Read the version; nothing is recorded as a call."""
+        return self.kubernetes
 
     def resource(self, gvk: GVK) -> Resource | None:
         """Find the resource that serves a kind in just this version; None if there is none."""
@@ -284,6 +289,11 @@ class FakeKube:
         if there is None:
             metadata |= {"uid": str(uuid.uuid4()), "creationTimestamp": "2026-01-01T12:00:00Z"}
         else:
+            if there.get("immutable") is True and there.get("data") != manifest.get("data"):
+                raise InvalidError(
+                    f"The cluster {self.cluster!r} refuses to change what is immutable: '{key}'.",
+                    status=422,
+                )
             before = there["metadata"]
             metadata |= {name: before[name] for name in _SERVERS_FIELDS if name in before}
         if manifest != there:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from bellhop.errors import InvalidError, MissingError
+from bellhop.fleet import advising
 from bellhop.fleet.installation import Installation
+from bellhop.model import marks
 from bellhop.model.document import Document, InvalidDocuments
 from bellhop.model.kinds import Declaration, EventTrigger, of
+from bellhop.model.shape import nearest
 
 
 def refuse_changes(
@@ -38,3 +41,13 @@ def refuse_changes(
             problems.append(InvalidError(sentence, where=where))
     if problems:
         raise InvalidDocuments(problems)
+
+
+def hints(here: Installation, found: Sequence[Declaration]) -> Iterator[str]:
+    """Say what is probably misspelt, and what templates probably lack."""
+    for new in found:
+        for mark in marks.unknown(new.manifest()):
+            meant = nearest(mark, marks.MARKS)
+            yield f"{new.key} has '{mark}', of which nothing is known{meant}"
+    changed = {new.key for new in found}
+    yield from advising.of_changed(here.catalogs.known(), changed, here.catalogs.holder)

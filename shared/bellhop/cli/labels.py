@@ -21,8 +21,10 @@ def read_labels(text: str) -> dict[str, str]:
     }
 
 
-def read_changes(parts: Iterable[str]) -> dict[str, str | None]:
+def read_changes(parts: Iterable[str], word: str = "label") -> dict[str, str | None]:
     """Read `env=prod` and `tier-`, which takes the label `tier` away.
+
+    The values of all else than labels are any text; `word` is what errors call one.
 
     Raises:
         InvalidError: one is neither.
@@ -32,11 +34,13 @@ def read_changes(parts: Iterable[str]) -> dict[str, str | None]:
         key, equals, value = part.strip().partition("=")
         if not equals and not key.endswith("-"):
             raise InvalidError(
-                f"cannot read the label '{part}': write key=value, or key- to remove it"
+                f"cannot read the {word} '{part}': write key=value, or key- to remove it"
             )
         key = key if equals else key.removesuffix("-")
-        problem = label_key_problem(key) or label_value_problem(value)
+        problem = label_key_problem(key)
+        if word == "label":
+            problem = problem or label_value_problem(value)
         if problem:
-            raise InvalidError(f"cannot read the label '{part}': {problem}")
+            raise InvalidError(f"cannot read the {word} '{part}': {problem}")
         changes[key] = value if equals else None
     return changes

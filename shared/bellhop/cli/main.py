@@ -26,6 +26,7 @@ from bellhop.cli.options import Choice
 from bellhop.errors import BellhopError, InvalidError, TemporaryError
 
 COMMANDS = {
+    "annotate": "Set and remove annotations.",
     "apply": "Validate and store manifests.",
     "completion": "Print the completion script of a shell.",
     "context": "Choose the installation that the CLI talks to.",

@@ -57,7 +57,7 @@ def documents(paths: Iterable[str], *, validate: bool = True) -> list[Document]:
 
 
 def declarations(read: Sequence[Document]) -> list[Declaration]:
-    """Validate documents, and refuse them all when one has a mistake, or comes twice.
+    """Validate documents, and refuse them all when one has a mistake.
 
     Raises:
         InvalidDocuments: with every mistake.
@@ -71,7 +71,6 @@ def declarations(read: Sequence[Document]) -> list[Declaration]:
 
 def _collect(read: Sequence[Document], problems: list[InvalidError]) -> list[Declaration]:
     found: list[Declaration] = []
-    places: dict[tuple[str, str, str], Document] = {}
     for document in read:
         try:
             declaration = parse(document)
@@ -80,10 +79,6 @@ def _collect(read: Sequence[Document], problems: list[InvalidError]) -> list[Dec
             continue
         if isinstance(declaration, EventSource):
             problems.extend(_scripts(declaration, document))
-        first = places.setdefault(declaration.key, document)
-        if first is not document:
-            sentence = f"{declaration.key} is declared at {first.where()} already; keep one of them"
-            problems.append(InvalidError(sentence, where=document.where()))
         found.append(declaration)
     return found
 
@@ -94,6 +89,24 @@ def _scripts(source: EventSource, document: Document) -> Iterator[InvalidError]:
 
     for place, said in objections(source):
         yield InvalidError(said, where=document.where(place))
+
+
+def last_of_each(
+    read: Sequence[Document], found: Sequence[Declaration]
+) -> tuple[list[Document], list[Declaration], list[str]]:
+    """Keep the last of objects that come twice, as kubectl does; say in sentences which did."""
+    last: dict[tuple[str, str, str], tuple[Document, Declaration]] = {}
+    told: list[str] = []
+    for document, declaration in zip(read, found, strict=True):
+        key = declaration.key
+        if key in last:
+            first = last.pop(key)[0]
+            told.append(
+                f"{key} is at {first.where()} and at {document.where()}; the last one counts"
+            )
+        last[key] = document, declaration
+    kept = list(last.values())
+    return [each for each, _ in kept], [each for _, each in kept], told
 
 
 def text(path: str) -> str:

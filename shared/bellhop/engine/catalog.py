@@ -48,8 +48,9 @@ def cluster_object(cluster: Cluster) -> dict[str, Any]:
             "namespace": cluster.namespace,
             "name": cluster.name,
             "labels": dict(cluster.labels),
+            "annotations": dict(cluster.annotations),
         },
-        "spec": {},
+        "spec": dict(cluster.spec),
         "status": {"ready": True, "version": cluster.kubernetes},
     }
 

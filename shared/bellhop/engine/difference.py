@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from bellhop.engine.catalog import Catalog
+from bellhop.engine.catalog import Catalog, cluster_object
 from bellhop.model.kinds import ClusterProfile, EventTrigger, PolicyRef
 from bellhop.model.names import is_template
 from bellhop.model.record import Cluster
@@ -106,7 +106,7 @@ def _cluster(touched: Touched, before: Catalog | None, after: Catalog, key: str)
     for name in {name for catalog in catalogs for name in catalog.profiles}:
         if before is None or _selected(before, name, old) != _selected(after, name, new):
             touched.resolved.add(name)
-    if before is None or new is None or old is None or old.labels != new.labels:
+    if not before or not new or not old or cluster_object(old) != cluster_object(new):
         touched.relabelled.add(key)
     elif not _only_relabelled(old, new):
         # It may be another cluster under an old name.
@@ -114,8 +114,12 @@ def _cluster(touched: Touched, before: Catalog | None, after: Catalog, key: str)
 
 
 def _only_relabelled(old: Cluster, new: Cluster) -> bool:
-    """Say whether a cluster is the one it was, credentials and registration included."""
-    return replace(old, labels=new.labels) == new
+    """Say whether a cluster is the one it was, credentials and registration included.
+
+    What only templates read of it does not count.
+    """
+    told = replace(old, annotations=new.annotations, spec=new.spec, kubernetes=new.kubernetes)
+    return replace(told, labels=new.labels) == new
 
 
 def _selecting(catalog: Catalog, cluster: str, triggers: Iterable[str]) -> bool:

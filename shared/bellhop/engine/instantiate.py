@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -137,19 +137,49 @@ def contents(
         if holder is None:
             if ref.optional:
                 continue
-            raise MissingError(
-                f"cannot find {ref} that policyRefs names; apply it, or mark the ref optional"
-            )
+            raise MissingError(_missing(ref))
         due = _due(holder, event=root is not None, always=always)
         dialect = dialect_of(holder.annotations, annotations or {})
         secret = not quoting and (isinstance(holder, Secret) or secrecy.in_reach(root or {}))
-        for entry, text in sorted(_texts(holder).items()):
+        for entry, text in sorted(entries_of(holder).items()):
             name = f"{ref.namespace}/{ref.name}/{entry}"
             template = TemplateText(text, name, dialect, secret)
             with secrecy.unforeseen(f"cannot render {name}", secret=secret):
                 made = _content(template, due, root or {}, limits, withheld)
             found.append(replace(made, ref=str(ref), entry=entry))
     return tuple(found)
+
+
+def own_contents(
+    refs: Sequence[PolicyRef],
+    namespaces: Iterable[str],
+    find: Callable[[Ref], ConfigMap | Secret | None],
+    limits: Limits,
+) -> tuple[Content, ...]:
+    """Return the contents of a user's own profile, in the order of its refs.
+
+    A ref without a namespace means that of each cluster: it is looked up in all `namespaces`, and
+    what is found in one is for the clusters of it alone, or is missing to them alone.
+
+    Raises:
+        PermanentError: as `resolve` and `contents` do.
+    """
+    found: list[Content] = []
+    namespaces = sorted(namespaces)
+    for each in refs:
+        for namespace in [""] if each.namespace else namespaces:
+            (ref,) = resolve([each], {}, namespace=namespace, limits=limits)
+            holder = find(ref)
+            if namespace and holder is None and not ref.optional:
+                made: tuple[Content, ...] = (Content(str(ref), "", missing=_missing(ref)),)
+            else:
+                made = contents([(ref, holder)], None, always=False, limits=limits)
+            found += (replace(content, namespace=namespace) for content in made)
+    return tuple(found)
+
+
+def _missing(ref: Ref) -> str:
+    return f"cannot find {ref} that policyRefs names; apply it, or mark the ref optional"
 
 
 def _content(
@@ -241,7 +271,7 @@ def instance(
         entry: TemplateText(text, f"{ref.namespace}/{ref.name}/{entry}", dialect, secret).render(
             root, limits
         )
-        for entry, text in sorted(_texts(holder).items())
+        for entry, text in sorted(entries_of(holder).items())
     }
     if not due.later:
         return Instance(texts, {})
@@ -267,15 +297,18 @@ def deploy_time(content: Content, cluster: Mapping[str, Any], *, limits: Limits)
     """Render a content that waits for deploy time, with `.Cluster` the destination.
 
     Raises:
+        MissingError: what it is to be taken from is not there.
         TemplateError: the template fails.
         InvalidError: what came out is not Kubernetes objects, or one is named after a Secret's
             value.
     """
+    if content.missing:
+        raise MissingError(content.missing)
     if not content.template:
         return content
     root = {"Cluster": cluster, "MgmtResources": {}}
     name = f"{content.ref}/{content.entry}"
-    template = TemplateText(content.template, name, content.dialect, content.secret)
+    template = TemplateText(content.template, name, content.dialect, content.secret, deploy=True)
     with secrecy.unforeseen(f"cannot render {name}", secret=content.secret):
         objects = render_manifests(template, root, limits)
         known = secrecy.kept(content.withheld, json.dumps(cluster, default=str))
@@ -283,7 +316,12 @@ def deploy_time(content: Content, cluster: Mapping[str, Any], *, limits: Limits)
     return replace(content, manifests=objects, template="", withheld=())
 
 
-def _texts(holder: ConfigMap | Secret) -> dict[str, str]:
+def entries_of(holder: ConfigMap | Secret) -> dict[str, str]:
+    """Return the entries of a ConfigMap or Secret.
+
+    Raises:
+        InvalidError: a Secret has a wrong type, or an entry is no text.
+    """
     if isinstance(holder, ConfigMap):
         return dict(holder.data)
     if holder.type != SECRET_TYPE:

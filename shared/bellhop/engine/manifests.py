@@ -83,7 +83,7 @@ def _read(
         return InvalidError(f"{sentence}{explain(line)}{shown}", where=where)
 
     try:
-        documents = read_documents(text, source=source, bounds=BOUNDS)
+        documents = read_documents(text, source=source, bounds=BOUNDS, repeats=True)
     except InvalidError as error:
         place = _PLACE.search(error.where)
         sentence = str(error).removeprefix(f"{error.where}: ")

@@ -11,10 +11,14 @@ from bellhop.engine.ordering import rank
 from bellhop.engine.secrecy import holds_values
 from bellhop.errors import ConflictError
 from bellhop.model.gvk import Identity, ObjectKey
+from bellhop.model.marks import WRITTEN_BY_SVELTOS
 from bellhop.model.record import Content, Held
 
 OWNER = "projectsveltos.io/owner-name"
 """The annotation that names the profile an object comes from."""
+
+MANAGER = "bellhop"
+"""The field manager by which objects are applied."""
 
 _LABELS = ("projectsveltos.io/reason",)
 _ANNOTATIONS = (
@@ -120,7 +124,19 @@ def decorate(each: Desired, profile: str, tier: int) -> dict[str, Any]:
 
 
 def undecorate(there: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the patch that takes the marks from an object, in just the state that it is in."""
-    version = (there.get("metadata") or {}).get("resourceVersion")
-    marks = {"labels": dict.fromkeys(_LABELS), "annotations": dict.fromkeys(_ANNOTATIONS)}
-    return {"metadata": {"resourceVersion": version, **marks}}
+    """Return the patch that makes an object nobody's, in just the state that it is in.
+
+    It takes away our marks, those that Sveltos itself may have written before us, and that we
+    manage any field: whoever applies it next meets no conflict.
+    """
+    metadata = there.get("metadata") or {}
+    managers = metadata.get("managedFields") or []
+    marks: dict[str, Any] = {
+        "labels": dict.fromkeys(WRITTEN_BY_SVELTOS),
+        "annotations": dict.fromkeys(WRITTEN_BY_SVELTOS),
+    }
+    if managers:
+        others = [each for each in managers if each.get("manager") != MANAGER]
+        # An API server takes an empty list for one that was left out.
+        marks["managedFields"] = others or [{}]
+    return {"metadata": {"resourceVersion": metadata.get("resourceVersion"), **marks}}

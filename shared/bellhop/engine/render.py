@@ -26,6 +26,7 @@ _JINJA_STEPS = 250_000
 class TemplateText:
     """A text to render: what errors call it, its dialect, and whether it may be quoted.
 
+    At deploy time Go's templates name by identifier what they are given as objects at event time.
     What is `secret` is never quoted in an error, neither as written nor as rendered.
     """
 
@@ -34,9 +35,10 @@ class TemplateText:
     dialect: Dialect = "go"
     secret: bool = False
     missing: MissingKey = "error"
+    deploy: bool = False
 
     def render(self, variables: Mapping[str, Any], limits: Limits) -> str:
-        """Render with the functions of event time.
+        """Render with the functions of event time, or of deploy time.
 
         Raises:
             TemplateError: in the dialect's own wording, with the template's name and line.
@@ -78,7 +80,7 @@ class TemplateText:
         return gotemplate.compile_template(
             self.text,
             name=self.name,
-            funcs=gotemplate.event_functions(),
+            funcs=gotemplate.deploy_functions({}) if self.deploy else gotemplate.event_functions(),
             missingkey=self.missing,
         )
 

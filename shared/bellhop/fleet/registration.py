@@ -199,6 +199,8 @@ class _Attempt:
             registered_at=old.registered_at if old else self._now,
             credentials=spec.kubeconfig.version,
             uid=self._uid,
+            annotations=old.annotations if old else {},
+            spec=old.spec if old else {},
         )
         cluster.refuse_too_much()
         self._resources = watched(self._kube, self._here.catalogs.current(), cluster)

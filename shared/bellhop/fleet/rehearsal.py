@@ -22,7 +22,7 @@ from bellhop.engine.naming import instance_name
 from bellhop.engine.observe import observe
 from bellhop.engine.planning import desired, plan
 from bellhop.errors import InvalidError, MissingError, ScriptError
-from bellhop.fleet import generated
+from bellhop.fleet import advising, generated
 from bellhop.gotemplate import Limits
 from bellhop.model.document import Document
 from bellhop.model.gvk import ObjectKey
@@ -141,6 +141,16 @@ class Rehearsal:
             )
         return source
 
+    def hints(self) -> Iterator[str]:
+        """Yield what the trigger's templates probably lack."""
+
+        def find(kind: str, namespace: str, name: str) -> ConfigMap | Secret | None:
+            return self._holders.get(DeclarationKey(kind, namespace, name))
+
+        yield from advising.of_trigger(
+            self._catalog, self.trigger, find, namespace=self.cluster.namespace
+        )
+
     def judge(self, documents: Sequence[Document], *, force: bool) -> list[Judged]:
         """Evaluate the source on objects, in the order in which a report has them.
 
@@ -215,7 +225,7 @@ class Rehearsal:
         )
         return Generated(
             profile,
-            generated.manifest(replace(profile, contents=held)),
+            generated.manifest(replace(profile, contents=held), self.source().name),
             made,
             tuple(self._place(done.contents, each) for each in profile.destinations),
         )
@@ -237,7 +247,10 @@ class Rehearsal:
             if holder and made:
                 name = instance_name(profile.name, str(ref))
                 own = replace(ref, namespace=NAMESPACE, name=name)
-                yield Instantiated(ref, own, _instantiated(own, holder, made, profile))
+                labels = generated.instance_labels(
+                    profile, self.source().name, ref.namespace, ref.name
+                )
+                yield Instantiated(ref, own, _instantiated(own, holder, made, labels))
 
     def _holder(self, ref: engine.Ref) -> ConfigMap | Secret | None:
         return self._holders.get(DeclarationKey(ref.kind, ref.namespace, ref.name))
@@ -252,12 +265,12 @@ class Rehearsal:
 
 
 def _instantiated(
-    ref: engine.Ref, holder: ConfigMap | Secret, made: engine.Instance, profile: Profile
+    ref: engine.Ref, holder: ConfigMap | Secret, made: engine.Instance, labels: dict[str, str]
 ) -> dict[str, Any]:
     metadata: dict[str, Any] = {
         "name": ref.name,
         "namespace": ref.namespace,
-        "labels": generated.origin_labels(profile.trigger, profile.cluster),
+        "labels": labels,
     }
     if made.annotations:
         metadata["annotations"] = dict(made.annotations)

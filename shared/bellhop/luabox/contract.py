@@ -56,7 +56,7 @@ def evaluate(script: Script, obj: dict[str, Any] | Subject) -> Verdict:
     """
     subject = obj if isinstance(obj, Subject) else Subject(obj)
     returned = _table(script, script.run("evaluate", subject.given_to(script)))
-    matching = returned.get("matching", False)
+    matching = _field(returned, "matching", default=False)
     if not isinstance(matching, bool):
         raise _unfit(script, f"'matching' must be a boolean, not {_kind(matching)}")
     return Verdict(matching, _message(script, returned))
@@ -72,7 +72,7 @@ def select(script: Script, resources: list[dict[str, Any]]) -> Selection:
     """
     result = script.call("evaluate", globals={"resources": resources}, args=[resources])
     returned = _table(script, result)
-    chosen = returned.get("resources") or []
+    chosen = _field(returned, "resources") or []
     if not isinstance(chosen, list):
         raise _unfit(script, f"'resources' must be a list, not {_kind(chosen)}")
     for index, item in enumerate(chosen, start=1):
@@ -89,8 +89,15 @@ def _table(script: Script, returned: object) -> dict[str, Any]:
     raise _unfit(script, _NOT_A_TABLE)
 
 
+def _field(returned: dict[str, Any], name: str, default: Any = None) -> Any:
+    """Return a field whatever the case of its name, as Go reads JSON; its own name comes first."""
+    if name in returned:
+        return returned[name]
+    return next((returned[each] for each in sorted(returned) if each.lower() == name), default)
+
+
 def _message(script: Script, returned: dict[str, Any]) -> str:
-    message = returned.get("message", "")
+    message = _field(returned, "message", default="")
     if not isinstance(message, str):
         raise _unfit(script, f"'message' must be a string, not {_kind(message)}")
     return message

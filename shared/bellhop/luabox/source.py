@@ -14,6 +14,9 @@ MOST_NAMED = 3
 
 _OPENING = re.compile(r"""--\[=*\[|--|\[=*\[|["']""")
 _LINE_END = re.compile(r"[\r\n]")
+_CONCAT = re.compile(r"(?<!\.)\.\.(?!\.)")
+_JOINT = "__joint"
+_JOINED = f"..{_JOINT}.."
 _PARAMETERS = re.compile(r"\bfunction\b[^()]*\(([^()]*)\)", re.ASCII)
 
 
@@ -30,6 +33,26 @@ def objection(text: str) -> tuple[int, str] | None:
             line = code.count("\n", 0, found.start()) + 1
             return line, f"a function with '...' may name at most {MOST_NAMED} parameters"
     return None
+
+
+def jointed(text: str) -> str | None:
+    """Return a text with a joint in each `..`, which is what the chunk is called with.
+
+    None where nothing is joined, or where the script says itself how its tables are.
+    """
+    if ".." not in text or "__concat" in text:
+        return None
+    parts: list[str] = []
+    at = 0
+    while found := _OPENING.search(text, at):
+        end = _end_of(text, found)
+        parts += (_CONCAT.sub(_JOINED, text[at : found.start()]), text[found.start() : max(end, 0)])
+        if end < 0:
+            return None
+        at = end
+    parts.append(_CONCAT.sub(_JOINED, text[at:]))
+    made = "".join(parts)
+    return None if made == text else f"local {_JOINT} = ... {made}"
 
 
 def _blank_words(text: str) -> str:

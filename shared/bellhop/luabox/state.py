@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from bellhop.luabox import convert
+from bellhop.luabox import convert, source
 from bellhop.luabox.given import Given
 from bellhop.luabox.limits import Limits
 
@@ -59,7 +59,7 @@ class State:
         self._compile, self._run, self._forget = (
             self._box[name] for name in ("compile", "run", "forget")
         )
-        self._feed, self._take, self._drop = (self._box[name] for name in ("feed", "take", "drop"))
+        self._feed, self._drop = (self._box[name] for name in ("feed", "drop"))
 
     def compile(self, key: int, text: str) -> str | None:
         """Load a script once; return what Lua has against it, or None."""
@@ -70,7 +70,7 @@ class State:
             self._forget()
             self._known.clear()
             self._length = len(text)
-        why = self._compile(key, text)
+        why = self._compile(key, text, source.jointed(text))
         if why is None:
             self._known.add(key)
             return None
@@ -82,7 +82,6 @@ class State:
             self._given = None
             self._give(given.tokens)
             self._given = given
-        self._take()
         self._box.depth = limits.depth
         self._box.memory = limits.memory
         used = self._lua.get_memory_used(total=True)

@@ -58,6 +58,8 @@ class Declaration(Model):
     namespaced: ClassVar[bool] = False
     brings: ClassVar[bool] = False
     """Whether it takes add-ons to clusters, and may say which."""
+    pauses: ClassVar[str] = ""
+    """The annotation that pauses it."""
 
     api_version: str
     kind: str
@@ -88,6 +90,11 @@ class Declaration(Model):
     def allow(self) -> str:
         """What it may bring to clusters, as `read_allow` reads it; empty for everything."""
         return self.annotations.get(ALLOW, "")
+
+    @property
+    def paused(self) -> bool:
+        """Tell whether what it made is to stay as it is; any value says so, as in Sveltos."""
+        return self.pauses != "" and self.pauses in self.annotations
 
     @model_validator(mode="after")
     def _says_what_it_brings(self) -> Self:

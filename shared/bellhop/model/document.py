@@ -102,8 +102,11 @@ def read_documents(
     largest: int = LARGEST,
     expand_lists: bool = True,
     bounds: Bounds = BOUNDS,
+    repeats: bool = False,
 ) -> list[Document]:
     """Read every document of a YAML or JSON text; empty ones are skipped, v1 Lists unpacked.
+
+    By `repeats` the last one counts of a key that stands twice, which else is a mistake.
 
     Raises:
         TooLargeError: for a text of more than `largest` bytes, or beyond the bounds.
@@ -112,7 +115,12 @@ def read_documents(
     from bellhop.model import reading  # noqa: PLC0415 - what is stored is read without YAML
 
     return reading.read(
-        text, source=source, largest=largest, expand_lists=expand_lists, bounds=bounds
+        text,
+        source=source,
+        largest=largest,
+        expand_lists=expand_lists,
+        bounds=bounds,
+        repeats=repeats,
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from bellhop.errors import InvalidError
+from bellhop.model import marks
 from bellhop.model.addon import ClusterRef, PolicyRef
 from bellhop.model.core import (
     ConfigMap,
@@ -28,6 +29,7 @@ from bellhop.model.selector import Requirement, Selector
 from bellhop.model.shape import nearest
 from bellhop.model.source import EventSource, LabelFilter, ResourceSelector
 from bellhop.model.trigger import EventTrigger
+from bellhop.model.unsupported import KNOWN
 
 __all__ = [
     "KINDS",
@@ -58,6 +60,7 @@ __all__ = [
 _LIB = ("lib.projectsveltos.io/v1beta1", "lib.projectsveltos.io/v1alpha1")
 _CONFIG = ("config.projectsveltos.io/v1beta1", "config.projectsveltos.io/v1alpha1")
 
+_DOMAIN = "projectsveltos.io"
 _NEITHER = "; what goes to the clusters is put into a ConfigMap or Secret that policyRefs name"
 
 KINDS: dict[str, tuple[type[Declaration], tuple[str, ...]]] = {
@@ -112,7 +115,8 @@ def _read(document: Document, problems: list[InvalidError]) -> Declaration | Non
     if model is None:
         return None
     written = without_server_fields(document.data)
-    found = dict(refusals(written["kind"], model, written))
+    kind = written["kind"]
+    found = dict([*refusals(kind, model, written), *marks.refusals(kind, written)])
     declaration: Declaration | None = None
     try:
         declaration = model.model_validate(written)
@@ -139,6 +143,9 @@ def _model(document: Document, problems: list[InvalidError]) -> type[Declaration
         refuse(f"this is no manifest: {' and '.join(missing)} must be a string", missing[0])
         return None
     name, api_version = data["kind"], data["apiVersion"]
+    if name in KNOWN and api_version.partition("/")[0].endswith(f".{_DOMAIN}"):
+        refuse(f"{name} {KNOWN[name]}", "kind")
+        return None
     if name not in KINDS:
         guess = nearest(name, KINDS) or _NEITHER
         refuse(f"the kind {name!r} is not known{guess}", "kind")

@@ -7,6 +7,7 @@ from pydantic import Field
 from bellhop.model.addon import AddonSpec, ClusterRef, ClusterReference, PolicyRef
 from bellhop.model.base import Many
 from bellhop.model.core import Declaration
+from bellhop.model.marks import PROFILE_PAUSED
 from bellhop.model.names import Text
 from bellhop.model.selector import Selector
 
@@ -25,6 +26,7 @@ class ClusterProfile(Declaration):
     """Add-ons, and the clusters they belong on: selected, named, or both."""
 
     brings: ClassVar[bool] = True
+    pauses: ClassVar[str] = PROFILE_PAUSED
 
     spec: ClusterProfileSpec
 

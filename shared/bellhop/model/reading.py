@@ -1,7 +1,8 @@
 """YAML as people write it for Kubernetes, read so that every mistake can name its line.
 
 The reading follows kubectl, except that duplicate keys are mistakes and nothing is guessed:
-a file that would mean something else to an API server is refused here.
+a file that would mean something else to an API server is refused here. What templates wrote is
+read as Kubernetes' own tools do: of a key that stands twice the last one counts.
 """
 
 from __future__ import annotations
@@ -35,7 +36,13 @@ _TEXTS = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 
 
 def read(
-    text: str | bytes, *, source: str, largest: int, expand_lists: bool, bounds: Bounds
+    text: str | bytes,
+    *,
+    source: str,
+    largest: int,
+    expand_lists: bool,
+    bounds: Bounds,
+    repeats: bool,
 ) -> list[Document]:
     """Read every document of a text, as `read_documents` says."""
     size = len(text) if isinstance(text, bytes) else len(text.encode("utf-8", "replace"))
@@ -45,11 +52,11 @@ def read(
         )
     content = _decoded(text, source)
     try:
-        documents = list(_documents(content, source, bounds))
+        documents = list(_documents(content, source, bounds, repeats=repeats))
     except TooMuchError:
         raise
     except InvalidError:
-        plain = _json(content, source, bounds)
+        plain = _json(content, source, bounds, repeats=repeats)
         if plain is None:
             raise
         documents = [plain]
@@ -58,8 +65,8 @@ def read(
     return [part for document in documents for part in _unpacked(document)]
 
 
-def _documents(content: str, source: str, bounds: Bounds) -> Iterator[Document]:
-    builder = _Builder(source, bounds, len(content) + REPEATED)
+def _documents(content: str, source: str, bounds: Bounds, *, repeats: bool) -> Iterator[Document]:
+    builder = _Builder(source, bounds, len(content) + REPEATED, repeats=repeats)
     found = 0
     for index, node in _nodes(content, source, bounds):
         data = builder.document(node, index)
@@ -73,7 +80,7 @@ def _documents(content: str, source: str, bounds: Bounds) -> Iterator[Document]:
         yield Document(data, source, index, node.start_mark.line + 1, (), node)
 
 
-def _json(content: str, source: str, bounds: Bounds) -> Document | None:
+def _json(content: str, source: str, bounds: Bounds, *, repeats: bool) -> Document | None:
     """Read JSON that is no YAML: it may escape surrogates and be indented with tabs."""
     if not content.lstrip().startswith("{"):
         return None
@@ -82,7 +89,9 @@ def _json(content: str, source: str, bounds: Bounds) -> Document | None:
             f"this JSON has more than the {bounds.nodes:,} values that are read", where=source
         )
     try:
-        data = json.loads(content, object_pairs_hook=_unique, parse_constant=_refuse_constant)
+        data = json.loads(
+            content, object_pairs_hook=dict if repeats else _unique, parse_constant=_refuse_constant
+        )
         json.dumps(data, ensure_ascii=False).encode()  # half a surrogate pair fails here
     except (ValueError, RecursionError):
         return None
@@ -319,8 +328,9 @@ def _merges(key: yaml.Node) -> bool:
 class _Builder:
     """Turns the nodes of a text's documents into what JSON can hold, aliases as copies."""
 
-    def __init__(self, source: str, bounds: Bounds, characters: int) -> None:
+    def __init__(self, source: str, bounds: Bounds, characters: int, *, repeats: bool) -> None:
         self.source = source
+        self.repeats = repeats
         self.index = 1
         self.nodes = bounds.nodes
         self.characters = characters
@@ -387,7 +397,7 @@ class _Builder:
                 merges.append(value_node)
                 continue
             key = self.key(key_node)
-            if key in marks:
+            if key in marks and not self.repeats:
                 first = marks[key].start_mark.line + 1
                 raise self.error(
                     key_node, f"the key '{{}}' is already on line {first}; keep one of them", key

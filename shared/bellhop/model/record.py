@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -16,6 +17,9 @@ Phase = Literal["Provisioning", "Provisioned", "Failed", "FailedNonRetriable", "
 MOST_LABELS = 256
 """Labels of one cluster: with the longest names and values they take a hundred kilobytes."""
 
+MOST_TOLD = 64 * 1024
+"""Bytes of a cluster's annotations and spec together, as JSON."""
+
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
@@ -26,7 +30,8 @@ class Cluster:
     `former_digest` is that of the sender's token before the present one; it counts until
     `former_until`, or without an end while that is None. `uid` is that of the cluster's namespace
     kube-system, which no two clusters share. `abandoned` is the uid of the cluster that had this
-    name before, while that one may still ring.
+    name before, while that one may still ring. `annotations` and `spec` are for templates alone,
+    which read them as a SveltosCluster's.
     """
 
     namespace: str
@@ -41,6 +46,8 @@ class Cluster:
     former_until: datetime | None = None
     uid: str = ""
     abandoned: str = ""
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    spec: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def key(self) -> str:
@@ -51,12 +58,18 @@ class Cluster:
         """See that no item's limit is reached, whoever labels it.
 
         Raises:
-            InvalidError: it has too many labels.
+            InvalidError: it has too many labels, or too much else.
         """
         if len(self.labels) > MOST_LABELS:
             raise InvalidError(
                 f"cannot give cluster '{self.key}' {len(self.labels)} labels: a cluster may have"
                 f" {MOST_LABELS}; take some away"
+            )
+        told = len(json.dumps([dict(self.annotations), dict(self.spec)]))
+        if told > MOST_TOLD:
+            raise InvalidError(
+                f"cannot annotate cluster '{self.key}': its annotations and data have {told:,}"
+                f" bytes, and it may have {MOST_TOLD:,}; take some away"
             )
 
     def gate(self, kinds: Iterable[WatchedKind], revision: int) -> Gate:
@@ -287,6 +300,7 @@ class Content:
 
     `dialect` is the template's. What is `secret` was made with the values of a Secret in reach: no
     error quotes it. `withheld` are those values, for deploy time: no name may be made of them.
+    One with a `namespace` is for the clusters of it alone; one that is `missing` says what is.
     """
 
     ref: str
@@ -296,6 +310,8 @@ class Content:
     dialect: Literal["go", "jinja2"] = "go"
     secret: bool = False
     withheld: tuple[str, ...] = ()
+    namespace: str = ""
+    missing: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,7 +326,7 @@ class Profile:
     clusters have been asked to be brought to this `revision`, which every change of it draws anew.
     `allow` says what it may bring; empty is everything. A `vague` one was read without its
     destinations: they are very many. `made_of` is a digest of what one for all objects was rendered
-    from.
+    from. Of one that is `paused` nothing is applied, put back or withdrawn.
     """
 
     name: str
@@ -332,6 +348,7 @@ class Profile:
     leaving: tuple[str, ...] = ()
     vague: bool = False
     made_of: str = ""
+    paused: bool = False
 
     def may_name(self, cluster: str) -> bool:
         """Say whether a cluster is, or for all that was read may be, among its clusters."""

@@ -92,7 +92,8 @@ class EventSourceSpec(_Selecting):
                 f"{flat[0]!r} stands beside resourceSelectors, where it selects nothing; "
                 f"move it into an entry of resourceSelectors"
             )
-        if self.resource_selectors or self.messaging_match_criteria:
+        if not flat:
+            # The API takes a source that selects nothing, and so does Sveltos: it matches nothing.
             return self
         missing = [name for name in ("group", "version", "kind") if getattr(self, name) is None]
         if missing:
@@ -125,7 +126,7 @@ class ResourceSelector:
 class EventSource(Declaration):
     """Which objects are an event, and whether they are collected whole."""
 
-    spec: EventSourceSpec
+    spec: EventSourceSpec = Field(default_factory=EventSourceSpec)
 
     @cached_property
     def selectors(self) -> tuple[ResourceSelector, ...]:

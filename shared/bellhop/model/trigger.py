@@ -2,12 +2,13 @@
 
 from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from bellhop.errors import InvalidError
 from bellhop.model.addon import AddonSpec, PolicyRef
 from bellhop.model.base import Later, Many, mistake
 from bellhop.model.core import Declaration
+from bellhop.model.marks import TRIGGER_PAUSED
 from bellhop.model.names import NameOrTemplate, Text, is_template
 from bellhop.model.selector import Selector
 
@@ -18,7 +19,7 @@ _ObjectReference = Annotated[Any, Later("ref", "ObjectReference")]
 class EventTriggerSpec(AddonSpec):
     """The spec as written; `clusterSelector` is read as `sourceClusterSelector`."""
 
-    source_cluster_selector: Selector
+    source_cluster_selector: Selector = Field(default_factory=Selector)
     cluster_set_refs: Many[Text] = ()
     destination_cluster_selector: Selector | None = None
     destination_cluster: _ObjectReference | None = None
@@ -56,6 +57,7 @@ class EventTrigger(Declaration):
     """Which events, in which clusters, bring which add-ons where."""
 
     brings: ClassVar[bool] = True
+    pauses: ClassVar[str] = TRIGGER_PAUSED
 
     spec: EventTriggerSpec
 
@@ -71,8 +73,12 @@ class EventTrigger(Declaration):
 
     @property
     def destination_selector(self) -> Selector | None:
-        """Which clusters get the add-ons; None means the cluster of the event."""
-        return self.spec.destination_cluster_selector
+        """Which clusters get the add-ons; None means the cluster of the event.
+
+        An empty selector asks for nothing: every client in Go writes one that was left out.
+        """
+        selector = self.spec.destination_cluster_selector
+        return None if selector is None or selector.empty else selector
 
     @property
     def event_source_name(self) -> str:

@@ -114,3 +114,45 @@ NOT_YET: dict[str, dict[str, str]] = {
     "Secret": {},
 }
 NOT_YET["EventBasedAddOn"] = NOT_YET["EventTrigger"]
+
+_BY_LABEL = "select clusters by label, and label them with 'bellhop label cluster'"
+_CLUSTERS = "is not applied; clusters are registered, with 'bellhop register cluster'"
+_WRITTEN = "is written by Sveltos for itself; leave it out"
+
+_KNOWN = {
+    "Classifier": f"clusters are not classified; {_BY_LABEL}",
+    "ClusterHealthCheck": "'bellhop show failures' tells what could not be applied",
+    "ClusterPromotion": "write a ClusterProfile for each stage",
+    "ClusterSet": _BY_LABEL,
+    "DebuggingConfiguration": "leave it out",
+    "HealthCheck": "'bellhop show failures' tells what could not be applied",
+    "ManagementClusterClassifier": f"there is no management cluster; {_BY_LABEL}",
+    "Profile": "write a ClusterProfile; who may bring what is said by bellhop.dev/allow",
+    "RoleRequest": "what may be brought to clusters is said by the annotation bellhop.dev/allow",
+    "Set": _BY_LABEL,
+    "Techsupport": "'bellhop show events' tells what happened",
+}
+
+KNOWN: dict[str, str] = {
+    **{kind: f"is known and not built yet; {instead}" for kind, instead in _KNOWN.items()},
+    "AccessRequest": _CLUSTERS,
+    "SveltosCluster": _CLUSTERS,
+    "SveltosLicense": "is not needed: nothing here asks for a licence; leave it out",
+    **dict.fromkeys(
+        (
+            "ClassifierReport",
+            "ClusterConfiguration",
+            "ClusterReport",
+            "ClusterSummary",
+            "ConfigurationBundle",
+            "ConfigurationGroup",
+            "HealthCheckReport",
+            "ManagementClusterClassifierReport",
+            "Reloader",
+            "ReloaderReport",
+            "ResourceSummary",
+        ),
+        _WRITTEN,
+    ),
+}
+"""Sveltos' kinds that are not read, with the end of the sentence that says so."""

@@ -37,6 +37,10 @@ class Kube(Protocol):
         """
         ...
 
+    def version(self) -> str:
+        """Read the API server's version, such as `v1.31.2`; `unknown` if it says something else."""
+        ...
+
     def resource(self, gvk: GVK) -> Resource | None:
         """Find the resource that serves a kind in just this version; None if there is none."""
         ...

@@ -7,7 +7,7 @@ published; what a crash leaves in between is made good by `resume`, which the sc
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -35,6 +35,8 @@ from bellhop.records import Kept, Records
 from bellhop.records.catalogs import Catalogs
 from bellhop.records.declared import Manifest
 from bellhop.settings import Settings
+
+_NOTHING: Mapping[str, str | None] = {}
 
 Change = Literal["created", "configured", "unchanged", "deleted"]
 
@@ -191,16 +193,41 @@ class Declare:
         Raises:
             MissingError: there is no such cluster.
         """
+        return self._alter(
+            key, "label", lambda old: replace(old, labels=_merged(old.labels, labels))
+        )
+
+    def annotate(
+        self,
+        key: str,
+        annotations: Mapping[str, str | None],
+        data: Mapping[str, str | None] = _NOTHING,
+    ) -> Cluster:
+        """Set annotations and data of a cluster, or take away those that are None.
+
+        Templates read them as `.Cluster.metadata.annotations` and `.Cluster.spec.data`.
+
+        Raises:
+            InvalidError: that is too much; nothing is changed.
+            MissingError: there is no such cluster.
+        """
+
+        def annotated(old: Cluster) -> Cluster:
+            told = _merged(old.spec.get("data") or {}, data)
+            spec = {**old.spec, "data": told} if told or "data" in old.spec else old.spec
+            return replace(old, annotations=_merged(old.annotations, annotations), spec=spec)
+
+        return self._alter(key, "annotate", annotated)
+
+    def _alter(self, key: str, verb: str, change: Callable[[Cluster], Cluster]) -> Cluster:
         for _ in range(_RETRIES):
-            kept = self._cluster(key, "label")
-            merged = {**kept.value.labels, **labels}
-            there = {name: value for name, value in merged.items() if value is not None}
-            cluster = replace(kept.value, labels=there)
+            kept = self._cluster(key, verb)
+            cluster = change(kept.value)
             with suppress(StaleError):
                 # Whoever registers it anew meanwhile must not get the old credentials back.
                 self.register(cluster, expect=kept.token)
                 return cluster
-        raise StaleError(f"cannot label '{key}': others change the cluster all the time")
+        raise StaleError(f"cannot {verb} '{key}': others change the cluster all the time")
 
     def deregister(self, key: str) -> Cluster:
         """Forget a cluster; nothing is removed in it, what others got because of it is.
@@ -383,6 +410,11 @@ class Declare:
             gate = cluster.gate(kinds, catalog.revision)
             if not old or replace(old.value, revision=gate.revision) != gate:
                 self._records.gates.put(key, gate)
+
+
+def _merged(old: Mapping[str, str], changes: Mapping[str, str | None]) -> dict[str, str]:
+    merged = {**old, **changes}
+    return {name: value for name, value in merged.items() if value is not None}
 
 
 def _change(new: Declaration, old: Manifest | None) -> Change:

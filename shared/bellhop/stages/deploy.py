@@ -111,6 +111,9 @@ class Deploy:
         for _ in range(_RETRIES):
             catalog = self._catalogs.current()
             trigger = catalog.triggers.get(message.trigger)
+            if trigger and trigger.paused and message.cluster in catalog.clusters:
+                # Whoever ends the pause declares it anew, and all of it is asked for again.
+                return
             problem = catalog.problems_in(message.cluster).get(message.trigger)
             if problem:
                 self._refuse(message, problem)
@@ -262,11 +265,25 @@ class Deploy:
                 note.context = {"profile": message.profile}
                 if declared is None:
                     made = self._withdraw(found, message, note)
+                elif declared.paused:
+                    made = self._pause(found, note)
                 else:
                     made = self._write(found, self._declared(catalog, declared), message, note)
             if made and self._catalogs.current().revision == catalog.revision:
                 return
         raise StaleError(f"cannot resolve '{message.profile}': it changes all the time")
+
+    def _pause(self, found: Found, note: Note) -> bool:
+        """Leave a profile as it is, and its clusters; False if another writer was quicker."""
+        if found is None or found.value.paused:
+            return True
+        try:
+            paused = replace(found.value, paused=True)
+            self._records.profiles.put_head(paused, expect=found.token)
+        except StaleError:
+            return False
+        note.what = "paused"
+        return True
 
     def _declared(self, catalog: Catalog, declared: ClusterProfile) -> Profile:
         draft = Profile(
@@ -283,9 +300,10 @@ class Deploy:
             allow=declared.allow,
         )
         try:
-            refs = engine.resolve(declared.policy_refs, {}, namespace="", limits=self._limits)
-            held = [(ref, self._holder(ref)) for ref in refs]
-            contents = engine.contents(held, None, always=False, limits=self._limits)
+            namespaces = {key.partition("/")[0] for key in draft.destinations}
+            contents = engine.own_contents(
+                declared.policy_refs, namespaces, self._holder, self._limits
+            )
             refuse_rendered(declared, contents)
         except PermanentError as error:
             return replace(draft, error=str(error), error_code=error.code)
@@ -357,6 +375,7 @@ class Deploy:
             error="",
             error_code="",
             made_of="",
+            paused=False,
         )
         try:
             if not leaving:
@@ -419,6 +438,8 @@ def _sealed(draft: Profile, contents: tuple[Content, ...]) -> Profile:
             list(content.manifests),
             content.template,
             content.dialect,
+            content.namespace,
+            content.missing,
         ]
         for content in contents
     ]

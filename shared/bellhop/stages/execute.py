@@ -25,6 +25,7 @@ from bellhop.engine.planning import Desired, Plan, desired, plan
 from bellhop.errors import (
     AwayError,
     BellhopError,
+    ConflictError,
     MissingError,
     StaleError,
     TemporaryError,
@@ -50,8 +51,11 @@ from bellhop.stages.step import Steps
 from bellhop.stages.work import Upshot, Work
 
 _ROUNDS = 4
+_SEVERAL = 2
+"""Of so many objects some may wait for one that is another's."""
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 
 class Execute:
@@ -104,6 +108,8 @@ class Execute:
         inventory = kept.value if kept else Inventory(cluster, name, {})
         self._leases.refuse_busy(inventory)
         found = self._found(message)
+        if found and found.value.paused:
+            return True
         record = self._records.clusters.get(cluster)
         profile = found.value if found else _closed(message)
         try:
@@ -213,7 +219,9 @@ class Execute:
         """Return the objects for this cluster, each in the scope its kind has there."""
         root = cluster_object(work.cluster)
         contents = [
-            deploy_time(content, root, limits=self._limits) for content in work.profile.contents
+            deploy_time(content, root, limits=self._limits)
+            for content in work.profile.contents
+            if content.namespace in ("", work.cluster.namespace)
         ]
         kube = self._access.open(work.cluster.key, version=work.cluster.credentials)
         crds = _kinds_defined(contents)
@@ -235,7 +243,10 @@ class Execute:
         kube = self._access.open(work.cluster.key, version=work.cluster.credentials)
         self._leases.take(work, steps)
         try:
+            self._claim(work, steps)
             for wanted in phases(steps.apply, lambda each: each.key.identity):
+                if self._stops(work):
+                    break
                 self._do(work, partial(self._steps.apply, kube, work), wanted)
             if not work.failed:
                 # A profile that could not be applied as a whole takes nothing away.
@@ -243,6 +254,37 @@ class Execute:
                     self._do(work, partial(self._steps.remove, kube, work), unwanted)
         finally:
             self._leases.give_up(work)
+
+    def _claim(self, work: Work, steps: Plan) -> None:
+        """Claim all that is new before any of it is applied, and nothing where one is another's.
+
+        A profile that goes on without what another has claims one object after the other. Who
+        takes one while we are at work is met when it is applied: no later phase is begun then.
+        """
+        new = [each for each in steps.apply if each.key.identity not in work.before]
+        if work.profile.continue_on_conflict or len(steps.apply) < _SEVERAL:
+            return
+        claims = self._hand_out(partial(self._steps.claim, work), new)
+        work.claimed = {each.key: each.taken for each in claims if each.taken}
+        refused = [each.refused for each in claims if each.refused]
+        if refused:
+            mine = [key for key, taken in work.claimed.items() if taken.new]
+            self._hand_out(partial(self._steps.unclaim, work), mine)
+            # What an earlier try may have applied stays unsure; of the rest nothing was begun.
+            work.held = dict(work.before)
+            work.failed += refused
+
+    def _hand_out(self, step: Callable[[T], R], objects: Sequence[T]) -> list[R]:
+        """Do something to all objects, however long it takes: it asks the records alone."""
+        done, error = self._hands.each(step, objects, lambda: True)
+        if error:
+            raise error
+        return done
+
+    def _stops(self, work: Work) -> bool:
+        """Say whether nothing more is begun, since another profile has one of the objects."""
+        conflicts = any(isinstance(each, ConflictError) for each in work.failed)
+        return conflicts and not work.profile.continue_on_conflict
 
     def _do(self, work: Work, step: Callable[[T], Upshot], objects: Sequence[T]) -> None:
         """Take a step for each object of a phase, with all hands that are free.

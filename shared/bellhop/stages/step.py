@@ -14,17 +14,22 @@ from bellhop.engine.secrecy import KIND as SECRET
 from bellhop.engine.secrecy import unquoted
 from bellhop.errors import (
     ConflictError,
+    InvalidError,
     MissingError,
     PermanentError,
     StaleError,
     TemporaryError,
 )
 from bellhop.model.gvk import GVK, Identity, ObjectKey
+from bellhop.model.marks import FORCE_RECREATE
 from bellhop.model.record import Held
 from bellhop.ports.clock import Clock
 from bellhop.ports.kube import Kube
 from bellhop.stages.claim import Claims, Taken, taken_from
-from bellhop.stages.work import Upshot, Work
+from bellhop.stages.work import Claimed, Upshot, Work
+
+_UNPROCESSABLE = 422
+"""What an API server says to a change that may not be."""
 
 
 class Steps:
@@ -40,7 +45,9 @@ class Steps:
         key = each.key.identity
         try:
             free = key not in work.before
-            taken = self._claims.take(work.cluster.key, key, work.profile, free=free)
+            taken = work.claimed.get(key) or self._claims.take(
+                work.cluster.key, key, work.profile, free=free
+            )
             manifest = decorate(each, work.profile.name, work.profile.tier)
             with _overtaken(), unquoted(f"cannot apply {_named(work, key)}", secret=each.secret):
                 try:
@@ -48,6 +55,12 @@ class Steps:
                 except MissingError:
                     if not self._make_namespace(kube, each.key):
                         raise
+                    stored = kube.apply(manifest)
+                except InvalidError as error:
+                    if error.context.get("status") != _UNPROCESSABLE or not _may_go(each):
+                        raise
+                    # Who dies now leaves it unsure in the inventory: the next try makes it.
+                    self._clear(kube, each.key)
                     stored = kube.apply(manifest)
             # Between the claim and the apply another profile may have taken the object.
             self._claims.take(work.cluster.key, key, work.profile)
@@ -65,6 +78,21 @@ class Steps:
             secret=each.secret,
         )
         return Upshot(key, held, changed=True)
+
+    def claim(self, work: Work, each: Desired) -> Claimed:
+        """Claim an object that is not held yet, before anything is applied."""
+        key = each.key.identity
+        try:
+            return Claimed(key, self._claims.take(work.cluster.key, key, work.profile, free=True))
+        except ConflictError as error:
+            self._lost(work, key, applied=False)
+            sentence = f"{error}; nothing else of it is changed meanwhile: continueOnConflict would"
+            return Claimed(key, refused=ConflictError(sentence))
+
+    def unclaim(self, work: Work, key: Identity) -> None:
+        """Give back what was claimed and not applied."""
+        before = work.claimed[key].before
+        self._claims.give_back(work.cluster.key, key, work.profile, before)
 
     def _lost(self, work: Work, key: Identity, *, applied: bool) -> None:
         """Tell who has an object instead of us if we may have overwritten it."""
@@ -92,6 +120,12 @@ class Steps:
         with suppress(StaleError):  # Another object's thread was quicker.
             kube.apply(manifest)
         return True
+
+    def _clear(self, kube: Kube, key: ObjectKey) -> None:
+        """Remove what stands where an object is to be made anew."""
+        there = kube.get(*key)
+        if there is not None:
+            kube.remove(*key, uid=_uid(there))
 
     def remove(self, kube: Kube, work: Work, key: Identity) -> Upshot:
         """Remove what we applied; what somebody made in its place since is not ours.
@@ -145,6 +179,13 @@ def _overtaken() -> Iterator[None]:
         yield
     except StaleError as error:
         raise TemporaryError(str(error), delay=error.delay) from None
+
+
+def _may_go(each: Desired) -> bool:
+    """Say whether an object is made anew where a change of it is refused; a definition never is."""
+    annotations = (each.manifest.get("metadata") or {}).get("annotations") or {}
+    asked = annotations.get(FORCE_RECREATE)
+    return asked not in (None, "false") and each.key.gvk.kind != "CustomResourceDefinition"
 
 
 def _uid(manifest: Mapping[str, Any]) -> str:

@@ -16,7 +16,7 @@ from functools import cache, partial
 from itertools import islice, takewhile
 from typing import Any, NamedTuple
 
-from bellhop.engine.planning import OWNER
+from bellhop.engine.planning import MANAGER, OWNER
 from bellhop.errors import MissingError, PermanentError, StaleError, TemporaryError
 from bellhop.logs import Log
 from bellhop.messages import Apply, Publisher
@@ -35,7 +35,6 @@ _ASKED = 100
 """Objects that are read one by one, where they may not be listed, before a turn may end."""
 
 _LABEL = "projectsveltos.io/reason=Resources"
-_MANAGER = "bellhop"
 _END = "\U0010ffff"
 _RESTARTS = 3
 _SLACK = timedelta(minutes=1)
@@ -264,7 +263,7 @@ def _ascends(page: Page, last: str) -> bool:
 
 def _is_ours(manifest: Manifest) -> bool:
     """Say whether we applied it: Sveltos itself leaves the same marks."""
-    ours = any(each.get("manager") == _MANAGER for each in _managers(manifest))
+    ours = any(each.get("manager") == MANAGER for each in _managers(manifest))
     return ours and bool(_owner(manifest))
 
 
@@ -294,7 +293,7 @@ def _was_applied(there: Manifest) -> bool:
     applied = [
         _time(each.get("time"))
         for each in _managers(there)
-        if (each.get("manager"), each.get("operation")) == (_MANAGER, "Apply")
+        if (each.get("manager"), each.get("operation")) == (MANAGER, "Apply")
     ]
     return any(not made or not time or time + _SLACK >= made for time in applied)
 

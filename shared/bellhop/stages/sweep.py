@@ -273,6 +273,7 @@ class Sweep:
     def _meet(self, course: Course, known: str) -> None:
         """See which cluster this is, and have it ring for the kinds that count."""
         uid = self._identify(course.kube, course.name, known)
+        self._renew_version(course)
         lacking: list[str] = []
         resources: list[Resource] = []
         for gvk in course.catalog.kinds_in(course.name):
@@ -309,6 +310,27 @@ class Sweep:
                 ]
             )
         return uid
+
+    def _renew_version(self, course: Course) -> None:
+        """Note the version that the API server has by now: templates read it.
+
+        What follows from it is left to who finishes changes that were begun and abandoned.
+        """
+        try:
+            version = course.kube.version()
+        except PermanentError:
+            return
+        kept = self._records.clusters.get(course.name)
+        if version == "unknown" or kept is None or kept.value.kubernetes == version:
+            return
+        cluster = replace(kept.value, kubernetes=version)
+        begun = uuid.uuid4().hex
+        self._records.pending.put(begun, {"keys": [["Cluster", cluster.namespace, cluster.name]]})
+        try:
+            self._records.clusters.put(cluster, expect=kept.token)
+        except StaleError:
+            # Whoever changed it meanwhile knows no less, or the next sweep sees it.
+            self._records.pending.delete(begun)
 
     def _wire(self, course: Course, resources: list[Resource]) -> list[str]:
         """Have the API server ring for these kinds, and the gate let them in; say what cannot."""

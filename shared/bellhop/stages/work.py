@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from bellhop.errors import BellhopError, PermanentError
+from bellhop.errors import BellhopError, ConflictError, PermanentError
 from bellhop.messages import Apply
 from bellhop.model.gvk import Identity
 from bellhop.model.record import Cluster, Held, Outcome, Profile
 from bellhop.records import Kept
+from bellhop.stages.claim import Taken
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +24,22 @@ class Upshot:
     refused: PermanentError | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """What came of claiming one object before anything is applied: the claim, or why not."""
+
+    key: Identity
+    taken: Taken | None = None
+    refused: ConflictError | None = None
+
+
 @dataclass
 class Work:
     """A profile on its way to a cluster; `outcome` is that of the last time, as it was found.
 
     `held` is what the inventory is to say, and `token` that of the inventory as we know it;
-    `before` is what was held when we took the lease. Of the threads that may be at it, one writes.
+    `before` is what was held when we took the lease, `claimed` what was claimed since, ahead of
+    applying any of it. Of the threads that may be at it, one writes.
     """
 
     message: Apply
@@ -39,6 +50,7 @@ class Work:
     token: str
     begun_at: datetime
     before: Mapping[Identity, Held] = field(default_factory=dict)
+    claimed: Mapping[Identity, Taken] = field(default_factory=dict)
     changed: list[str] = field(default_factory=list)
     failed: list[BellhopError] = field(default_factory=list)
     under_way: bool = False

@@ -143,18 +143,30 @@ MISTAKES = [
         id="unknown kind",
     ),
     pytest.param(
-        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\n"
-        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n",
-        "error: FILE, document 2, line 5: ConfigMap default/a is declared at FILE, document 1,"
-        " line 1 already; keep one of them",
-        id="declared twice",
-    ),
-    pytest.param(
         "a: b\na: c\n",
         "error: FILE, document 1, line 2: the key 'a' is already on line 1; keep one of them",
         id="duplicate key",
     ),
 ]
+
+
+def test_of_an_object_that_comes_twice_the_last_counts(
+    bellhop: Bellhop, here: Installation, tmp_path: Path
+) -> None:
+    """As kubectl does, and with a warning that names both places."""
+    text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {v: 'N'}\n"
+    path = write(tmp_path, "twice.yaml", text.replace("N", "1") + "---\n" + text.replace("N", "2"))
+    result = bellhop("apply", "-f", path)
+
+    assert (result.exit_code, result.stdout) == (0, "configmap/a created\n")
+    assert result.stderr == (
+        f"warning: ConfigMap default/a is at {path}, document 1, line 1 and at {path}, document 2,"
+        " line 6; the last one counts\n"
+    )
+    held = here.catalogs.holder("ConfigMap", "default", "a")
+    assert held is not None
+    assert held.data == {"v": "2"}
+    assert bellhop("apply", "--validate-only", "-f", path).stdout == "configmap/a valid\n"
 
 
 @pytest.mark.parametrize(("text", "said"), MISTAKES)

@@ -266,9 +266,17 @@ def test_a_generated_profile_is_a_cluster_profile(bellhop: Bellhop, here: Instal
 
     assert profile["kind"] == "ClusterProfile"
     assert profile["metadata"]["labels"] == {
-        "eventtrigger.lib.projectsveltos.io/name": "service-network-policy",
-        "eventtrigger.lib.projectsveltos.io/cluster-namespace": "default",
-        "eventtrigger.lib.projectsveltos.io/cluster-name": "workload",
+        f"eventtrigger.lib.projectsveltos.io/{label}": value
+        for label, value in {
+            "eventtriggername": "service-network-policy",
+            "clusterNamespace": "default",
+            "clustername": "workload",
+            "clustertype": "Sveltos",
+            "eventreportname": "sveltos-service",
+            "eventsourcename": "sveltos-service",
+            "resourcenamespace": "default",
+            "resourcename": "my-service",
+        }.items()
     }
     assert [ref["name"] for ref in profile["spec"]["clusterRefs"]] == ["workload"]
     assert profile["spec"]["policyRefs"] == [

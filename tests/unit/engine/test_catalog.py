@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -148,7 +149,9 @@ def test_a_trigger_that_names_no_source_says_why_and_harms_no_other() -> None:
             ("fleet/east", "fleet/west"),
             id="the source is one of several",
         ),
-        pytest.param({"destinationClusterSelector": {}}, (), id="an empty selector selects none"),
+        pytest.param(
+            {"destinationClusterSelector": {}}, ("fleet/east",), id="an empty one is none at all"
+        ),
     ],
 )
 def test_destinations_are_those_selected(spec: dict[str, Any], expected: tuple[str, ...]) -> None:
@@ -226,12 +229,19 @@ def test_a_judgement_changes_with_what_decides(changed: Catalog, *, same: bool) 
 
 
 def test_templates_see_a_cluster_as_sveltos_has_it() -> None:
-    """Its name, labels and version; neither token nor address."""
-    assert cluster_object(cluster("east", env="prod")) == {
+    """Its name, labels, annotations, spec and version; neither token nor address."""
+    told = replace(cluster("east", env="prod"), annotations={"a": "b"}, spec={"data": {"c": "d"}})
+
+    assert cluster_object(told) == {
         "apiVersion": LIB,
         "kind": "SveltosCluster",
-        "metadata": {"namespace": "fleet", "name": "east", "labels": {"env": "prod"}},
-        "spec": {},
+        "metadata": {
+            "namespace": "fleet",
+            "name": "east",
+            "labels": {"env": "prod"},
+            "annotations": {"a": "b"},
+        },
+        "spec": {"data": {"c": "d"}},
         "status": {"ready": True, "version": "v1.34.2"},
     }
 

@@ -55,6 +55,30 @@ def test_reads_objects_in_their_order(text: str, expected: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(
+            "kind: Pod\napiVersion: v1\nmetadata: {name: a, labels: {v: '1'}}\n"
+            "metadata:\n  name: b\n  name: c\n",
+            id="YAML",
+        ),
+        pytest.param(
+            '{"kind": "Pod",\n\t"apiVersion": "v1", "metadata": {"name": "a"},\n'
+            '\t"metadata": {"name": "b", "name": "c"}}',
+            id="JSON",
+        ),
+    ],
+)
+def test_of_a_key_that_stands_twice_the_last_counts(text: str) -> None:
+    """Kubernetes' tools read so what templates write; the first one leaves nothing behind."""
+    expected = {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "c"}}
+    written = TemplateText(text, "default/a/main.yaml")
+
+    assert [expected] == list(read_manifests(text, source="default/a/main.yaml"))
+    assert [expected] == list(render_manifests(written, {}, Limits()))
+
+
+@pytest.mark.parametrize(
     ("text", "expected"),
     [
         pytest.param("{name: a, labels: [x]}", "'metadata.labels' of the Pod is no", id="labels"),

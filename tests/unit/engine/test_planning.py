@@ -221,4 +221,20 @@ def test_takes_the_marks_from_an_object_and_nothing_else() -> None:
 
     assert patch["resourceVersion"] == "7"
     for part in ("labels", "annotations"):
-        assert patch[part] == dict.fromkeys(metadata[part])
+        assert patch[part].items() >= dict.fromkeys(metadata[part]).items()
+        assert all(mark.startswith("projectsveltos.io/") for mark in patch[part])
+    assert "managedFields" not in patch
+
+
+@pytest.mark.parametrize(
+    ("managers", "kept"),
+    [
+        pytest.param(["bellhop", "kubectl"], [{"manager": "kubectl"}], id="others stay"),
+        pytest.param(["bellhop"], [{}], id="an empty list would change nothing"),
+    ],
+)
+def test_manages_no_field_of_what_it_leaves(managers: list[str], kept: list[Any]) -> None:
+    """Whoever applies the object next meets no conflict with us."""
+    fields = [{"manager": each} for each in managers]
+
+    assert undecorate({"metadata": {"managedFields": fields}})["metadata"]["managedFields"] == kept

@@ -346,9 +346,6 @@ def test_a_template_of_deploy_time_keeps_its_dialect() -> None:
             id="a scalar",
         ),
         pytest.param(
-            "a: {{ 1 }}\na: 2\n", "the key 'a' is already on line 1", id="a key that comes twice"
-        ),
-        pytest.param(
             'apiVersion: v1\nkind: ConfigMapList\nitems:\n- kind: {{ "A" }}\n',
             "the object has no 'apiVersion'",
             id="an item of a list",

@@ -351,3 +351,50 @@ def test_kinds_are_frozen() -> None:
     """A kind cannot be changed once it is read."""
     with pytest.raises(ValueError, match="frozen"):
         secret().type = "other"
+
+
+@pytest.mark.parametrize("version", ["v1beta1", "v1alpha1"])
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param({}, id="nothing"),
+        pytest.param({"resourceSelectors": [], "collectResources": True}, id="no selectors"),
+        pytest.param({"resourceSelectors": None}, id="null"),
+    ],
+)
+def test_a_source_may_select_nothing(spec: dict[str, Any], version: str) -> None:
+    """The API takes a source without selectors; no object matches it."""
+    assert source(spec, version).selectors == ()
+
+
+def test_a_source_may_have_no_spec() -> None:
+    """Its spec is optional in the API."""
+    manifest = {"apiVersion": f"{LIB}/v1beta1", "kind": "EventSource", "metadata": {"name": "s"}}
+    found = of(manifest)
+
+    assert isinstance(found, EventSource)
+    assert found.kinds == frozenset()
+
+
+@pytest.mark.parametrize("selector", [{}, "", {"matchLabels": {}}, None])
+def test_an_empty_selector_of_destinations_means_the_events_cluster(selector: Any) -> None:
+    """Every client in Go writes the selector that was left out."""
+    assert trigger({"destinationClusterSelector": selector}).destination_selector is None
+
+
+@pytest.mark.parametrize(
+    "spec", [{"eventSourceName": "s"}, {"sourceClusterSelector": {}, "eventSourceName": "s"}]
+)
+def test_a_trigger_may_select_nothing(spec: dict[str, Any]) -> None:
+    """A trigger without a selector selects no cluster."""
+    found = of(
+        {
+            "apiVersion": f"{LIB}/v1beta1",
+            "kind": "EventTrigger",
+            "metadata": {"name": "t"},
+            "spec": spec,
+        }
+    )
+
+    assert isinstance(found, EventTrigger)
+    assert not found.source_selector.matches({"a": "b"})

@@ -7,6 +7,7 @@ import pytest
 
 from bellhop.model.document import read_documents
 from bellhop.model.kinds import KINDS, parse
+from bellhop.model.marks import MARKS
 from bellhop.model.shape import paths_of
 from bellhop.model.unsupported import NOT_YET
 
@@ -98,3 +99,24 @@ def test_shows_manifests_that_can_be_read(example: str) -> None:
     (document,) = read_documents(example, source="kinds.md")
 
     assert parse(document).name
+
+
+def test_lists_every_mark() -> None:
+    """The table of marks has each mark, where it stands, and whether it works."""
+    told = {
+        (mark, kind, cells[1])
+        for mark, cells in rows(PAGE[PAGE.index("### Marks") : PAGE.index("### Selectors")]).items()
+        for kind in cells[0].split(", ")
+        if kind in TITLES
+    }
+    misplaced = ("it belongs", "it pauses")
+
+    assert told == {
+        *((mark, kind, "yes") for mark, each in MARKS.items() for kind in each.honoured),
+        *(
+            (mark, kind, "not yet")
+            for mark, each in MARKS.items()
+            for kind, said in each.refused.items()
+            if not said.startswith(misplaced)
+        ),
+    }

@@ -45,6 +45,8 @@ their own."""
 BOUNDED = {
     "Cluster.labels",
     "Cluster.forwarder",
+    "Cluster.annotations",
+    "Cluster.spec",
     "Health.unseen",
     "Walk.untold",
     "Walk.unseen",

@@ -13,9 +13,9 @@ from typing import Any
 
 from bellhop.adapters.kube.errors import Call, Refusal
 from bellhop.adapters.kube.transport import Request, Transport
+from bellhop.engine.planning import MANAGER
 from bellhop.ports.kube import Manifest
 
-MANAGER = "bellhop"
 _APPLY = "application/apply-patch+yaml"
 MERGE = "application/merge-patch+json"
 _CLEARINGS = 3

@@ -19,6 +19,7 @@ from bellhop.adapters.kube import applying
 from bellhop.adapters.kube.discovery import Discovery, group_path
 from bellhop.adapters.kube.errors import Call, LateError, Refusal, refusal_error
 from bellhop.adapters.kube.transport import Renew, Request, Transport, Waiting
+from bellhop.engine.planning import MANAGER
 from bellhop.errors import (
     InvalidError,
     MissingError,
@@ -142,7 +143,7 @@ class KubeClient:
     def merge(self, gvk: GVK, namespace: str, name: str, patch: Manifest) -> bool:
         """Merge a patch into one object, in which None takes a field away; say if it was there."""
         call = self._call("change", gvk, namespace, name)
-        query = {"fieldManager": applying.MANAGER}
+        query = {"fieldManager": MANAGER}
         request = Request("PATCH", "", query, patch, applying.MERGE)
         return not isinstance(self._asked(request, gvk, name, call), Refusal)
 

@@ -45,13 +45,15 @@ def command(
     Taken are EventSource, EventTrigger, EventBasedAddOn, ClusterProfile, ConfigMap and Secret.
     When one document has a mistake, every mistake of all documents is told and none is stored.
     """
-    from bellhop.cli.applying import refuse_changes
-    from bellhop.cli.reading import declarations, documents, files
+    from bellhop.cli.applying import hints, refuse_changes
+    from bellhop.cli.reading import declarations, documents, files, last_of_each
 
     read = documents(files(paths, recursive=recursive))
     if not read:
         raise InvalidError(f"cannot apply {', '.join(paths)}: there is no document in it")
-    found = declarations(read)
+    read, found, repeated = last_of_each(read, declarations(read))
+    for sentence in repeated:
+        say(f"warning: {sentence}", err=True)
     if validate_only:
         for kind in found:
             say(f"{shown_name(kind.kind, kind.api_version, kind.name)} valid")
@@ -66,5 +68,5 @@ def command(
         return
     from bellhop.fleet.outlook import outlook
 
-    for sentence in outlook(here, found):
+    for sentence in (*outlook(here, found), *hints(here, found)):
         say(f"warning: {sentence}", err=True)

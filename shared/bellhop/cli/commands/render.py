@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -137,18 +137,22 @@ def command(  # noqa: PLR0913 - one parameter an option
         raise click.UsageError("a trigger needs --object and --cluster")
     if data is not None:
         raise click.UsageError("--data goes with TEMPLATE; a trigger has its own variables")
-    from bellhop.cli.reading import declarations, documents, files
+    from bellhop.cli.reading import declarations, documents, files, last_of_each
     from bellhop.fleet.rehearsal import Rehearsal
     from bellhop.settings import read
 
+    given = documents(files(paths, recursive=recursive))
+    _, declared, repeated = last_of_each(given, declarations(given))
+    _warn(repeated)
     rehearsal = Rehearsal(
-        declarations(documents(files(paths, recursive=recursive))),
+        declared,
         trigger,
         _cluster(cluster),
         [_cluster(each) for each in destinations],
         read(os.environ),
         quoting=show_secrets,
     )
+    _warn(rehearsal.hints())
     judged = rehearsal.judge(documents(files(objects, recursive=recursive)), force=force)
     for each in judged:
         _tell(each, rehearsal.source().name)
@@ -157,6 +161,11 @@ def command(  # noqa: PLR0913 - one parameter an option
         if each.error:
             # The other objects were served, as in the pipeline; the exit code tells of this one.
             raise each.error
+
+
+def _warn(sentences: Iterable[str]) -> None:
+    for sentence in sentences:
+        say(f"warning: {sentence}", err=True)
 
 
 def _render_one(template: str, data: str | None, engine: Dialect, missing: MissingKey) -> None:
@@ -187,25 +196,48 @@ def _cluster(given: str) -> Cluster:
     from datetime import UTC, datetime
 
     from bellhop.cli.labels import read_changes
-    from bellhop.cli.reading import documents
     from bellhop.model.record import Cluster
 
     place, *labels = given.split(",")
     namespace, slash, name = place.partition("/")
-    found: dict[str, str | None] = read_changes(each for each in labels if each)
     if Path(given).is_file():
-        read = documents([given])
-        metadata = read[0].data.get("metadata") if len(read) == 1 else None
-        if not isinstance(metadata, dict) or not metadata.get("name"):
-            raise InvalidError(f"cannot read a cluster from '{given}': it must be one manifest")
-        namespace, name = metadata.get("namespace") or "default", metadata["name"]
-        found = dict(metadata.get("labels") or {})
-    elif not (slash and namespace and name):
+        return _cluster_in(given)
+    if not (slash and namespace and name):
         raise InvalidError(
             f"cannot read the cluster '{given}': write namespace/name,label=value or name a file"
         )
+    found = read_changes(each for each in labels if each)
     kept = {key: value for key, value in found.items() if value is not None}
     return Cluster(namespace, name, kept, "", "", datetime.now(UTC))
+
+
+def _cluster_in(path: str) -> Cluster:
+    """Read a cluster from its manifest, with all that templates may read of it."""
+    from datetime import UTC, datetime
+
+    from bellhop.cli.reading import documents
+    from bellhop.model.record import Cluster
+
+    read = documents([path])
+    data = read[0].data if len(read) == 1 else None
+    metadata, spec, status = (
+        (data.get(part) or {}) if isinstance(data, dict) else None
+        for part in ("metadata", "spec", "status")
+    )
+    if not (isinstance(metadata, dict) and isinstance(spec, dict) and isinstance(status, dict)):
+        raise InvalidError(f"cannot read a cluster from '{path}': it must be one manifest")
+    if not metadata.get("name"):
+        raise InvalidError(f"cannot read a cluster from '{path}': it has no metadata.name")
+    return Cluster(
+        metadata.get("namespace") or "default",
+        metadata["name"],
+        dict(metadata.get("labels") or {}),
+        str(status.get("version") or ""),
+        "",
+        datetime.now(UTC),
+        annotations=dict(metadata.get("annotations") or {}),
+        spec=spec,
+    )
 
 
 def _tell(judged: Judged, source: str) -> None:

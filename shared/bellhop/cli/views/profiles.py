@@ -12,7 +12,8 @@ from bellhop.fleet import generated, overview
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.overview import ProfileStatus
 from bellhop.model.gvk import ObjectKey
-from bellhop.model.record import Content, Outcome
+from bellhop.model.marks import PROFILE_PAUSED
+from bellhop.model.record import Content, Outcome, Profile
 from bellhop.ports.kube import Manifest
 
 COLUMNS = (
@@ -42,7 +43,7 @@ def rows(here: Installation, query: Query) -> Iterator[Row]:
                 "trigger": "",
                 "from": "",
                 "provisioned": "0/0",
-                "state": "Provisioning",
+                "state": "Paused" if _paused(manifest) else "Provisioning",
                 "object": "",
                 "tier": (manifest.get("spec") or {}).get("tier", 100),
                 "message": "",
@@ -54,7 +55,7 @@ def rows(here: Installation, query: Query) -> Iterator[Row]:
             "trigger": profile.trigger,
             "from": profile.cluster,
             "provisioned": f"{status.provisioned}/{len(profile.destinations)}",
-            "state": status.state,
+            "state": "Paused" if _paused(manifest) else status.state,
             "object": overview.object_name(profile.object),
             "tier": profile.tier,
             "message": _message(status),
@@ -67,6 +68,8 @@ def describe(here: Installation, query: Query, story: Story) -> int:
     for status, manifest in _found(here, query):
         told += 1
         story.begin("ClusterProfile", name_of(manifest))
+        if _paused(manifest):
+            story.fact("Paused", f"by {PROFILE_PAUSED}: nothing is applied, put back or withdrawn")
         if status is None:
             story.fact("State", "not taken to any cluster yet; `bellhop serve` does it")
             continue
@@ -113,6 +116,10 @@ def _tell(here: Installation, status: ProfileStatus, story: Story) -> None:
     )
 
 
+def _paused(manifest: Manifest) -> bool:
+    return PROFILE_PAUSED in (manifest["metadata"].get("annotations") or {})
+
+
 def _told(outcome: Outcome) -> str:
     return outcome.message + overview.next_try(outcome)
 
@@ -135,12 +142,20 @@ def _found(
         if not profile.trigger:
             pending.pop(profile.name, None)
         written = None if profile.trigger else own.get(profile.name)
-        shown = written or generated.manifest(profile)
+        shown = written or generated.manifest(profile, _source(here, profile))
         if query.takes("", profile.name, labels_of(shown)):
             yield status, shown
     for name, declared in pending.items():
         if query.takes("", name, labels_of(declared)):
             yield None, declared
+
+
+def _source(here: Installation, profile: Profile) -> str:
+    """Name the source whose events a trigger takes where a profile comes from."""
+    catalog = here.catalogs.current()
+    trigger = catalog.triggers.get(profile.trigger)
+    source = catalog.source_of(trigger, profile.cluster) if trigger else None
+    return source.name if source else ""
 
 
 def _status(status: ProfileStatus) -> dict[str, Any]:

@@ -9,8 +9,9 @@ from bellhop.cli.output import Column, Row, age, count
 from bellhop.cli.redaction import hidden
 from bellhop.cli.story import Story
 from bellhop.cli.views.view import Query, View
+from bellhop.engine import advice
 from bellhop.errors import StaleError
-from bellhop.fleet import overview
+from bellhop.fleet import advising, overview
 from bellhop.fleet.installation import Installation
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.kinds import event_report
@@ -87,6 +88,7 @@ def describe(here: Installation, query: Query, story: Story) -> int:
             ),
         )
         story.section("Failed profiles", _failed(here, cluster, source))
+        story.section("Hints", _hints(here, cluster, source))
     return told
 
 
@@ -138,7 +140,20 @@ def _status(here: Installation, cluster: str, source: str) -> dict[str, str]:
     if failed:
         more = f" (and {count(len(failed) - 1, 'other')})" if len(failed) > 1 else ""
         status["failureMessage"] = failed[0] + more
+    hints = list(_hints(here, cluster, source))
+    if hints:
+        status["hint"] = "; ".join(hints)
     return status
+
+
+def _hints(here: Installation, cluster: str, source: str) -> Iterator[str]:
+    """Yield what the templates that take a report's objects probably lack."""
+    catalog, namespace = here.catalogs.current(), cluster.partition("/")[0]
+    for name in catalog.triggers_on(cluster, source):
+        trigger = catalog.triggers[name]
+        yield from advising.of_trigger(catalog, trigger, here.catalogs.holder, namespace)
+        for profile in here.records.profiles.of(name, cluster):
+            yield from advice.of_contents(profile.contents)
 
 
 def _failed(here: Installation, cluster: str, source: str) -> Iterator[str]:

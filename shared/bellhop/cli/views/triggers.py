@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from bellhop.cli.output import Column, Row, count
 from bellhop.cli.story import Story
 from bellhop.cli.views.view import Query, View, labels_of, name_of
-from bellhop.fleet import overview
+from bellhop.fleet import advising, overview
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.overview import ProfileStatus
 from bellhop.model.allow import read_allow
@@ -21,6 +21,7 @@ COLUMNS = (
     Column("CLUSTERS", "clusters"),
     Column("PROFILES", "profiles"),
     Column("FAILING", "failing"),
+    Column("PAUSED", "paused", wide=True, shown=lambda value: str(value).lower()),
     Column("KIND", "kind", wide=True),
     Column("SOURCE CLUSTERS", "sourceClusters", wide=True),
     Column("DESTINATION CLUSTERS", "destinationClusters", wide=True),
@@ -52,6 +53,7 @@ def rows(here: Installation, query: Query) -> Iterator[Row]:
             "kind": trigger.kind,
             "sourceClusters": str(trigger.source_selector) or "<none>",
             "destinationClusters": _destination(trigger),
+            "paused": trigger.paused,
         }
 
 
@@ -66,6 +68,8 @@ def describe(here: Installation, query: Query, story: Story) -> int:
 
 def _tell(here: Installation, trigger: EventTrigger, story: Story) -> None:
     story.begin(trigger.kind, trigger.name)
+    if trigger.paused:
+        story.fact("Paused", f"by {trigger.pauses}: no event makes or withdraws anything")
     story.fact("One for event", str(trigger.one_for_event).lower())
     story.fact("Source clusters", str(trigger.source_selector) or "none: the selector is empty")
     story.fact("Destinations", _destination(trigger))
@@ -78,6 +82,8 @@ def _tell(here: Installation, trigger: EventTrigger, story: Story) -> None:
     story.fact("EventSource", f"{trigger.event_source_name} ({_found(here, trigger)})")
     story.grid("In force in", _in_force(here, trigger), nothing="no cluster")
     story.grid("Policy refs", _refs(here, trigger))
+    hints = advising.of_trigger(here.catalogs.current(), trigger, here.catalogs.holder)
+    story.section("Hints", hints)
     statuses = list(overview.statuses(here, trigger.name))
     story.section("Profiles", (_profile(each) for each in statuses))
 

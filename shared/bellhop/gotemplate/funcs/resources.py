@@ -69,6 +69,11 @@ def _set(budget: Budget, source: _Object, path: str, value: Any) -> _Object:
     return made
 
 
+def _printed(budget: Budget, source: _Object) -> str:
+    """Write YAML without its last line break, as Sveltos does."""
+    return yamls.dump(budget, source).removesuffix("\n")
+
+
 def _remove(budget: Budget, source: _Object, path: str) -> _Object:
     """Return a copy without a field."""
     made = _owned(budget, source)
@@ -93,7 +98,7 @@ def get_resource(source: _Object) -> _Object:
 @_event("copy", MAP, budgeted=True)
 def copy_(budget: Budget, source: _Object) -> str:
     """Return an object as YAML, without managedFields, resourceVersion and uid."""
-    return yamls.dump(budget, _without_volatile(source))
+    return _printed(budget, _without_volatile(source))
 
 
 @_event("getField", MAP, "string")
@@ -105,13 +110,13 @@ def get_field(source: _Object, path: str) -> Any:
 @_event("setField", MAP, "string", ANY, budgeted=True)
 def set_field(budget: Budget, source: _Object, path: str, value: Any) -> str:
     """Return an object as YAML, with a field set."""
-    return yamls.dump(budget, _without_volatile(_set(budget, source, path, value)))
+    return _printed(budget, _without_volatile(_set(budget, source, path, value)))
 
 
 @_event("removeField", MAP, "string", budgeted=True)
 def remove_field(budget: Budget, source: _Object, path: str) -> str:
     """Return an object as YAML, without a field."""
-    return yamls.dump(budget, _without_volatile(_remove(budget, source, path)))
+    return _printed(budget, _without_volatile(_remove(budget, source, path)))
 
 
 @_deploy("chainSetField", MAP, "string", ANY, budgeted=True)
@@ -151,7 +156,7 @@ def get_resource_by_id(budget: Budget, identifier: str) -> _Object | None:
 @_deploy("copy", "string", budgeted=True)
 def copy_by_id(budget: Budget, identifier: str) -> str:
     """Return a referred object as YAML."""
-    return yamls.dump(budget, _referred(budget, identifier))
+    return _printed(budget, _referred(budget, identifier))
 
 
 @_deploy("getField", "string", "string", budgeted=True)
@@ -164,10 +169,10 @@ def get_field_by_id(budget: Budget, identifier: str, path: str) -> Any:
 @_deploy("setField", "string", "string", ANY, budgeted=True)
 def set_field_by_id(budget: Budget, identifier: str, path: str, value: Any) -> str:
     """Return a referred object as YAML, with a field set."""
-    return yamls.dump(budget, _set(budget, _referred(budget, identifier), path, value))
+    return _printed(budget, _set(budget, _referred(budget, identifier), path, value))
 
 
 @_deploy("removeField", "string", "string", budgeted=True)
 def remove_field_by_id(budget: Budget, identifier: str, path: str) -> str:
     """Return a referred object as YAML, without a field."""
-    return yamls.dump(budget, _remove(budget, _referred(budget, identifier), path))
+    return _printed(budget, _remove(budget, _referred(budget, identifier), path))

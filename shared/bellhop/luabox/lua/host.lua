@@ -69,7 +69,7 @@ function box.drop()
 end
 
 -- The stream stays for the next script: what is made of it is one script's own.
-function box.take()
+local function take()
   local at
   box.marks = {}
   box.given, at = read_map(stream, 1)
@@ -132,6 +132,11 @@ local global_names = names_of(made_by)
 
 local makers = {}
 
+-- Whether a text may say a global's name: `hosts` does not say `os`.
+local function says(source, name)
+  return find(source, "%f[%w_]" .. name .. "%f[^%w_]")
+end
+
 -- A function that makes a script's environment. Globals are reached by their names, or through
 -- `_G`: what a text says neither of no script can see or change, and it is not made. Behind the
 -- methods of strings is a copy of the library where the script can get hold of it.
@@ -139,7 +144,7 @@ local function maker(source)
   local everything = find(source, "_G", 1, true)
   local parts = {}
   for _, name in ipairs(global_names) do
-    if everything or find(source, name, 1, true) then
+    if everything or says(source, name) then
       parts[#parts + 1] = name .. "=" .. made_by[name]
     end
   end
@@ -156,16 +161,18 @@ local function maker(source)
   return makers[key]
 end
 
-local scripts, environments = {}, {}
+local scripts, plain, environments = {}, {}, {}
 
-function box.compile(id, source)
+-- `jointed` is the same script with numbers joined to texts as gopher-lua does, where it joins any.
+function box.compile(id, source, jointed)
   local chunk, why = loadstring(source, "=script")
-  scripts[id], environments[id] = chunk, chunk and maker(source)
+  scripts[id] = chunk and jointed and loadstring(jointed, "=script") or chunk
+  plain[id], environments[id] = chunk, chunk and maker(source)
   return why and box.encode(why)
 end
 
 function box.forget()
-  scripts, environments, makers = {}, {}, {}
+  scripts, plain, environments, makers = {}, {}, {}, {}
 end
 
 local function described(message)
@@ -178,12 +185,12 @@ local function described(message)
 end
 
 -- Returns a status, a text or the result as JSON, a line, and whether threads were made.
-function box.run(id, name, steps, seconds)
+local function run(script, make, name, steps, seconds)
   local unfit, missing
   local function work()
-    local env = environments[id]()
-    local chunk = setfenv(scripts[id], env)
-    chunk()
+    local env = make()
+    local chunk = setfenv(script, env)
+    chunk(box.joint)
     for key, value in next, box.given do
       env[key] = value
     end
@@ -205,6 +212,17 @@ function box.run(id, name, steps, seconds)
     return "limit", message, line, sprouted
   end
   return unfit and "unfit" or "error", box.encode(described(message)), line, sprouted
+end
+
+-- Where something cannot be joined, Lua itself is asked once more: it says what it is called.
+function box.run(id, name, steps, seconds)
+  take()
+  local status, text, line, sprouted = run(scripts[id], environments[id], name, steps, seconds)
+  if status == "error" and scripts[id] ~= plain[id] and find(text, "attempt to concatenate a ", 1, true) then
+    take()
+    return run(plain[id], environments[id], name, steps, seconds)
+  end
+  return status, text, line, sprouted
 end
 
 text_metatable.__metatable = false

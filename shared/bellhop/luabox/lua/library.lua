@@ -6,19 +6,63 @@ local box = ...
 local meter = box.meter
 local charge, look, trip = meter.charge, meter.look, meter.trip
 local error, type, tostring, tonumber, select = error, type, tostring, tonumber, select
-local ipairs, unpack = ipairs, unpack
+local ipairs, unpack, setmetatable = ipairs, unpack, setmetatable
 local floor, max, min = math.floor, math.max, math.min
 local string, table = string, table
-local sub, find = string.sub, string.find
+local sub, find, gmatch, match = string.sub, string.find, string.gmatch, string.match
+local time, date, clock = os.time, os.date, os.clock
 
 -- What one call into C may cost: some tens of milliseconds in the worst case.
 local AFFORDABLE = 1e7
 local LONGEST_PATTERN = 256
 local MOST_UNPACKED = 7000
 
+-- A number in the fewest digits that read back as it, parted: its first digit, those behind the
+-- point, and the exponent.
+local function shortest(n)
+  local written
+  for digits = 14, 16 do
+    written = string.format("%." .. digits .. "e", n)
+    if tonumber(written) == n then
+      break
+    end
+  end
+  local first, rest, mark, exponent = match(written, "^(-?%d)%.(%d-)0*e([+-])(%d+)$")
+  return first, rest, mark, tonumber(mark .. exponent), exponent
+end
+
+-- A number as gopher-lua writes it, which is as Go does: Lua itself keeps 14 digits.
+local function number_text(n)
+  if n == floor(n) and n >= -2 ^ 63 and n < 2 ^ 63 then
+    return string.format("%.0f", n + 0)
+  elseif n ~= n then
+    return "NaN"
+  elseif n == 1 / 0 or n == -1 / 0 then
+    return n > 0 and "+Inf" or "-Inf"
+  end
+  local first, rest, mark, exponent, written = shortest(n)
+  if exponent < -4 or exponent >= 6 then
+    return first .. (rest ~= "" and "." or "") .. rest .. "e" .. mark .. written
+  elseif exponent < 0 then
+    local sign, digit = match(first, "^(-?)(%d)$")
+    return sign .. "0." .. string.rep("0", -exponent - 1) .. digit .. rest
+  end
+  return first .. sub(rest, 1, exponent) .. "." .. sub(rest, exponent + 1)
+end
+
+local function text(value)
+  return type(value) == "number" and number_text(value) or value
+end
+
+local function base_tostring(...)
+  local value = ...
+  return type(value) == "number" and number_text(value) or tostring(...)
+end
+
 local strings = {}
 
 local function weighed(s)
+  s = text(s)
   if type(s) == "string" then
     charge(#s)
   end
@@ -30,8 +74,20 @@ function strings.byte(s, ...)
   return string.byte(weighed(s), ...)
 end
 
+-- As in gopher-lua, `%s` takes any value.
 function strings.format(s, ...)
-  return string.format(weighed(s), ...)
+  s = weighed(s)
+  if type(s) ~= "string" or not find(s, "%%[^%a%%]*s") then
+    return string.format(s, ...)
+  end
+  local values, count, at = { ... }, select("#", ...), 0
+  for verb in gmatch(s, "%%[^%a%%]*(.)") do
+    at = verb == "%" and at or at + 1
+    if verb == "s" and at <= count then
+      values[at] = base_tostring(values[at])
+    end
+  end
+  return string.format(s, unpack(values, 1, count))
 end
 
 function strings.lower(s, ...)
@@ -50,7 +106,11 @@ function strings.upper(s, ...)
   return string.upper(weighed(s), ...)
 end
 
-strings.char, strings.len = string.char, string.len
+function strings.len(s, ...)
+  return string.len(text(s), ...)
+end
+
+strings.char = string.char
 
 local weights, kept = {}, 0
 
@@ -80,10 +140,6 @@ local function is_cheap(subject, pattern)
   end
   charge(cost)
   return true
-end
-
-local function text(value)
-  return type(value) == "number" and tostring(value) or value
 end
 
 local function are_text(subject, pattern)
@@ -195,7 +251,7 @@ local function replace(match, value, first, stop)
   if type(result) ~= "string" and type(result) ~= "number" then
     error("invalid replacement value (a " .. type(result) .. ")", 0)
   end
-  return tostring(result)
+  return text(result)
 end
 
 local function gsub_slowly(subject, pattern, value, most)
@@ -268,9 +324,23 @@ function tables.sort(t, before)
   end)
 end
 
+local function with_texts(t)
+  for index = 1, #t do
+    if type(t[index]) == "number" then
+      local texts = {}
+      for each = 1, #t do
+        texts[each] = text(t[each])
+      end
+      return texts
+    end
+  end
+  return t
+end
+
 function tables.concat(t, ...)
   if type(t) == "table" then
     charge(#t * 64)
+    t = with_texts(t)
   end
   return table.concat(t, ...)
 end
@@ -298,8 +368,84 @@ for _, name in ipairs({
   base[name] = _G[name]
 end
 
+base.tostring = base_tostring
+
 -- A script may print; nobody listens.
 function base.print() end
+
+-- The time and nothing else of the system; in UTC, so that a script says the same everywhere.
+local system = { clock = clock, difftime = os.difftime }
+
+function system.date(format, at)
+  format = format == nil and "%c" or weighed(format)
+  if type(format) == "string" and sub(format, 1, 1) ~= "!" then
+    format = "!" .. format
+  end
+  return date(format, at == nil and time() or at)
+end
+
+-- Days from 1970-01-01; a year is taken to begin in March, so that a leap day is its last.
+local function days(year, month, day)
+  year = year + floor((month - 1) / 12)
+  month = (month - 1) % 12 + 1
+  if month <= 2 then
+    year, month = year - 1, month + 12
+  end
+  local leaps = floor(year / 4) - floor(year / 100) + floor(year / 400)
+  return 365 * year + leaps + floor((153 * (month - 3) + 2) / 5) + day - 719469
+end
+
+function system.time(at)
+  if at == nil then
+    return time()
+  elseif type(at) ~= "table" then
+    error("bad argument #1 to 'time' (table expected, got " .. type(at) .. ")", 2)
+  end
+  local function field(name, missing)
+    local value = tonumber(at[name]) or missing
+    return value and floor(value) or error("field '" .. name .. "' missing in date table", 3)
+  end
+  local day = days(field("year"), field("month"), field("day"))
+  return day * 86400 + field("hour", 12) * 3600 + field("min", 0) * 60 + field("sec", 0)
+end
+
+-- What `a .. b` is compiled to is `a .. box.joint .. b`, which Lua joins from the right: numbers
+-- reach us before Lua writes them. Nothing of a script runs between the two calls.
+local joint, waiting = {}, {}
+local behind
+
+local function joined(value)
+  local kind = type(value)
+  if kind == "number" then
+    -- Up to 14 digits Lua writes the same, and sooner.
+    return value % 1 == 0 and value < 1e14 and value > -1e14 and value + 0 or number_text(value)
+  end
+  return kind == "string" and value
+end
+
+setmetatable(joint, {
+  __metatable = false,
+  __concat = function(_, right)
+    behind = right
+    return waiting
+  end,
+})
+
+setmetatable(waiting, {
+  __metatable = false,
+  __concat = function(left)
+    local a, b = joined(left), joined(behind)
+    if a and b then
+      return a .. b
+    end
+    local wrong = behind
+    if not a then
+      wrong = left
+    end
+    error("attempt to concatenate a " .. type(wrong) .. " value", 2)
+  end,
+})
+box.joint = joint
 
 box.library = {
   base = base,
@@ -307,4 +453,5 @@ box.library = {
   table = tables,
   math = maths,
   coroutine = meter.safe.coroutine,
+  os = system,
 }

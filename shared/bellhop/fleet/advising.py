@@ -1,0 +1,60 @@
+"""Hints at templates over all that is declared: what `apply`, `render` and reports show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+
+from bellhop.engine import advice
+from bellhop.engine.catalog import Catalog
+from bellhop.engine.instantiate import Ref
+from bellhop.model.kinds import (
+    ClusterProfile,
+    ConfigMap,
+    DeclarationKey,
+    EventTrigger,
+    PolicyRef,
+    Secret,
+)
+from bellhop.model.names import is_template
+
+Find = Callable[[str, str, str], ConfigMap | Secret | None]
+"""Looks a ConfigMap or Secret up by kind, namespace and name."""
+
+
+def of_trigger(
+    catalog: Catalog, trigger: EventTrigger, find: Find, namespace: str = ""
+) -> Iterator[str]:
+    """Yield the hints at one trigger; a ref without a namespace is looked up in `namespace`."""
+    source = catalog.sources.get(trigger.event_source_name)
+    yield from advice.of_trigger(trigger, source, _held(trigger.policy_refs, find, namespace))
+
+
+def of_changed(catalog: Catalog, changed: Collection[DeclarationKey], find: Find) -> Iterator[str]:
+    """Yield the hints at triggers and profiles that changed, or of which a part did."""
+    for trigger in catalog.triggers.values():
+        source = DeclarationKey("EventSource", "", trigger.event_source_name)
+        if trigger.key in changed or source in changed or _names(trigger, changed):
+            said = of_trigger(catalog, trigger, find)
+            yield from (f"{trigger.kind} '{trigger.name}': {each}" for each in said)
+    for profile in catalog.profiles.values():
+        if profile.key in changed or _names(profile, changed):
+            said = advice.of_profile(_held(profile.policy_refs, find, ""))
+            yield from (f"ClusterProfile '{profile.name}': {each}" for each in said)
+
+
+def _names(rule: EventTrigger | ClusterProfile, changed: Collection[DeclarationKey]) -> bool:
+    return any(
+        DeclarationKey(ref.kind, ref.namespace, ref.name) in changed for ref in rule.policy_refs
+    )
+
+
+def _held(
+    refs: Iterable[PolicyRef], find: Find, namespace: str
+) -> Iterator[tuple[Ref, ConfigMap | Secret]]:
+    for ref in refs:
+        place = ref.namespace or namespace
+        if not place or is_template(place + ref.name):
+            continue
+        holder = find(ref.kind, place, ref.name)
+        if holder:
+            yield Ref(ref.kind, place, ref.name, ref.optional), holder

@@ -1,0 +1,138 @@
+"""Labels and annotations that steer Sveltos: each is honoured where it works, or refused.
+
+Whoever builds a feature moves its marks from the refused to the honoured, and
+`docs/reference/kinds.md` follows. An object that Sveltos wrote may carry marks that it alone
+writes; these ask for nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, NamedTuple
+
+from bellhop.model.document import Path
+
+DOMAIN = "projectsveltos.io/"
+
+PROFILE_PAUSED = "profile.projectsveltos.io/paused"
+"""On a ClusterProfile: what it brought stays as it is."""
+
+TRIGGER_PAUSED = "cluster.x-k8s.io/paused"
+"""On an EventTrigger: what it made stays as it is, and no event makes more."""
+
+FORCE_RECREATE = "projectsveltos.io/forceRecreate"
+"""On an object that is deployed: where its API server refuses the change, it is made anew."""
+
+_SOURCES = ("EventSource",)
+_TRIGGERS = ("EventTrigger", "EventBasedAddOn")
+_PROFILES = ("ClusterProfile",)
+_RULES = (*_SOURCES, *_TRIGGERS, *_PROFILES)
+_HOLDERS = ("ConfigMap", "Secret")
+
+
+class Mark(NamedTuple):
+    """Where a label or annotation is honoured, and the sentence that refuses it by kind."""
+
+    part: Literal["labels", "annotations"]
+    honoured: tuple[str, ...] = ()
+    refused: Mapping[str, str] = {}
+
+
+_TENANT = dict.fromkeys(
+    _RULES,
+    "tenants are not told apart yet: it would count with all rights; take the label away, and name"
+    " what may be brought by the annotation bellhop.dev/allow",
+)
+_ON_HOLDERS = dict.fromkeys(
+    _RULES, "it belongs on the ConfigMap or Secret that policyRefs name; move it there"
+)
+_PAUSES_PROFILES = "it pauses ClusterProfiles alone"
+_PAUSES_TRIGGERS = "it pauses triggers alone"
+
+MARKS: dict[str, Mark] = {
+    "projectsveltos.io/serviceaccount-name": Mark("labels", (), _TENANT),
+    "projectsveltos.io/serviceaccount-namespace": Mark("labels", (), _TENANT),
+    "projectsveltos.io/admin-name": Mark("labels", (), _TENANT),
+    "projectsveltos.io/instantiate": Mark("annotations", _HOLDERS, _ON_HOLDERS),
+    "projectsveltos.io/template": Mark("annotations", _HOLDERS, _ON_HOLDERS),
+    "projectsveltos.io/lua": Mark(
+        "annotations",
+        (),
+        _ON_HOLDERS
+        | dict.fromkeys(
+            _HOLDERS,
+            "scripts do not write manifests yet; write a template, with projectsveltos.io/template",
+        ),
+    ),
+    "projectsveltos.io/subresources": Mark(
+        "annotations",
+        (),
+        _ON_HOLDERS
+        | dict.fromkeys(
+            _HOLDERS,
+            "subresources are not written yet; take the annotation and the objects' status away",
+        ),
+    ),
+    "projectsveltos.io/tex-template": Mark("annotations", (*_TRIGGERS, *_PROFILES)),
+    PROFILE_PAUSED: Mark(
+        "annotations",
+        _PROFILES,
+        dict.fromkeys(_TRIGGERS, f"{_PAUSES_PROFILES}; a trigger is paused by {TRIGGER_PAUSED}")
+        | dict.fromkeys(_SOURCES, f"{_PAUSES_PROFILES}; pause the triggers that name the source"),
+    ),
+    TRIGGER_PAUSED: Mark(
+        "annotations",
+        _TRIGGERS,
+        dict.fromkeys(
+            _PROFILES, f"{_PAUSES_TRIGGERS}; a ClusterProfile is paused by {PROFILE_PAUSED}"
+        )
+        | dict.fromkeys(_SOURCES, f"{_PAUSES_TRIGGERS}; pause those that name the source"),
+    ),
+}
+
+WRITTEN_BY_SVELTOS = (
+    "projectsveltos.io/cluster-name",
+    "projectsveltos.io/cluster-profile-name",
+    "projectsveltos.io/cluster-type",
+    "projectsveltos.io/clustersummary",
+    "projectsveltos.io/deployed-by-sveltos",
+    "projectsveltos.io/deploymenttype",
+    "projectsveltos.io/eventsource-name",
+    "projectsveltos.io/hash",
+    "projectsveltos.io/owner-kind",
+    "projectsveltos.io/owner-name",
+    "projectsveltos.io/owner-tier",
+    "projectsveltos.io/profile-name",
+    "projectsveltos.io/reason",
+    "projectsveltos.io/reference-kind",
+    "projectsveltos.io/reference-name",
+    "projectsveltos.io/reference-namespace",
+    "projectsveltos.io/reference-tier",
+)
+_OWN_DOMAINS = ("eventtrigger.lib.projectsveltos.io/", "eventreport.projectsveltos.io/")
+
+
+def refusals(kind: str, manifest: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
+    """Find the marks of a manifest that would be ignored, with the sentence that refuses each."""
+    for part, name in _names(manifest):
+        mark = MARKS.get(name)
+        if mark and mark.part == part and kind in mark.refused:
+            yield ("metadata", part, name), mark.refused[kind]
+
+
+def unknown(manifest: Mapping[str, Any]) -> Iterator[str]:
+    """Find the marks of Sveltos' domain that nobody knows: they are probably misspelt."""
+    for part, name in _names(manifest):
+        domain = f"{name.partition('/')[0]}/"
+        ours = domain == DOMAIN or domain.endswith(f".{DOMAIN}")
+        written = name in WRITTEN_BY_SVELTOS or domain in _OWN_DOMAINS
+        if ours and not written and (name not in MARKS or MARKS[name].part != part):
+            yield name
+
+
+def _names(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    metadata = manifest.get("metadata")
+    for part in ("labels", "annotations"):
+        found = metadata.get(part) if isinstance(metadata, dict) else None
+        if isinstance(found, dict):
+            yield from ((part, name) for name in found if isinstance(name, str))

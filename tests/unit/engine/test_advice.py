@@ -1,0 +1,144 @@
+"""What users of templates usually forget is told, and what they meant is left alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bellhop.engine.advice import of_contents, of_profile, of_trigger
+from bellhop.engine.instantiate import Ref
+from bellhop.model.kinds import ConfigMap, EventSource, EventTrigger, Secret, of
+from bellhop.model.record import Content
+
+LIB = "lib.projectsveltos.io"
+INSTANTIATE = "projectsveltos.io/instantiate"
+TEMPLATE = "projectsveltos.io/template"
+NAMED = "name: {{ .Resource.metadata.name }}"
+REF = Ref("ConfigMap", "default", "c", optional=False)
+
+
+def rule(kind: str = "EventTrigger", version: str = "v1beta1", **spec: Any) -> EventTrigger:
+    spec = {"sourceClusterSelector": {}, "eventSourceName": "s", "oneForEvent": True, **spec}
+    manifest = {"apiVersion": f"{LIB}/{version}", "kind": kind, "metadata": {"name": "t"}}
+    found = of({**manifest, "spec": spec})
+    assert isinstance(found, EventTrigger)
+    return found
+
+
+def source(*, collect: bool) -> EventSource:
+    manifest = {"apiVersion": f"{LIB}/v1beta1", "kind": "EventSource", "metadata": {"name": "s"}}
+    found = of({**manifest, "spec": {"collectResources": collect}})
+    assert isinstance(found, EventSource)
+    return found
+
+
+def holder(text: str, *annotations: str, kind: str = "ConfigMap") -> ConfigMap | Secret:
+    metadata = {"name": "c", "annotations": dict.fromkeys(annotations, "ok")}
+    data = {"data": {"a": text}}
+    if kind == "Secret":
+        data = {"stringData": {"a": text}, "type": "addons.projectsveltos.io/cluster-profile"}  # type: ignore[dict-item]
+    found = of({"apiVersion": "v1", "kind": kind, "metadata": metadata, **data})
+    assert isinstance(found, ConfigMap | Secret)
+    return found
+
+
+def said(
+    held: ConfigMap | Secret, trigger: EventTrigger | None = None, *, collect: bool = True
+) -> list[str]:
+    return list(of_trigger(trigger or rule(), source(collect=collect), [(REF, held)]))
+
+
+@pytest.mark.parametrize(
+    ("held", "hint"),
+    [
+        pytest.param(
+            holder(NAMED),
+            "ConfigMap default/c says '{{ .Resource.metadata.name }}', which is brought as it is;"
+            f" if a template is meant, add the annotation {INSTANTIATE}",
+            id="not instantiated",
+        ),
+        pytest.param(
+            holder(NAMED, TEMPLATE),
+            "ConfigMap default/c reads .Resource, which is not there at deploy time, when"
+            f" {TEMPLATE} has it rendered; add the annotation {INSTANTIATE}",
+            id="rendered too late",
+        ),
+        pytest.param(
+            holder("a: '{{ serviceAccountName }}'"),
+            "ConfigMap default/c says '{{ serviceAccountName }}', which is brought as it is; if a"
+            f" template is meant, add the annotation {INSTANTIATE}",
+            id="a literal",
+        ),
+        pytest.param(
+            holder("{{ range .Resources }}{{ .metadata.name }}{{ end }}", INSTANTIATE),
+            "ConfigMap default/c reads .Resources, which is there with oneForEvent: false alone",
+            id="the variable of all for one",
+        ),
+        pytest.param(
+            holder("pass: {{ .Resource.x }}", kind="Secret"),
+            "ConfigMap default/c has an action, which is brought as it is; if a template is meant,"
+            f" add the annotation {INSTANTIATE}",
+            id="a Secret is not quoted",
+        ),
+    ],
+)
+def test_tells_what_is_forgotten(held: ConfigMap | Secret, hint: str) -> None:
+    """The ConfigMap, what it says, and what to write."""
+    assert said(held) == [hint]
+
+
+def test_tells_that_the_source_collects_nothing() -> None:
+    """Without collectResources there is no `.Resource`, whatever the annotations."""
+    hint = (
+        "ConfigMap default/c reads .Resource, and EventSource 's' collects no objects; give it"
+        " collectResources: true"
+    )
+    old = rule("EventBasedAddOn")
+
+    assert said(holder(NAMED, INSTANTIATE), collect=False) == [hint]
+    assert said(holder(NAMED), old, collect=False) == [hint]
+    assert said(holder("{{ .MatchingResource.Name }}", INSTANTIATE), collect=False) == []
+
+
+@pytest.mark.parametrize(
+    ("held", "trigger"),
+    [
+        pytest.param(holder(NAMED, INSTANTIATE), rule(), id="instantiated"),
+        pytest.param(holder(NAMED), rule("EventTrigger", "v1alpha1"), id="always rendered"),
+        pytest.param(holder("{{ .Cluster.metadata.name }}", TEMPLATE), rule(), id="deploy time"),
+        pytest.param(
+            holder("{{`{{ .Resource }}`}} {{ .Cluster.kind }}", INSTANTIATE), rule(), id="escaped"
+        ),
+        pytest.param(holder("{{/* .Resources */}} a: b", INSTANTIATE), rule(), id="a comment"),
+        pytest.param(holder("{{ x.Resource }}", "bellhop.dev/template"), rule(), id="Jinja2"),
+        pytest.param(holder("a: b"), rule(), id="no template"),
+        pytest.param(
+            holder("{{ range .Resources }}{{ end }}", INSTANTIATE),
+            rule(oneForEvent=False),
+            id="all",
+        ),
+    ],
+)
+def test_what_is_right_is_left_alone(held: ConfigMap | Secret, trigger: EventTrigger) -> None:
+    """A hint that comes without need is not read when it is needed."""
+    assert said(held, trigger) == []
+
+
+def test_tells_of_users_own_profiles() -> None:
+    """There is no event: they are rendered for each cluster."""
+    (hint,) = of_profile([(REF, holder("{{ .Cluster.kind }}"))])
+
+    assert hint.endswith(f"if a template is meant, add the annotation {TEMPLATE}")
+    assert list(of_profile([(REF, holder("{{ .Cluster.kind }}", TEMPLATE))])) == []
+
+
+def test_tells_of_what_was_rendered_and_is_still_a_template() -> None:
+    """An action that was kept for deploy time needs the annotation that has it rendered then."""
+    left = Content("ConfigMap default/c", "a", ({"data": [{"x": "{{ .Cluster.kind }}"}]},))
+    (hint,) = of_contents([left, Content("ConfigMap default/d", "b", ({"x": "{ { }}"},))])
+
+    assert hint == (
+        "ConfigMap default/c, entry a, brings '{{' as it is; if a template is meant, add the"
+        f" annotation {TEMPLATE}"
+    )

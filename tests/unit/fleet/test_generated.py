@@ -1,0 +1,48 @@
+"""What users see of what a trigger generated, by the names that Sveltos gives it."""
+
+from __future__ import annotations
+
+import pytest
+
+from bellhop.fleet.generated import instance_labels, manifest
+from bellhop.model.names import label_value_problem
+from bellhop.model.record import Profile
+
+PREFIX = "eventtrigger.lib.projectsveltos.io/"
+ROLE = "rbac.authorization.k8s.io/v1/ClusterRole//"
+
+
+def profile(key: str = "") -> Profile:
+    return Profile("p", "t", "prod/eu", key, (), (), 100, False, False, "")  # noqa: FBT003 - its fields
+
+
+def test_one_for_all_objects_names_none() -> None:
+    """Where it comes from is told, and no resource."""
+    assert manifest(profile(), "s")["metadata"]["labels"] == {
+        f"{PREFIX}eventtriggername": "t",
+        f"{PREFIX}clusterNamespace": "prod",
+        f"{PREFIX}clustername": "eu",
+        f"{PREFIX}clustertype": "Sveltos",
+        f"{PREFIX}eventreportname": "s",
+        f"{PREFIX}eventsourcename": "s",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        pytest.param("admin", "admin", id="a label's value"),
+        pytest.param("system:node", "system-node-", id="a colon"),
+        pytest.param("n" * 70, "n" * 50 + "-", id="too long"),
+        pytest.param(":", "", id="nothing that is legal"),
+    ],
+)
+def test_what_is_no_labels_value_becomes_one(name: str, expected: str) -> None:
+    """Two names that are cut alike stay apart, and a label can always be written."""
+    labels = instance_labels(profile(f"{ROLE}{name}"), "s", "default", "c")
+    value = labels[f"{PREFIX}resourcename"]
+
+    assert value.startswith(expected)
+    assert label_value_problem(value) == ""
+    assert (labels[f"{PREFIX}refnamespace"], labels[f"{PREFIX}refname"]) == ("default", "c")
+    assert f"{PREFIX}resourcenamespace" not in labels

@@ -1,0 +1,100 @@
+"""What templates read of a cluster, at event and at deploy time: what a SveltosCluster has."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from bellhop.errors import InvalidError
+from bellhop.messages import Sweep
+from bellhop.model.gvk import GVK
+from bellhop.model.record import MOST_TOLD
+from tests.fakes.fleet import Fleet, service
+from tests.fakes.kube import FakeKube
+from tests.fakes.manifests import INSTANTIATE, config, holder, join, profile, source, trigger
+
+CONFIG = GVK("", "v1", "ConfigMap")
+TEMPLATE = "projectsveltos.io/template: ok"
+EAST = "fleet/east"
+SAID = (
+    "v: '{{ .Cluster.kind }} {{ .Cluster.metadata.annotations.owner }}"
+    " {{ .Cluster.spec.data.registry }} {{ .Cluster.status.version }}'"
+)
+
+
+@pytest.fixture
+def east(fleet: Fleet) -> FakeKube:
+    """Register a cluster, with a trigger and a profile that tell what they read of it."""
+    kube = fleet.register("east", env="production")
+    fleet.declare.annotate(EAST, {"owner": "red"}, {"registry": "eu"})
+    fleet.apply(
+        join(
+            source(),
+            trigger(),
+            holder("made", config("event", SAID), annotations=INSTANTIATE),
+            profile(),
+            holder("own", config("deploy", SAID), annotations=TEMPLATE),
+        )
+    )
+    fleet.write("east", service("shop"))
+    fleet.pump()
+    return kube
+
+
+def said(kube: FakeKube) -> dict[str, str]:
+    return {each["metadata"]["name"]: each["data"]["v"] for each in kube.objects(CONFIG)}
+
+
+def test_templates_read_annotations_data_and_version(east: FakeKube) -> None:
+    """All of it is there, at event and at deploy time."""
+    expected = "SveltosCluster red eu v1.20.2"
+
+    assert said(east) == {"event": expected, "deploy": expected}
+
+
+def test_what_changes_is_rendered_again(fleet: Fleet, east: FakeKube) -> None:
+    """Annotations and data count as labels do, and nothing is swept for them."""
+    fleet.declare.annotate(EAST, {"owner": "blue"})
+    fleet.declare.annotate(EAST, {}, {"registry": "us"})
+    east.calls.clear()
+    fleet.pump()
+
+    expected = "SveltosCluster blue us v1.20.2"
+    assert said(east) == {"event": expected, "deploy": expected}
+    assert not [call for call in east.calls if call.verb == "list"]
+
+
+def test_a_sweep_reads_the_version_anew(fleet: Fleet, east: FakeKube) -> None:
+    """An upgrade of a cluster reaches what was rendered with its version."""
+    east.kubernetes = "v1.34.2"
+    fleet.publisher.publish([Sweep(EAST)])
+    fleet.pump()
+    fleet.clock.advance(timedelta(minutes=1))
+    fleet.declare.resume()
+    fleet.pump()
+
+    expected = "SveltosCluster red eu v1.34.2"
+    assert said(east) == {"event": expected, "deploy": expected}
+    assert fleet.declare.resume() == 0
+
+
+def test_what_is_taken_away_is_an_error_that_names_it(fleet: Fleet, east: FakeKube) -> None:
+    """A template that reads what is not there fails as in Sveltos; what was applied stays."""
+    fleet.declare.annotate(EAST, {"owner": None})
+    fleet.pump()
+
+    assert said(east)["event"] == "SveltosCluster red eu v1.20.2"
+    (made,) = fleet.records.profiles.of("made")
+    assert 'map has no entry for key "owner"' in made.error
+
+
+@pytest.mark.usefixtures("east")
+def test_a_cluster_may_not_have_too_much(fleet: Fleet) -> None:
+    """No record reaches a store's limit, whoever annotates it."""
+    with pytest.raises(InvalidError, match="its annotations and data have 65,"):
+        fleet.declare.annotate(EAST, {"long": "x" * MOST_TOLD})
+
+    kept = fleet.records.clusters.get(EAST)
+    assert kept
+    assert dict(kept.value.annotations) == {"owner": "red"}

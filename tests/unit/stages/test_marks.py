@@ -1,0 +1,258 @@
+"""Every label and annotation that steers Sveltos is honoured, or refused with a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from bellhop.messages import Sweep
+from bellhop.model import marks
+from bellhop.model.gvk import GVK
+from bellhop.model.kinds import KINDS, InvalidDocuments, of
+from tests.fakes.fleet import Fleet, service
+from tests.fakes.kube import FakeKube
+from tests.fakes.manifests import INSTANTIATE, config, holder, join, profile, source, trigger
+
+DATA = Path(__file__).parents[2] / "payloads/sveltos/marks.yaml"
+KNOWN: list[dict[str, Any]] = yaml.safe_load(DATA.read_text("utf-8"))
+CONFIG = GVK("", "v1", "ConfigMap")
+SPECS = {
+    "EventSource": {},
+    "EventTrigger": {"sourceClusterSelector": {}, "eventSourceName": "s"},
+    "EventBasedAddOn": {"sourceClusterSelector": {}, "eventSourceName": "s"},
+    "ClusterProfile": {},
+}
+
+
+def names(east: FakeKube) -> set[str]:
+    return {each["metadata"]["name"] for each in east.objects(CONFIG)}
+
+
+def ring(fleet: Fleet, name: str) -> dict[str, Any]:
+    """Create a Service, and do all that follows."""
+    written = fleet.write("east", service(name))
+    fleet.pump()
+    return written
+
+
+def sweep(fleet: Fleet) -> None:
+    """Sweep the cluster as a user does."""
+    fleet.publisher.publish([Sweep("fleet/east", full=True)])
+    fleet.pump()
+
+
+def annotated(manifest: str, mark: str, value: str = "ok") -> str:
+    return manifest.replace("metadata: {", f"metadata: {{annotations: {{{mark}: '{value}'}}, ", 1)
+
+
+def is_rendered_with_the_event(fleet: Fleet, east: FakeKube) -> None:
+    """A ConfigMap with `instantiate` sees the object; without, it is brought as it is."""
+    named = config("{{ .Resource.metadata.name }}")
+    fleet.apply(join(source(), trigger(), holder("made", named, annotations=INSTANTIATE)))
+    ring(fleet, "shop")
+
+    assert names(east) == {"shop"}
+
+
+def is_rendered_for_the_cluster(fleet: Fleet, east: FakeKube) -> None:
+    """A ConfigMap with `template` sees the destination."""
+    named = config("in-{{ .Cluster.metadata.name }}")
+    fleet.apply(join(profile(), holder("own", named, annotations="projectsveltos.io/template: ok")))
+    fleet.pump()
+
+    assert names(east) == {"in-east"}
+
+
+def has_the_same_functions(fleet: Fleet, east: FakeKube) -> None:
+    """With `tex-template` the functions are those without it."""
+    named = config("{{ .Cluster.metadata.name | upper | lower | trunc 2 }}")
+    own = annotated(profile(), "projectsveltos.io/tex-template")
+    fleet.apply(join(own, holder("own", named, annotations="projectsveltos.io/template: ok")))
+    fleet.pump()
+
+    assert names(east) == {"ea"}
+
+
+def pauses_a_trigger(fleet: Fleet, east: FakeKube) -> None:
+    """While a trigger is paused no event makes or withdraws anything; then all of them count."""
+    named = config("{{ .Resource.metadata.name }}")
+    rest = join(source(), holder("made", named, annotations=INSTANTIATE))
+    fleet.apply(join(trigger(), rest))
+    before = ring(fleet, "before")
+    fleet.apply(annotated(trigger(), marks.TRIGGER_PAUSED))
+    ring(fleet, "meanwhile")
+    fleet.drop("east", before)
+    fleet.pump()
+    sweep(fleet)
+    assert names(east) == {"before"}
+
+    fleet.apply(trigger())
+    fleet.pump()
+
+    assert names(east) == {"meanwhile"}
+
+
+def pauses_a_profile(fleet: Fleet, east: FakeKube) -> None:
+    """While a profile is paused its objects are neither changed, put back nor withdrawn."""
+    fleet.apply(join(profile(), holder("own", config("kept", "v: '1'"))))
+    fleet.pump()
+    fleet.apply(annotated(profile("clusterSelector: {}"), marks.PROFILE_PAUSED))
+    fleet.apply(holder("own", config("kept", "v: '2'"), config("more")))
+    fleet.pump()
+    assert [each["data"]["v"] for each in east.objects(CONFIG)] == ["1"]
+    east.drop(CONFIG, "default", "kept")
+    sweep(fleet)
+    assert names(east) == set()
+
+    fleet.apply(profile())
+    fleet.pump()
+
+    assert names(east) == {"kept", "more"}
+
+
+def is_made_anew(fleet: Fleet, east: FakeKube) -> None:
+    """An object that its API server does not let be changed is removed and made again."""
+    fleet.apply(join(profile(), holder("own", fixed("1"))))
+    fleet.pump()
+    (first,) = east.objects(CONFIG)
+    fleet.apply(holder("own", fixed("2")))
+    fleet.pump()
+
+    (second,) = east.objects(CONFIG)
+    assert second["data"] == {"v": "2"}
+    assert second["metadata"]["uid"] != first["metadata"]["uid"]
+
+
+def is_not_watched(fleet: Fleet, east: FakeKube) -> None:
+    """Nobody watches for drift yet, so that nothing is done about a change by hand."""
+    ignored = annotated(config("own", "v: '1'"), "projectsveltos.io/driftDetectionIgnore")
+    fleet.apply(join(profile(), holder("own", ignored)))
+    fleet.pump()
+    (there,) = east.objects(CONFIG)
+    east.put({**there, "data": {"v": "by hand"}})
+    sweep(fleet)
+
+    assert [each["data"] for each in east.objects(CONFIG)] == [{"v": "by hand"}]
+
+
+PROOFS: dict[tuple[str, str], Callable[[Fleet, FakeKube], None]] = {
+    ("projectsveltos.io/instantiate", "ConfigMap"): is_rendered_with_the_event,
+    ("projectsveltos.io/template", "ConfigMap"): is_rendered_for_the_cluster,
+    ("projectsveltos.io/tex-template", "ClusterProfile"): has_the_same_functions,
+    (marks.TRIGGER_PAUSED, "EventTrigger"): pauses_a_trigger,
+    (marks.PROFILE_PAUSED, "ClusterProfile"): pauses_a_profile,
+    (marks.FORCE_RECREATE, "object"): is_made_anew,
+    ("projectsveltos.io/driftDetectionIgnore", "object"): is_not_watched,
+}
+"""What shows that a mark is honoured, on one of the kinds that share the code."""
+SHARED = {
+    "EventBasedAddOn": "EventTrigger",
+    "Secret": "ConfigMap",
+    "EventTrigger": "ClusterProfile",
+}
+
+
+def fixed(value: str, force: str = "true") -> str:
+    return (
+        annotated(config("fixed", f"v: '{value}'"), marks.FORCE_RECREATE, force)
+        + "immutable: true\n"
+    )
+
+
+def manifest(kind: str, part: str, mark: str) -> dict[str, Any]:
+    spec = {"spec": SPECS[kind]} if kind in SPECS else {}
+    metadata = {"name": "x", part: {mark: "ok"}}
+    return {"apiVersion": KINDS[kind][1][0], "kind": kind, "metadata": metadata, **spec}
+
+
+def proven(mark: str, kind: str) -> bool:
+    while (mark, kind) not in PROOFS and kind in SHARED:
+        kind = SHARED[kind]
+    return (mark, kind) in PROOFS
+
+
+@pytest.mark.parametrize(
+    ("mark", "part", "kind"),
+    [
+        pytest.param(each["name"], each["part"], kind, id=f"{each['name']} on {kind}")
+        for each in KNOWN
+        for kind in each["on"]
+    ],
+)
+def test_a_mark_is_honoured_or_refused(mark: str, part: str, kind: str) -> None:
+    """What users of Sveltos write is never accepted and ignored."""
+    if proven(mark, kind):
+        if kind != "object":
+            assert of(manifest(kind, part, mark)).name == "x"
+        return
+    with pytest.raises(InvalidDocuments) as caught:
+        of(manifest(kind, part, mark))
+
+    assert f"metadata.{part}['{mark}']: " in str(caught.value)
+
+
+@pytest.mark.parametrize("proof", PROOFS.values(), ids=lambda each: each.__name__)
+def test_what_is_honoured_works(proof: Callable[[Fleet, FakeKube], None], fleet: Fleet) -> None:
+    """Each mark that is not refused does what it does in Sveltos."""
+    proof(fleet, fleet.register("east", env="production"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "part", "mark"),
+    [
+        pytest.param(kind, mark.part, name, id=f"{name} on {kind}")
+        for name, mark in marks.MARKS.items()
+        for kind in mark.refused
+    ],
+)
+def test_what_is_refused_has_a_sentence_of_its_own(kind: str, part: str, mark: str) -> None:
+    """The sentence is told with its place."""
+    with pytest.raises(InvalidDocuments) as caught:
+        of(manifest(kind, part, mark))
+
+    told = f"manifest, metadata.{part}['{mark}']: {marks.MARKS[mark].refused[kind]}"
+    assert str(caught.value) == told
+
+
+def test_without_the_mark_a_refused_change_stays_refused(fleet: Fleet) -> None:
+    """An object is made anew only where its owner asked for it."""
+    east = fleet.register("east", env="production")
+    fleet.apply(join(profile(), holder("own", fixed("1", force="false"))))
+    fleet.pump()
+    fleet.apply(holder("own", fixed("2", force="false")))
+    fleet.pump()
+
+    assert [each["data"] for each in east.objects(CONFIG)] == [{"v": "1"}]
+    (outcome,) = fleet.records.outcomes.of("fleet/east")
+    assert (outcome.phase, outcome.reason) == ("Failed", "Invalid")
+
+
+def test_a_paused_profile_that_is_deleted_is_withdrawn(fleet: Fleet) -> None:
+    """Deleting is not a change of what a profile brings: nobody could end the pause."""
+    east = fleet.register("east", env="production")
+    fleet.apply(join(profile(), holder("own", config("kept"))))
+    fleet.pump()
+    fleet.apply(annotated(profile(), marks.PROFILE_PAUSED))
+    fleet.pump()
+
+    fleet.declare.delete([("ClusterProfile", "", "own")])
+    fleet.pump()
+
+    assert names(east) == set()
+
+
+def test_a_profile_that_is_paused_from_the_start_brings_nothing(fleet: Fleet) -> None:
+    """Until the pause ends no cluster is touched."""
+    east = fleet.register("east", env="production")
+    fleet.apply(join(annotated(profile(), marks.PROFILE_PAUSED), holder("own", config("kept"))))
+    fleet.pump()
+    assert names(east) == set()
+
+    fleet.apply(profile())
+    fleet.pump()
+
+    assert names(east) == {"kept"}

@@ -1,0 +1,106 @@
+"""Users' own profiles: what their refs mean in each cluster, and what templates may ask there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+from bellhop.model.gvk import GVK
+from tests.fakes.fleet import Fleet
+from tests.fakes.kube import FakeKube
+from tests.fakes.manifests import config, holder, join, profile
+
+CONFIG = GVK("", "v1", "ConfigMap")
+
+
+def own(optional: str = "false") -> str:
+    """Return a profile of which one ref names no namespace."""
+    ref = f"policyRefs: [{{kind: ConfigMap, name: own, optional: {optional}}}"
+    both = f"{ref}, {{kind: ConfigMap, name: shared, namespace: default}}]"
+    return profile().replace("policyRefs: [{kind: ConfigMap, name: own, namespace: default}]", both)
+
+
+def in_namespace(namespace: str, name: str) -> str:
+    return holder("own", config(name)).replace("namespace: default", f"namespace: {namespace}", 1)
+
+
+def names(kube: FakeKube) -> set[str]:
+    return {each["metadata"]["name"] for each in kube.objects(CONFIG)}
+
+
+def two(fleet: Fleet) -> tuple[FakeKube, FakeKube]:
+    """Register a cluster in each of two namespaces."""
+    east = fleet.register("east", env="production")
+    found = fleet.records.clusters.get("fleet/east")
+    assert found
+    west = fleet.access.clusters["other/west"] = FakeKube("other/west")
+    fleet.declare.register(replace(found.value, namespace="other", name="west"))
+    return east, west
+
+
+def test_a_ref_without_a_namespace_means_that_of_the_cluster(fleet: Fleet) -> None:
+    """Each cluster gets what is in its own namespace."""
+    east, west = two(fleet)
+    everywhere = holder("shared", config("shared"))
+    fleet.apply(
+        join(
+            own(),
+            everywhere,
+            in_namespace("fleet", "for-fleet"),
+            in_namespace("other", "for-other"),
+        )
+    )
+    fleet.pump()
+    assert (names(east), names(west)) == ({"for-fleet", "shared"}, {"for-other", "shared"})
+
+    fleet.apply(in_namespace("other", "anew"))
+    fleet.pump()
+
+    assert (names(east), names(west)) == ({"for-fleet", "shared"}, {"anew", "shared"})
+
+
+def test_what_is_missing_in_one_namespace_harms_its_clusters_alone(fleet: Fleet) -> None:
+    """The outcome says which ConfigMap is to be applied; once it is there, it follows."""
+    east, west = two(fleet)
+    fleet.apply(join(own(), holder("shared", config("shared")), in_namespace("fleet", "for-fleet")))
+    fleet.pump()
+
+    assert (names(east), names(west)) == ({"for-fleet", "shared"}, set())
+    (outcome,) = fleet.records.outcomes.of("other/west")
+    assert (outcome.phase, outcome.reason) == ("Failed", "Missing")
+    assert "cannot find ConfigMap other/own that policyRefs names" in outcome.message
+
+    fleet.apply(in_namespace("other", "for-other"))
+    fleet.clock.advance(timedelta(minutes=1))
+    fleet.pump()
+    assert names(west) == {"for-other", "shared"}
+
+
+def test_what_is_optional_may_be_missing_in_a_namespace(fleet: Fleet) -> None:
+    """The rest of the profile is applied."""
+    east, west = two(fleet)
+    fleet.apply(join(own("true"), holder("shared", config("shared")), in_namespace("fleet", "a")))
+    fleet.pump()
+
+    assert (names(east), names(west)) == ({"a", "shared"}, {"shared"})
+
+
+def test_a_cluster_of_another_namespace_that_comes_gets_its_own(fleet: Fleet) -> None:
+    """A profile is resolved for namespaces that its selection comes to."""
+    fleet.register("east", env="production")
+    fleet.apply(join(own("true"), holder("shared", config("shared")), in_namespace("other", "b")))
+    fleet.pump()
+    _, west = two(fleet)
+    fleet.pump()
+
+    assert names(west) == {"b", "shared"}
+
+
+def test_functions_of_deploy_time_take_identifiers(fleet: Fleet) -> None:
+    """`getResource "Id"` asks by a name; what nobody refers to is nothing."""
+    east = fleet.register("east", env="production")
+    text = config('{{ if getResource "Id" }}there{{ else }}nothing{{ end }}')
+    fleet.apply(join(profile(), holder("own", text, annotations="projectsveltos.io/template: ok")))
+    fleet.pump()
+
+    assert names(east) == {"nothing"}
