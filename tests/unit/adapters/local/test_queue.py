@@ -64,6 +64,28 @@ def test_releases_what_dead_workers_held(queue: SqliteQueue, open_queue: Open) -
     assert sorted(seen) == [(1, 2), (2, 2), (3, 2)]
 
 
+def test_releases_what_one_dead_process_held(open_queue: Open, clock: FakeClock) -> None:
+    """And leaves to the living what they hold."""
+    dead, living = open_queue(groups=1), open_queue(groups=1)
+    dead.hold_as("dead")
+    living.hold_as("living")
+    dead.publish([Message({"n": 1}, "a"), Message({"n": 2}, "b"), Message({"n": 3}, "b")])
+    [lost] = dead.receive(9, wait=NOW)
+    kept = living.receive(9, wait=NOW)
+    clock.advance(SECOND)
+
+    living.release("dead")
+    living.release("nobody")
+
+    [again] = living.receive(9, wait=NOW)
+    assert numbers([again, *kept]) == [1, 2, 3]
+    assert again.attempt == 2
+    assert [living.settle(each, Done()) for each in (again, *kept)] == [Done()] * 3
+    dead.settle(lost, GivenUp("too late"))
+    assert dead.list() == []
+    assert living.receive(9, wait=NOW) == []
+
+
 def test_release_leaves_delays_and_other_queues_alone(
     queue: SqliteQueue, open_queue: Open, clock: FakeClock
 ) -> None:
