@@ -35,6 +35,7 @@ from typing import Any
 
 from bellhop.adapters.local.clock import from_microseconds, to_microseconds
 from bellhop.adapters.local.database import Database, Place
+from bellhop.adapters.local.neighbours import Neighbours
 from bellhop.adapters.local.queue_schema import SCHEMA
 from bellhop.errors import InvalidError, MissingError, TooLargeError
 from bellhop.ports.clock import Clock
@@ -66,6 +67,8 @@ _PICK = """
     SELECT s.id, s.name FROM shares s WHERE s.queue = :queue AND s.next_at <= :now AND s.width >
         (SELECT count(*) FROM groups g WHERE g.share_id = s.id AND g.held > 0 AND g.next_at > :now)
     ORDER BY s.turn LIMIT 1"""
+_NOT_EMPTY = """
+    SELECT value FROM json_each(?) WHERE EXISTS (SELECT 1 FROM shares WHERE queue = value)"""
 _LAST_TURN = "(SELECT coalesce(max(turn), 0) FROM shares WHERE queue = :queue)"
 _HELD_BY = "queue = :queue AND held > 0 AND (:holder IS NULL OR holder = :holder)"
 _NEXT_AT = "coalesce((SELECT min(next_at) FROM groups WHERE share_id = shares.id), -1)"
@@ -475,11 +478,11 @@ class SqliteQueue:
                 rest = min(left, due, neighbours.poll if looking else _CALM)
                 if due <= 0 or neighbours.bell(self._name).wait(rest, rung):
                     return True
-                if looking and self._database.change() != change:
-                    neighbours.poll = _POLL
-                    neighbours.ring(_ALL)
-                    return True
-                if looking:
+                if looking and (seen := self._database.change()) != change:
+                    neighbours.poll, change = _POLL, seen
+                    if self._pass_on(neighbours):
+                        return True
+                elif looking:
                     neighbours.poll = min(neighbours.poll * 1.2, _POLL_IDLE)
                 looking = looking or neighbours.lookout.acquire(blocking=False)
             return False
@@ -488,6 +491,14 @@ class SqliteQueue:
                 neighbours.lookout.release()
                 # Somebody else is to look out at once.
                 neighbours.ring(1)
+
+    def _pass_on(self, neighbours: Neighbours) -> bool:
+        """Wake those whose queue holds anything, as somebody wrote; say whether ours does."""
+        known = _encode(neighbours.names())
+        found = [name for (name,) in self._database.rows(_NOT_EMPTY, (known,))]
+        for name in found:
+            neighbours.bell(name).ring(_ALL)
+        return self._name in found
 
     def _ring(self, count: int) -> None:
         self._database.neighbours().bell(self._name).ring(count)

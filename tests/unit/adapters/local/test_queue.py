@@ -398,6 +398,24 @@ def test_a_message_for_one_queue_is_heard_while_another_looks_out(tmp_path: Path
     lookout.join()
 
 
+def test_who_waits_for_an_empty_queue_is_not_woken_for_another(tmp_path: Path) -> None:
+    """What others write and read, here or in another process, is no news to its workers."""
+    path = tmp_path / "queue.db"
+    quiet = SqliteQueue(path, "quiet", clock=SystemClock())
+    busy = SqliteQueue(path, "busy", clock=SystemClock())
+    waiting = threading.Thread(target=quiet.receive, args=(1,), kwargs={"wait": SECOND})
+    waiting.start()
+    for _ in range(20):
+        busy.publish([Message({"n": 1}, "g")])
+        time.sleep(0.03)
+        [delivery] = busy.receive(1, wait=NOW)
+        busy.settle(delivery, Done())
+    rung = quiet._database.neighbours().bell("quiet").rung
+    waiting.join()
+
+    assert rung == 0
+
+
 def test_who_is_woken_waits_no_longer(tmp_path: Path) -> None:
     """A process that stops need not wait until its workers have waited in vain."""
     queue = SqliteQueue(tmp_path / "queue.db", "inbox", clock=SystemClock())
