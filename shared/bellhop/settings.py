@@ -59,7 +59,8 @@ class Settings:
     """How much one entry may render to, in bytes."""
 
     workers: int = 8
-    """Threads of the embedded mode that apply profiles; one cluster keeps no more of them busy."""
+    """Threads of each process of the embedded mode that apply profiles; one cluster keeps no more
+    of all processes' busy."""
 
     deletion_share: float = 0.5
     """A sweep that finds more than this share of a kind's objects gone waits for agreement."""

@@ -37,6 +37,15 @@ def used(pid: int) -> tuple[float, int]:
     return nanoseconds / 1e6, wakes
 
 
+def family(pid: int) -> list[int]:
+    """Return a process and those that it has started."""
+    tasks = Path(f"/proc/{pid}/task").iterdir()
+    return [
+        pid,
+        *(int(child) for task in tasks for child in (task / "children").read_text().split()),
+    ]
+
+
 def main(seconds: int = 60, *, plane: ControlPlane | None = None) -> None:
     """Print a row a process, beside the floor."""
     with ExitStack() as stack:

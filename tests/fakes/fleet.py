@@ -40,6 +40,7 @@ from bellhop.stages.execute import Execute
 from bellhop.stages.hands import ALONE, Hands
 from bellhop.stages.inbox import Inbox, Stage
 from bellhop.stages.ingest import Ingest, Reply, Request
+from bellhop.stages.lease import UNKNOWN
 from bellhop.stages.schedule import Schedule
 from bellhop.stages.sweep import Sweep
 from tests.fakes.clock import FakeClock
@@ -125,13 +126,22 @@ class Fleet:
         self.access = FakeAccess()
         self.output = io.StringIO()
         self.catalogs = Catalogs(self.records)
+        self.peers = UNKNOWN
         self._wire()
 
     def _wire(self) -> None:
         log = Log(self.output)
         queues, records, catalogs = self.queues, self.records, self.catalogs
         publisher = self.publisher = Publisher(queues)
-        execute = Execute(records, self.access, publisher, self.settings, log, hands=self.hands)
+        execute = Execute(
+            records,
+            self.access,
+            publisher,
+            self.settings,
+            log,
+            peers=self.peers,
+            hands=self.hands,
+        )
         self.stages: dict[str, Stage] = {
             "evaluate": Evaluate(records, catalogs, publisher, self.settings, log),
             "deploy": Deploy(records, catalogs, publisher, execute, self.settings),

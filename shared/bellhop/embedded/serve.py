@@ -1,14 +1,17 @@
-"""`bellhop serve`: every stage and the HTTP function in one process, until it is told to stop."""
+"""`bellhop serve`: the HTTP function and every stage, until it is told to stop.
+
+One process leads: it has the HTTP function, the schedule and the listener's certificate, and works
+like any other. Where more are wanted, it starts others that only work.
+"""
 
 from __future__ import annotations
 
 import json
 import os
-import signal
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -16,25 +19,20 @@ from bellhop.adapters.local.files import write_whole
 from bellhop.adapters.local.server import Server
 from bellhop.embedded.front import Front
 from bellhop.embedded.identity import ListenerIdentity
-from bellhop.embedded.notes import Notes
-from bellhop.embedded.state import make_folder, only_one, open_state
+from bellhop.embedded.living import Living
+from bellhop.embedded.mates import Mates
+from bellhop.embedded.signals import stop_on_signals
+from bellhop.embedded.state import Embedded, make_folder, only_one, open_state
+from bellhop.embedded.team import at_work
 from bellhop.embedded.upkeep import Upkeep
-from bellhop.embedded.warming import WarmUp
-from bellhop.embedded.workers import Workers
 from bellhop.fleet.installation import Inbound, Installation
-from bellhop.fleet.renewal import Renewals
 from bellhop.logs import Log
 from bellhop.settings import Settings, read
-from bellhop.stages.deploy import Deploy
-from bellhop.stages.evaluate import Evaluate
-from bellhop.stages.execute import Execute
-from bellhop.stages.hands import HELPERS, Hands
-from bellhop.stages.inbox import Stage
 from bellhop.stages.ingest import Ingest
-from bellhop.stages.sweep import Sweep
+from bellhop.stages.lease import Peers
 
 
-def serve(state: Path, *, host: str, port: int, advertise: str = "") -> None:
+def serve(state: Path, *, host: str, port: int, advertise: str = "", processes: int = 1) -> None:
     """Serve from a state folder until SIGINT or SIGTERM; write one line when ready.
 
     `advertise` is the URL by which clusters reach us, where it is not the listener's own.
@@ -45,8 +43,12 @@ def serve(state: Path, *, host: str, port: int, advertise: str = "") -> None:
     """
     settings = read(os.environ)
     log = Log()
-    stop = _stop_on_signals()
-    with only_one(_made(state)), running(state, settings, log, host, port, advertise) as url:
+    stop = stop_on_signals()
+    make_folder(state)
+    with (
+        only_one(state),
+        running(state, settings, log, host, port, advertise, processes=processes) as url,
+    ):
         log.info("Bellhop serves", url=url, state=str(state))
         stop.wait()
         log.info("Bellhop stops")
@@ -54,69 +56,56 @@ def serve(state: Path, *, host: str, port: int, advertise: str = "") -> None:
 
 @contextmanager
 def running(
-    state: Path, settings: Settings, log: Log, host: str, port: int, advertise: str = ""
+    state: Path,
+    settings: Settings,
+    log: Log,
+    host: str,
+    port: int,
+    advertise: str = "",
+    *,
+    processes: int = 1,
 ) -> Iterator[str]:
-    """Run the embedded mode; yield the URL that clusters are to use."""
-    embedded = open_state(state, settings)
-    try:
-        for queue in embedded.queues.values():
-            queue.release()
+    """Run the embedded mode, by so many processes; yield the URL that clusters are to use.
+
+    Raises:
+        BusyError: a process that a killed `serve` left still works on this folder.
+    """
+    with ExitStack() as stack:
+        embedded = open_state(state, settings)
+        stack.callback(embedded.close)
+        living = Living(state)
+        living.outlive()
+        _release(embedded)
         clock = embedded.installation.records.clock
         identity = ListenerIdentity(state / "tls", _names(host, advertise), clock.now())
         certificate, key = identity.certificate(clock.now())
         front = _front(embedded.installation, log)
         server = Server(front, host=host, port=port, certificate_pem=certificate, key_pem=key)
         server.start()
-        try:
-            url = advertise.rstrip("/") or f"https://{_bracketed(host)}:{server.port}"
-            _write_address(state, url, identity.ca)
-            # The address that was read when the state was opened is that of an earlier start.
-            here = replace(embedded.installation, inbound=Inbound(url, identity.ca))
-            workers = Workers(embedded, _stages(here, log), log)
-            upkeep = Upkeep(clock, identity, server, log)
-            warm_up = WarmUp(here, log)
-            notes = Notes(here.records.ledger, clock, log)
-            notes.start()
-            workers.start()
-            upkeep.start()
-            warm_up.start()
-            try:
-                yield url
-            finally:
-                server.stop()
-                warm_up.stop()
-                upkeep.stop()
-                workers.stop()
-                notes.stop()
-        finally:
-            server.stop()
-    finally:
-        embedded.close()
+        stack.callback(server.stop)
+        url = advertise.rstrip("/") or f"https://{_bracketed(host)}:{server.port}"
+        _write_address(state, url, identity.ca)
+        # The address that was read when the state was opened is that of an earlier start.
+        here = replace(embedded.installation, inbound=Inbound(url, identity.ca))
+        mates = Mates(state, processes - 1, living, partial(_release, embedded), log)
+        upkeep = Upkeep(clock, identity, server, log)
+        badge, _ = stack.enter_context(living.issued())
+        stack.callback(mates.join)
+        peers = Peers(badge, living.lives)
+        stack.enter_context(at_work(replace(embedded, installation=here), peers, log, leads=True))
+        upkeep.start()
+        stack.callback(upkeep.stop)
+        # Nothing is taken in any more, and the others begin to end before anybody is waited for.
+        stack.callback(server.stop)
+        stack.callback(mates.end)
+        mates.start()
+        yield url
 
 
-def _made(state: Path) -> Path:
-    make_folder(state)
-    return state
-
-
-def _stop_on_signals() -> threading.Event:
-    stop = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
-    return stop
-
-
-def _stages(here: Installation, log: Log) -> dict[str, Stage]:
-    sweep = Sweep(here.records, here.catalogs, here.access, here.publisher, here.settings, log)
-    hands = Hands(HELPERS)
-    execute = Execute(
-        here.records, here.access, here.publisher, here.settings, log, alone=True, hands=hands
-    )
-    return {
-        "evaluate": Evaluate(here.records, here.catalogs, here.publisher, here.settings, log),
-        "deploy": Deploy(here.records, here.catalogs, here.publisher, execute, here.settings),
-        "sweep": Renewals(here, sweep, log),
-    }
+def _release(embedded: Embedded, holder: str | None = None) -> None:
+    """Give back what a process held that is dead, or all that are."""
+    for queue in embedded.queues.values():
+        queue.release(holder)
 
 
 def _front(here: Installation, log: Log) -> Front:

@@ -1,4 +1,4 @@
-"""The embedded mode: one folder of state, and one process that runs every stage.
+"""The embedded mode: one folder of state, and one `serve` that runs every stage.
 
 state/
   key             seals records and secrets; 0600, made at the first start
@@ -7,6 +7,7 @@ state/
   tls/            the listener's authority and certificate
   address.json    where `serve` listens, for registrations
   lock            held while `serve` runs
+  processes/      a lock for each of its processes
 """
 
 from __future__ import annotations

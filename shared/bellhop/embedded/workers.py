@@ -52,13 +52,14 @@ def sizes(settings: Settings) -> Mapping[str, Size]:
 
 
 class Workers:
-    """Threads that feed the stages until they are told to stop."""
+    """Threads that feed the stages until they are told to stop; one process keeps the time."""
 
-    def __init__(self, embedded: Embedded, stages: dict[str, Stage], log: Log) -> None:
+    def __init__(
+        self, embedded: Embedded, stages: dict[str, Stage], log: Log, *, leads: bool = True
+    ) -> None:
         settings = embedded.installation.settings
         self._log = log
         self._stopping = threading.Event()
-        timekeeper = Timekeeper(embedded, log)
         self._queues = tuple(embedded.queues.values())
         self._in_hand: dict[str, tuple[SqliteQueue, tuple[Delivery, ...]]] = {}
         self._pools = [
@@ -75,9 +76,12 @@ class Workers:
         ]
         pause = settings.visibility.total_seconds() / _EXTENSIONS
         self._threads = [
-            threading.Thread(target=self._repeat, args=(timekeeper.tick, _TICK), name="schedule"),
-            threading.Thread(target=self._repeat, args=(self._hold_on, pause), name="holding"),
+            threading.Thread(target=self._repeat, args=(self._hold_on, pause), name="holding")
         ]
+        if leads:
+            tick = Timekeeper(embedded, log).tick
+            schedule = threading.Thread(target=self._repeat, args=(tick, _TICK), name="schedule")
+            self._threads.append(schedule)
 
     def start(self) -> None:
         """Begin to work."""

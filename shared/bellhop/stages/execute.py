@@ -45,7 +45,7 @@ from bellhop.stages.circuit import Circuits
 from bellhop.stages.claim import Claims, taken_from
 from bellhop.stages.ending import Endings
 from bellhop.stages.hands import ALONE, Hands
-from bellhop.stages.lease import Leases
+from bellhop.stages.lease import UNKNOWN, Leases, Peers
 from bellhop.stages.ledger import noting
 from bellhop.stages.step import Steps
 from bellhop.stages.work import Upshot, Work
@@ -59,10 +59,7 @@ R = TypeVar("R")
 
 
 class Execute:
-    """Applies profiles to clusters and withdraws them.
-
-    Where it is `alone`, no other process works on these records.
-    """
+    """Applies profiles to clusters and withdraws them."""
 
     def __init__(
         self,
@@ -72,7 +69,7 @@ class Execute:
         settings: Settings,
         log: Log,
         *,
-        alone: bool = False,
+        peers: Peers = UNKNOWN,
         hands: Hands = ALONE,
     ) -> None:
         self._records = records
@@ -81,7 +78,7 @@ class Execute:
         self._settings = settings
         self._circuits = Circuits(records, access, publisher, settings, log)
         self._claims = Claims(records, publisher)
-        self._leases = Leases(records, settings, alone=alone)
+        self._leases = Leases(records, settings, peers)
         self._hands = hands
         self._steps = Steps(self._claims, records.clock)
         self._endings = Endings(records, settings)

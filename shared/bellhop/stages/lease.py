@@ -11,7 +11,9 @@ did as unsure, and the next try puts it in order.
 from __future__ import annotations
 
 import uuid
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import timedelta
 
 from bellhop.engine.planning import Plan
 from bellhop.errors import BusyError, StaleError
@@ -24,15 +26,25 @@ from bellhop.stages.work import Work
 _RETRIES = 8
 
 
-class Leases:
-    """Leases of inventories.
+@dataclass(frozen=True, slots=True)
+class Peers:
+    """The processes that work on the same records: our badge, and whether that of one is alive.
 
-    Where a process is `alone`, no other works on these records: what another one holds is held
-    by a dead one.
+    Where nobody can say, all are taken for alive.
     """
 
-    def __init__(self, records: Records, settings: Settings, *, alone: bool) -> None:
-        self._mark = uuid.uuid4().hex[:8] if alone else ""
+    badge: str = ""
+    lives: Callable[[str], bool] = lambda _: True
+
+
+UNKNOWN = Peers()
+
+
+class Leases:
+    """Leases of inventories; what a dead process holds is free."""
+
+    def __init__(self, records: Records, settings: Settings, peers: Peers) -> None:
+        self._peers = peers
         self._records = records
         self._settings = settings
 
@@ -43,12 +55,12 @@ class Leases:
             BusyError: one does, and its time is not over.
         """
         now = self._records.clock.now()
-        alive = bool(inventory.worker) and inventory.worker.startswith(self._mark)
-        if alive and inventory.until and inventory.until > now:
+        left = inventory.until - now if inventory.worker and inventory.until else timedelta(0)
+        if left > timedelta(0) and self._peers.lives(inventory.worker.partition(".")[0]):
             raise BusyError(
                 f"cannot apply '{inventory.profile}' to '{inventory.cluster}': another worker is"
                 " at it",
-                delay=inventory.until - now,
+                delay=left,
             )
 
     def take(self, work: Work, steps: Plan) -> None:
@@ -67,7 +79,7 @@ class Leases:
             work.held[key] = replace(begun, digest="", uid="", secret=True)
         for key in steps.remove:
             work.held[key] = replace(work.held[key], digest="")
-        worker = self._mark + uuid.uuid4().hex[:8]
+        worker = f"{self._peers.badge}.{uuid.uuid4().hex[:8]}"
         until = self._records.clock.now() + self._settings.visibility
         inventory = Inventory(work.cluster.key, work.profile.name, work.held, worker, until)
         work.token = self._records.inventories.put(inventory, expect=work.token)

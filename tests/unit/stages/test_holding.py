@@ -13,6 +13,7 @@ from bellhop.messages import Apply, Resolve, Sweep
 from bellhop.model.gvk import GVK, ObjectKey, Resource
 from bellhop.model.record import Held, Inventory
 from bellhop.settings import Settings
+from bellhop.stages.lease import Peers
 from tests.fakes import rig
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube
@@ -172,6 +173,31 @@ def test_a_lease_ends_with_its_time(fleet: Fleet, east: FakeKube) -> None:
     fleet.pump()
 
     assert values(east) == {"a": "1"}
+
+
+@pytest.mark.parametrize("alive", [True, False])
+def test_a_lease_ends_with_its_process(fleet: Fleet, east: FakeKube, *, alive: bool) -> None:
+    """Where it is known which processes are alive, nobody waits for a dead one."""
+    fleet.peers = Peers("theirs")
+    fleet.reread()
+    apply, workers = east.apply, []
+
+    def watched(manifest: dict[str, Any], *, dry_run: bool = False) -> Any:
+        workers.append(held(fleet).worker)
+        return apply(manifest, dry_run=dry_run)
+
+    east.apply = watched  # type: ignore[method-assign]
+    fleet.apply(PROFILE, holder("a"))
+    fleet.pump()
+    until = fleet.clock.now() + fleet.settings.visibility
+    fleet.records.inventories.put(Inventory(EAST, "own", held(fleet).held, workers[0], until))
+
+    fleet.peers = Peers("ours", lambda badge: alive and badge == "theirs")
+    fleet.reread()
+    fleet.apply(PROFILE, holder("a", v="2"))
+    fleet.pump()
+
+    assert values(east) == {"a": "1" if alive else "2"}
 
 
 def test_two_who_believe_to_hold_it_end_right(fleet: Fleet, east: FakeKube) -> None:

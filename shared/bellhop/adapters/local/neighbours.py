@@ -57,6 +57,10 @@ class Neighbours:
         """Return the bell of that name."""
         return self._bells.setdefault(name, Bell())
 
+    def names(self) -> list[str]:
+        """Name the bells."""
+        return list(self._bells)
+
     def ring(self, count: int) -> None:
         """Wake up to `count` of those that wait for each of the bells."""
         for bell in tuple(self._bells.values()):

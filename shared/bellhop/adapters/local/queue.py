@@ -35,6 +35,7 @@ from typing import Any
 
 from bellhop.adapters.local.clock import from_microseconds, to_microseconds
 from bellhop.adapters.local.database import Database, Place
+from bellhop.adapters.local.neighbours import Neighbours
 from bellhop.adapters.local.queue_schema import SCHEMA
 from bellhop.errors import InvalidError, MissingError, TooLargeError
 from bellhop.ports.clock import Clock
@@ -66,7 +67,10 @@ _PICK = """
     SELECT s.id, s.name FROM shares s WHERE s.queue = :queue AND s.next_at <= :now AND s.width >
         (SELECT count(*) FROM groups g WHERE g.share_id = s.id AND g.held > 0 AND g.next_at > :now)
     ORDER BY s.turn LIMIT 1"""
+_NOT_EMPTY = """
+    SELECT value FROM json_each(?) WHERE EXISTS (SELECT 1 FROM shares WHERE queue = value)"""
 _LAST_TURN = "(SELECT coalesce(max(turn), 0) FROM shares WHERE queue = :queue)"
+_HELD_BY = "queue = :queue AND held > 0 AND (:holder IS NULL OR holder = :holder)"
 _NEXT_AT = "coalesce((SELECT min(next_at) FROM groups WHERE share_id = shares.id), -1)"
 
 _ALL = 1_000_000
@@ -105,8 +109,13 @@ class SqliteQueue:
         self._attempts = attempts
         self._groups = groups
         self._woken = False
+        self._holder = ""
         self._per_share = _ALL if per_share is None else per_share
         self._first_width = _ALL if per_share is None else min(_FIRST_WIDTH, per_share)
+
+    def hold_as(self, holder: str) -> None:
+        """Say in whose hands is what is received through this object, for `release`."""
+        self._holder = holder
 
     def publish(self, messages: Sequence[Message]) -> None:
         """Add messages, here all or none.
@@ -225,20 +234,22 @@ class SqliteQueue:
         with self._database.transaction() as execute:
             self._exhume(execute, id)
 
-    def release(self) -> None:
+    def release(self, holder: str | None = None) -> None:
         """Give back what workers hold that are known to be dead: their time need not run out.
 
-        The deliveries count as attempts. Receipts given out before are expired.
+        They are those of a holder, or all. The deliveries count as attempts. Receipts given out
+        before are expired.
         """
+        whose = {"queue": self._name, "holder": holder, "now": self._now()}
         with self._database.transaction() as execute:
             execute(
-                """UPDATE messages SET held = 0 WHERE held AND group_id IN
-                       (SELECT id FROM groups WHERE queue = ? AND held > 0)""",
-                (self._name,),
+                f"""UPDATE messages SET held = 0 WHERE held AND group_id IN
+                       (SELECT id FROM groups WHERE {_HELD_BY})""",  # noqa: S608
+                whose,
             )
             released = execute(
-                "UPDATE groups SET held = 0, next_at = ? WHERE queue = ? AND held > 0",
-                (self._now(), self._name),
+                f"UPDATE groups SET held = 0, next_at = :now WHERE {_HELD_BY}",  # noqa: S608
+                whose,
             ).rowcount
             execute(f"UPDATE shares SET next_at = {_NEXT_AT} WHERE queue = ?", (self._name,))  # noqa: S608
         self._ring(released)
@@ -374,8 +385,8 @@ class SqliteQueue:
             (group, taken[0][0], taken[-1][0]),
         )
         execute(
-            "UPDATE groups SET held = ?, next_at = ? WHERE id = ?",
-            (len(taken), now + self._visibility, group),
+            "UPDATE groups SET held = ?, next_at = ?, holder = ? WHERE id = ?",
+            (len(taken), now + self._visibility, self._holder, group),
         )
         return [
             Delivery(
@@ -467,11 +478,11 @@ class SqliteQueue:
                 rest = min(left, due, neighbours.poll if looking else _CALM)
                 if due <= 0 or neighbours.bell(self._name).wait(rest, rung):
                     return True
-                if looking and self._database.change() != change:
-                    neighbours.poll = _POLL
-                    neighbours.ring(_ALL)
-                    return True
-                if looking:
+                if looking and (seen := self._database.change()) != change:
+                    neighbours.poll, change = _POLL, seen
+                    if self._pass_on(neighbours):
+                        return True
+                elif looking:
                     neighbours.poll = min(neighbours.poll * 1.2, _POLL_IDLE)
                 looking = looking or neighbours.lookout.acquire(blocking=False)
             return False
@@ -480,6 +491,14 @@ class SqliteQueue:
                 neighbours.lookout.release()
                 # Somebody else is to look out at once.
                 neighbours.ring(1)
+
+    def _pass_on(self, neighbours: Neighbours) -> bool:
+        """Wake those whose queue holds anything, as somebody wrote; say whether ours does."""
+        known = _encode(neighbours.names())
+        found = [name for (name,) in self._database.rows(_NOT_EMPTY, (known,))]
+        for name in found:
+            neighbours.bell(name).ring(_ALL)
+        return self._name in found
 
     def _ring(self, count: int) -> None:
         self._database.neighbours().bell(self._name).ring(count)

@@ -58,5 +58,6 @@ SCHEMA = Schema(
             "CREATE INDEX groups_by_share ON groups (share_id, next_at)",
             "CREATE INDEX groups_in_hand ON groups (share_id) WHERE held > 0",
         ),
+        ("ALTER TABLE groups ADD COLUMN holder TEXT NOT NULL DEFAULT ''",),
     ),
 )

@@ -11,6 +11,7 @@ from bellhop.errors import InvalidError
 
 _WILDCARDS = ("", "0.0.0.0", "::")  # noqa: S104 - to tell them, not to bind them
 _HIGHEST_PORT = 65535
+_MOST_PROCESSES = 64
 
 
 @click.command(
@@ -19,6 +20,7 @@ _HIGHEST_PORT = 65535
     examples=(
         "bellhop serve",
         "bellhop serve --listen 0.0.0.0:8443 --advertise https://10.0.0.5:8443",
+        "bellhop serve --processes 4",
     ),
 )
 @click.option(
@@ -34,9 +36,17 @@ _HIGHEST_PORT = 65535
     metavar="URL",
     help="How clusters reach it, where that is not the listener's own address.",
 )
+@click.option(
+    "--processes",
+    type=click.IntRange(1, _MOST_PROCESSES),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="How many processes share the work; one a core.",
+)
 @state_option
-def command(listen: str, advertise: str) -> None:
-    """Run every stage in this process, over a state folder, until it is told to stop.
+def command(listen: str, advertise: str, processes: int) -> None:
+    """Run every stage, over a state folder, until it is told to stop.
 
     Ctrl-C and SIGTERM let it finish what is in hand. Logs go to standard output as JSON.
     """
@@ -49,7 +59,7 @@ def command(listen: str, advertise: str) -> None:
         raise InvalidError(f"cannot advertise '{advertise}': the listener speaks https alone")
     from bellhop.embedded.serve import serve
 
-    serve(state_folder(), host=host, port=port, advertise=advertise)
+    serve(state_folder(), host=host, port=port, advertise=advertise, processes=processes)
 
 
 def _address(listen: str) -> tuple[str, int]:

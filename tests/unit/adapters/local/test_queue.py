@@ -64,6 +64,28 @@ def test_releases_what_dead_workers_held(queue: SqliteQueue, open_queue: Open) -
     assert sorted(seen) == [(1, 2), (2, 2), (3, 2)]
 
 
+def test_releases_what_one_dead_process_held(open_queue: Open, clock: FakeClock) -> None:
+    """And leaves to the living what they hold."""
+    dead, living = open_queue(groups=1), open_queue(groups=1)
+    dead.hold_as("dead")
+    living.hold_as("living")
+    dead.publish([Message({"n": 1}, "a"), Message({"n": 2}, "b"), Message({"n": 3}, "b")])
+    [lost] = dead.receive(9, wait=NOW)
+    kept = living.receive(9, wait=NOW)
+    clock.advance(SECOND)
+
+    living.release("dead")
+    living.release("nobody")
+
+    [again] = living.receive(9, wait=NOW)
+    assert numbers([again, *kept]) == [1, 2, 3]
+    assert again.attempt == 2
+    assert [living.settle(each, Done()) for each in (again, *kept)] == [Done()] * 3
+    dead.settle(lost, GivenUp("too late"))
+    assert dead.list() == []
+    assert living.receive(9, wait=NOW) == []
+
+
 def test_release_leaves_delays_and_other_queues_alone(
     queue: SqliteQueue, open_queue: Open, clock: FakeClock
 ) -> None:
@@ -374,6 +396,24 @@ def test_a_message_for_one_queue_is_heard_while_another_looks_out(tmp_path: Path
 
     assert percentile(latencies(inbox, lambda: other.publish(message), 20), 0.5) < 0.025
     lookout.join()
+
+
+def test_who_waits_for_an_empty_queue_is_not_woken_for_another(tmp_path: Path) -> None:
+    """What others write and read, here or in another process, is no news to its workers."""
+    path = tmp_path / "queue.db"
+    quiet = SqliteQueue(path, "quiet", clock=SystemClock())
+    busy = SqliteQueue(path, "busy", clock=SystemClock())
+    waiting = threading.Thread(target=quiet.receive, args=(1,), kwargs={"wait": SECOND})
+    waiting.start()
+    for _ in range(20):
+        busy.publish([Message({"n": 1}, "g")])
+        time.sleep(0.03)
+        [delivery] = busy.receive(1, wait=NOW)
+        busy.settle(delivery, Done())
+    rung = quiet._database.neighbours().bell("quiet").rung
+    waiting.join()
+
+    assert rung == 0
 
 
 def test_who_is_woken_waits_no_longer(tmp_path: Path) -> None:
