@@ -53,12 +53,14 @@ class Arrivals:
         return [self._took.popleft() for _ in range(len(self._took))]
 
     def _look(self) -> None:
+        # It breaks off with the cluster.
         with suppress(urllib3.exceptions.HTTPError):
-            # It breaks off with the cluster.
-            for name in self._user.watch(CONFIG, PLACE):
-                begun = self.created.pop(name, None)
-                if begun is not None:
-                    self._took.append((time.perf_counter() - begun) * 1000)
+            while True:
+                # An API server ends a watch after half an hour, or an hour.
+                for name in self._user.watch(CONFIG, PLACE):
+                    begun = self.created.pop(name, None)
+                    if begun is not None:
+                        self._took.append((time.perf_counter() - begun) * 1000)
 
 
 def steps(names: int) -> Iterator[tuple[str, str]]:
