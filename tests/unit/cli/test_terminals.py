@@ -81,7 +81,7 @@ def test_colours_what_a_terminal_shows(
     fleet.populate(here)
     here.records.health.put("default/workload", Health("Down", message="no answer"))
     here.records.ledger.note(fleet.entry("rang"))
-    screen = terminal(*arguments, **environment)
+    screen = terminal(*arguments, COLUMNS="120", **environment)
 
     found = {code for code in ESCAPE.findall(screen) if re.search(r"3[0-9]|9[0-7]", code)}
     assert bool(found) == coloured
