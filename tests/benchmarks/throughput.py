@@ -33,7 +33,7 @@ from tests.benchmarks.figures import Rounds, in_turns, lab, percentile, run, spr
 from tests.benchmarks.idle import family, used
 from tests.benchmarks.isolation import CONFIG, PLACE, RULES, happen
 
-SMALLEST = (16, 1)
+SMALLEST = (16, 1, 2)
 THREADS = 8
 _PATIENCE_SECONDS = 120.0
 _CALM_SECONDS = 1.0
