@@ -14,8 +14,6 @@ from botocore.exceptions import ClientError, ConnectionClosedError
 
 from infra.lab.moto import ACCESS_KEY, REGION, SECRET_KEY, Moto
 
-pytest_plugins = ["tests.aws_fixtures"]
-
 KEY = {"name": {"S": "counter"}}
 
 

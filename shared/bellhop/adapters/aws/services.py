@@ -1,0 +1,142 @@
+"""AWS' services: clients that are made when they are needed, and calls that end in time.
+
+The SDK's own repetitions are switched off. A write that was repeated must know it: its condition
+may fail on what it has written itself, and a token that two attempts shared would come back.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import botocore.session
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from bellhop.adapters.aws.errors import PASSING, code_of, translate
+
+CONNECT_SECONDS = 2
+READ_SECONDS = 5
+LAST_TRY_SECONDS = 10
+"""No attempt of a call begins later than this after the first one."""
+
+_TRIES = 5
+_FIRST_PAUSE = 0.05
+_LONGEST_PAUSE = 2.0
+_CONNECTIONS = 32
+
+Request = Mapping[str, Any]
+
+
+class RefusedError(Exception):
+    """An answer that the caller knows how to take: its code, and all that was told."""
+
+    def __init__(self, code: str, told: Mapping[str, Any]) -> None:
+        super().__init__(code)
+        self.code = code
+        self.told = told
+
+
+class Services:
+    """Calls by the SDK's names of a service and an operation; shared between threads.
+
+    Without region, endpoint or keys there are those that AWS' SDK finds in its environment.
+    """
+
+    def __init__(
+        self,
+        *,
+        region: str = "",
+        endpoint: str = "",
+        keys: tuple[str, str] | None = None,
+        seconds: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._region = region
+        self._endpoint = endpoint
+        self._keys = keys
+        self._seconds = seconds
+        self._sleep = sleep
+        self._lock = threading.Lock()
+        self._session: Any = None
+        self._clients: dict[tuple[str, str], Any] = {}
+
+    def call(
+        self,
+        service: str,
+        operation: str,
+        request: Request | Callable[[], Request],
+        *,
+        doing: str,
+        taken: frozenset[str] = frozenset(),
+    ) -> dict[str, Any]:
+        """Return the answer to a request, its body read; `request` may be made for each attempt.
+
+        Raises:
+            RefusedError: the answer is one of the codes in `taken`.
+            BellhopError: anything else, mapped, once trying again has not helped.
+        """
+        last = self._seconds() + LAST_TRY_SECONDS
+        for number in range(1, _TRIES + 1):
+            try:
+                return self._once(service, operation, request() if callable(request) else request)
+            except (BotoCoreError, ClientError, OSError) as error:
+                if isinstance(error, ClientError) and code_of(error) in taken:
+                    raise RefusedError(code_of(error), error.response) from error
+                ours = translate(error, doing)
+                pause = _pause(number)
+                late = self._seconds() + pause > last
+                if late or number == _TRIES or not isinstance(ours, PASSING):
+                    raise ours from error
+            self._sleep(pause)
+        raise AssertionError
+
+    def client(self, service: str, region: str = "") -> Any:
+        """Return the client of a service, made when it is asked for first."""
+        with self._lock:  # The SDK's sessions, unlike its clients, are for one thread at a time.
+            if (service, region) not in self._clients:
+                self._clients[service, region] = self._made(service, region or self._region)
+            return self._clients[service, region]
+
+    def close(self) -> None:
+        """Close the connections; a later call makes new ones."""
+        with self._lock:
+            clients, self._clients = self._clients, {}
+        for client in clients.values():
+            client.close()
+
+    def _once(self, service: str, operation: str, request: Request) -> dict[str, Any]:
+        answer: dict[str, Any] = getattr(self.client(service), operation)(**request)
+        if "Body" in answer:
+            answer["Body"] = answer["Body"].read()
+        return answer
+
+    def _made(self, service: str, region: str) -> Any:
+        if self._session is None:
+            self._session = botocore.session.Session()
+            if self._keys:
+                self._session.set_credentials(*self._keys)
+        config = Config(
+            connect_timeout=CONNECT_SECONDS,
+            read_timeout=READ_SECONDS,
+            retries={"mode": "standard", "total_max_attempts": 1},
+            max_pool_connections=_CONNECTIONS,
+            tcp_keepalive=True,
+            s3={"addressing_style": "path" if self._endpoint else "auto"},
+            user_agent_extra="bellhop",
+        )
+        return self._session.create_client(
+            service,
+            region_name=region or None,
+            endpoint_url=self._endpoint or None,
+            config=config,
+        )
+
+
+def _pause(number: int) -> float:
+    """Draw a pause, twice as long at most each time, so that those who collided part."""
+    longest = min(_FIRST_PAUSE * 2**number, _LONGEST_PAUSE)
+    return random.uniform(0, longest)  # noqa: S311 - nothing to guess
