@@ -7,6 +7,9 @@ from datetime import datetime, timedelta
 from typing import ClassVar
 from uuid import uuid4
 
+from bellhop.adapters.aws import secrets
+from bellhop.adapters.aws.blobs import S3Blobs
+from bellhop.adapters.aws.secrets import ManagedSecrets
 from bellhop.adapters.aws.services import Services
 from bellhop.adapters.aws.store import DynamoStore
 from bellhop.adapters.local.clock import SystemClock
@@ -19,8 +22,9 @@ class Rig:
     Another process is given the place of this one, `ENDPOINT/INSTALLATION`, and makes nothing.
     """
 
-    ports: ClassVar[frozenset[str]] = frozenset({"store"})
+    ports: ClassVar[frozenset[str]] = frozenset({"store", "secrets", "blobs"})
     courtesies: ClassVar[frozenset[str]] = frozenset()
+    secret_limit: ClassVar[int] = secrets.LIMIT
     unit: ClassVar[timedelta] = timedelta(seconds=1)
     where: ClassVar[str] = "moto_place"
 
@@ -32,6 +36,12 @@ class Rig:
 
     def store(self) -> DynamoStore:
         return DynamoStore(self.services, self.name, clock=self.clock)
+
+    def secrets(self) -> ManagedSecrets:
+        return ManagedSecrets(self.services, self.name)
+
+    def blobs(self) -> S3Blobs:
+        return S3Blobs(self.services, self.name)
 
     def now(self) -> datetime:
         """Return what time it is for the provider."""
@@ -62,6 +72,9 @@ def install(endpoint: str) -> str:
         AttributeDefinitions=[
             {"AttributeName": name, "AttributeType": "S"} for name in ("partition", "sort")
         ],
+    )
+    rig.services.client("s3").create_bucket(
+        Bucket=rig.name, CreateBucketConfiguration={"LocationConstraint": REGION}
     )
     rig.close()
     return rig.place

@@ -87,12 +87,16 @@ class Services:
                 if isinstance(error, ClientError) and code_of(error) in taken:
                     raise RefusedError(code_of(error), error.response) from error
                 ours = translate(error, doing)
-                pause = _pause(number)
-                late = self._seconds() + pause > last
+                late = self._seconds() > last
                 if late or number == _TRIES or not isinstance(ours, PASSING):
                     raise ours from error
-            self._sleep(pause)
+            self.rest(number)
         raise AssertionError
+
+    def rest(self, number: int) -> None:
+        """Rest after so many attempts: twice as long at most each time, so that who met part."""
+        longest = min(_FIRST_PAUSE * 2**number, _LONGEST_PAUSE)
+        self._sleep(random.uniform(0, longest))  # noqa: S311 - nothing to guess
 
     def client(self, service: str, region: str = "") -> Any:
         """Return the client of a service, made when it is asked for first."""
@@ -134,9 +138,3 @@ class Services:
             endpoint_url=self._endpoint or None,
             config=config,
         )
-
-
-def _pause(number: int) -> float:
-    """Draw a pause, twice as long at most each time, so that those who collided part."""
-    longest = min(_FIRST_PAUSE * 2**number, _LONGEST_PAUSE)
-    return random.uniform(0, longest)  # noqa: S311 - nothing to guess
