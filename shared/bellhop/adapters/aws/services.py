@@ -15,6 +15,7 @@ from typing import Any
 import botocore.session
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
+from botocore.signers import RequestSigner
 
 from bellhop.adapters.aws.errors import PASSING, code_of, translate
 
@@ -27,6 +28,7 @@ _TRIES = 5
 _FIRST_PAUSE = 0.05
 _LONGEST_PAUSE = 2.0
 _CONNECTIONS = 32
+_SIGNED_SECONDS = 60
 
 Request = Mapping[str, Any]
 
@@ -72,6 +74,7 @@ class Services:
         *,
         doing: str,
         taken: frozenset[str] = frozenset(),
+        region: str = "",
     ) -> dict[str, Any]:
         """Return the answer to a request, its body read; `request` may be made for each attempt.
 
@@ -82,7 +85,8 @@ class Services:
         last = self._seconds() + LAST_TRY_SECONDS
         for number in range(1, _TRIES + 1):
             try:
-                return self._once(service, operation, request() if callable(request) else request)
+                asked = request() if callable(request) else request
+                return self._once(self.client(service, region), operation, asked)
             except (BotoCoreError, ClientError, OSError) as error:
                 if isinstance(error, ClientError) and code_of(error) in taken:
                     raise RefusedError(code_of(error), error.response) from error
@@ -92,6 +96,38 @@ class Services:
                     raise ours from error
             self.rest(number)
         raise AssertionError
+
+    def signed(
+        self, service: str, query: str, headers: Mapping[str, str], *, doing: str, region: str
+    ) -> str:
+        """Return the address of a request that whoever has it can make, within a minute.
+
+        Raises:
+            BellhopError: there are no credentials to sign it with.
+        """
+        try:
+            client = self.client(service, region)
+            signer = RequestSigner(
+                client.meta.service_model.service_id,
+                region,
+                service,
+                "v4",
+                self._session.get_credentials(),
+                self._session.get_component("event_emitter"),
+            )
+            request: dict[str, Any] = {
+                "method": "GET",
+                "url": f"{client.meta.endpoint_url}/?{query}",
+                "headers": dict(headers),
+                "body": {},
+                "context": {},
+            }
+            signed: str = signer.generate_presigned_url(
+                request, region_name=region, expires_in=_SIGNED_SECONDS, operation_name=""
+            )
+        except BotoCoreError as error:
+            raise translate(error, doing) from error
+        return signed
 
     def rest(self, number: int) -> None:
         """Rest after so many attempts: twice as long at most each time, so that who met part."""
@@ -112,8 +148,8 @@ class Services:
         for client in clients.values():
             client.close()
 
-    def _once(self, service: str, operation: str, request: Request) -> dict[str, Any]:
-        answer: dict[str, Any] = getattr(self.client(service), operation)(**request)
+    def _once(self, client: Any, operation: str, request: Request) -> dict[str, Any]:
+        answer: dict[str, Any] = getattr(client, operation)(**request)
         if "Body" in answer:
             answer["Body"] = answer["Body"].read()
         return answer
