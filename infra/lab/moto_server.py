@@ -16,9 +16,11 @@ import re
 import socket
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
+from io import BytesIO
 from typing import Any
 
 from moto.moto_server.werkzeug_app import (
@@ -28,8 +30,10 @@ from moto.moto_server.werkzeug_app import (
 )
 from werkzeug.serving import make_server
 
-# SQS is not among them: its long polls would keep all others waiting.
-_ONE_BY_ONE = frozenset({"dynamodb", "secretsmanager"})
+_ONE_BY_ONE = frozenset({"dynamodb", "secretsmanager", "sqs"})
+_LOOKS = 0.02
+"""Seconds between two looks for a message: who waits for one keeps nobody else waiting."""
+
 _SERVICE = re.compile(r"Credential=[^,/]+/\d+/[^/]+/([^/]+)/aws4_request")
 
 Start = Callable[..., Any]
@@ -54,8 +58,8 @@ class Front:
         fault = self._note(f"{service}:{operation}")
         if fault is None or fault["served"]:
             lock: AbstractContextManager[Any] = self._locks.get(service, nullcontext())
-            with lock:
-                answer = b"".join(self._app(environ, _silent if fault else start))
+            serve = self._receive if operation == "ReceiveMessage" else self._serve
+            answer = serve(environ, _silent if fault else start, lock)
         if fault is None:
             return [answer]
         if fault["status"]:
@@ -63,6 +67,28 @@ class Front:
             return _answer(start, fault["status"], told)
         environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
         return []
+
+    def _serve(
+        self, environ: dict[str, Any], start: Start, lock: AbstractContextManager[Any]
+    ) -> bytes:
+        with lock:
+            return b"".join(self._app(environ, start))
+
+    def _receive(
+        self, environ: dict[str, Any], start: Start, lock: AbstractContextManager[Any]
+    ) -> bytes:
+        """Wait for messages without the lock: moto is asked again and again not to wait."""
+        asked = json.loads(environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"])))
+        until = time.monotonic() + asked.get("WaitTimeSeconds", 0)
+        body = json.dumps({**asked, "WaitTimeSeconds": 0}).encode()
+        while True:
+            begun: list[Any] = []
+            once = {**environ, "wsgi.input": BytesIO(body), "CONTENT_LENGTH": str(len(body))}
+            answer = self._serve(once, lambda *told, to=begun: to.append(told), lock)
+            if answer != b"{}" or time.monotonic() >= until:
+                start(*begun[0])
+                return answer
+            time.sleep(_LOOKS)
 
     def _command(self, environ: dict[str, Any], what: str) -> Any:
         with self._lock:
