@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
-CODE   := shared infra tests
+CODE   := shared infra functions tests
 
 .DEFAULT_GOAL := help
 .PHONY: help install control-plane demo test test-fast coverage lint types imports docs check format bench oracle fuzz mutants golden lock clean
@@ -46,7 +46,7 @@ test-fast: install ## Run the tests that need no servers
 coverage: install control-plane ## Measure what the tests cover, in processes that they start too
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest -q -m "not timed" \
-	  tests/unit tests/contract tests/golden tests/infra/test_forwarder_*.py tests/flow/test_http.py
+	  tests/unit tests/contract tests/functions tests/golden tests/infra/test_forwarder_*.py tests/flow/test_http.py
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
@@ -55,7 +55,7 @@ lint: install ## Lint, and check the formatting
 	$(BIN)/ruff format --check $(CODE)
 
 types: install ## Check the types
-	$(BIN)/mypy shared infra
+	$(BIN)/mypy shared infra functions
 
 imports: install ## Check that the layers hold
 	$(BIN)/lint-imports --verbose --no-cache

@@ -1,4 +1,4 @@
-"""What all tests share: clusters on demand, and an environment that tells them nothing."""
+"""What all tests share: clusters and AWS on demand, and an environment that tells them nothing."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-pytest_plugins = ["tests.kube_fixtures"]
+pytest_plugins = ["tests.kube_fixtures", "tests.aws_fixtures"]
 
 _KEPT = frozenset({"CI", "HOME", "KUBEBUILDER_ASSETS", "LANG", "PATH", "TMPDIR", "XDG_CACHE_HOME"})
 

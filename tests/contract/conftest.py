@@ -1,7 +1,8 @@
 """One suite for each port, run on every provider that has it: `rig` is what a test gets of one.
 
 A module of tests names its `PORT`. A provider is one file in `rigs`: its `Rig` declares which
-`ports` it has, and which `courtesies` of a queue (courtesies.py).
+`ports` it has, which `courtesies` of a queue (courtesies.py), and which fixture tells `where` it
+is to lie.
 """
 
 from __future__ import annotations
@@ -51,8 +52,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.fixture
-def rig(rig_class: str, tmp_path: Path) -> Iterator[Any]:
-    rig = load(rig_class)(str(tmp_path))
+def rig(rig_class: str, request: pytest.FixtureRequest) -> Iterator[Any]:
+    rig = load(rig_class)(str(request.getfixturevalue(load(rig_class).where)))
     yield rig
     rig.close()
 

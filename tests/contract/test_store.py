@@ -306,6 +306,15 @@ def test_refuses_a_key_that_is_not_unicode(store: Store) -> None:
         store.get("a", "\ud800")
 
 
+@pytest.mark.parametrize("key", [("", "b"), ("a", "")], ids=["partition", "sort key"])
+def test_refuses_an_empty_key(store: Store, key: tuple[str, str]) -> None:
+    """Not every cloud has empty keys, so none has."""
+    with pytest.raises(InvalidError, match="empty"):
+        store.put(Item(*key, {}))
+    with pytest.raises(InvalidError, match="empty"):
+        store.get(*key)
+
+
 def test_refuses_an_expiry_without_a_time_zone(store: Store) -> None:
     """A naive time could mean anything."""
     with pytest.raises(InvalidError, match="time zone"):

@@ -12,7 +12,7 @@ from typing import Any
 
 from bellhop.adapters.local.wsgi import Admission, Answer, Environ
 from bellhop.embedded.baton import BATON
-from bellhop.stages.ingest import Ingest, Reply, Request, address, too_large
+from bellhop.stages.ingest import Ingest, Reply, Request, sender, too_large
 
 _LET_IN = "bellhop.let-in"
 _HEALTH = "/healthz"
@@ -67,14 +67,8 @@ def _length(environ: Environ) -> int:
 
 
 def _sender(environ: Environ) -> tuple[str, str] | Reply:
-    found = address(str(environ.get("PATH_INFO", "")), str(environ.get("HTTP_AUTHORIZATION", "")))
-    if found is None:
-        text = "nothing is served here; events go to /clusters/NAMESPACE/NAME"
-        return Reply(404, {"error": {"code": "Missing", "message": text}})
-    if environ.get("REQUEST_METHOD") != "POST":
-        text = "events are sent by POST"
-        return Reply(405, {"error": {"code": "Invalid", "message": text}}, {"Allow": "POST"})
-    return found
+    method, path = str(environ.get("REQUEST_METHOD", "")), str(environ.get("PATH_INFO", ""))
+    return sender(method, path, str(environ.get("HTTP_AUTHORIZATION", "")))
 
 
 def _answer(reply: Reply) -> Answer:

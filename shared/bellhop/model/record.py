@@ -31,7 +31,8 @@ class Cluster:
     `former_until`, or without an end while that is None. `uid` is that of the cluster's namespace
     kube-system, which no two clusters share. `abandoned` is the uid of the cluster that had this
     name before, while that one may still ring. `annotations` and `spec` are for templates alone,
-    which read them as a SveltosCluster's.
+    which read them as a SveltosCluster's. `eks` is the ARN of the EKS cluster that it is: it is
+    reached by the role of whoever calls, and has no kubeconfig in the secret store.
     """
 
     namespace: str
@@ -48,6 +49,7 @@ class Cluster:
     abandoned: str = ""
     annotations: Mapping[str, str] = field(default_factory=dict)
     spec: Mapping[str, Any] = field(default_factory=dict)
+    eks: str = ""
 
     @property
     def key(self) -> str:

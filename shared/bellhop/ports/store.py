@@ -56,7 +56,8 @@ class Store(Protocol):
             StaleError: something else is there. An adapter whose client repeats a request that
                 was not answered may also say so of a write of its own: read again.
             TooLargeError: the item exceeds ITEM_LIMIT, or one of its keys KEY_LIMIT.
-            InvalidError: the value is not JSON, a key is not Unicode, or `expires_at` has no zone.
+            InvalidError: the value is not JSON, a part of the key is empty or not Unicode, or
+                `expires_at` has no zone.
         """
         ...
 

@@ -17,6 +17,9 @@ from bellhop.messages import Envelope
 from bellhop.ports.queue import Again, Delivery, Done, GivenUp, Result
 from bellhop.settings import Settings
 
+WAITS = Again(timedelta(0), "its group waits")
+"""What comes of a message that nobody worked on, since one of its group before it failed."""
+
 _DOUBLINGS = 16
 
 
@@ -55,7 +58,7 @@ class Inbox:
         for delivery in deliveries:
             group = delivery.message.group
             if group in stuck:
-                yield delivery, Again(timedelta(0), "its group waits")
+                yield delivery, WAITS
                 continue
             try:
                 message = messages.read(delivery.message.body)

@@ -90,6 +90,17 @@ def address(path: str, authorization: str) -> tuple[str, str] | None:
     return f"{parts[1]}/{parts[2]}", bearer or (parts[3] if len(parts) > _PARTS[0] else "")
 
 
+def sender(method: str, path: str, authorization: str) -> tuple[str, str] | Reply:
+    """Read cluster and token of a request, or say why nothing of it can be served."""
+    found = address(path, authorization)
+    if found is None:
+        text = "nothing is served here; events go to /clusters/NAMESPACE/NAME"
+        return Reply(404, _body("Missing", text))
+    if method != "POST":
+        return Reply(405, _body(InvalidError.code, "events are sent by POST"), {"Allow": "POST"})
+    return found
+
+
 def too_large(length: int, limit: int) -> Reply:
     """Refuse a request by its length; a front may do so before it is read."""
     text = f"cannot take a request of {length} bytes: the limit is {limit}; send less at once"

@@ -36,6 +36,7 @@ class Rig:
     courtesies: ClassVar[frozenset[str]] = courtesies.ALL
     secret_limit: ClassVar[int] = secrets.LIMIT
     unit: ClassVar[timedelta] = timedelta(seconds=1)
+    where: ClassVar[str] = "tmp_path"
 
     def __init__(self, place: str) -> None:
         self.place = place

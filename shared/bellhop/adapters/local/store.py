@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 from bellhop.adapters.local.clock import SystemClock, from_microseconds, to_microseconds
 from bellhop.adapters.local.database import Database, Place, Schema
-from bellhop.errors import InvalidError, StaleError, TooLargeError
 from bellhop.ports.clock import Clock
-from bellhop.ports.store import ABSENT, ANY, ITEM_LIMIT, KEY_LIMIT, Item
+from bellhop.ports.store import ABSENT, ANY, Item
+from bellhop.records.items import after_all, check_bound, check_key, expiry_of, stale, text_of
 
 _SCHEMA = Schema(
     noun="store",
@@ -84,14 +83,11 @@ _SWEEP = """
         (SELECT rowid FROM items WHERE expires_at <= :now ORDER BY expires_at LIMIT :count)
     RETURNING 1"""
 
-_FIRST_SURROGATE, _AFTER_SURROGATES = 0xD800, 0xE000
 _PAGE_SIZE = 64
 _TOKEN_BYTES = 8
 _UNLIMITED = 1 << 62
 _WRITES_BETWEEN_SWEEPS = 64
 _SWEEP_SIZE = 256
-
-_encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False, default=dict).encode
 
 
 class SqliteStore:
@@ -121,18 +117,18 @@ class SqliteStore:
             InvalidError: the value is not JSON, or `expires_at` has no time zone.
         """
         statement = {ANY: _PUT_ANY, ABSENT: _PUT_ABSENT}.get(expect, _PUT_TOKEN)
-        token = os.urandom(_TOKEN_BYTES).hex()
+        token, expiry = os.urandom(_TOKEN_BYTES).hex(), expiry_of(item)
         row = {
             **_key(item.partition, item.sort),
-            "value": _text(item),
+            "value": text_of(item),
             "token": token,
-            "expires_at": _expiry(item),
+            "expires_at": expiry and to_microseconds(expiry),
             "now": self._now(),
         }
         if statement is _PUT_TOKEN:
             row["expect"] = expect
         if not self._database.rows(statement, row):
-            raise _stale("write", item.partition, item.sort, expect)
+            raise stale("write", item.partition, item.sort, expect)
         self._tidy()
         return replace(item, token=token)
 
@@ -147,7 +143,7 @@ class SqliteStore:
             return True
         if expect == ANY or (expect == ABSENT and not self._database.rows(_GET, key)):
             return False
-        raise _stale("delete", partition, sort, expect)
+        raise stale("delete", partition, sort, expect)
 
     def query(
         self,
@@ -163,7 +159,9 @@ class SqliteStore:
         Read page by page, with nothing held open between two items: writes go on meanwhile, and
         a page shows what is there when it is read.
         """
-        row = {**_key(partition, prefix), **_key(partition, after), "end": _end(prefix)}
+        check_bound(partition, prefix)
+        check_bound(partition, after)
+        row: dict[str, Any] = {"partition": partition, "end": _end(prefix)}
         # A prefix is itself the first key that it allows; `after` is the last one not wanted.
         statement, row["start"] = (_PAGE_FROM, prefix) if prefix > after else (_PAGE, after)
         statement = _BACKWARDS[statement] if backwards else statement
@@ -209,65 +207,16 @@ class SqliteStore:
 
 
 def _key(partition: str, sort: str) -> dict[str, Any]:
-    try:
-        longest = max(len(partition.encode()), len(sort.encode()))
-    except UnicodeEncodeError as error:
-        raise InvalidError("cannot use a key: it is not valid Unicode") from error
-    if longest > KEY_LIMIT:
-        raise TooLargeError(
-            f"cannot use the key {partition!r} {sort!r}: its {longest} bytes exceed the store's"
-            f" {KEY_LIMIT}"
-        )
+    check_key(partition, sort)
     return {"partition": partition, "sort": sort}
 
 
 def _end(prefix: str) -> str | bytes:
-    """Return the first key after all that start with `prefix`.
-
-    UTF-8 keeps the order of code points, so that is the prefix with its last one raised.
-    """
-    trimmed = prefix.rstrip(chr(sys.maxunicode))
-    if not trimmed:
-        # SQLite sorts every blob after every text.
-        return b""
-    last = ord(trimmed[-1]) + 1
-    return trimmed[:-1] + chr(_AFTER_SURROGATES if last == _FIRST_SURROGATE else last)
-
-
-def _text(item: Item) -> str:
-    try:
-        text = _encode(dict(item.value))
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidError(
-            f"cannot write the item {item.partition!r} {item.sort!r}: it is not JSON"
-        ) from error
-    size = len(text) + len(item.partition.encode()) + len(item.sort.encode())
-    if size > ITEM_LIMIT:
-        raise TooLargeError(
-            f"cannot write the item {item.partition!r} {item.sort!r}: its {size} bytes exceed the"
-            f" store's {ITEM_LIMIT}"
-        )
-    return text
-
-
-def _expiry(item: Item) -> int | None:
-    if item.expires_at is None:
-        return None
-    if item.expires_at.utcoffset() is None:
-        raise InvalidError(
-            f"cannot write the item {item.partition!r} {item.sort!r}: its expiry has no time zone"
-        )
-    return to_microseconds(item.expires_at)
+    end = after_all(prefix)
+    # SQLite sorts every blob after every text.
+    return b"" if end is None else end
 
 
 def _item(partition: str, sort: str, value: str, token: str, expires_at: int | None) -> Item:
     expiry = None if expires_at is None else from_microseconds(expires_at)
     return Item(partition, sort, json.loads(value), token, expiry)
-
-
-def _stale(verb: str, partition: str, sort: str, expect: str | None) -> StaleError:
-    wanted = "nothing" if expect == ABSENT else f"the write {expect}"
-    return StaleError(
-        f"cannot {verb} the item {partition!r} {sort!r}: {wanted} was expected and is not what is"
-        " there; read it again"
-    )

@@ -1,0 +1,1 @@
+"""The entry points in the clouds, a folder a stage: wiring alone."""

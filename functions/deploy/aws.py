@@ -1,0 +1,21 @@
+"""Deploy on Lambda, fed by the queues of `deploy` and `apply`."""
+
+from __future__ import annotations
+
+from bellhop.aws.access import access_of, secrets_of
+from bellhop.aws.batch import Batch
+from bellhop.aws.resources import Resources
+from bellhop.records.catalogs import Catalogs
+from bellhop.stages.deploy import Deploy
+from bellhop.stages.execute import Execute
+from bellhop.stages.hands import HELPERS, Hands
+
+
+def _stage(here: Resources) -> Deploy:
+    access = access_of(here, secrets_of(here))
+    records, publisher, settings = here.records, here.publisher, here.settings
+    execute = Execute(records, access, publisher, settings, here.log, hands=Hands(HELPERS))
+    return Deploy(records, Catalogs(records), publisher, execute, settings)
+
+
+handle = Batch(_stage)

@@ -1,0 +1,26 @@
+"""Schedule on Lambda: EventBridge Scheduler ticks each minute."""
+
+from __future__ import annotations
+
+from bellhop.aws.resources import Resources
+from bellhop.aws.tick import Tick
+from bellhop.records.catalogs import Catalogs
+from bellhop.stages.declare import Declare
+from bellhop.stages.schedule import Schedule
+
+
+class _Due:
+    """What the schedule publishes, and declarations that somebody began and abandoned."""
+
+    def __init__(self, here: Resources) -> None:
+        records, publisher, settings = here.records, here.publisher, here.settings
+        self._schedule = Schedule(records, publisher, settings, here.log)
+        self._declare = Declare(records, Catalogs(records), publisher, settings)
+
+    def tick(self) -> int:
+        published = self._schedule.tick()
+        self._declare.resume()
+        return published
+
+
+handle = Tick(_Due)

@@ -1,0 +1,118 @@
+"""Start AWS on this machine: a moto server on loopback, with the few manners that it lacks.
+
+Moto answers as AWS does to most of what Bellhop asks, and forgets it all when it ends. What runs
+in its process is moto_server.py; here is what a test holds of it:
+
+    from infra.lab.moto import Moto
+
+    with Moto(folder) as moto:
+        client = boto3.client("dynamodb", endpoint_url=moto.url, region_name=REGION, ...)
+        moto.fail("dynamodb:PutItem", code="ThrottlingException", status=400)
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import re
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from bellhop.errors import UnreachableError
+from infra.lab.processes import Nursery
+
+REGION = "eu-west-1"
+ACCESS_KEY = "AKIAIOSFODNN7EXAMPLE"
+SECRET_KEY = "test"  # noqa: S105 - moto takes any
+
+_ROOT = Path(__file__).parents[2]
+_BOOT_SECONDS = 60.0
+_LISTENING = re.compile(r"^listening on (\d+)$", re.MULTILINE)
+
+
+class Moto:
+    """One moto server; it ends with whoever started it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._log_path = folder / "moto.log"
+        self._nursery = Nursery()
+        self._port = 0
+
+    @property
+    def url(self) -> str:
+        """Tell the endpoint of every service."""
+        return f"http://127.0.0.1:{self._port}"
+
+    def start(self) -> None:
+        """Start and wait until it answers.
+
+        Raises:
+            UnreachableError: it does not come up; the message ends with its last log lines.
+        """
+        # What a laptop's environment says of AWS is nobody's business here.
+        told = {key: value for key, value in os.environ.items() if not key.startswith("AWS_")}
+        process = self._nursery.start(
+            [sys.executable, "-m", "infra.lab.moto_server"],
+            self._log_path,
+            cwd=_ROOT,
+            env=told,
+        )
+        until = time.monotonic() + _BOOT_SECONDS
+        while time.monotonic() < until and process.wait(0.02) is None:
+            if found := _LISTENING.search(self._log_path.read_text("utf-8", "replace")):
+                self._port = int(found[1])
+                return
+        raise UnreachableError(f"moto did not start, its last words: {process.last_words()}")
+
+    def close(self) -> None:
+        """End it."""
+        self._nursery.close()
+
+    def requests(self) -> dict[str, int]:
+        """Count the requests since the start, by `service:Operation`; where REST, by method."""
+        answer: dict[str, int] = self._call("GET", "requests")
+        return answer
+
+    def fail(
+        self,
+        operation: str,
+        *,
+        status: int = 0,
+        code: str = "",
+        served: bool = False,
+        times: int = 1,
+    ) -> None:
+        """Have the next requests for an operation fail, by an answer or, without status, by none.
+
+        `served` says that each is done before: the answer alone is lost.
+        """
+        fault = {"operation": operation, "status": status, "code": code, "served": served}
+        self._call("POST", "faults", [fault] * times)
+
+    def forgive(self) -> None:
+        """Forget the failures that were asked for and did not happen yet."""
+        self._call("DELETE", "faults")
+
+    def _call(self, method: str, what: str, body: Any = None) -> Any:
+        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=30)
+        try:
+            connection.request(method, f"/lab/{what}", json.dumps(body))
+            return json.loads(connection.getresponse().read())
+        finally:
+            connection.close()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()

@@ -1,0 +1,146 @@
+"""Serve moto on a free port of loopback, count what is asked for, and fail where told to.
+
+    GET /lab/requests       how many requests there were, by operation
+    POST /lab/faults        a list of failures to come, one for a request each
+    DELETE /lab/faults      forget those that did not happen
+
+Where moto and AWS differ, the strict side is taken: moto looks at a condition and then writes,
+and lets another thread write in between; here the requests of such services come one by one.
+Run as `python -m infra.lab.moto_server`; it says `listening on PORT` once it does.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
+from io import BytesIO
+from typing import Any
+
+from moto.moto_server.werkzeug_app import (
+    DomainDispatcherApplication,
+    MotoRequestHandler,
+    create_backend_app,
+)
+from werkzeug.serving import make_server
+
+_ONE_BY_ONE = frozenset({"dynamodb", "secretsmanager", "sqs"})
+_LOOKS = 0.02
+"""Seconds between two looks for a message: who waits for one keeps nobody else waiting."""
+
+_SERVICE = re.compile(r"Credential=[^,/]+/\d+/[^/]+/([^/]+)/aws4_request")
+
+Start = Callable[..., Any]
+
+
+class Front:
+    """What stands before moto."""
+
+    def __init__(self, app: Callable[[dict[str, Any], Start], Iterable[bytes]]) -> None:
+        self._app = app
+        self._lock = threading.Lock()
+        self._locks = {service: threading.Lock() for service in _ONE_BY_ONE}
+        self._requests: Counter[str] = Counter()
+        self._faults: list[dict[str, Any]] = []
+
+    def __call__(self, environ: dict[str, Any], start: Start) -> Iterable[bytes]:
+        """Answer one request."""
+        path = environ["PATH_INFO"]
+        if path.startswith("/lab/"):
+            return _answer(start, 200, self._command(environ, path.removeprefix("/lab/")))
+        service, operation = _asked(environ)
+        fault = self._note(f"{service}:{operation}")
+        if fault is None or fault["served"]:
+            lock: AbstractContextManager[Any] = self._locks.get(service, nullcontext())
+            serve = self._receive if operation == "ReceiveMessage" else self._serve
+            answer = serve(environ, _silent if fault else start, lock)
+        if fault is None:
+            return [answer]
+        if fault["status"]:
+            told = {"__type": fault["code"], "message": "as told", "Code": fault["code"]}
+            return _answer(start, fault["status"], told)
+        environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
+        return []
+
+    def _serve(
+        self, environ: dict[str, Any], start: Start, lock: AbstractContextManager[Any]
+    ) -> bytes:
+        with lock:
+            return b"".join(self._app(environ, start))
+
+    def _receive(
+        self, environ: dict[str, Any], start: Start, lock: AbstractContextManager[Any]
+    ) -> bytes:
+        """Wait for messages without the lock: moto is asked again and again not to wait."""
+        asked = json.loads(environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"])))
+        until = time.monotonic() + asked.get("WaitTimeSeconds", 0)
+        body = json.dumps({**asked, "WaitTimeSeconds": 0}).encode()
+        while True:
+            begun: list[Any] = []
+            once = {**environ, "wsgi.input": BytesIO(body), "CONTENT_LENGTH": str(len(body))}
+            answer = self._serve(once, lambda *told, to=begun: to.append(told), lock)
+            if answer != b"{}" or time.monotonic() >= until:
+                start(*begun[0])
+                return answer
+            time.sleep(_LOOKS)
+
+    def _command(self, environ: dict[str, Any], what: str) -> Any:
+        with self._lock:
+            if what == "requests":
+                return dict(self._requests)
+            if environ["REQUEST_METHOD"] == "DELETE":
+                self._faults.clear()
+            else:
+                length = int(environ["CONTENT_LENGTH"])
+                self._faults += json.loads(environ["wsgi.input"].read(length))
+            return len(self._faults)
+
+    def _note(self, operation: str) -> dict[str, Any] | None:
+        with self._lock:
+            self._requests[operation] += 1
+            for place, fault in enumerate(self._faults):
+                if fault["operation"] == operation:
+                    return self._faults.pop(place)
+        return None
+
+
+def _asked(environ: dict[str, Any]) -> tuple[str, str]:
+    found = _SERVICE.search(environ.get("HTTP_AUTHORIZATION", ""))
+    target: str = environ.get("HTTP_X_AMZ_TARGET", "")
+    operation = target.rpartition(".")[2] or environ["REQUEST_METHOD"]
+    return found[1] if found else "", operation
+
+
+def _answer(start: Start, status: int, body: Any) -> Iterable[bytes]:
+    content = json.dumps(body).encode()
+    headers = [
+        ("Content-Type", "application/x-amz-json-1.0"),
+        ("Content-Length", str(len(content))),
+    ]
+    start(f"{status} As Told", headers)
+    return [content]
+
+
+def _silent(*_: Any) -> Callable[[bytes], None]:
+    return lambda _: None
+
+
+def main() -> None:
+    """Serve until killed."""
+    app = DomainDispatcherApplication(create_backend_app)
+    server = make_server(
+        "127.0.0.1", 0, Front(app), threaded=True, request_handler=MotoRequestHandler
+    )
+    sys.stdout.write(f"listening on {server.port}\n")
+    sys.stdout.flush()
+    server.serve_forever()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,424 @@
+"""One stage's inbox on SQS: a standard queue, and a second one for its dead letters.
+
+    publish ──► available ──receive──► in hand ──Done──► gone
+                 ▲  ▲                  │  │ └──Again──► hidden for its pause ─► available
+                 │  └── time is up ────┘  └──GivenUp, last attempt──► dead, with its reason
+                 │           └─ again and again, nobody says why: SQS ──► dead, without one
+                 └────────────────────────── replay ─────────────────────┘
+
+A message's share is SQS's message group, which on a standard queue is a tenant and no order: while
+one has much in hand, the others are served first. Our group travels as an attribute, for the inbox
+that works on a batch. A dead letter is a message of its own, since SQS can add nothing to one.
+
+SQS answers with a part of what there is, counts roughly, and lets an expired receipt delete: none
+of it matters to what reads records and writes on condition (docs/adr/0004, docs/adr/0011).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from bellhop.adapters.aws.services import RefusedError, Services
+from bellhop.errors import InvalidError, MissingError, ThrottledError, TooLargeError
+from bellhop.ports.clock import Clock
+from bellhop.ports.queue import (
+    GROUP_LIMIT,
+    MESSAGE_LIMIT,
+    Again,
+    DeadLetter,
+    Delivery,
+    Done,
+    GivenUp,
+    Message,
+    Result,
+)
+
+DEAD = "-dead"
+"""Ends the name of the queue of an inbox's dead letters."""
+
+_BATCH = 10
+"""Messages in one request, as SQS has it: ten of ours stay below its megabyte."""
+
+_POLL = 3
+"""Seconds that one request waits for a message: fewer than a client waits for an answer."""
+
+_TRIES = 4
+"""How often a batch is sent, or what SQS did not take of it."""
+
+_LONGEST_PAUSE = timedelta(hours=11)
+"""SQS hides a message for twelve hours in all, from when it was received."""
+
+_LOOK = timedelta(seconds=60)
+"""How long dead letters are hidden from others by who looks at them; given back when done."""
+
+_LOOKS_AT_MOST = 5_000
+_OTHERS = 5.0
+"""Seconds for which letters are waited for that somebody else is looking at."""
+
+_REASON = 2_048
+_SILENT = "its workers fell silent, each time: they were killed, or ran out of time"
+_EXPIRED = frozenset({"InvalidParameterValue", "MessageNotInflight", "ReceiptHandleIsInvalid"})
+
+_encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False, default=dict).encode
+_Raw = Mapping[str, Any]
+
+
+class SqsQueue:
+    """An inbox by the URL of its queue, with its dead letters; shared between threads.
+
+    `attempts` end a message with its reason. The queue's own redrive must allow more, twice as
+    many say: it buries those alone on which nobody reports.
+    """
+
+    def __init__(
+        self,
+        services: Services,
+        url: str,
+        *,
+        clock: Clock,
+        visibility: timedelta = timedelta(seconds=120),
+        attempts: int = 12,
+    ) -> None:
+        self._services = services
+        self._url = url
+        self.name = url.rpartition("/")[2]
+        self._clock = clock
+        self._visibility = visibility
+        self._attempts = attempts
+        self._extended: dict[str, float] = {}
+
+    # Publishing ---------------------------------------------------------------------------------
+
+    def publish(self, messages: Sequence[Message]) -> None:
+        """Add messages, ten at a time and in order; after an error the first ones may be out.
+
+        Raises:
+            TooLargeError: a body exceeds MESSAGE_LIMIT.
+            InvalidError: a body is not JSON, or a group or a share has no name that is taken.
+            ThrottledError: SQS went on refusing some of them.
+        """
+        entries = [_entry(_checked(message)) for message in messages]
+        for first in range(0, len(entries), _BATCH):
+            self._send(entries[first : first + _BATCH])
+
+    def _send(self, entries: Sequence[_Raw]) -> None:
+        """Send a batch, and again what was not taken of it."""
+        left = list(entries)
+        for number in range(1, _TRIES + 1):
+            numbered = [{"Id": str(place), **entry} for place, entry in enumerate(left)]
+            answer = self._call("send_message_batch", "publish to", Entries=numbered)
+            failed = answer.get("Failed", ())
+            if any(each["SenderFault"] for each in failed):
+                codes = ", ".join(sorted({each["Code"] for each in failed if each["SenderFault"]}))
+                raise InvalidError(f"cannot publish to the queue '{self.name}': SQS says {codes}")
+            left = [left[place] for place in sorted(int(each["Id"]) for each in failed)]
+            if not left:
+                return
+            if number < _TRIES:
+                self._services.rest(number)
+        raise ThrottledError(
+            f"cannot publish to the queue '{self.name}': SQS did not take {len(left)} messages"
+        )
+
+    # Working ------------------------------------------------------------------------------------
+
+    def receive(self, limit: int, *, wait: timedelta) -> Sequence[Delivery]:
+        """Take up to `limit` messages, ten at most, waiting for the first one up to `wait`."""
+        deadline = time.monotonic() + wait.total_seconds()
+        while limit > 0:
+            until = self._clock.now() + self._visibility
+            left = max(deadline - time.monotonic(), 0)
+            found = self._poll(self._url, min(limit, _BATCH), self._visibility, left)
+            if found or time.monotonic() >= deadline:
+                held = f"{until.timestamp()} "
+                return [
+                    replace(each, receipt=held + each.receipt) for each in map(_delivery, found)
+                ]
+        return []
+
+    def settle(self, delivery: Delivery, result: Result) -> Result:
+        """Do with a message what came of it; a receipt that has expired is ignored.
+
+        Return what became of it: `Again` turns to `GivenUp` where its attempts are used up.
+        """
+        if isinstance(result, Again) and delivery.attempt >= self._attempts:
+            result = GivenUp(result.reason)
+        if not self._holds(delivery):
+            return Done()
+        if isinstance(result, Again):
+            return result if self._hide(delivery, result.after) else Done()
+        if isinstance(result, GivenUp):
+            # Sent before the other is deleted: who dies in between leaves two, and never none.
+            self._bury(delivery, result.reason)
+        self._delete(self._url, _handle(delivery))
+        return result
+
+    def extend(self, delivery: Delivery) -> bool:
+        """Hold a message for another visibility timeout from now; False if it was too late."""
+        until = self._clock.now() + self._visibility
+        if not self._holds(delivery) or not self._hide(delivery, self._visibility):
+            return False
+        self._extended[delivery.receipt] = until.timestamp()
+        return True
+
+    def give_back(self, deliveries: Sequence[Delivery]) -> None:
+        """Have messages come again at once that nobody has worked on; no count ends them."""
+        self._show(self._url, [_handle(each) for each in deliveries])
+
+    def _holds(self, delivery: Delivery) -> bool:
+        """Say if a receipt of ours still counts: SQS would let an expired one delete."""
+        held = delivery.receipt.rpartition(" ")[0]
+        until = self._extended.get(delivery.receipt, float(held or "inf"))
+        return self._clock.now().timestamp() < until
+
+    def _hide(self, delivery: Delivery, span: timedelta) -> bool:
+        """Hide a message in hand for so long from now; False if somebody else has it."""
+        return self._expiring(
+            "change_message_visibility",
+            "give back a message of",
+            ReceiptHandle=_handle(delivery),
+            VisibilityTimeout=_seconds(min(span, _LONGEST_PAUSE)),
+        )
+
+    def _delete(self, url: str, handle: str) -> bool:
+        return self._expiring(
+            "delete_message", "delete a message of", QueueUrl=url, ReceiptHandle=handle
+        )
+
+    def _expiring(self, operation: str, doing: str, **request: Any) -> bool:
+        """Do something by a receipt; False if that has expired."""
+        try:
+            self._call(operation, doing, taken=_EXPIRED, **request)
+        except RefusedError:
+            return False
+        return True
+
+    def _bury(self, delivery: Delivery, reason: str) -> None:
+        told = {
+            "reason": _encode(reason[:_REASON]),
+            "attempts": str(delivery.attempt),
+            "died": self._clock.now().isoformat(),
+        }
+        entry = _entry(delivery.message, **told)
+        self._call("send_message", "bury a message of", QueueUrl=self._url + DEAD, **entry)
+
+    def _poll(self, url: str, limit: int, visibility: timedelta, wait: float) -> Sequence[_Raw]:
+        answer = self._call(
+            "receive_message",
+            "receive from",
+            QueueUrl=url,
+            MaxNumberOfMessages=limit,
+            VisibilityTimeout=_seconds(visibility),
+            WaitTimeSeconds=min(math.ceil(wait), _POLL),
+            MessageSystemAttributeNames=["All"],
+            MessageAttributeNames=["All"],
+        )
+        found: Sequence[_Raw] = answer.get("Messages", ())
+        return found
+
+    def _call(
+        self, operation: str, doing: str, *, taken: frozenset[str] = frozenset(), **request: Any
+    ) -> dict[str, Any]:
+        return self._services.call(
+            "sqs",
+            operation,
+            {"QueueUrl": self._url, **request},
+            doing=f"{doing} the queue '{self.name}'",
+            taken=taken,
+        )
+
+    # Dead letters -------------------------------------------------------------------------------
+
+    def list(self, *, limit: int = 100) -> Sequence[DeadLetter]:
+        """Return the dead letters, oldest first; of very many, the oldest of some thousands."""
+        with self._at_hand() as found:
+            letters = [_letter(raw, self.name) for raw in found.values()]
+        return sorted(letters, key=lambda each: (each.died_at, each.id))[: max(limit, 0)]
+
+    def replay(self, id: str) -> None:  # noqa: A002 - as the port has it
+        """Publish a dead letter again with its attempts forgotten.
+
+        Raises:
+            MissingError: there is no such dead letter, or somebody else is looking at it.
+        """
+        with self._at_hand(wanted=id) as found:
+            letter = self._found(found, id)
+            # Killed in between, it is dead and published: it can be replayed once more.
+            self._send([_entry(_delivery(letter).message)])
+            self._forget(found, letter)
+
+    def drop(self, id: str) -> None:  # noqa: A002 - as `replay` has it
+        """Forget a dead letter for good.
+
+        Raises:
+            MissingError: there is no such dead letter, or somebody else is looking at it.
+        """
+        with self._at_hand(wanted=id) as found:
+            self._forget(found, self._found(found, id))
+
+    @contextmanager
+    def _at_hand(self, *, wanted: str = "") -> Iterator[dict[str, _Raw]]:
+        """Take all dead letters in hand, or until one is found, and give back what is left.
+
+        SQS has no other way to look. A poll that waits asks all of its servers, so that an empty
+        answer says that nothing is left; what others have in hand is waited for, for a while.
+        """
+        found: dict[str, _Raw] = {}
+        deadline = time.monotonic() + _OTHERS
+        try:
+            while len(found) < _LOOKS_AT_MOST and wanted not in found:
+                taken = self._poll(self._url + DEAD, _BATCH, _LOOK, 1)
+                found.update((each["MessageId"], each) for each in taken)
+                late = time.monotonic() > deadline
+                if not taken and (late or self._in_hand() <= len(found)):
+                    break
+            yield found
+        finally:
+            self._show(self._url + DEAD, [each["ReceiptHandle"] for each in found.values()])
+
+    def _in_hand(self) -> int:
+        """Say, more or less, how many dead letters somebody is looking at."""
+        name = "ApproximateNumberOfMessagesNotVisible"
+        answer = self._call(
+            "get_queue_attributes",
+            "count the dead letters of",
+            QueueUrl=self._url + DEAD,
+            AttributeNames=[name],
+        )
+        return int(answer["Attributes"][name])
+
+    def _show(self, url: str, handles: Sequence[str]) -> None:
+        """Have messages in hand be there for others at once."""
+        for first in range(0, len(handles), _BATCH):
+            entries = [
+                {"Id": str(number), "ReceiptHandle": handle, "VisibilityTimeout": 0}
+                for number, handle in enumerate(handles[first : first + _BATCH])
+            ]
+            self._call(
+                "change_message_visibility_batch",
+                "give back messages of",
+                QueueUrl=url,
+                Entries=entries,
+            )
+
+    def _found(self, found: Mapping[str, _Raw], number: str) -> _Raw:
+        if number not in found:
+            raise MissingError(f"the queue '{self.name}' has no dead letter '{number}'")
+        return found[number]
+
+    def _forget(self, found: dict[str, _Raw], letter: _Raw) -> None:
+        self._delete(self._url + DEAD, letter["ReceiptHandle"])
+        del found[letter["MessageId"]]
+
+
+# What crosses the wire --------------------------------------------------------------------------
+
+
+def of_record(record: _Raw) -> Delivery:
+    """Read one record of what Lambda hands to a function that SQS feeds."""
+    attributes = record.get("messageAttributes", {})
+    return _delivery(
+        {
+            "MessageId": record["messageId"],
+            "ReceiptHandle": record["receiptHandle"],
+            "Body": record["body"],
+            "Attributes": record["attributes"],
+            "MessageAttributes": {
+                name: {"StringValue": value.get("stringValue", "")}
+                for name, value in attributes.items()
+            },
+        }
+    )
+
+
+def _checked(message: Message) -> Message:
+    for noun, name, fewest in (("group", message.group, 1), ("share", message.share, 0)):
+        plain = name.isascii() and (name.isprintable() or not name)
+        if not (fewest <= len(name) <= GROUP_LIMIT and plain):
+            raise InvalidError(
+                f"cannot publish a message of the {noun} {name[:GROUP_LIMIT]!r}: a {noun}'s name"
+                f" has {fewest} to {GROUP_LIMIT} printable ASCII characters"
+            )
+    return message
+
+
+def _entry(message: Message, **told: str) -> dict[str, Any]:
+    """Write a message as SQS takes one; attributes may not be empty."""
+    attributes = {"group": message.group, "share": message.share, **told}
+    entry: dict[str, Any] = {
+        "MessageBody": _text(message),
+        "MessageAttributes": {
+            name: {"DataType": "String", "StringValue": value}
+            for name, value in attributes.items()
+            if value
+        },
+    }
+    if message.share:
+        # SQS's groups have no blanks; two shares that differ by one take turns together.
+        entry["MessageGroupId"] = message.share.replace(" ", "_")
+    return entry
+
+
+def _text(message: Message) -> str:
+    try:
+        text = _encode(dict(message.body))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidError(
+            f"cannot publish a message of the group {message.group!r}: it is not JSON"
+        ) from error
+    if len(text) > MESSAGE_LIMIT:
+        raise TooLargeError(
+            f"cannot publish a message of the group {message.group!r}: its {len(text)} bytes exceed"
+            f" the queue's {MESSAGE_LIMIT}"
+        )
+    return text
+
+
+def _delivery(raw: _Raw) -> Delivery:
+    message = Message(_body(raw["Body"]), _told(raw, "group"), _told(raw, "share"))
+    attempt = int(raw["Attributes"].get("ApproximateReceiveCount", 1))
+    return Delivery(message, raw["MessageId"], raw["ReceiptHandle"], attempt)
+
+
+def _body(text: str) -> Mapping[str, Any]:
+    """Read a body; what somebody sent by hand becomes one that no stage can read."""
+    try:
+        body = json.loads(text)
+    except (ValueError, RecursionError):
+        body = None
+    return body if isinstance(body, dict) else {"text": text[:_REASON]}
+
+
+def _letter(raw: _Raw, queue: str) -> DeadLetter:
+    delivery = _delivery(raw)
+    died, reason = _told(raw, "died"), _told(raw, "reason")
+    sent = int(raw["Attributes"].get("SentTimestamp", 0)) / 1000
+    return DeadLetter(
+        message=delivery.message,
+        id=delivery.id,
+        # SQS goes on counting, in the hands of who looks: what it buried was tried once less.
+        attempts=int(_told(raw, "attempts") or max(delivery.attempt - 1, 1)),
+        reason=json.loads(reason) if reason else _SILENT,
+        died_at=datetime.fromisoformat(died) if died else datetime.fromtimestamp(sent, UTC),
+        context={"queue": queue},
+    )
+
+
+def _told(raw: _Raw, name: str) -> str:
+    return str(raw.get("MessageAttributes", {}).get(name, {}).get("StringValue", ""))
+
+
+def _handle(delivery: Delivery) -> str:
+    return delivery.receipt.rpartition(" ")[2]
+
+
+def _seconds(span: timedelta) -> int:
+    """Round up to what SQS counts in: no pause is shorter than asked."""
+    return max(math.ceil(span.total_seconds()), 0)

@@ -1,0 +1,177 @@
+"""AWS' services: clients that are made when they are needed, and calls that end in time.
+
+The SDK's own repetitions are switched off. A write that was repeated must know it: its condition
+may fail on what it has written itself, and a token that two attempts shared would come back.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import botocore.session
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+from botocore.signers import RequestSigner
+
+from bellhop.adapters.aws.errors import PASSING, code_of, translate
+
+CONNECT_SECONDS = 2
+READ_SECONDS = 5
+LAST_TRY_SECONDS = 10
+"""No attempt of a call begins later than this after the first one."""
+
+_TRIES = 5
+_FIRST_PAUSE = 0.05
+_LONGEST_PAUSE = 2.0
+_CONNECTIONS = 32
+_SIGNED_SECONDS = 60
+
+Request = Mapping[str, Any]
+
+
+class RefusedError(Exception):
+    """An answer that the caller knows how to take: its code, and all that was told."""
+
+    def __init__(self, code: str, told: Mapping[str, Any]) -> None:
+        super().__init__(code)
+        self.code = code
+        self.told = told
+
+
+class Services:
+    """Calls by the SDK's names of a service and an operation; shared between threads.
+
+    Without region, endpoint or keys there are those that AWS' SDK finds in its environment.
+    """
+
+    def __init__(
+        self,
+        *,
+        region: str = "",
+        endpoint: str = "",
+        keys: tuple[str, str] | None = None,
+        seconds: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._region = region
+        self._endpoint = endpoint
+        self._keys = keys
+        self._seconds = seconds
+        self._sleep = sleep
+        self._lock = threading.Lock()
+        self._session: Any = None
+        self._clients: dict[tuple[str, str], Any] = {}
+
+    def call(
+        self,
+        service: str,
+        operation: str,
+        request: Request | Callable[[], Request],
+        *,
+        doing: str,
+        taken: frozenset[str] = frozenset(),
+        region: str = "",
+    ) -> dict[str, Any]:
+        """Return the answer to a request, its body read; `request` may be made for each attempt.
+
+        Raises:
+            RefusedError: the answer is one of the codes in `taken`.
+            BellhopError: anything else, mapped, once trying again has not helped.
+        """
+        last = self._seconds() + LAST_TRY_SECONDS
+        for number in range(1, _TRIES + 1):
+            try:
+                asked = request() if callable(request) else request
+                return self._once(self.client(service, region), operation, asked)
+            except (BotoCoreError, ClientError, OSError) as error:
+                if isinstance(error, ClientError) and code_of(error) in taken:
+                    raise RefusedError(code_of(error), error.response) from error
+                ours = translate(error, doing)
+                late = self._seconds() > last
+                if late or number == _TRIES or not isinstance(ours, PASSING):
+                    raise ours from error
+            self.rest(number)
+        raise AssertionError
+
+    def signed(
+        self, service: str, query: str, headers: Mapping[str, str], *, doing: str, region: str
+    ) -> str:
+        """Return the address of a request that whoever has it can make, within a minute.
+
+        Raises:
+            BellhopError: there are no credentials to sign it with.
+        """
+        try:
+            client = self.client(service, region)
+            signer = RequestSigner(
+                client.meta.service_model.service_id,
+                region,
+                service,
+                "v4",
+                self._session.get_credentials(),
+                self._session.get_component("event_emitter"),
+            )
+            request: dict[str, Any] = {
+                "method": "GET",
+                "url": f"{client.meta.endpoint_url}/?{query}",
+                "headers": dict(headers),
+                "body": {},
+                "context": {},
+            }
+            signed: str = signer.generate_presigned_url(
+                request, region_name=region, expires_in=_SIGNED_SECONDS, operation_name=""
+            )
+        except BotoCoreError as error:
+            raise translate(error, doing) from error
+        return signed
+
+    def rest(self, number: int) -> None:
+        """Rest after so many attempts: twice as long at most each time, so that who met part."""
+        longest = min(_FIRST_PAUSE * 2**number, _LONGEST_PAUSE)
+        # Functions that begin from one snapshot have drawn the same otherwise.
+        self._sleep(random.SystemRandom().uniform(0, longest))
+
+    def client(self, service: str, region: str = "") -> Any:
+        """Return the client of a service, made when it is asked for first."""
+        with self._lock:  # The SDK's sessions, unlike its clients, are for one thread at a time.
+            if (service, region) not in self._clients:
+                self._clients[service, region] = self._made(service, region or self._region)
+            return self._clients[service, region]
+
+    def close(self) -> None:
+        """Close the connections; a later call makes new ones."""
+        with self._lock:
+            clients, self._clients = self._clients, {}
+        for client in clients.values():
+            client.close()
+
+    def _once(self, client: Any, operation: str, request: Request) -> dict[str, Any]:
+        answer: dict[str, Any] = getattr(client, operation)(**request)
+        if "Body" in answer:
+            answer["Body"] = answer["Body"].read()
+        return answer
+
+    def _made(self, service: str, region: str) -> Any:
+        if self._session is None:
+            self._session = botocore.session.Session()
+            if self._keys:
+                self._session.set_credentials(*self._keys)
+        config = Config(
+            connect_timeout=CONNECT_SECONDS,
+            read_timeout=READ_SECONDS,
+            retries={"mode": "standard", "total_max_attempts": 1},
+            max_pool_connections=_CONNECTIONS,
+            tcp_keepalive=True,
+            s3={"addressing_style": "path" if self._endpoint else "auto"},
+            user_agent_extra="bellhop",
+        )
+        return self._session.create_client(
+            service,
+            region_name=region or None,
+            endpoint_url=self._endpoint or None,
+            config=config,
+        )

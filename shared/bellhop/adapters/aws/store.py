@@ -1,0 +1,219 @@
+"""The managed store in one DynamoDB table.
+
+    partition (S) | sort (S) | value (S, JSON) | token (S) | expires_at (N) | expires (N)
+
+`expires_at` is the instant in microseconds, by which every reader and every condition goes.
+`expires` is the same in whole seconds, rounded up: by it DynamoDB deletes the item, some day.
+
+A write that was not answered may have been done, and is tried again:
+
+    put ABSENT, token 1 ──► done, the answer is lost
+    put ABSENT, token 2 ──► refused, and told what is there: token 1, so it was ours
+
+Each attempt has a token of its own. With one for both, a writer who came between them and left
+would find his predecessor's token again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from bellhop.adapters.aws.services import RefusedError, Services
+from bellhop.ports.clock import Clock
+from bellhop.ports.store import ABSENT, ANY, KEY_LIMIT, Item
+from bellhop.records.items import after_all, check_bound, check_key, expiry_of, stale, text_of
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_MICROSECONDS = 1_000_000
+_TOKEN_BYTES = 16
+
+_REFUSED = frozenset({"ConditionalCheckFailedException"})
+# Names with a sign before them: `partition`, `value` and `token` are words of DynamoDB's own.
+_GONE = "attribute_not_exists(#token) OR #expires_at <= :now"
+_THERE = "#token = :expect AND (attribute_not_exists(#expires_at) OR #expires_at > :now)"
+_NAMES = {"#token": "token", "#expires_at": "expires_at"}
+
+# The first page is for who looks for one item, each later one is twice as long, up to the
+# megabyte at which DynamoDB ends it by itself.
+_FIRST_PAGE = 64
+
+_Row = Mapping[str, Mapping[str, str]]
+
+
+class DynamoStore:
+    """Items in a table with the keys `partition` and `sort`, used by any number of processes."""
+
+    def __init__(self, services: Services, table: str, *, clock: Clock) -> None:
+        self._services = services
+        self._table = table
+        self._clock = clock
+
+    def get(self, partition: str, sort: str) -> Item | None:
+        """Read one item."""
+        request = {**self._key(partition, sort), "ConsistentRead": True}
+        answer = self._call("get_item", request, f"read the item {partition!r} {sort!r}")
+        return self._alive(answer.get("Item"))
+
+    def put(self, item: Item, *, expect: str | None = ANY) -> Item:
+        """Write one item and return it with its new token.
+
+        Raises:
+            StaleError: something else than `expect` is there.
+            TooLargeError: the item exceeds ITEM_LIMIT, or one of its keys KEY_LIMIT.
+            InvalidError: the value is not JSON, a part of the key is empty or not Unicode, or
+                `expires_at` has no time zone.
+        """
+        row = {
+            **self._key(item.partition, item.sort)["Key"],
+            "value": {"S": text_of(item)},
+            **_expiry(expiry_of(item)),
+        }
+        condition = self._condition(expect, _GONE if expect == ABSENT else _THERE)
+        tokens: list[str] = []
+
+        def request() -> dict[str, Any]:
+            tokens.append(os.urandom(_TOKEN_BYTES).hex())
+            fresh = {**row, "token": {"S": tokens[-1]}}
+            return {"TableName": self._table, "Item": fresh, **condition}
+
+        doing = f"write the item {item.partition!r} {item.sort!r}"
+        try:
+            self._services.call("dynamodb", "put_item", request, doing=doing, taken=_REFUSED)
+        except RefusedError as refused:
+            there = refused.told.get("Item", {}).get("token", {}).get("S")
+            if there not in tokens:
+                raise stale("write", item.partition, item.sort, expect) from refused
+            return replace(item, token=there)
+        return replace(item, token=tokens[-1])
+
+    def delete(self, partition: str, sort: str, *, expect: str | None = ANY) -> bool:
+        """Delete one item; say whether it was there.
+
+        Raises:
+            StaleError: something else than `expect` is there, or nothing where it is a token.
+        """
+        if expect == ABSENT:
+            if self.get(partition, sort) is None:
+                return False
+            raise stale("delete", partition, sort, expect)
+        request = {
+            **self._key(partition, sort),
+            "ReturnValues": "ALL_OLD",
+            **self._condition(expect, _THERE),
+        }
+        try:
+            answer = self._call("delete_item", request, f"delete the item {partition!r} {sort!r}")
+        except RefusedError as refused:
+            raise stale("delete", partition, sort, expect) from refused
+        return self._alive(answer.get("Attributes")) is not None
+
+    def query(
+        self,
+        partition: str,
+        *,
+        prefix: str = "",
+        after: str = "",
+        limit: int | None = None,
+        backwards: bool = False,
+    ) -> Iterator[Item]:
+        """Yield the items of a partition in the byte order of their sort keys, or backwards.
+
+        Read page by page; a page shows what is there when it is read.
+        """
+        check_bound(partition, prefix)
+        check_bound(partition, after)
+        first, last = max(prefix, after), after_all(prefix)
+        if last is not None and first > last:
+            return
+        request = self._range(partition, first, last)
+        request["ScanIndexForward"] = not backwards
+        if after and after == first and not backwards:
+            request["ExclusiveStartKey"] = {"partition": {"S": partition}, "sort": {"S": after}}
+        left, page = limit, _FIRST_PAGE
+        while left is None or left > 0:
+            # What has expired counts for DynamoDB's limit, and not for ours: hence the loop.
+            request["Limit"] = page if left is None else min(left, page)
+            answer = self._call("query", request, f"list the items of {partition!r}")
+            for item in filter(None, map(self._alive, answer["Items"])):
+                # The bounds of a range are part of it.
+                if item.sort.startswith(prefix) and item.sort != after:
+                    yield item
+                    left = left if left is None else left - 1
+                    if left == 0:
+                        return
+            if "LastEvaluatedKey" not in answer:
+                return
+            request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+            page *= 2
+
+    def close(self) -> None:
+        """Leave the connections to whoever made them."""
+
+    def _call(self, operation: str, request: Mapping[str, Any], doing: str) -> dict[str, Any]:
+        return self._services.call("dynamodb", operation, request, doing=doing, taken=_REFUSED)
+
+    def _key(self, partition: str, sort: str) -> dict[str, Any]:
+        check_key(partition, sort)
+        key = {"partition": {"S": partition}, "sort": {"S": sort}}
+        return {"TableName": self._table, "Key": key}
+
+    def _condition(self, expect: str | None, expression: str) -> dict[str, Any]:
+        if expect is ANY:
+            return {}
+        values = {":now": {"N": str(_microseconds(self._clock.now()))}}
+        if ":expect" in expression:
+            values[":expect"] = {"S": expect}
+        return {
+            "ConditionExpression": expression,
+            "ExpressionAttributeNames": _NAMES,
+            "ExpressionAttributeValues": values,
+            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+        }
+
+    def _range(self, partition: str, first: str, last: str | None) -> dict[str, Any]:
+        """Ask for a partition's items from `first` to `last`, both included."""
+        if last and len(last.encode()) > KEY_LIMIT:
+            last = None  # No key is so long; what lies beyond the prefix is left out later.
+        condition = "#partition = :partition"
+        names = {"#partition": "partition"}
+        values = {":partition": {"S": partition}}
+        # `last` follows a prefix, so that there is a `first` wherever there is a `last`.
+        if first:
+            condition += " AND #sort BETWEEN :first AND :last" if last else " AND #sort >= :first"
+            names["#sort"] = "sort"
+            values |= {":first": {"S": first}} | ({":last": {"S": last}} if last else {})
+        return {
+            "TableName": self._table,
+            "ConsistentRead": True,
+            "KeyConditionExpression": condition,
+            "ExpressionAttributeNames": names,
+            "ExpressionAttributeValues": values,
+        }
+
+    def _alive(self, row: _Row | None) -> Item | None:
+        if row is None:
+            return None
+        at = row.get("expires_at")
+        expires_at = None if at is None else _EPOCH + timedelta(microseconds=int(at["N"]))
+        if expires_at is not None and expires_at <= self._clock.now():
+            return None
+        value = json.loads(row["value"]["S"])
+        return Item(row["partition"]["S"], row["sort"]["S"], value, row["token"]["S"], expires_at)
+
+
+def _microseconds(at: datetime) -> int:
+    return (at - _EPOCH) // _MICROSECOND
+
+
+def _expiry(at: datetime | None) -> dict[str, Any]:
+    if at is None:
+        return {}
+    exact = _microseconds(at)
+    # Rounded up: DynamoDB may delete late, and never early.
+    return {"expires_at": {"N": str(exact)}, "expires": {"N": str(-(-exact // _MICROSECONDS))}}

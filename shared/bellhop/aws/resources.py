@@ -1,0 +1,168 @@
+"""What a function works with: records and queues, put together by its first event.
+
+Terraform sets the environment that is read here, beside the settings:
+
+    BELLHOP_TABLE       the table of the records     BELLHOP_BUCKET      the bucket of the blobs
+    BELLHOP_QUEUES      each inbox's URL, as JSON    BELLHOP_SECRETS     how secrets' names begin
+    BELLHOP_KEY_SECRET  the secret with the key that seals records: 32 bytes, or those in base64
+    BELLHOP_INGEST_URL  where clusters send their events
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import os
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Generic, TypeVar
+
+from bellhop.adapters.aws.blobs import S3Blobs
+from bellhop.adapters.aws.queue import SqsQueue
+from bellhop.adapters.aws.services import Services
+from bellhop.adapters.aws.store import DynamoStore
+from bellhop.adapters.local.clock import SystemClock
+from bellhop.aws.told import ToldLedger
+from bellhop.errors import InvalidError
+from bellhop.logs import Log
+from bellhop.messages import INBOXES, Publisher
+from bellhop.model.reach import ABROAD, Reach
+from bellhop.records import Records, Sealer
+from bellhop.records.ledger import Bounds
+from bellhop.settings import Settings, read
+
+KEY_BYTES = 32
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Resources:
+    """An installation as its functions see it.
+
+    `secrets` is how secrets' names begin, and `reach` says which addresses clusters may have.
+    """
+
+    settings: Settings
+    records: Records
+    queues: Mapping[str, SqsQueue]
+    publisher: Publisher
+    services: Services
+    secrets: str
+    ingest_url: str
+    log: Log
+    reach: Reach = ABROAD
+
+    def end(self) -> None:
+        """Write the ledger's lines at hand: after the event nobody may be there to do it."""
+        if lost := self.records.ledger.flush():
+            self.log.warning("Lost lines of the ledger: the store did not take them", lines=lost)
+
+
+Open = Callable[[], Resources]
+
+
+class Ready(Generic[T]):
+    """A stage, and what it works with, made when they are asked for first."""
+
+    def __init__(self, make: Callable[[Resources], T], opening: Open) -> None:
+        self._make = make
+        self._opening = opening
+        self._lock = threading.Lock()
+        self._made: tuple[Resources, T] | None = None
+
+    def get(self) -> tuple[Resources, T]:
+        """Return both; what fails is tried again by the next event."""
+        with self._lock:
+            if self._made is None:
+                here = self._opening()
+                self._made = here, self._make(here)
+            return self._made
+
+
+def from_environment() -> Resources:
+    """Open the installation that the environment names."""
+    return open_resources(os.environ, Services(), Log())
+
+
+def open_resources(
+    environment: Mapping[str, str], services: Services, log: Log, *, reach: Reach = ABROAD
+) -> Resources:
+    """Put an installation together; the key is read, and nothing else is asked for.
+
+    Raises:
+        InvalidError: a variable is missing or cannot be used, or the key is none.
+        TemporaryError: the key cannot be read now.
+    """
+    settings = read(environment)
+    clock = SystemClock()
+    store = DynamoStore(services, _given(environment, "BELLHOP_TABLE"), clock=clock)
+    blobs = S3Blobs(services, _given(environment, "BELLHOP_BUCKET"))
+    sealer = Sealer(_key(services, _given(environment, "BELLHOP_KEY_SECRET")))
+    bounds = Bounds(timedelta(days=settings.ledger_days), settings.ledger_megabytes * 1024 * 1024)
+    records = Records(store, blobs, sealer, clock, bounds)
+    records.ledger = ToldLedger(store, bounds, log)
+    records.ledger.gather()
+    queues = {
+        name: SqsQueue(
+            services,
+            url,
+            clock=clock,
+            visibility=settings.visibility,
+            attempts=settings.attempts,
+        )
+        for name, url in _urls(environment).items()
+    }
+    return Resources(
+        settings=settings,
+        records=records,
+        queues=queues,
+        publisher=Publisher(queues),
+        services=services,
+        secrets=_given(environment, "BELLHOP_SECRETS"),
+        ingest_url=environment.get("BELLHOP_INGEST_URL", ""),
+        log=log,
+        reach=reach,
+    )
+
+
+def _given(environment: Mapping[str, str], name: str) -> str:
+    if not environment.get(name):
+        raise InvalidError(f"cannot start: the variable {name} is not set; apply Terraform again")
+    return environment[name]
+
+
+def _urls(environment: Mapping[str, str]) -> Mapping[str, str]:
+    try:
+        urls = dict(json.loads(_given(environment, "BELLHOP_QUEUES")))
+    except (TypeError, ValueError) as error:
+        raise InvalidError(
+            "cannot start: the variable BELLHOP_QUEUES is no JSON object of inboxes and URLs"
+        ) from error
+    missing = ", ".join(sorted(INBOXES.keys() - urls))
+    if missing:
+        raise InvalidError(f"cannot start: the variable BELLHOP_QUEUES has no URL for {missing}")
+    return {name: str(urls[name]) for name in INBOXES}
+
+
+def _key(services: Services, name: str) -> bytes:
+    answer = services.call(
+        "secretsmanager", "get_secret_value", {"SecretId": name}, doing="read the sealing key"
+    )
+    key = answer.get("SecretBinary") or _decoded(answer.get("SecretString", ""))
+    if len(key) != KEY_BYTES:
+        raise InvalidError(
+            f"cannot use the secret '{name}' as sealing key: it has {len(key)} bytes, not"
+            f" {KEY_BYTES}; give back the value this installation was made with"
+        )
+    return bytes(key)
+
+
+def _decoded(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except binascii.Error:
+        return b""

@@ -1,0 +1,68 @@
+"""AWS for tests: one moto server in a session, started by the first test that wants it.
+
+Nothing in it is emptied between tests: each makes what it needs under a name of its own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from bellhop.adapters.aws.services import Services
+from infra.lab.moto import ACCESS_KEY, REGION, SECRET_KEY, Moto
+from tests.contract.rigs.aws import Rig, install
+
+Asked = Callable[[], dict[str, int]]
+
+
+@pytest.fixture(scope="session")
+def _moto(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Moto]:
+    with Moto(tmp_path_factory.mktemp("moto")) as moto:
+        yield moto
+
+
+@pytest.fixture
+def moto(_moto: Moto) -> Iterator[Moto]:
+    """The session's moto server, which fails in no way that another test asked for."""
+    yield _moto
+    _moto.forgive()
+
+
+@pytest.fixture
+def moto_place(moto: Moto) -> str:
+    """The place of an installation that nobody else uses."""
+    return install(moto.url)
+
+
+@pytest.fixture
+def aws(moto_place: str) -> Iterator[Rig]:
+    """An installation that nobody else uses."""
+    rig = Rig(moto_place)
+    yield rig
+    rig.close()
+
+
+@pytest.fixture
+def hurried(moto: Moto) -> Iterator[Services]:
+    """Services that rest no time between two tries."""
+    services = Services(
+        region=REGION, endpoint=moto.url, keys=(ACCESS_KEY, SECRET_KEY), sleep=lambda _: None
+    )
+    yield services
+    services.close()
+
+
+@pytest.fixture
+def asked(moto: Moto, aws: Rig) -> Asked:  # noqa: ARG001 - made before the count begins
+    """Say which requests there were since this was asked last."""
+    seen = Counter(moto.requests())
+
+    def since() -> dict[str, int]:
+        now = Counter(moto.requests())
+        found = dict(now - seen)
+        seen.update(found)
+        return found
+
+    return since

@@ -1,0 +1,205 @@
+"""An installation on moto, and the Lambda service as far as functions can tell it from AWS'.
+
+`Lambda.pump` does what event source mappings do: it takes batches, hands them over in exact
+shapes, deletes what was not reported as failed, and leaves the rest to its visibility. Handlers
+run in this process; scaling, throttling and memory are not played.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import io
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from bellhop.adapters.aws.queue import DEAD
+from bellhop.adapters.aws.services import Services
+from bellhop.aws.batch import Batch
+from bellhop.aws.front import Front
+from bellhop.aws.installation import installation
+from bellhop.aws.resources import Resources, open_resources
+from bellhop.aws.tick import Tick
+from bellhop.fleet.installation import Installation
+from bellhop.logs import Log
+from bellhop.messages import INBOXES
+from bellhop.model.kinds import parse_all, read_documents
+from bellhop.model.reach import HERE
+from bellhop.model.record import Cluster
+from infra.lab.moto import ACCESS_KEY, REGION, SECRET_KEY, Moto
+from tests.contract.rigs.aws import install
+
+EVENTS = Path(__file__).parent / "events"
+BATCH = 10
+TIMEOUT = 60.0
+KEY = bytes(range(32))
+VISIBILITY = 2
+
+
+def event(name: str) -> dict[str, Any]:
+    """Return a golden event."""
+    found: dict[str, Any] = json.loads((EVENTS / f"{name}.json").read_text())
+    return found
+
+
+class Context:
+    """What Lambda tells of an invocation; each look at the clock takes as long as is said."""
+
+    aws_request_id = "8f507cfc-xmpl-4697-b07a-ac58fc914c95"
+
+    def __init__(self, seconds: float = TIMEOUT, *, each: float = 0.0) -> None:
+        self._left = seconds
+        self._each = each
+
+    def get_remaining_time_in_millis(self) -> int:
+        left = self._left
+        self._left -= self._each
+        return int(left * 1000)
+
+
+class Account:
+    """What Terraform would have made, under a name of its own."""
+
+    def __init__(self, moto: Moto, **settings: object) -> None:
+        self.moto = moto
+        self.services = Services(region=REGION, endpoint=moto.url, keys=(ACCESS_KEY, SECRET_KEY))
+        self.name = install(moto.url).rpartition("/")[2]
+        self.output = io.StringIO()
+        self.environment = {
+            "BELLHOP_TABLE": self.name,
+            "BELLHOP_BUCKET": self.name,
+            "BELLHOP_QUEUES": json.dumps({inbox: self._queue(inbox) for inbox in INBOXES}),
+            "BELLHOP_SECRETS": self.name,
+            "BELLHOP_KEY_SECRET": f"{self.name}-key",
+            "BELLHOP_INGEST_URL": "https://ingest.example",
+            **{f"BELLHOP_{name.upper()}": str(value) for name, value in settings.items()},
+        }
+        self._make("secretsmanager").create_secret(Name=f"{self.name}-key", SecretBinary=KEY)
+
+    def open(self) -> Resources:
+        """Open the installation, as the first event of a process does; clusters are on loopback."""
+        return open_resources(self.environment, self.services, Log(self.output), reach=HERE)
+
+    def lines(self) -> list[dict[str, Any]]:
+        """Return what was logged."""
+        return [json.loads(line) for line in self.output.getvalue().splitlines()]
+
+    def close(self) -> None:
+        self.services.close()
+
+    def _queue(self, inbox: str) -> str:
+        sqs, name = self._make("sqs"), f"{self.name}-{inbox}"
+        dead = sqs.create_queue(QueueName=name + DEAD)["QueueUrl"]
+        arn = sqs.get_queue_attributes(QueueUrl=dead, AttributeNames=["QueueArn"])["Attributes"]
+        policy = {"deadLetterTargetArn": arn["QueueArn"], "maxReceiveCount": 6}
+        attributes = {
+            "RedrivePolicy": json.dumps(policy),
+            "VisibilityTimeout": str(VISIBILITY),
+        }
+        made: str = sqs.create_queue(QueueName=name, Attributes=attributes)["QueueUrl"]
+        return made
+
+    def _make(self, service: str) -> Any:
+        return self.services.client(service)
+
+
+class User:
+    """Who registers clusters and declares things, as the CLI does."""
+
+    def __init__(self, account: Account) -> None:
+        self.here: Installation = installation(account.open())
+
+    def register(self, name: str, kubeconfig: Mapping[str, Any], **labels: str) -> None:
+        """Add a cluster `fleet/NAME` whose token is its name."""
+        key = f"fleet/{name}"
+        self.here.secrets.put(f"kubeconfig/{key}", json.dumps(kubeconfig).encode())
+        digest = hashlib.sha256(name.encode()).hexdigest()
+        self.here.declare.register(
+            Cluster("fleet", name, labels, "v1.20.2", digest, datetime.now(UTC))
+        )
+
+    def apply(self, text: str) -> None:
+        """Declare what YAML says."""
+        self.here.declare.apply(parse_all(read_documents(text, source="test.yaml")))
+
+
+Handler = Callable[[Mapping[str, Any], Any], dict[str, Any]]
+
+
+class Lambda:
+    """The functions of an account, each with the wiring of its module."""
+
+    def __init__(self, account: Account) -> None:
+        self._account = account
+        self._sqs = account.services.client("sqs")
+        self._urls: dict[str, str] = json.loads(account.environment["BELLHOP_QUEUES"])
+        made = {stage: import_module(f"functions.{stage}.aws") for stage in set(INBOXES.values())}
+        self.handlers: dict[str, Handler] = {
+            stage: Batch(module._stage, account.open) for stage, module in made.items()
+        }
+        self.front = Front(import_module("functions.ingest.aws")._stage, account.open)
+        self.tick = Tick(import_module("functions.schedule.aws")._Due, account.open)
+
+    def send(self, cluster: str, body: Any) -> dict[str, Any]:
+        """Have a cluster's sender send something, through the function's URL."""
+        sent = event("function_url")
+        sent["rawPath"] = sent["requestContext"]["http"]["path"] = f"/clusters/fleet/{cluster}"
+        sent["headers"]["authorization"] = f"Bearer {cluster}"
+        sent["body"] = json.dumps(body)
+        return self.front(sent, Context())
+
+    def pump(self, *, until: Callable[[], object], patience: float = 60.0) -> None:
+        """Feed the functions until something is so."""
+        deadline = time.monotonic() + patience
+        while not until():
+            assert time.monotonic() < deadline, "waited in vain"
+            for inbox, stage in INBOXES.items():
+                self.feed(inbox, self.handlers[stage])
+
+    def feed(self, inbox: str, handler: Handler, context: Context | None = None) -> list[str]:
+        """Hand over one batch of an inbox; return what was reported as failed."""
+        taken = self._sqs.receive_message(
+            QueueUrl=self._urls[inbox],
+            MaxNumberOfMessages=BATCH,
+            MessageSystemAttributeNames=["All"],
+            MessageAttributeNames=["All"],
+        ).get("Messages", [])
+        if not taken:
+            return []
+        try:
+            answer = handler(self._event(inbox, taken), context or Context())
+        except Exception:  # noqa: BLE001 - as Lambda has it: all of the batch comes again
+            return [each["MessageId"] for each in taken]
+        failed = [each["itemIdentifier"] for each in answer["batchItemFailures"]]
+        # An unknown name makes a failure of the whole batch.
+        assert set(failed) <= {each["MessageId"] for each in taken}
+        for each in taken:
+            if each["MessageId"] not in failed:
+                self._sqs.delete_message(
+                    QueueUrl=self._urls[inbox], ReceiptHandle=each["ReceiptHandle"]
+                )
+        return failed
+
+    def _event(self, inbox: str, taken: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+        golden = event("sqs")["Records"][0]
+        shape = golden["messageAttributes"]["group"]
+        records = []
+        for each in taken:
+            record = copy.deepcopy(golden)
+            record["messageId"] = each["MessageId"]
+            record["receiptHandle"] = each["ReceiptHandle"]
+            record["body"] = each["Body"]
+            record["attributes"] = each["Attributes"]
+            record["messageAttributes"] = {
+                name: {**shape, "stringValue": value["StringValue"]}
+                for name, value in each.get("MessageAttributes", {}).items()
+            }
+            arn = record["eventSourceARN"].rpartition(":")[0]
+            record["eventSourceARN"] = f"{arn}:{self._urls[inbox].rpartition('/')[2]}"
+            records.append(record)
+        return {"Records": records}

@@ -1,0 +1,215 @@
+"""Functions that SQS feeds: partial failures, poison, pauses, and time that runs out."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from bellhop.aws.batch import Batch
+from bellhop.errors import PermanentError, TemporaryError
+from bellhop.messages import Evaluate, Resolve
+from bellhop.model.record import Entry
+from bellhop.ports.queue import Message
+from tests.functions.lab import TIMEOUT, VISIBILITY, Account, Context, Lambda
+
+INBOX = "deploy"
+
+
+class KilledError(BaseException):
+    """The process is gone: nobody catches it, and Lambda is told nothing."""
+
+
+class Stage:
+    """Does what the name of a profile asks for, and counts how often."""
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+    def handle(self, message: Resolve) -> None:
+        self.seen.append(message.profile)
+        match message.profile.partition("-")[0]:
+            case "permanent":
+                raise PermanentError("it is recorded")
+            case "busy":
+                raise TemporaryError("it may pass", delay=timedelta(seconds=5))
+            case "poison":
+                raise ValueError(message.profile)
+            case "killer":
+                raise KilledError
+
+
+class Stand:
+    """One inbox, and a function that works on it."""
+
+    def __init__(self, account: Account) -> None:
+        self.account = account
+        self.here = account.open()
+        self.stage = Stage()
+        self.functions = Lambda(account)
+        self.handler = Batch(lambda _: self.stage, lambda: self.here)
+
+    def publish(self, *profiles: str) -> None:
+        self.here.publisher.publish(Resolve(each) for each in profiles)
+
+    def feed(self, **context: Any) -> int:
+        """Hand over a batch; return how many of it failed, none where nobody told."""
+        try:
+            return len(self.functions.feed(INBOX, self.handler, Context(**context)))
+        except KilledError:
+            return 0
+
+    def feed_until(self, done: Any) -> None:
+        deadline = time.monotonic() + 60
+        while not done():
+            assert time.monotonic() < deadline
+            self.feed()
+            time.sleep(0.05)
+
+    def dead(self) -> list[tuple[str, int, str]]:
+        found = self.here.queues[INBOX].list()
+        return [(each.message.body["profile"], each.attempts, each.reason) for each in found]
+
+
+@pytest.fixture
+def stand(account: Account) -> Stand:
+    return Stand(account)
+
+
+def test_only_what_failed_comes_again(stand: Stand) -> None:
+    """What is done, and what failed for good, is deleted; the rest is reported."""
+    stand.publish("one", "permanent", "busy", "two")
+
+    assert stand.feed() == 1
+    assert sorted(stand.stage.seen) == ["busy", "one", "permanent", "two"]
+    time.sleep(VISIBILITY + 0.5)
+    # Its pause is five seconds, more than the queue's own visibility.
+    assert stand.feed() == 0
+    assert len(stand.stage.seen) == 4
+    assert stand.dead() == []
+
+
+def test_poison_ends_as_a_dead_letter_with_its_reason(stand: Stand) -> None:
+    """After as many attempts as there may be; what came with it is done once."""
+    stand.publish("one", "poison", "two")
+    stand.feed_until(stand.dead)
+
+    assert Counter(stand.stage.seen) == {"one": 1, "two": 1, "poison": 3}
+    assert stand.dead() == [("poison", 3, "ValueError: poison")]
+    assert [each["inbox"] for each in stand.account.lines() if "dead letters" in each["message"]]
+
+
+def test_a_message_that_nobody_can_read_is_given_up_at_once(stand: Stand) -> None:
+    """It is a dead letter after one attempt, and the rest of the batch is done."""
+    stand.here.queues[INBOX].publish([Message({"do": "dance", "profile": "x"}, "g")])
+    stand.publish("one")
+
+    assert stand.feed() == 0
+    assert stand.stage.seen == ["one"]
+    assert [(profile, attempts) for profile, attempts, _ in stand.dead()] == [("x", 1)]
+
+
+def test_a_handler_out_of_time_gives_back_the_rest_at_once(stand: Stand) -> None:
+    """It begins nothing that it may not end; another takes what is left, without waiting."""
+    stand.publish(*(f"p{number}" for number in range(6)))
+    given = stand.feed(seconds=TIMEOUT, each=TIMEOUT / 6)
+
+    assert 0 < len(stand.stage.seen) < 6
+    assert given == 6 - len(stand.stage.seen)
+    assert stand.feed() == 0
+    assert Counter(stand.stage.seen) == Counter(f"p{number}" for number in range(6))
+
+
+def test_no_message_dies_of_being_given_back(stand: Stand) -> None:
+    """Who was never worked on is no dead letter, however often time ran out; attempts are three."""
+    stand.publish("one")
+    for _ in range(4):
+        assert stand.feed(seconds=TIMEOUT, each=TIMEOUT) == 1
+
+    assert stand.feed() == 0
+    assert stand.stage.seen == ["one"]
+    assert stand.dead() == []
+
+
+def test_who_waits_for_its_group_dies_of_no_count(stand: Stand) -> None:
+    """One that came twice in vain already waits for one of its group, and its last try is left."""
+    queue = stand.here.queues[INBOX]
+    one, poison = (Message(Resolve(name).message().body, "one group") for name in ("one", "poison"))
+    queue.publish([one])
+    for _ in range(2):
+        queue.give_back(queue.receive(1, wait=timedelta(0)))
+    queue.publish([poison])
+
+    assert stand.feed() == 2
+    assert stand.stage.seen == ["poison"]
+    stand.feed_until(stand.dead)
+    assert [profile for profile, _, _ in stand.dead()] == ["poison"]
+    assert "one" in stand.stage.seen
+
+
+def test_one_that_kills_its_function_is_buried_by_sqs_alone(stand: Stand) -> None:
+    """All of a batch comes again, and what is done leaves it: only the killer is a dead letter."""
+    stand.publish("killer", "one", "two")
+    stand.feed_until(stand.dead)
+
+    assert {"one", "two"} <= set(stand.stage.seen)
+    [(profile, _, reason)] = stand.dead()
+    assert profile == "killer"
+    assert "fell silent" in reason
+
+
+def test_what_cannot_be_opened_fails_as_a_whole(
+    stand: Stand, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No message is lost to a key that cannot be read, and the error is one JSON line."""
+
+    def opening() -> Any:
+        raise TemporaryError("cannot read the sealing key")
+
+    stand.publish("one", "two")
+    failed = stand.functions.feed(INBOX, Batch(lambda _: stand.stage, opening))
+
+    assert len(failed) == 2
+    assert json.loads(capsys.readouterr().out)["message"] == "Cannot open the installation"
+
+
+def test_lines_of_the_ledger_are_written_before_the_function_ends(
+    stand: Stand, account: Account
+) -> None:
+    """Nobody runs between two events: what was noted is in the store when the answer is given."""
+
+    class Noting:
+        def handle(self, message: Resolve) -> None:
+            del message
+            stand.here.records.ledger.note(
+                Entry(stand.here.records.clock.now(), "t", "rang", "fleet/east", "v1/Service/a/b")
+            )
+
+    stand.publish("one")
+    stand.functions.feed(INBOX, Batch(lambda _: Noting(), lambda: stand.here))
+    hour = stand.here.records.clock.now().isoformat()[:13]
+
+    found = list(account.open().records.ledger.of("fleet/east", hour))
+    assert [entry.what for _, entry in found] == ["rang"]
+
+
+def test_inboxes_of_one_function_are_told_apart(stand: Stand) -> None:
+    """A message goes back to the queue from which it came."""
+    seen: list[str] = []
+
+    class Busy:
+        def handle(self, message: Evaluate) -> None:
+            seen.append(message.inbox)
+            raise TemporaryError("it may pass", delay=timedelta(0))
+
+    handler = Batch(lambda _: Busy(), lambda: stand.here)
+    stand.here.publisher.publish([Evaluate("fleet/east", "v1/Service/a/b", rang="2026")])
+    stand.here.publisher.publish([Evaluate("fleet/east", "v1/Service/a/b")])
+    for inbox in ("evaluate", "review", "evaluate"):
+        assert len(stand.functions.feed(inbox, handler)) == 1
+
+    assert seen == ["evaluate", "review", "evaluate"]

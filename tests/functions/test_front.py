@@ -1,0 +1,140 @@
+"""The ingest function, as a function URL and an HTTP API call it."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pytest
+
+from bellhop.aws.front import Front
+from functions.ingest import aws
+from infra.lab.moto import Moto
+from tests.functions.lab import Account, Context, User, event
+
+EMPTY = {"apiVersion": "bellhop.dev/v1", "kind": "Observations", "items": []}
+BATCH = json.dumps(EMPTY)
+LIMIT = 1_000
+
+
+@pytest.fixture
+def account(moto: Moto) -> Any:
+    one = Account(moto, body_limit=LIMIT)
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def front(account: Account) -> Front:
+    User(account).register("east", {}, env="production")
+    return Front(aws._stage, account.open)
+
+
+def ask(front: Front, name: str = "function_url", **changes: Any) -> tuple[int, Any]:
+    """Send an event with another body, path, method or header; return status and JSON."""
+    sent = event(name)
+    sent["body"] = changes.pop("body", BATCH)
+    sent["isBase64Encoded"] = changes.pop("encoded", False)
+    path = changes.pop("path", sent["rawPath"])
+    sent["rawPath"] = sent["requestContext"]["http"]["path"] = path
+    sent["requestContext"]["http"]["method"] = changes.pop("method", "POST")
+    sent["headers"].update(changes)
+    answer = front(sent, Context())
+    assert set(answer) == {"statusCode", "headers", "body", "isBase64Encoded"}
+    assert answer["isBase64Encoded"] is False
+    return answer["statusCode"], json.loads(answer["body"])
+
+
+@pytest.mark.parametrize("name", ["function_url", "http_api"])
+@pytest.mark.parametrize("encoded", [False, True])
+def test_takes_a_batch(front: Front, name: str, encoded: bool) -> None:  # noqa: FBT001 - a case
+    """A body comes as text or in base64, as AWS thinks right."""
+    body = base64.b64encode(BATCH.encode()).decode() if encoded else BATCH
+
+    assert ask(front, name, body=body, encoded=encoded) == (200, {"taken": 0, "dropped": 0})
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "expected"),
+    [
+        pytest.param({"path": "/"}, 404, "events go to /clusters", id="another path"),
+        pytest.param({"method": "GET"}, 405, "by POST", id="another verb"),
+        pytest.param({"authorization": ""}, 401, "the token is not", id="no token"),
+        pytest.param({"authorization": "Bearer west"}, 401, "the token is not", id="a stranger's"),
+        pytest.param(
+            {"path": "/clusters/fleet/west"}, 401, "the token is not", id="another cluster"
+        ),
+        pytest.param({"body": "x" * (LIMIT + 1)}, 413, f"the limit is {LIMIT}", id="too large"),
+        pytest.param({"body": ""}, 400, "cannot", id="nothing"),
+        pytest.param({"body": "{"}, 400, "cannot", id="no JSON"),
+        pytest.param({"content-type": "text/html"}, 415, "not JSON", id="another media type"),
+    ],
+)
+def test_refuses_as_the_embedded_front_does(
+    front: Front, changes: dict[str, str], status: int, expected: str
+) -> None:
+    """What is refused has the status and the sentence that it has anywhere."""
+    found, body = ask(front, **changes)
+
+    assert found == status
+    assert expected in body["error"]["message"]
+
+
+def test_a_body_in_base64_is_as_long_as_what_it_holds(front: Front) -> None:
+    """The limit is that of the bytes that were sent, and not of how AWS writes them."""
+    padded = json.dumps(EMPTY).encode().ljust(LIMIT)
+
+    assert ask(front, body=base64.b64encode(padded).decode(), encoded=True)[0] == 200
+
+
+def test_takes_the_token_of_an_api_server_from_the_path(front: Front) -> None:
+    """API servers send no header; what a path may not hold comes escaped."""
+    assert ask(front, path="/clusters/fleet/ea%73t/east", authorization="")[0] == 200
+
+
+def test_says_who_was_refused_and_not_with_what(front: Front, account: Account) -> None:
+    """The log has the sender's address, for an allow-list, and neither token nor body."""
+    ask(front, authorization="Bearer secret-token", body="secret-body")
+
+    [line] = [each for each in account.lines() if each["message"] == "Refused a request"]
+    assert (line["severity"], line["cluster"], line["status"]) == ("WARNING", "fleet/east", 401)
+    assert line["address"] == "203.0.113.7"
+    assert "secret" not in account.output.getvalue()
+
+
+def test_is_healthy_without_asking_anybody(account: Account) -> None:
+    """A look at /healthz opens nothing."""
+    sent = event("function_url")
+    sent["rawPath"] = "/healthz"
+    before = account.moto.requests()
+    answer = Front(aws._stage, account.open)(sent, Context())
+
+    assert (answer["statusCode"], answer["body"]) == (200, "ok\n")
+    assert account.moto.requests() == before
+
+
+def test_sends_away_until_it_can_be_opened(
+    account: Account, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A key that cannot be read now is asked for again by the next request."""
+    User(account).register("east", {}, env="production")
+    fresh = Front(aws._stage, account.open)
+    account.moto.fail("secretsmanager:GetSecretValue", code="AccessDeniedException", status=400)
+
+    status, body = ask(fresh)
+    assert (status, body["error"]["code"]) == (503, "Temporary")
+    assert json.loads(capsys.readouterr().out)["severity"] == "WARNING"
+    assert ask(fresh)[0] == 200
+
+
+def test_says_that_a_variable_is_missing(
+    account: Account, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An installation that is not whole is an error for its operator, and 503 for a sender."""
+    del account.environment["BELLHOP_TABLE"]
+
+    assert ask(Front(aws._stage, account.open))[0] == 503
+    line = json.loads(capsys.readouterr().out)
+    assert line["severity"] == "ERROR"
+    assert "the variable BELLHOP_TABLE is not set" in line["stack_trace"]

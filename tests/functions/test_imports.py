@@ -1,0 +1,87 @@
+"""What a function loads, and that loading it has no effect: snapshots are taken after it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+# Records who of us draws a number, reads the environment or opens a connection while importing;
+# then looks for anything made that a restored snapshot would share with its siblings.
+PROBE = """
+import gc, json, os, sys, threading
+effects = []
+ours = (sys.argv[2] + "/shared/bellhop/", sys.argv[2] + "/functions/")
+
+def watch(owner, name):
+    real = getattr(owner, name)
+    def watched(*args, **kwargs):
+        caller = sys._getframe(1).f_code.co_filename
+        if caller.startswith(ours):
+            effects.append(f"{name} from {caller}")
+        return real(*args, **kwargs)
+    setattr(owner, name, watched)
+
+import random, uuid, secrets, time
+for owner, names in (
+    (os, ["urandom", "getenv"]), (uuid, ["uuid4", "uuid1"]), (random, ["random", "uniform"]),
+    (secrets, ["token_hex", "token_bytes"]), (time, ["time"]),
+    (type(os.environ), ["__getitem__", "get"]),
+):
+    for name in names:
+        watch(owner, name)
+sys.addaudithook(lambda event, _: effects.append(event) if event == "socket.connect" else None)
+module = __import__(f"functions.{sys.argv[1]}.aws", fromlist=["handle"])
+assert callable(module.handle)
+forbidden = {"BaseClient", "Session", "Services", "Sealer", "Ledger", "ToldLedger", "Records",
+             "Log", "KubeClient", "KubeAccess", "ThreadPoolExecutor", "SqsQueue", "DynamoStore"}
+made = [type(each).__name__ for each in gc.get_objects() if type(each).__name__ in forbidden]
+threads = [each.name for each in threading.enumerate()]
+loaded = sorted(sys.modules)
+print(json.dumps({"effects": effects, "made": made, "threads": threads, "loaded": loaded}))
+"""
+
+HEAVY = {
+    "ingest": [
+        *("lupa", "jinja2", "pydantic", "yaml", "bellhop.adapters.kube", "bellhop.luabox"),
+        *("bellhop.gotemplate", "bellhop.fleet", "bellhop.stages.declare", "bellhop.stages.deploy"),
+    ],
+    "evaluate": [
+        *("bellhop.adapters.kube", "bellhop.fleet", "bellhop.stages.ingest"),
+        *("bellhop.stages.deploy", "jinja2"),
+    ],
+    "deploy": ["bellhop.fleet", "bellhop.stages.ingest", "bellhop.stages.sweep"],
+    "sweep": ["bellhop.stages.ingest", "bellhop.stages.deploy", "bellhop.embedded", "bellhop.cli"],
+    "schedule": ["bellhop.adapters.kube", "bellhop.fleet", "bellhop.stages.ingest", "lupa"],
+}
+"""What each function must not load, as its package is not to hold it."""
+
+EVERYWHERE = ["boto3", "click", "rich", "h11", "moto", "bellhop.adapters.local.server", "infra"]
+
+
+@pytest.mark.parametrize("stage", sorted(HEAVY))
+def test_importing_a_function_has_no_effect_and_loads_only_its_own(stage: str) -> None:
+    """No client, no number drawn, no thread, no word of the environment, and nothing heavy."""
+    command = [sys.executable, "-c", PROBE, stage, str(ROOT)]
+    answer = subprocess.run(
+        command, cwd=ROOT, env={"PYTHONPATH": f"{ROOT}:{ROOT / 'shared'}"}, stdout=-1, check=True
+    )
+    found = json.loads(answer.stdout)
+
+    assert found["effects"] == []
+    assert found["made"] == []
+    assert found["threads"] == ["MainThread"]
+    for name in [*HEAVY[stage], *EVERYWHERE]:
+        loaded = [each for each in found["loaded"] if each == name or each.startswith(f"{name}.")]
+        assert loaded == [], f"{stage} loads {name}"
+
+
+@pytest.mark.parametrize("stage", sorted(HEAVY))
+def test_a_function_is_wiring(stage: str) -> None:
+    """An entry point has forty lines at most."""
+    assert len((ROOT / "functions" / stage / "aws.py").read_text().splitlines()) <= 40

@@ -1,0 +1,101 @@
+"""The lab's AWS answers, counts what it is asked and fails where it is told to."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import suppress
+from typing import Any
+from uuid import uuid4
+
+import boto3
+import pytest
+from botocore.config import Config
+from botocore.exceptions import ClientError, ConnectionClosedError
+
+from infra.lab.moto import ACCESS_KEY, REGION, SECRET_KEY, Moto
+
+KEY = {"name": {"S": "counter"}}
+
+
+@pytest.fixture
+def table() -> str:
+    return f"lab-{uuid4().hex[:8]}"
+
+
+@pytest.fixture
+def dynamodb(moto: Moto, table: str) -> Any:
+    """A client that repeats nothing by itself, and a table for it."""
+    client = boto3.client(
+        "dynamodb",
+        endpoint_url=moto.url,
+        region_name=REGION,
+        aws_access_key_id=ACCESS_KEY,
+        aws_secret_access_key=SECRET_KEY,
+        config=Config(retries={"total_max_attempts": 1}),
+    )
+    client.create_table(
+        TableName=table,
+        BillingMode="PAY_PER_REQUEST",
+        KeySchema=[{"AttributeName": "name", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "name", "AttributeType": "S"}],
+    )
+    client.put_item(TableName=table, Item={**KEY, "count": {"N": "0"}})
+    return client
+
+
+def test_counts_the_requests_by_operation(moto: Moto, dynamodb: Any, table: str) -> None:
+    """Each request counts once, also one that fails."""
+    before = moto.requests()
+    moto.fail("dynamodb:GetItem", status=400, code="ThrottlingException")
+    for _ in range(3):
+        with suppress(ClientError):
+            dynamodb.get_item(TableName=table, Key=KEY)
+
+    after = moto.requests()
+    assert after["dynamodb:GetItem"] - before.get("dynamodb:GetItem", 0) == 3
+
+
+def test_fails_by_the_answer_that_it_was_told(moto: Moto, dynamodb: Any, table: str) -> None:
+    """The next request fails, and the one after it does not."""
+    moto.fail("dynamodb:PutItem", status=400, code="ThrottlingException")
+
+    with pytest.raises(ClientError, match="ThrottlingException"):
+        dynamodb.put_item(TableName=table, Item={**KEY, "count": {"N": "7"}})
+
+    assert dynamodb.get_item(TableName=table, Key=KEY)["Item"]["count"] == {"N": "0"}
+    dynamodb.put_item(TableName=table, Item={**KEY, "count": {"N": "7"}})
+
+
+def test_loses_an_answer_to_what_it_has_done(moto: Moto, dynamodb: Any, table: str) -> None:
+    """The write is there, and whoever wrote it was not told."""
+    moto.fail("dynamodb:PutItem", served=True)
+
+    with pytest.raises(ConnectionClosedError):
+        dynamodb.put_item(TableName=table, Item={**KEY, "count": {"N": "7"}})
+
+    assert dynamodb.get_item(TableName=table, Key=KEY)["Item"]["count"] == {"N": "7"}
+
+
+def test_looks_and_writes_in_one_step(dynamodb: Any, table: str) -> None:
+    """Of threads that write on one condition, one wins, each time."""
+    won: list[int] = []
+
+    def raise_to(number: int) -> None:
+        with suppress(ClientError):
+            dynamodb.put_item(
+                TableName=table,
+                Item={**KEY, "count": {"N": str(number)}},
+                ConditionExpression="#count = :expected",
+                ExpressionAttributeNames={"#count": "count"},
+                ExpressionAttributeValues={":expected": {"N": str(number - 1)}},
+            )
+            won.append(number)
+
+    for number in range(1, 21):
+        threads = [threading.Thread(target=raise_to, args=(number,)) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    assert won == list(range(1, 21))
