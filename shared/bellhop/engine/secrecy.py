@@ -33,7 +33,7 @@ from bellhop.errors import (
     TooLargeError,
     UnreachableError,
 )
-from bellhop.model.core import LAST_APPLIED
+from bellhop.model.marks import LAST_APPLIED
 
 KIND = "Secret"
 LOCALLY = (

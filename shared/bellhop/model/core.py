@@ -11,6 +11,7 @@ from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from bellhop.model.allow import ANNOTATION as ALLOW
 from bellhop.model.base import Model, mistake
+from bellhop.model.marks import LAST_APPLIED
 from bellhop.model.names import Annotations, Labels, Name, Namespace, data_key_problem
 
 LARGEST_DATA = 1024 * 1024
@@ -28,7 +29,6 @@ SERVER_METADATA = (
     "deletionTimestamp",
     "deletionGracePeriodSeconds",
 )
-LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 class DeclarationKey(NamedTuple):

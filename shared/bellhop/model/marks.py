@@ -20,6 +20,9 @@ PROFILE_PAUSED = "profile.projectsveltos.io/paused"
 TRIGGER_PAUSED = "cluster.x-k8s.io/paused"
 """On an EventTrigger: what it made stays as it is, and no event makes more."""
 
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+"""On an object that kubectl applied: all that it wrote, a Secret's values too."""
+
 FORCE_RECREATE = "projectsveltos.io/forceRecreate"
 """On an object that is deployed: where its API server refuses the change, it is made anew."""
 
