@@ -19,8 +19,8 @@ MUTANTS = [
     ),
     Mutant(
         "stages/lease.py",
-        "alive and inventory.until and inventory.until > now:",
-        "alive and inventory.until:",
+        "if left > timedelta(0) and self._peers",
+        "if inventory.worker and self._peers",
         "A dead worker's lease never ends.",
     ),
     Mutant(
@@ -184,8 +184,8 @@ MUTANTS = [
     ),
     Mutant(
         "stages/execute.py",
-        "        if error:\n            raise error\n",
-        "",
+        "            work.note(upshot)\n        if error:\n            raise error\n",
+        "            work.note(upshot)\n",
         "What failed for now, once others were done, counts as done.",
     ),
     Mutant(
