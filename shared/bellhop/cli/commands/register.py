@@ -169,7 +169,7 @@ def cluster(  # noqa: PLR0913, PLR0917 - one for each option
     done = register(here, spec)
     if print_manifests:
         secret = [done.secret] if show_secrets and done.secret else []
-        _print([*spec.manifests(done.image), *secret])
+        _show([*spec.manifests(done.image), *secret])
     _tell(done, spec, err=print_manifests)
     if forwarder and not ingest_url and not session.answers(inbound):
         say(
@@ -201,7 +201,7 @@ def _inbound(here: Installation, url: str | None, ca: Path | None) -> Inbound:
         raise InvalidError(f"cannot read the authority '{ca}'") from error
 
 
-def _print(manifests: Sequence[Mapping[str, Any]]) -> None:
+def _show(manifests: Sequence[Mapping[str, Any]]) -> None:
     """Print manifests as one file, as a repository keeps it."""
     from bellhop.model.document import dump
 
