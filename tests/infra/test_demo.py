@@ -65,7 +65,8 @@ def test_ctrl_c_leaves_no_process_and_no_file(
         process.send_signal(signal.SIGINT)
         status = process.wait(30)
 
-    assert status == 130, output.read_text()
+    # Interrupted while it makes a class, Python ends by the signal itself: shells say 130 to both.
+    assert status in {130, -signal.SIGINT}, output.read_text()
     assert list(temporary.iterdir()) == []
     assert descendants(f"TMPDIR={temporary}") == []
     assert "Traceback" not in output.read_text()
