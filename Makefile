@@ -42,10 +42,10 @@ test-fast: install ## Run the tests that need no servers
 	$(BIN)/python -m pytest tests/unit
 
 # Tracing doubles what code costs: `make test` runs without it, and here the tests that judge time,
-# and those of `infra` alone, are left out.
+# those of `infra` alone, and those that mostly wait for queues of a cloud, are left out.
 coverage: install control-plane ## Measure what the tests cover, in processes that they start too
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest -q -m "not timed" \
+	$(BIN)/coverage run -m pytest -q -m "not timed" -k "not aws_queues" \
 	  tests/unit tests/contract tests/functions tests/golden tests/infra/test_forwarder_*.py tests/flow/test_http.py
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
