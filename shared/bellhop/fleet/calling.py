@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from datetime import timedelta
 from queue import Empty, SimpleQueue
 from typing import TypeVar
@@ -46,10 +45,14 @@ def silent(here: Installation) -> dict[str, str]:
 def at_once(keys: Iterable[str], ask: Callable[[str], T], seconds: float) -> dict[str, T]:
     """Ask about several clusters at once; return the answers that came in time.
 
-    Who does not answer keeps its thread, which ends by itself and holds up nobody's end.
+    Who does not answer keeps its thread, which ends by itself and holds up nobody's end. What
+    fails by then, as it may where the state was closed meanwhile, is nobody's.
+
+    Raises:
+        Exception: asking failed, in time.
     """
     waiting: SimpleQueue[str] = SimpleQueue()
-    answers: SimpleQueue[tuple[str, T]] = SimpleQueue()
+    answers: SimpleQueue[tuple[str, T | Exception]] = SimpleQueue()
     several = list(keys)
     for key in several:
         waiting.put(key)
@@ -58,9 +61,10 @@ def at_once(keys: Iterable[str], ask: Callable[[str], T], seconds: float) -> dic
         try:
             while True:
                 key = waiting.get_nowait()
-                # Who waited may be gone by now, and have closed the state.
-                with suppress(Exception):
+                try:
                     answers.put((key, ask(key)))
+                except Exception as error:  # noqa: BLE001 - raised by who waits, if still there
+                    answers.put((key, error))
         except Empty:
             return
 
@@ -73,6 +77,8 @@ def at_once(keys: Iterable[str], ask: Callable[[str], T], seconds: float) -> dic
             key, answer = answers.get(timeout=max(0.0, ends - time.monotonic()))
         except Empty:
             break
+        if isinstance(answer, Exception):
+            raise answer
         found[key] = answer
     return found
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import difflib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
@@ -22,7 +21,7 @@ from typing import Any, Literal, NamedTuple
 
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.engine.wiring import KNOCKER, NAME, NAMESPACE
-from bellhop.errors import BellhopError, DeniedError, MissingError, UnreachableError
+from bellhop.errors import BellhopError, DeniedError, UnreachableError
 from bellhop.fleet import overview
 from bellhop.fleet.calling import at_once
 from bellhop.fleet.installation import Installation
@@ -47,6 +46,7 @@ _ROLE = GVK("rbac.authorization.k8s.io", "v1", "ClusterRole")
 _BINDING = GVK("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding")
 _DEPLOYMENT = GVK("apps", "v1", "Deployment")
 _AGAIN = "register the cluster again: `bellhop register cluster`"
+_INSTALL = "register the cluster again with its forwarder: `bellhop register cluster --install`"
 
 
 class Sign(NamedTuple):
@@ -71,23 +71,6 @@ def wrong(piece: str, sentence: str, cure: str) -> Sign:
 def unseen(piece: str, sentence: str, cure: str = "") -> Sign:
     """Find nothing, for a reason."""
     return Sign(piece, "open", sentence, cure)
-
-
-def named(here: Installation, name: str) -> list[str]:
-    """Return the clusters to examine: the one that is named, or all.
-
-    Raises:
-        MissingError: there is none of that name.
-    """
-    known = list(here.catalogs.known().clusters)
-    if not name:
-        return known
-    if name in known:
-        return [name]
-    near = [each for each in known if each.rpartition("/")[2] == name]
-    near = near or difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean '{near[0]}'?" if near else "`bellhop get clusters` lists those that are"
-    raise MissingError(f"cannot examine cluster '{name}': it is not registered; {hint}")
 
 
 def house(here: Installation, *, answers: bool) -> Iterator[Sign]:
@@ -350,7 +333,7 @@ class _Examination:
         found = self._kube.get(_DEPLOYMENT, NAMESPACE, NAME)
         cure = f"`kubectl -n {NAMESPACE} get pods` and `kubectl -n {NAMESPACE} logs deploy/{NAME}`"
         if found is None:
-            yield wrong("forwarder", "its Deployment is not there", "`kubectl apply -k infra/base`")
+            yield wrong("forwarder", "its Deployment is not there", _INSTALL)
         elif not (found.get("status") or {}).get("readyReplicas"):
             yield wrong("forwarder", "none of its pods is ready", f"{cure} say why")
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from bellhop.cli import output, session
+from bellhop.cli.clusters import cluster_argument, known
 from bellhop.cli.examples import Command
 from bellhop.cli.options import JSON, YAML, output_option, state_option
 from bellhop.cli.output import compose, styled
@@ -27,10 +28,10 @@ _WIDTH = 11
 @click.command(
     "doctor", cls=Command, examples=("bellhop doctor", "bellhop doctor prod/eu-1 -o json")
 )
-@click.argument("cluster", required=False, default="", metavar="[NAMESPACE/NAME]")
+@cluster_argument(required=False)
 @output_option
 @state_option
-def command(cluster: str, form: str) -> None:
+def command(key: str | None, form: str) -> None:
     """Examine the way into one cluster and back, or into all, piece by piece.
 
     From the credentials to what may be applied, and from the webhook to when the forwarder was last
@@ -39,16 +40,16 @@ def command(cluster: str, form: str) -> None:
     wrong.
     """
     here = session.looking()
-    from bellhop.fleet.doctor import examine, house, named
+    from bellhop.fleet.doctor import examine, house
 
-    keys = named(here, cluster)
+    keys = [known(here, key)] if key else list(here.catalogs.known().clusters)
     own = list(house(here, answers=session.answers(here.inbound)))
     found: list[tuple[str, Sequence[Sign]]] = [("", own), *examine(here, keys)]
     if form in {JSON, YAML}:
         output.records(_rows(found), form)
     else:
-        for key, signs in found:
-            _tell(f"Cluster {key}" if key else "Bellhop", signs)
+        for name, signs in found:
+            _tell(f"Cluster {name}" if name else "Bellhop", signs)
         if not keys:
             output.say("No cluster is registered.", err=True)
     ill = any(sign.verdict == "wrong" for _, signs in found for sign in signs)

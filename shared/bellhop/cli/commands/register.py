@@ -68,7 +68,9 @@ def command() -> None:
     help="Have the cluster ring; without, sweeps alone find what happens.",
 )
 @click.option(
-    "--install", is_flag=True, help="Put the forwarder into the cluster: Deployment and Service."
+    "--install",
+    is_flag=True,
+    help="Put the forwarder into the cluster, with its Service and network policy.",
 )
 @click.option(
     "--print-manifests",
