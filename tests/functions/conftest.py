@@ -9,8 +9,6 @@ import pytest
 from infra.lab.moto import Moto
 from tests.functions.lab import Account
 
-pytest_plugins = ["tests.aws_fixtures"]
-
 
 @pytest.fixture
 def account(moto: Moto) -> Iterator[Account]:
