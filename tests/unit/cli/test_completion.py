@@ -118,10 +118,11 @@ class Terminal:
 
 
 def shell(name: str) -> str:
-    """Find a shell; a machine without it does not drive it."""
+    """Find a shell; a machine without it does not drive it, but for those that judge a change."""
     found = shutil.which(name)
     if found is None:
-        pytest.skip(f"there is no {name} here")
+        reason = f"there is no {name} here"
+        pytest.fail(reason) if os.environ.get("CI") == "true" else pytest.skip(reason)
     return found
 
 
