@@ -128,6 +128,10 @@ class Deploy:
                 continue
             if inputs == self._inputs(self._catalogs.current(), trigger, message):
                 return
+            if self._left_to_rest(message):
+                # What came meanwhile is rendered after the rest, by a message with all its tries.
+                self._publisher.publish([message])
+                return
         raise StaleError(
             f"cannot instantiate '{message.trigger}' in '{message.cluster}': what it reads changes"
             " all the time"
@@ -139,19 +143,24 @@ class Deploy:
         Raises:
             TemporaryError: it was rendered just now; its message comes again when it has rested.
         """
-        name = (message.trigger, message.cluster, message.object)
-        ended, rest = self._rests.pop(name, (None, timedelta(0)))
-        if ended is None:
-            return
-        left = ended + rest - self._records.clock.now()
-        # A clock that was ahead must not hold this for long.
-        if timedelta(0) < left <= rest:
-            self._rests[name] = ended, rest
+        if left := self._left_to_rest(message):
             raise TemporaryError(
                 f"cannot instantiate '{message.trigger}' in '{message.cluster}' yet: it was just"
                 " rendered, and that takes long",
                 delay=left,
             )
+
+    def _left_to_rest(self, message: Instantiate) -> timedelta | None:
+        name = (message.trigger, message.cluster, message.object)
+        ended, rest = self._rests.pop(name, (None, timedelta(0)))
+        if ended is None:
+            return None
+        left = ended + rest - self._records.clock.now()
+        # A clock that was ahead must not hold this for long.
+        if not timedelta(0) < left <= rest:
+            return None
+        self._rests[name] = ended, rest
+        return left
 
     def _inputs(
         self, catalog: Catalog, trigger: EventTrigger | None, message: Instantiate

@@ -179,6 +179,34 @@ def test_what_takes_long_to_render_rests(fleet: Fleet, east: FakeKube) -> None:
     assert not fleet.queues["deploy"].list()
 
 
+def test_what_changes_while_it_is_rendered_rests_too(fleet: Fleet, east: FakeKube) -> None:
+    """What came meanwhile is rendered after the rest, however much of it there is."""
+    write(fleet, 0)
+    fleet.pump()
+    turns = iter(range(5))
+
+    def slowly() -> None:
+        fleet.clock.advance(timedelta(seconds=1))
+        if (turn := next(turns, None)) is not None:
+            write(fleet, turn + 1)
+            work(fleet, "evaluate")
+
+    renders = wrapped(fleet.stages["deploy"], "_fill", slowly)
+    write(fleet, 0, "b")
+    fleet.pump()
+    assert len(renders) == 1
+    fleet.clock.advance(timedelta(seconds=3))
+    fleet.pump()
+    assert len(renders) == 2
+
+    for _ in range(5):
+        fleet.clock.advance(timedelta(seconds=3))
+        fleet.pump()
+    assert len(renders) == 6
+    assert made(east) == "s000b " + "".join(f"s{number:03}a " for number in range(1, 6))
+    assert not fleet.queues["deploy"].list()
+
+
 # What is kept of objects ---------------------------------------------------------------------
 
 
