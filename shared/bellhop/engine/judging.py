@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from bellhop import luabox
 from bellhop.engine import secrecy
@@ -17,8 +17,7 @@ from bellhop.model.kinds import EventSource
 from bellhop.model.source import ResourceSelector
 
 
-@dataclass(frozen=True, slots=True)
-class Declined:
+class Declined(NamedTuple):
     """A selector that does not take an object; `said` is its script's message, if that ran."""
 
     selector: ResourceSelector
@@ -75,9 +74,10 @@ def judge(
     """
     if candidate is None:
         return Ruling(matching=False)
-    secret = candidate.secret and not quoting
-    with secrecy.unforeseen(f"cannot evaluate source '{source.name}'", secret=secret):
-        return _ask(source, candidate, limits, secret=secret)
+    if not candidate.secret or quoting:
+        return _ask(source, candidate, limits, secret=False)
+    with secrecy.unforeseen(f"cannot evaluate source '{source.name}'", secret=True):
+        return _ask(source, candidate, limits, secret=True)
 
 
 def why(source: EventSource, ruling: Ruling) -> str:
