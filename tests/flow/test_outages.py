@@ -352,4 +352,5 @@ def test_a_mistyped_name_is_told(flow: Flow) -> None:
 
     assert done.returncode == 1
     assert "did you mean 'fleet/source'?" in done.stderr
-    assert "did you mean 'fleet/source'?" in flow.stand.bellhop("doctor", "source").stderr
+    assert "did you mean 'source'?" in flow.stand.bellhop("doctor", "suorce").stderr
+    assert flow.stand.bellhop("doctor", "source").returncode == 0
