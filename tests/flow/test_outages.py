@@ -264,12 +264,13 @@ def test_says_that_the_disk_is_full(small_disk: Path, source_cluster: Cluster) -
 # Mistakes -----------------------------------------------------------------------------------------
 
 
-def limited(cluster: Cluster) -> dict[str, Any]:
-    """Make a kubeconfig of somebody who may look at all, and write nothing."""
+def limited(cluster: Cluster, *verbs: str) -> dict[str, Any]:
+    """Make a kubeconfig of somebody who may look at all, and write nothing; or what is said."""
     admin = client(cluster)
     rbac = "rbac.authorization.k8s.io"
     name = {"name": "looker"}
-    rules = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["list", "watch"]}]
+    asked = list(verbs or ("list", "watch"))
+    rules = [{"apiGroups": ["*"], "resources": ["*"], "verbs": asked}]
     subject = {"kind": "ServiceAccount", "name": "looker", "namespace": "default"}
     role = {"apiVersion": f"{rbac}/v1", "kind": "ClusterRole", "metadata": name, "rules": rules}
     binding = {
@@ -341,6 +342,28 @@ def test_says_that_the_forwarder_is_elsewhere(flow: Flow) -> None:
 
     assert set(found) == {"knock"}
     assert "the forwarder at https://127.0.0.1:1" in found["knock"]["sentence"]
+
+
+def test_says_that_the_webhook_cannot_be_installed(flow: Flow) -> None:
+    """Rights were taken back after the registration: doctor and the cluster's state tell."""
+    path = flow.stand.folder / "limited.kubeconfig"
+    path.write_text(json.dumps(limited(flow.source_cluster, "*")))
+    flow.stand.do(
+        *("register", "cluster", "--namespace", "fleet", "--cluster", "source"),
+        *("--kubeconfig", str(path), "--forwarder-url", "https://127.0.0.1:1"),
+    )
+    limited(flow.source_cluster)
+    source = client(flow.source_cluster)
+    source.remove(WEBHOOK, "", "bellhop-forwarder")
+    source.close()
+    flow.stand.settle(SOURCE)
+    rights = {each["sentence"] for each in signs(flow, SOURCE)["wrong"]}
+    told = "its API server cannot be told to ring, and only sweeps find events"
+
+    assert any("create, patch or delete validatingwebhookconfigurations" in x for x in rights)
+    assert "Silent" in flow.stand.do("get", "clusters")
+    assert told in said(flow.stand, "status")
+    assert told in flow.failures()
 
 
 # Names, and the dead and the slow -----------------------------------------------------------------
