@@ -53,10 +53,22 @@ class Silent:
             "users": [{"name": "silent", "user": {"token": "token"}}],
         }
 
+    def refuse(self) -> None:
+        """Refuse connections from now on, and drop those there are; the port stays ours."""
+        place = self._socket.getsockname()
+        self.close()
+        self._socket = socket.socket()
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._socket.bind(place)
+
     def close(self) -> None:
-        """Refuse connections from now on, and drop those there are."""
+        """End, and give the port back."""
         self._closed = True
+        with contextlib.suppress(OSError):
+            # Who waits for a connection would take one more after the socket is closed.
+            self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
+        self._thread.join()
         for each in self._connections:
             each.close()
 

@@ -36,6 +36,14 @@ def slow() -> Iterator[Silent]:
     one.close()
 
 
+@pytest.fixture
+def dead() -> Iterator[Silent]:
+    """An API server whose port nobody else can get once it refuses."""
+    one = Silent(tls=True)
+    yield one
+    one.close()
+
+
 def rows(text: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = json.loads(text)
     return found
@@ -43,14 +51,13 @@ def rows(text: str) -> list[dict[str, Any]]:
 
 @pytest.mark.usefixtures("served")
 def test_examines_many_at_once_however_slow(
-    bellhop: Bellhop, opened: Embedded, slow: Silent
+    bellhop: Bellhop, opened: Embedded, slow: Silent, dead: Silent
 ) -> None:
     """Forty that never answer and forty that are refused take seconds, and each is told."""
-    dead = Silent(tls=True)
     for number in range(40):
         enrol(opened, f"{SLOW}{number:02}", slow, {})
         enrol(opened, f"{DEAD}{number:02}", dead, {})
-    dead.close()
+    dead.refuse()
     begun = time.monotonic()
     result = bellhop("doctor", "-o", "json")
     took = time.monotonic() - begun
