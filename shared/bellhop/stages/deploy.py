@@ -39,6 +39,8 @@ _LOST = "lost"
 _LONG = timedelta(seconds=0.1)
 _RESTING = 3
 """A profile whose rendering takes long rests so many times as long before it is rendered again."""
+_LONGEST_REST = timedelta(seconds=15)
+"""A worker that was frozen while it rendered keeps what is newer no longer than this."""
 
 Found = Kept[Profile] | None
 
@@ -128,7 +130,7 @@ class Deploy:
                 continue
             if inputs == self._inputs(self._catalogs.current(), trigger, message):
                 return
-            if self._left_to_rest(message):
+            if not message.object and self._left_to_rest(message):
                 # What came meanwhile is rendered after the rest, by a message with all its tries.
                 self._publisher.publish([message])
                 return
@@ -201,7 +203,7 @@ class Deploy:
         now = self._records.clock.now()
         if now - begun > _LONG:
             place = message.trigger, message.cluster, message.object
-            self._rests[place] = now, (now - begun) * _RESTING
+            self._rests[place] = now, min((now - begun) * _RESTING, _LONGEST_REST)
         return made
 
     def _refuse(self, message: Instantiate, problem: PermanentError) -> None:

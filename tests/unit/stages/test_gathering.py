@@ -207,6 +207,27 @@ def test_what_changes_while_it_is_rendered_rests_too(fleet: Fleet, east: FakeKub
     assert not fleet.queues["deploy"].list()
 
 
+def test_a_worker_that_was_frozen_keeps_nobody_long(fleet: Fleet, east: FakeKube) -> None:
+    """What it wrote is older than what there is: that waits for a short rest, no long one."""
+    write(fleet, 0)
+    fleet.pump()
+    freezes = [write]
+
+    def frozen() -> None:
+        if freezes:
+            freezes.pop()(fleet, 0, "c")
+            work(fleet, "evaluate")
+            fleet.clock.advance(timedelta(minutes=10))
+
+    wrapped(fleet.stages["deploy"], "_fill", frozen)
+    write(fleet, 0, "b")
+    fleet.pump()
+    fleet.clock.advance(timedelta(seconds=15))
+    fleet.pump()
+
+    assert made(east) == "s000c "
+
+
 # What is kept of objects ---------------------------------------------------------------------
 
 
