@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Generic, TypeVar
+from urllib.parse import urlsplit
 
 from bellhop.adapters.aws.blobs import S3Blobs
 from bellhop.adapters.aws.queue import SqsQueue
@@ -29,7 +30,7 @@ from bellhop.aws.told import ToldLedger
 from bellhop.errors import InvalidError
 from bellhop.logs import Log
 from bellhop.messages import INBOXES, Publisher
-from bellhop.model.reach import ABROAD, Reach
+from bellhop.model.reach import ABROAD, HERE, Reach
 from bellhop.records import Records, Sealer
 from bellhop.records.ledger import Bounds
 from bellhop.settings import Settings, read
@@ -85,13 +86,27 @@ class Ready(Generic[T]):
 
 def from_environment() -> Resources:
     """Open the installation that the environment names."""
-    return open_resources(os.environ, Services(), Log())
+    reach = reach_where(os.environ.get("AWS_ENDPOINT_URL", ""))
+    return open_resources(os.environ, Services(), Log(), reach=reach)
+
+
+def reach_where(endpoint: str) -> Reach:
+    """Say how far calls may go: where AWS itself is on loopback, so are clusters."""
+    host = urlsplit(endpoint).hostname or ""
+    return HERE if host and ABROAD.refusal(host) and not HERE.refusal(host) else ABROAD
 
 
 def open_resources(
-    environment: Mapping[str, str], services: Services, log: Log, *, reach: Reach = ABROAD
+    environment: Mapping[str, str],
+    services: Services,
+    log: Log,
+    *,
+    reach: Reach = ABROAD,
+    tells: bool = True,
 ) -> Resources:
     """Put an installation together; the key is read, and nothing else is asked for.
+
+    If it `tells`, the ledger's lines are logged, too, and written when the work at hand is done.
 
     Raises:
         InvalidError: a variable is missing or cannot be used, or the key is none.
@@ -104,8 +119,9 @@ def open_resources(
     sealer = Sealer(_key(services, _given(environment, "BELLHOP_KEY_SECRET")))
     bounds = Bounds(timedelta(days=settings.ledger_days), settings.ledger_megabytes * 1024 * 1024)
     records = Records(store, blobs, sealer, clock, bounds)
-    records.ledger = ToldLedger(store, bounds, log)
-    records.ledger.gather()
+    if tells:
+        records.ledger = ToldLedger(store, bounds, log)
+        records.ledger.gather()
     queues = {
         name: SqsQueue(
             services,

@@ -152,7 +152,7 @@ def cluster(  # noqa: PLR0913, PLR0917 - one for each option
     if forwarder and not inbound.url:
         raise MissingError(
             f"cannot register cluster '{namespace}/{name}': nobody knows yet where it is to send"
-            " its events; start `bellhop serve` first, or give --ingest-url"
+            f" its events; {here.worker.start} first, or give --ingest-url"
         )
     spec = Registration(
         namespace,
@@ -175,8 +175,8 @@ def cluster(  # noqa: PLR0913, PLR0917 - one for each option
     _tell(done, spec, err=print_manifests)
     if forwarder and not ingest_url and not session.answers(inbound):
         say(
-            f"warning: nothing answers at {inbound.url}; start `bellhop serve`, which also sweeps"
-            " the cluster",
+            f"warning: nothing answers at {inbound.url}; {here.worker.start}: nothing is taken in"
+            " meanwhile",
             err=True,
         )
 

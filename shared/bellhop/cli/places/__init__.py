@@ -1,0 +1,56 @@
+"""How a command gets into an installation of each kind, with the same words for all of them.
+
+Each module is imported when an installation of its kind is opened: AWS' SDK takes longer to load
+than most commands take.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Protocol, cast
+
+from bellhop.cli.contexts import AWS, EMBEDDED, Context
+
+if TYPE_CHECKING:
+    from bellhop.fleet.installation import Installation
+
+_MODULES = {EMBEDDED: "bellhop.cli.places.embedded", AWS: "bellhop.cli.places.aws"}
+
+
+class Opened(Protocol):
+    """An installation in the hands of a command."""
+
+    @property
+    def installation(self) -> Installation:
+        """What the command works with."""
+        ...
+
+    def close(self) -> None:
+        """Let go of files and connections."""
+        ...
+
+
+class Place(Protocol):
+    """The way into the installations of one kind."""
+
+    def opened(self, context: Context, environment: Mapping[str, str], *, create: bool) -> Opened:
+        """Open an installation; where that is a thing of this machine, `create` may make it."""
+        ...
+
+    def looked_into(self, context: Context, environment: Mapping[str, str]) -> Opened:
+        """Open an installation to look at it alone."""
+        ...
+
+    def there(self, context: Context) -> bool:
+        """Say whether something is there, as far as that can be said without a call."""
+        ...
+
+    def running(self, context: Context) -> bool | None:
+        """Say whether somebody works there, though nothing can be read; None: nobody knows."""
+        ...
+
+
+def place_of(context: Context) -> Place:
+    """Return the way into an installation."""
+    return cast("Place", importlib.import_module(_MODULES[context.kind]))
