@@ -76,6 +76,7 @@ ELSEWHERE = {
     "context": "tests/unit/cli/test_contexts.py, tests/cli/test_contexts.py",
     "dead-letters": "below",
     "doctor": "below",
+    "logs": "tests/cli/test_logs.py",
     "register": "tests/cli/test_register.py",
     "render": "from files alone",
     "serve": "is the embedded mode",

@@ -26,6 +26,7 @@ from bellhop.adapters.aws.queue import SqsQueue
 from bellhop.adapters.aws.services import Services
 from bellhop.adapters.aws.store import DynamoStore
 from bellhop.adapters.local.clock import SystemClock
+from bellhop.aws.metrics import Metrics
 from bellhop.aws.told import ToldLedger
 from bellhop.errors import InvalidError
 from bellhop.logs import Log
@@ -55,12 +56,14 @@ class Resources:
     secrets: str
     ingest_url: str
     log: Log
+    metrics: Metrics
     reach: Reach = ABROAD
 
     def end(self) -> None:
-        """Write the ledger's lines at hand: after the event nobody may be there to do it."""
+        """Write what is at hand when an event is done: nobody may be there to do it later."""
         if lost := self.records.ledger.flush():
             self.log.warning("Lost lines of the ledger: the store did not take them", lines=lost)
+        self.metrics.tell()
 
 
 Open = Callable[[], Resources]
@@ -81,6 +84,7 @@ class Ready(Generic[T]):
             if self._made is None:
                 here = self._opening()
                 self._made = here, self._make(here)
+            self._made[0].metrics.begin()
             return self._made
 
 
@@ -119,8 +123,10 @@ def open_resources(
     sealer = Sealer(_key(services, _given(environment, "BELLHOP_KEY_SECRET")))
     bounds = Bounds(timedelta(days=settings.ledger_days), settings.ledger_megabytes * 1024 * 1024)
     records = Records(store, blobs, sealer, clock, bounds)
+    secrets = _given(environment, "BELLHOP_SECRETS")
+    metrics = Metrics(secrets, log)
     if tells:
-        records.ledger = ToldLedger(store, bounds, log)
+        records.ledger = ToldLedger(store, bounds, log, metrics.count)
         records.ledger.gather()
     queues = {
         name: SqsQueue(
@@ -138,9 +144,10 @@ def open_resources(
         queues=queues,
         publisher=Publisher(queues),
         services=services,
-        secrets=_given(environment, "BELLHOP_SECRETS"),
+        secrets=secrets,
         ingest_url=environment.get("BELLHOP_INGEST_URL", ""),
         log=log,
+        metrics=metrics,
         reach=reach,
     )
 

@@ -7,13 +7,15 @@ than most commands take.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, Protocol, cast
 
 from bellhop.cli.contexts import AWS, EMBEDDED, Context
 
 if TYPE_CHECKING:
     from bellhop.fleet.installation import Installation
+    from bellhop.model.record import Entry
 
 _MODULES = {EMBEDDED: "bellhop.cli.places.embedded", AWS: "bellhop.cli.places.aws"}
 
@@ -31,6 +33,18 @@ class Opened(Protocol):
         ...
 
 
+class Journal(Protocol):
+    """What functions have logged, as entries of the ledger are."""
+
+    def read(self, since: datetime) -> Iterable[Entry]:
+        """Return the lines since a moment, by time."""
+        ...
+
+    def follow(self, since: datetime, *, wait: Callable[[str], None]) -> Iterator[Entry]:
+        """Yield the lines since a moment, and each that comes; `wait` is told why none comes."""
+        ...
+
+
 class Place(Protocol):
     """The way into the installations of one kind."""
 
@@ -40,6 +54,10 @@ class Place(Protocol):
 
     def looked_into(self, context: Context, environment: Mapping[str, str]) -> Opened:
         """Open an installation to look at it alone."""
+        ...
+
+    def journal(self, context: Context, environment: Mapping[str, str], stage: str) -> Journal:
+        """Return what reads the log of all functions, or of one."""
         ...
 
     def there(self, context: Context) -> bool:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NoReturn
 
 from bellhop.cli.contexts import Context
 from bellhop.embedded.state import Embedded, look_into, open_state, require_state, vitals
+from bellhop.errors import InvalidError
 from bellhop.settings import read
 
 
@@ -28,6 +30,19 @@ def looked_into(context: Context, environment: Mapping[str, str]) -> Embedded:
         InvalidError: it is of another version or key.
     """
     return look_into(context.state, read(environment))
+
+
+def journal(context: Context, environment: Mapping[str, str], stage: str) -> NoReturn:
+    """Refuse: nobody keeps what a process has written to its standard output.
+
+    Raises:
+        InvalidError: always.
+    """
+    del context, environment, stage
+    raise InvalidError(
+        "cannot read the log of an embedded installation: `bellhop serve` writes it to its"
+        " standard output; `bellhop show events` shows the decisions"
+    )
 
 
 def there(context: Context) -> bool:
