@@ -94,8 +94,14 @@ def embedded(folder: Path) -> House:
     return House(Context("lab", "embedded", folder / "state"), environment)
 
 
-def on_aws(folder: Path, account: Account, **told: Any) -> House:
-    """Make a command line whose context is what Terraform has put out of an account."""
+def on_aws(
+    folder: Path, account: Account, environment: Mapping[str, str] | None = None, **told: Any
+) -> House:
+    """Make a command line whose context is what Terraform has put out of an account.
+
+    What AWS' SDK finds in an `environment` goes before the endpoint of a context.
+    """
+    own = environment
     environment = {
         "XDG_CONFIG_HOME": str(folder / "config"),
         "XDG_STATE_HOME": str(folder),
@@ -104,20 +110,27 @@ def on_aws(folder: Path, account: Account, **told: Any) -> House:
         "AWS_CONFIG_FILE": str(folder / "none"),
         "AWS_SHARED_CREDENTIALS_FILE": str(folder / "none"),
         "AWS_EC2_METADATA_DISABLED": "true",
+        **(own or {}),
     }
     place = {**outputs(account), **told}
     text = json.dumps({"bellhop": {"value": place, "sensitive": False}, "other": {"value": 1}})
     run = CliRunner(env=environment)
-    add = ["add", "prod", "--aws", "-", "--endpoint", account.moto.url]
+    endpoint = {} if own else {"endpoint": account.moto.url}
+    add = ["add", "prod", "--aws", "-", *(f"--endpoint={each}" for each in endpoint.values())]
     added = run.invoke(cli, ["context", *add], input=text)
     assert added.exit_code == 0, added.output
     assert run.invoke(cli, ["context", "use", "prod"]).exit_code == 0
     with pytest.MonkeyPatch.context() as patch:
         for name, value in environment.items():
             patch.setenv(name, value)
-        context = Context("prod", "aws", place={**place, "endpoint": account.moto.url})
+        context = Context("prod", "aws", place={**place, **endpoint})
         house = House(context, environment)
-        house.here.records.clusters.get("warm/up")
+        for service in ("dynamodb", "secretsmanager", "sqs", "s3", "cloudwatch", "logs", "eks"):
+            # While the environment is that of the command line.
+            house.services.client(service)
+        for region in (REGION,):
+            for service in ("eks", "sts"):
+                house.services.client(service, region)
     return house
 
 
@@ -134,6 +147,14 @@ def house(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[House]:
     yield made
     made.opened.close()
     account.close()
+
+
+@pytest.fixture
+def bellhop_local(tmp_path: Path) -> Iterator[House]:
+    """An empty embedded installation."""
+    made = embedded(tmp_path)
+    yield made
+    made.opened.close()
 
 
 @pytest.fixture

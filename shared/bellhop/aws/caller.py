@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from bellhop.adapters.aws.eks import EksClusters
 from bellhop.adapters.aws.errors import ABSENT
 from bellhop.adapters.aws.services import Services
 from bellhop.aws.installation import installation
@@ -32,6 +33,11 @@ class Called:
 
     installation: Installation
     services: Services
+
+    @property
+    def eks(self) -> EksClusters:
+        """The account's EKS clusters."""
+        return EksClusters(self.services)
 
     def close(self) -> None:
         """Let go of all connections."""

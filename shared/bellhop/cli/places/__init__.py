@@ -7,7 +7,8 @@ than most commands take.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol, cast
 
@@ -15,6 +16,7 @@ from bellhop.cli.contexts import AWS, EMBEDDED, Context
 
 if TYPE_CHECKING:
     from bellhop.fleet.installation import Installation
+    from bellhop.model.kubeconfig import Kubeconfig
     from bellhop.model.record import Entry
 
 _MODULES = {EMBEDDED: "bellhop.cli.places.embedded", AWS: "bellhop.cli.places.aws"}
@@ -31,6 +33,15 @@ class Opened(Protocol):
     def close(self) -> None:
         """Let go of files and connections."""
         ...
+
+
+@dataclass(frozen=True)
+class Eks:
+    """An EKS cluster: as the caller reaches it, and what lets the functions in."""
+
+    arn: str
+    kubeconfig: Kubeconfig
+    entries: Sequence[str]
 
 
 class Journal(Protocol):
@@ -58,6 +69,14 @@ class Place(Protocol):
 
     def journal(self, context: Context, environment: Mapping[str, str], stage: str) -> Journal:
         """Return what reads the log of all functions, or of one."""
+        ...
+
+    def eks(self, context: Context, opened: Opened, name: str, region: str) -> Eks:
+        """Find an EKS cluster of the account in which the installation is.
+
+        Raises:
+            InvalidError: the installation is in none.
+        """
         ...
 
     def there(self, context: Context) -> bool:

@@ -9,7 +9,14 @@ from bellhop.aws.caller import Called, call, services_of
 from bellhop.aws.journal import Journal
 from bellhop.cli.contexts import Context
 from bellhop.cli.outputs import checked
+from bellhop.cli.places import Eks, Opened
 from bellhop.errors import InvalidError
+
+_REACHING = ("deploy", "sweep")
+"""The functions that call clusters."""
+
+_ADMIN = "AmazonEKSClusterAdminPolicy"
+"""EKS' policy with the rights to apply whatever a profile holds."""
 
 
 def opened(context: Context, environment: Mapping[str, str], *, create: bool) -> Called:
@@ -47,6 +54,26 @@ def _place(context: Context) -> dict[str, Any]:
     """Read a context once more: who edited its file may have left something out."""
     kept = {key: context.place[key] for key in ("profile", "endpoint") if key in context.place}
     return {**checked(context.place, f"context {context.name}"), **kept}
+
+
+def eks(context: Context, opened: Opened, name: str, region: str) -> Eks:
+    """Find an EKS cluster of the account, in the installation's region or another one.
+
+    Raises:
+        MissingError: there is none of that name.
+    """
+    assert isinstance(opened, Called)
+    place = _place(context)
+    arn = opened.eks.arn(name, region or place["region"])
+    own = f"--cluster-name {name} --region {region or place['region']}"
+    policy = f"arn:{arn.split(':')[1]}:eks::aws:cluster-access-policy/{_ADMIN}"
+    entries = []
+    for stage in _REACHING:
+        role = place["roles"].get(stage) or f"ARN_OF_THE_ROLE_OF_{stage.upper()}"
+        whom = f"{own} --principal-arn {role}"
+        let = f"aws eks associate-access-policy {whom} --policy-arn {policy}"
+        entries += [f"aws eks create-access-entry {whom}", f"{let} --access-scope type=cluster"]
+    return Eks(arn, opened.eks.kubeconfig(arn), entries)
 
 
 def there(context: Context) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import NoReturn
 
 from bellhop.cli.contexts import Context
+from bellhop.cli.places import Opened
 from bellhop.embedded.state import Embedded, look_into, open_state, require_state, vitals
 from bellhop.errors import InvalidError
 from bellhop.settings import read
@@ -42,6 +43,19 @@ def journal(context: Context, environment: Mapping[str, str], stage: str) -> NoR
     raise InvalidError(
         "cannot read the log of an embedded installation: `bellhop serve` writes it to its"
         " standard output; `bellhop show events` shows the decisions"
+    )
+
+
+def eks(context: Context, opened: Opened, name: str, region: str) -> NoReturn:
+    """Refuse: one machine has no role of AWS.
+
+    Raises:
+        InvalidError: always.
+    """
+    del context, opened, region
+    raise InvalidError(
+        f"cannot register the EKS cluster '{name}' in an embedded installation, which has no role"
+        " of AWS to reach it by; `bellhop register cluster` takes a kubeconfig with a token"
     )
 
 
