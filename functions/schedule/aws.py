@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bellhop import __version__
 from bellhop.aws.resources import Resources
 from bellhop.aws.tick import Tick
 from bellhop.records.catalogs import Catalogs
@@ -14,12 +15,14 @@ class _Due:
 
     def __init__(self, here: Resources) -> None:
         records, publisher, settings = here.records, here.publisher, here.settings
+        self._records = records
         self._schedule = Schedule(records, publisher, settings, here.log)
         self._declare = Declare(records, Catalogs(records), publisher, settings)
 
     def tick(self) -> int:
         published = self._schedule.tick()
         self._declare.resume()
+        self._records.pulses.tick(self._records.clock.now(), __version__)
         return published
 
 

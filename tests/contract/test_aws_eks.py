@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import pytest
 
-from bellhop.adapters.aws.eks import KEPT_SECONDS, EksSecrets
+from bellhop.adapters.aws.eks import KEPT_SECONDS, EksClusters, EksSecrets
 from bellhop.adapters.aws.services import Services
 from bellhop.adapters.kube.access import KubeAccess
 from bellhop.errors import InvalidError, MissingError, TemporaryError
@@ -64,7 +64,7 @@ def secrets(aws: Rig, hurried: Services, arns: dict[str, str], hand: Hand) -> Ek
     def found(cluster: str) -> str:
         return arns.get(cluster, "")
 
-    return EksSecrets(aws.secrets(), hurried, found, seconds=hand)
+    return EksSecrets(aws.secrets(), EksClusters(hurried), found, seconds=hand)
 
 
 def token_of(content: bytes) -> str:
@@ -126,7 +126,9 @@ def test_a_cluster_may_be_in_another_region(aws: Rig, hurried: Services) -> None
         resourcesVpcConfig={"subnetIds": ["subnet-1"]},
     )
 
-    content = EksSecrets(aws.secrets(), hurried, lambda _: answer["cluster"]["arn"]).read(PLACE)
+    content = EksSecrets(
+        aws.secrets(), EksClusters(hurried), lambda _: answer["cluster"]["arn"]
+    ).read(PLACE)
 
     encoded = token_of(content).removeprefix("k8s-aws-v1.")
     address = base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)).decode()

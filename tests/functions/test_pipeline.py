@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
+from bellhop import __version__
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.model.kubeconfig import sanitise
 from bellhop.model.reach import HERE
+from bellhop.model.record import Pulse
 from infra.demo.user import User as Someone
 from infra.lab.cluster import Cluster
 from tests.fakes.fleet import service
@@ -98,3 +102,20 @@ def test_a_tick_publishes_what_is_due(account: Account) -> None:
     assert functions.tick(event("scheduler"), Context()) == {"published": 1}
     assert functions.tick(event("scheduler"), Context()) == {"published": 0}
     assert functions.feed("sweep", functions.handlers["sweep"]) == []
+
+
+def test_a_tick_tells_that_it_was(account: Account) -> None:
+    """Since when it ticks, when last, and of which version; who was silent for long began anew."""
+    functions, records = Lambda(account), account.open().records
+
+    def tick() -> Pulse:
+        functions.tick(event("scheduler"), Context())
+        pulse = records.pulses.get()
+        assert pulse is not None
+        return pulse
+
+    first, second = tick(), tick()
+    assert (second.since, second.version) == (first.since, __version__)
+    assert second.at > first.at
+    records.pulses.put(replace(second, at=second.at - timedelta(hours=1)))
+    assert tick().since > second.at

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from bellhop.adapters.aws.eks import EksSecrets
+from bellhop.adapters.aws.eks import EksClusters, EksSecrets
 from bellhop.adapters.aws.secrets import ManagedSecrets
 from bellhop.adapters.kube.access import KubeAccess
 from bellhop.aws.resources import Resources
@@ -15,7 +15,7 @@ from bellhop.records import Records
 def secrets_of(here: Resources) -> Secrets:
     """Make the secret store of an installation."""
     managed = ManagedSecrets(here.services, here.secrets)
-    return EksSecrets(managed, here.services, partial(_arn, here.records))
+    return EksSecrets(managed, EksClusters(here.services), partial(_arn, here.records))
 
 
 def access_of(here: Resources, secrets: Secrets) -> KubeAccess:

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from bellhop.aws.access import access_of, secrets_of
 from bellhop.aws.resources import Resources
-from bellhop.fleet.installation import Inbound, Installation
+from bellhop.fleet.installation import Inbound, Installation, Worker
+from bellhop.fleet.vitals import Ticking
 from bellhop.records.catalogs import Catalogs
 from bellhop.stages.declare import Declare
+
+FUNCTIONS = Worker(
+    "the ingest function",
+    "see what ails the ingest function (`bellhop doctor`, `bellhop logs`)",
+    "the functions are at it",
+)
 
 
 def installation(here: Resources) -> Installation:
@@ -23,4 +30,7 @@ def installation(here: Resources) -> Installation:
         publisher=here.publisher,
         dead=dict(here.queues),
         inbound=Inbound(here.ingest_url, ""),
+        queues=dict(here.queues),
+        vitals=Ticking(here.secrets),
+        worker=FUNCTIONS,
     )

@@ -19,17 +19,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Generic, TypeVar
+from urllib.parse import urlsplit
 
 from bellhop.adapters.aws.blobs import S3Blobs
 from bellhop.adapters.aws.queue import SqsQueue
 from bellhop.adapters.aws.services import Services
 from bellhop.adapters.aws.store import DynamoStore
 from bellhop.adapters.local.clock import SystemClock
+from bellhop.aws.metrics import Metrics
 from bellhop.aws.told import ToldLedger
 from bellhop.errors import InvalidError
 from bellhop.logs import Log
 from bellhop.messages import INBOXES, Publisher
-from bellhop.model.reach import ABROAD, Reach
+from bellhop.model.reach import ABROAD, HERE, Reach
 from bellhop.records import Records, Sealer
 from bellhop.records.ledger import Bounds
 from bellhop.settings import Settings, read
@@ -54,12 +56,14 @@ class Resources:
     secrets: str
     ingest_url: str
     log: Log
+    metrics: Metrics
     reach: Reach = ABROAD
 
     def end(self) -> None:
-        """Write the ledger's lines at hand: after the event nobody may be there to do it."""
+        """Write what is at hand when an event is done: nobody may be there to do it later."""
         if lost := self.records.ledger.flush():
             self.log.warning("Lost lines of the ledger: the store did not take them", lines=lost)
+        self.metrics.tell()
 
 
 Open = Callable[[], Resources]
@@ -80,18 +84,33 @@ class Ready(Generic[T]):
             if self._made is None:
                 here = self._opening()
                 self._made = here, self._make(here)
+            self._made[0].metrics.begin()
             return self._made
 
 
 def from_environment() -> Resources:
     """Open the installation that the environment names."""
-    return open_resources(os.environ, Services(), Log())
+    reach = reach_where(os.environ.get("AWS_ENDPOINT_URL", ""))
+    return open_resources(os.environ, Services(), Log(), reach=reach)
+
+
+def reach_where(endpoint: str) -> Reach:
+    """Say how far calls may go: where AWS itself is on loopback, so are clusters."""
+    host = urlsplit(endpoint).hostname or ""
+    return HERE if host and ABROAD.refusal(host) and not HERE.refusal(host) else ABROAD
 
 
 def open_resources(
-    environment: Mapping[str, str], services: Services, log: Log, *, reach: Reach = ABROAD
+    environment: Mapping[str, str],
+    services: Services,
+    log: Log,
+    *,
+    reach: Reach = ABROAD,
+    tells: bool = True,
 ) -> Resources:
     """Put an installation together; the key is read, and nothing else is asked for.
+
+    If it `tells`, the ledger's lines are logged, too, and written when the work at hand is done.
 
     Raises:
         InvalidError: a variable is missing or cannot be used, or the key is none.
@@ -104,8 +123,11 @@ def open_resources(
     sealer = Sealer(_key(services, _given(environment, "BELLHOP_KEY_SECRET")))
     bounds = Bounds(timedelta(days=settings.ledger_days), settings.ledger_megabytes * 1024 * 1024)
     records = Records(store, blobs, sealer, clock, bounds)
-    records.ledger = ToldLedger(store, bounds, log)
-    records.ledger.gather()
+    secrets = _given(environment, "BELLHOP_SECRETS")
+    metrics = Metrics(secrets, log)
+    if tells:
+        records.ledger = ToldLedger(store, bounds, log, metrics.count)
+        records.ledger.gather()
     queues = {
         name: SqsQueue(
             services,
@@ -122,9 +144,10 @@ def open_resources(
         queues=queues,
         publisher=Publisher(queues),
         services=services,
-        secrets=_given(environment, "BELLHOP_SECRETS"),
+        secrets=secrets,
         ingest_url=environment.get("BELLHOP_INGEST_URL", ""),
         log=log,
+        metrics=metrics,
         reach=reach,
     )
 

@@ -1,49 +1,123 @@
 """The ledger, told to the log as well: one line for each decision, where people look for them.
 
-Each line has severity, message, time, cluster, object, trace and ms, and what is known of source,
-trigger or triggers, profile, and how long ago the cluster noticed.
+Each line has severity, message, time, what, cluster and object, and what is known of trace, ms,
+detail, source, trigger, profile, and how long ago the cluster noticed. `entry_of` reads it back.
 """
 
 from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
 
 from bellhop.logs import Log
 from bellhop.model.record import Entry
 from bellhop.ports.store import Store
 from bellhop.records.ledger import Bounds, Ledger
 
-_SENTENCES = {
+SENTENCES = {
     "rang": "An object changed",
     "gone": "An object is gone",
+    "missed": "A sweep found what had not rung",
     "matched": "An object matches",
     "unmatched": "An object matches no more",
     "held": "Held a deletion",
     "rendered": "Rendered a profile",
     "withdrawn": "Withdrew a profile",
+    "paused": "A profile is paused",
     "waits": "A profile waits for its cluster",
     "applied": "Applied a profile",
     "removed": "Removed a profile",
     "failed": "A step failed",
 }
+"""What a line says, by what happened."""
+
+_OURS = ("what", "cluster", "object", "trace", "ms", "detail")
+_BEFORE = ("severity", "message", "time")
+_LAMBDAS = ("START ", "END ", "REPORT ", "INIT_START ", "INIT_REPORT ", "EXTENSION")
+_WELL = ("", "success")
 
 
 class ToldLedger(Ledger):
     """A ledger whose lines are logged when they are noted, whatever becomes of the store."""
 
-    def __init__(self, store: Store, bounds: Bounds, log: Log) -> None:
+    def __init__(
+        self, store: Store, bounds: Bounds, log: Log, count: Callable[[Entry], None]
+    ) -> None:
         super().__init__(store, bounds)
         self._log = log
+        self._counted = count
 
     def note(self, entry: Entry) -> None:
-        """Add a line, and log it."""
+        """Add a line, log it, and have it counted."""
         told = self._log.warning if entry.what == "failed" else self._log.info
-        fields = {
-            "cluster": entry.cluster,
-            "object": entry.object,
-            "trace": entry.trace,
-            "ms": entry.took_ms,
-            "detail": entry.detail,
-            **entry.context,
-        }
-        known = {name: value for name, value in fields.items() if value != ""}
-        told(_SENTENCES.get(entry.what, entry.what), what=entry.what, **known)
+        told(SENTENCES.get(entry.what, entry.what), **_fields(entry))
+        self._counted(entry)
         super().note(entry)
+
+
+def _fields(entry: Entry) -> dict[str, Any]:
+    """Write an entry as fields of which none is empty, and each always means the same."""
+    context = dict(entry.context)
+    if triggers := context.pop("triggers", None):
+        context["trigger"] = ", ".join(triggers)
+    fields = {
+        "time": entry.at.isoformat(),
+        "what": entry.what,
+        "cluster": entry.cluster,
+        "object": entry.object,
+        "trace": entry.trace,
+        "ms": entry.took_ms,
+        "detail": entry.detail,
+        **context,
+    }
+    return {name: value for name, value in fields.items() if value != ""}
+
+
+def entry_of(text: str, at: datetime, stage: str) -> Entry | None:
+    """Read a function's line as an entry; None for what tells of no decision and no trouble.
+
+    What is no decision has its severity for what happened: a warning, an error, and what Lambda
+    itself says of a function that was ended.
+    """
+    try:
+        line = json.loads(text)
+    except (ValueError, RecursionError):
+        line = None
+    if not isinstance(line, dict):
+        return None if text.startswith(_LAMBDAS) else _trouble(at, stage, "error", text.strip())
+    record = line.get("record")
+    if isinstance(record, dict):
+        status = str(record.get("status") or "")
+        return None if status in _WELL else _trouble(at, stage, "error", f"it ended by {status}")
+    if line.get("what"):
+        return _decision(line, at)
+    if "severity" not in line:
+        # As Lambda writes what a handler raised.
+        said = line.get("errorMessage") or line.get("message") or text
+        return _trouble(at, stage, "error", str(said))
+    if line["severity"] == "INFO":
+        return None
+    rest = {name: value for name, value in line.items() if name not in (*_BEFORE, "stack_trace")}
+    told = "".join(f", {name}: {value}" for name, value in rest.items() if name != "cluster")
+    said = f"{line.get('message', '')}{told}"
+    cluster = str(line.get("cluster") or "")
+    return _trouble(at, stage, str(line["severity"]).lower(), said, cluster)
+
+
+def _decision(line: Mapping[str, Any], at: datetime) -> Entry:
+    context = {name: each for name, each in line.items() if name not in (*_OURS, *_BEFORE)}
+    try:
+        at, took = datetime.fromisoformat(line["time"]), float(line.get("ms") or 0)
+        at = at if at.tzinfo else at.replace(tzinfo=UTC)
+    except (KeyError, TypeError, ValueError):
+        took = 0.0
+    what, cluster, key, trace, detail = (
+        str(line.get(name) or "") for name in ("what", "cluster", "object", "trace", "detail")
+    )
+    return Entry(at, trace, what, cluster, key, detail, took, context)
+
+
+def _trouble(at: datetime, stage: str, what: str, said: str, cluster: str = "") -> Entry:
+    return Entry(at, "", what, cluster, "", said, context={"stage": stage})

@@ -105,11 +105,11 @@ def _from_state(
 def _opened(ctx: click.Context) -> Iterator[Installation]:
     from bellhop.cli.session import open_chosen
 
-    embedded = open_chosen(ctx)
+    opened = open_chosen(ctx)
     try:
-        yield embedded.installation
+        yield opened.installation
     finally:
-        embedded.close()
+        opened.close()
 
 
 def _starting(incomplete: str, names: Iterable[str]) -> list[str]:

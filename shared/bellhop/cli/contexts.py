@@ -5,12 +5,15 @@ $XDG_CONFIG_HOME/bellhop/config.yaml, 0600, replaced as a whole:
   current: local
   contexts:
     - {name: local, kind: embedded, state: /home/ann/.local/state/bellhop}
+    - {name: prod, kind: aws, aws: {region: eu-west-1, table: bellhop, ...}}
+
+Names and addresses are kept here, and no credentials: a cloud is asked with its user's own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +21,32 @@ from bellhop.errors import InvalidError, MissingError
 
 LOCAL = "local"
 EMBEDDED = "embedded"
-PROVIDERS = (EMBEDDED, "aws", "gcp")
+AWS = "aws"
+KINDS = (EMBEDDED, AWS)
 
 
 @dataclass(frozen=True)
 class Context:
-    """One installation; `state` is the folder of an embedded one."""
+    """One installation: `state` is the folder of an embedded one, `place` where a cloud's is."""
 
     name: str
     kind: str
-    state: Path
+    state: Path = Path()
+    place: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def where(self) -> str:
+        """Say in a word where it is."""
+        if self.kind == EMBEDDED:
+            return str(self.state)
+        return f"{self.place.get('table', '')} in {self.place.get('region', '')}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write it as the file has it."""
+        named = {"name": self.name, "kind": self.kind}
+        if self.kind == EMBEDDED:
+            return {**named, "state": str(self.state)}
+        return {**named, self.kind: dict(self.place)}
 
 
 @dataclass(frozen=True)
@@ -57,6 +76,22 @@ class Contexts:
     def adding(self, context: Context) -> Contexts:
         """Return the contexts with one more, or one replaced."""
         return replace(self, known={**self.known, context.name: context})
+
+    def removing(self, name: str) -> Contexts:
+        """Return the contexts without one.
+
+        Raises:
+            MissingError: there is none of that name.
+            InvalidError: it is the current one, or `local`, which is there without any file.
+        """
+        gone = self.named(name).name
+        if gone == self.current:
+            raise InvalidError(
+                f"cannot remove context '{name}': it is the current one; use another one first"
+            )
+        if gone == LOCAL:
+            raise InvalidError(f"cannot remove context '{name}': it is there without any file")
+        return replace(self, known={key: each for key, each in self.known.items() if key != gone})
 
 
 def config_file(environment: Mapping[str, str]) -> Path:
@@ -104,10 +139,7 @@ def save(contexts: Contexts, environment: Mapping[str, str]) -> None:
 
     data = {
         "current": contexts.current,
-        "contexts": [
-            {"name": each.name, "kind": each.kind, "state": str(each.state)}
-            for each in contexts.known.values()
-        ],
+        "contexts": [each.to_dict() for each in contexts.known.values()],
     }
     path = config_file(environment)
     try:
@@ -130,20 +162,20 @@ def choose(state: Path | None, context: str | None, environment: Mapping[str, st
         return Context("", EMBEDDED, state.absolute())
     contexts = load(environment)
     chosen = contexts.named(context or environment.get("BELLHOP_CONTEXT") or contexts.current)
-    require_embedded(chosen.kind, chosen.name)
+    require_known(chosen)
     return chosen
 
 
-def require_embedded(kind: str, name: str) -> None:
-    """Refuse the kinds that cannot be talked to yet.
+def require_known(context: Context) -> None:
+    """Refuse what a later release has written.
 
     Raises:
         InvalidError: with the reason.
     """
-    if kind != EMBEDDED:
+    if context.kind not in KINDS:
         raise InvalidError(
-            f"cannot use context '{name}': this release cannot talk to an installation of kind"
-            f" '{kind}'; use one of kind '{EMBEDDED}'"
+            f"cannot use context '{context.name}': this release cannot talk to an installation of"
+            f" kind '{context.kind}'; use one of kind {' or '.join(map(repr, KINDS))}"
         )
 
 
@@ -155,11 +187,10 @@ def _entries(data: Any, path: Path) -> list[Context]:
     for entry in data.get("contexts") or []:
         if not isinstance(entry, dict) or not entry.get("name"):
             raise wrong
-        found.append(
-            Context(
-                str(entry["name"]),
-                str(entry.get("kind") or EMBEDDED),
-                Path(str(entry.get("state") or "")),
-            )
-        )
+        kind = str(entry.get("kind") or EMBEDDED)
+        place = entry.get(kind) or {}
+        if not isinstance(place, dict):
+            raise wrong
+        state = Path(str(entry.get("state") or ""))
+        found.append(Context(str(entry["name"]), kind, state, place))
     return found

@@ -39,6 +39,7 @@ COMMANDS = {
     "explain": "Say why something was deployed, or was not.",
     "get": "List objects, or show one.",
     "label": "Set and remove labels.",
+    "logs": "Show what functions have logged.",
     "redeploy": "Apply again what profiles hold.",
     "register": "Add a cluster to the fleet.",
     "remove-strays": "Remove what carries Bellhop's marks and no profile holds.",

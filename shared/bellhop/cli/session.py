@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bellhop.cli.contexts import Context, choose
+from bellhop.cli.contexts import EMBEDDED, Context, choose
 from bellhop.cli.options import Choice
+from bellhop.errors import InvalidError
 
 if TYPE_CHECKING:
-    from bellhop.embedded.state import Embedded
+    from bellhop.cli.places import Opened
     from bellhop.fleet.installation import Inbound, Installation
 
 _PROBE_SECONDS = 2.0
@@ -33,24 +34,19 @@ def installation(*, create: bool = False) -> Installation:
     Raises:
         MissingError: there is none: a folder that was mistyped is not to look like an empty one.
     """
-    embedded = open_chosen(click.get_current_context(), create=create)
-    click.get_current_context().find_root().call_on_close(embedded.close)
-    return embedded.installation
+    return _kept(open_chosen(click.get_current_context(), create=create))
 
 
-def open_chosen(ctx: click.Context, *, create: bool = False) -> Embedded:
+def open_chosen(ctx: click.Context, *, create: bool = False) -> Opened:
     """Open the chosen installation, for who closes it.
 
     Raises:
         MissingError: there is none, and none may be created.
     """
-    from bellhop.embedded.state import open_state, require_state
-    from bellhop.settings import read
+    from bellhop.cli.places import place_of
 
-    folder = chosen(ctx).state
-    if not create:
-        require_state(folder)
-    return open_state(folder, read(os.environ), whole=False)
+    context = chosen(ctx)
+    return place_of(context).opened(context, os.environ, create=create)
 
 
 def looking() -> Installation:
@@ -60,17 +56,31 @@ def looking() -> Installation:
         MissingError: there is none.
         InvalidError: it is of another version or key.
     """
-    from bellhop.embedded.state import look_into
-    from bellhop.settings import read
+    from bellhop.cli.places import place_of
 
-    embedded = look_into(chosen().state, read(os.environ))
-    click.get_current_context().find_root().call_on_close(embedded.close)
-    return embedded.installation
+    context = chosen()
+    return _kept(place_of(context).looked_into(context, os.environ))
+
+
+def _kept(opened: Opened) -> Installation:
+    """Keep an installation open for the rest of the command."""
+    click.get_current_context().find_root().call_on_close(opened.close)
+    return opened.installation
 
 
 def state_folder() -> Path:
-    """Return the state folder of the chosen installation."""
-    return chosen().state
+    """Return the state folder of the chosen installation.
+
+    Raises:
+        InvalidError: it has none.
+    """
+    context = chosen()
+    if context.kind != EMBEDDED:
+        raise InvalidError(
+            f"cannot serve from context '{context.name}': it is an installation of kind"
+            f" '{context.kind}', whose functions do the work; name a folder by --state"
+        )
+    return context.state
 
 
 def answers(inbound: Inbound) -> bool:

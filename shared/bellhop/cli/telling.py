@@ -20,6 +20,9 @@ COLOURS = {
     "removed": "yellow",
     "withdrawn": "yellow",
     "held": "yellow",
+    "missed": "yellow",
+    "warning": "yellow",
+    "error": "red",
     "failed": "red",
 }
 _VERBS = {"rang": " rang", "gone": " went"}

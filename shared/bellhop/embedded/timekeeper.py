@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from bellhop import __version__
 from bellhop.embedded.state import Embedded
 from bellhop.errors import BellhopError
 from bellhop.logs import Log
@@ -34,7 +35,7 @@ class Timekeeper:
         self._schedule = Schedule(here.records, here.publisher, here.settings, log)
         self._mark: object = None
         self._look_at = self._clock.now()
-        self._pulse = Pulse(self._look_at, self._look_at - PULSE)
+        self._pulse = Pulse(self._look_at, self._look_at - PULSE, __version__)
 
     def tick(self) -> bool:
         """Publish what is due, finish what was begun and abandoned; say whether it looked."""

@@ -29,6 +29,7 @@ from bellhop.fleet.renewal import ends_at
 from bellhop.fleet.rights import brought, missing_for_applying, missing_for_watching, watched
 from bellhop.fleet.ringing import digest_of, entries_of
 from bellhop.fleet.unwiring import identify, known_uid
+from bellhop.fleet.vitals import Ticking
 from bellhop.model.gvk import GVK, Resource
 from bellhop.model.record import Cluster
 
@@ -79,6 +80,9 @@ def house(here: Installation, *, answers: bool) -> Iterator[Sign]:
     alive = here.vitals
     if alive is None:
         return
+    if isinstance(alive, Ticking):
+        yield from _functions(here, answers=answers)
+        return
     if not alive.running:
         yield wrong("serve", "`bellhop serve` does not run", "start it")
     elif pulse and now - pulse.at > overview.PULSELESS and not alive.full:
@@ -97,6 +101,21 @@ def house(here: Installation, *, answers: bool) -> Iterator[Sign]:
     elif alive.running:
         cure = "see whether another address is to be advertised: `bellhop serve --advertise`"
         yield wrong("listener", f"nobody answers at {url}, as clusters are told", cure)
+
+
+def _functions(here: Installation, *, answers: bool) -> Iterator[Sign]:
+    """Examine functions by what they leave behind: a tick each minute, and an answer."""
+    late, url = overview.lateness(here), here.inbound.url
+    if late:
+        cure = "see whether it is switched on, and read `bellhop logs --stage schedule`"
+        yield wrong("schedule", late, cure)
+    else:
+        yield well("schedule", "it ticks")
+    if answers:
+        yield well("ingest", f"it answers at {url}")
+    else:
+        cure = "read `bellhop logs --stage ingest`, and see whether you may reach it from here"
+        yield wrong("ingest", f"nobody answers at {url or 'any address'}", cure)
 
 
 def examine(here: Installation, keys: Sequence[str]) -> Iterator[tuple[str, Sequence[Sign]]]:

@@ -16,14 +16,15 @@ from bellhop.engine.catalog import Catalog
 from bellhop.errors import AwayError, UnreachableError
 from bellhop.fleet import overview, strays
 from bellhop.fleet.installation import Installation
+from bellhop.fleet.queues import Letters, dead_letters
 from bellhop.fleet.renewal import ends_at, next_at
+from bellhop.fleet.vitals import Ticking
 from bellhop.model.record import Match, Outcome
 from bellhop.model.trigger import EventTrigger
 from bellhop.ports.queue import DeadLetter
 
 _YEAR = timedelta(days=365)
 _OVERDUE = timedelta(days=1)
-_MANY = 10_000
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 _DECLARED = (
@@ -49,10 +50,15 @@ class Failure(NamedTuple):
     several: int = 1
 
 
-def failures(here: Installation, silent: Mapping[str, str] | None = None) -> Iterator[Failure]:
+def failures(
+    here: Installation,
+    silent: Mapping[str, str] | None = None,
+    letters: Letters | None = None,
+) -> Iterator[Failure]:
     """Yield what is wrong, the widest causes first.
 
-    `silent` says what those clusters met that do not answer now, where somebody has called them.
+    `silent` says what those clusters met that do not answer now, where somebody has called them;
+    `letters` are the dead letters, for who has looked at them.
     """
     silent = silent or {}
     yield from _process(here)
@@ -65,12 +71,15 @@ def failures(here: Installation, silent: Mapping[str, str] | None = None) -> Ite
     yield from _matches(here)
     yield from _profiles(here, silent)
     yield from _findings(here)
-    yield from _dead_letters(here)
+    yield from _dead_letters(dead_letters(here) if letters is None else letters)
 
 
 def _process(here: Installation) -> Iterator[Failure]:
     """Tell whether the process that does the work is there, and can."""
     if here.vitals is None:
+        return
+    if isinstance(here.vitals, Ticking):
+        yield from _ticks(here, here.vitals.name)
         return
     pulse, now = here.records.pulses.get(), here.records.clock.now()
     at = pulse.at if pulse else None
@@ -99,6 +108,18 @@ def _process(here: Installation) -> Iterator[Failure]:
         )
 
 
+def _ticks(here: Installation, name: str) -> Iterator[Failure]:
+    """Tell whether the schedule of functions ticks, without which nothing is done later."""
+    late = overview.lateness(here)
+    if late:
+        pulse = here.records.pulses.get()
+        sentence = (
+            f"{late}: sweeps, retries and renewals wait; see whether its schedule is switched on,"
+            " and what its function logs (`bellhop logs --stage schedule`)"
+        )
+        yield Failure("schedule", name, pulse.at if pulse else None, sentence)
+
+
 def _authority(here: Installation) -> Iterator[Failure]:
     if not here.inbound.ca:
         return
@@ -125,7 +146,7 @@ def _certificates(here: Installation) -> Iterator[Failure]:
                 "certificate",
                 f"forwarder of {key}",
                 due,
-                f"its token and certificate{until}, could not be renewed; `bellhop serve` goes on"
+                f"its token and certificate{until}, could not be renewed; Bellhop goes on"
                 f" trying and logs why; `bellhop register cluster` renews them, too",
             )
 
@@ -272,10 +293,10 @@ def _findings(here: Installation) -> Iterator[Failure]:
         yield Failure("strays", cluster, None, sentence)
 
 
-def _dead_letters(here: Installation) -> Iterator[Failure]:
-    for inbox, letters in here.dead.items():
+def _dead_letters(found: Letters) -> Iterator[Failure]:
+    for inbox, letters in found.items():
         causes: dict[str, list[DeadLetter]] = {}
-        for letter in letters.list(limit=_MANY):
+        for letter in letters:
             causes.setdefault(letter.reason, []).append(letter)
         for reason, several in causes.items():
             first = several[0]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     # Most commands need a few of these, and are not to load the others.
-    from bellhop.fleet.vitals import Vitals
+    from bellhop.fleet.vitals import Ticking, Vitals
     from bellhop.messages import Publisher
     from bellhop.model.reach import Reach
     from bellhop.ports.access import Access
@@ -26,6 +26,18 @@ class Inbound:
 
     url: str
     ca: str
+
+
+@dataclass(frozen=True)
+class Worker:
+    """Who does the work, in the words that sentences use: it, what starts it, that it is at it."""
+
+    name: str
+    start: str
+    busy: str
+
+
+SERVE = Worker("`bellhop serve`", "start `bellhop serve`", "`bellhop serve` is at it")
 
 
 @dataclass(frozen=True)
@@ -47,4 +59,5 @@ class Installation:
     dead: dict[str, DeadLetters]
     inbound: Inbound
     queues: Mapping[str, Watched] = field(default_factory=dict)
-    vitals: Vitals | None = None
+    vitals: Vitals | Ticking | None = None
+    worker: Worker = SERVE

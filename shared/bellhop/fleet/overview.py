@@ -17,6 +17,9 @@ SILENT = timedelta(minutes=5)
 PULSELESS = timedelta(seconds=90)
 """A process that has written nothing for so long is not there, or cannot write."""
 
+TICKLESS = timedelta(minutes=5)
+"""A schedule that ticks each minute and has not for so long is switched off, or fails."""
+
 _MANY = 3
 """A forwarder that is about to read its new Secret is refused once or twice."""
 
@@ -156,6 +159,16 @@ def _could_be_heard(here: Installation, since: datetime) -> bool:
     if pulse is None:
         return now - since > SILENT
     return now - max(since, pulse.since) > SILENT and now - pulse.at <= PULSELESS
+
+
+def lateness(here: Installation) -> str:
+    """Say that the schedule of functions does not tick, in a sentence; empty if it does."""
+    pulse, now = here.records.pulses.get(), here.records.clock.now()
+    if pulse is None:
+        return "the schedule has not ticked yet"
+    if now - pulse.at <= TICKLESS:
+        return ""
+    return f"the schedule has not ticked since {pulse.at:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def waits(outcome: Outcome) -> bool:

@@ -71,7 +71,8 @@ class Registration:
     """What a user asks for; `labels` of None keeps those the cluster has.
 
     `twice` takes a cluster that is registered under another name already; `install` brings the
-    forwarder's pods, with `image`, or where that is empty with the one they have.
+    forwarder's pods, with `image`, or where that is empty with the one they have. `eks` is the ARN
+    of the EKS cluster that it is: then its kubeconfig is good for minutes, and is not stored.
     """
 
     namespace: str
@@ -84,6 +85,7 @@ class Registration:
     twice: bool = False
     install: bool = False
     image: str = ""
+    eks: str = ""
 
     @property
     def key(self) -> str:
@@ -197,10 +199,11 @@ class _Attempt:
             kubernetes=version,
             token_digest="",
             registered_at=old.registered_at if old else self._now,
-            credentials=spec.kubeconfig.version,
+            credentials="" if spec.eks else spec.kubeconfig.version,
             uid=self._uid,
             annotations=old.annotations if old else {},
             spec=old.spec if old else {},
+            eks=spec.eks,
         )
         cluster.refuse_too_much()
         self._resources = watched(self._kube, self._here.catalogs.current(), cluster)
@@ -282,22 +285,32 @@ class _Attempt:
             cluster = replace(cluster, token_digest=forwarder.digest, forwarder=forwarder.record)
         stored = json.dumps(self._spec.kubeconfig.to_dict()).encode()
         if old and self._moves():
-            before = self._here.secrets.read(f"kubeconfig/{key}")
-            if before != stored:
-                # Else an attempt that was overtaken has put them aside already.
-                self._here.secrets.put(f"abandoned/{key}", before)
+            self._put_aside(old, stored)
             cluster = replace(cluster, abandoned=known_uid(self._here, old))
         elif old:
             former = ringing.in_use(old, ringing.entries_in(self._kube)) if forwarder else ""
             abandoned = old.abandoned if old.abandoned != self._uid else ""
             cluster = replace(cluster, former_digest=former, abandoned=abandoned)
-        # Stored first: the record names a version that is there.
-        self._here.secrets.put(f"kubeconfig/{key}", stored)
+        if not cluster.eks:
+            # Stored first: the record names a version that is there.
+            self._here.secrets.put(f"kubeconfig/{key}", stored)
         try:
             self._here.declare.register(cluster, expect=self._token)
         except StaleError as error:
             raise _OvertakenError(str(error)) from error
+        if cluster.eks and old and not old.eks:
+            # What was stored is a credential that nobody uses any more.
+            self._here.secrets.delete(f"kubeconfig/{key}")
         return cluster
+
+    def _put_aside(self, old: Cluster, stored: bytes) -> None:
+        """Keep the credentials of the cluster that had the name, where there are any to keep."""
+        if old.eks:
+            return
+        before = self._here.secrets.read(f"kubeconfig/{old.key}")
+        if before != stored:
+            # Else an attempt that was overtaken has put them aside already.
+            self._here.secrets.put(f"abandoned/{old.key}", before)
 
     def _step_back_from_a_second_name(self, cluster: Cluster) -> None:
         """Step back where somebody registered the cluster under another name just now.

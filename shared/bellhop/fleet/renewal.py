@@ -165,6 +165,7 @@ def _again(here: Installation, cluster: Cluster) -> str:
         inbound=inbound,
         forwarder_url=cluster.forwarder.get("url", ""),
         twice=True,
+        eks=cluster.eks,
     )
     register(here, spec)
     return "renewed its token and the certificate of its forwarder"

@@ -10,9 +10,9 @@ from bellhop.fleet import overview
 from bellhop.fleet.calling import silent
 from bellhop.fleet.failures import Failure, failures
 from bellhop.fleet.installation import Installation
+from bellhop.fleet.queues import backlogs, dead_letters
+from bellhop.fleet.vitals import Ticking
 from bellhop.ports.queue import Backlog
-
-_MANY = 10_000
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,14 @@ class ClusterStatus:
 
 @dataclass(frozen=True)
 class Status:
-    """All of it; `worked_at` is when the process that works wrote last, None if it never did."""
+    """All of it; `worked_at` is when who does the work wrote last, None if it never did.
+
+    `version` is that of who works, as far as it is known.
+    """
 
     running: bool | None
+    functions: bool
+    version: str
     since: datetime | None
     worked_at: datetime | None
     clusters: Sequence[ClusterStatus]
@@ -49,18 +54,26 @@ def status(here: Installation) -> Status:
     """Look at everything, and call the clusters that were not reached lately."""
     catalog = here.catalogs.known()
     pulse = here.records.pulses.get()
-    unanswered = silent(here)
+    unanswered, letters = silent(here), dead_letters(here)
     return Status(
-        running=here.vitals.running if here.vitals else None,
+        running=_runs(here),
+        functions=isinstance(here.vitals, Ticking),
+        version=pulse.version if pulse else "",
         since=pulse.since if pulse else None,
         worked_at=pulse.at if pulse else None,
         clusters=[_cluster(here, key, unanswered) for key in catalog.clusters],
         sources=len(catalog.sources),
         triggers=len(catalog.triggers),
-        queues={name: queue.backlog() for name, queue in here.queues.items()},
-        dead=sum(len(letters.list(limit=_MANY)) for letters in here.dead.values()),
-        failures=list(failures(here, unanswered)),
+        queues=backlogs(here),
+        dead=sum(map(len, letters.values())),
+        failures=list(failures(here, unanswered, letters)),
     )
+
+
+def _runs(here: Installation) -> bool | None:
+    if isinstance(here.vitals, Ticking):
+        return not overview.lateness(here)
+    return here.vitals.running if here.vitals else None
 
 
 def _cluster(here: Installation, key: str, unanswered: Mapping[str, str]) -> ClusterStatus:

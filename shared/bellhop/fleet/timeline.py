@@ -18,6 +18,8 @@ _POLL = 0.2
 _OVERLAP = timedelta(seconds=2)
 """A worker notes a line at a time it read a moment before: later lines may be there already."""
 
+_MOST_FOLLOWED = 10_000
+
 _WHOLE = timedelta(seconds=10)
 """How far before the first line that is shown the rest of its event is looked for."""
 
@@ -28,9 +30,14 @@ class Filter:
 
     trace: str = ""
     cluster: str = ""
+    source: str = ""
 
     def takes(self, entry: Entry) -> bool:
         """Say whether a line is asked for."""
+        return self.reaches(entry) and self.source in ("", entry.context.get("source"))
+
+    def reaches(self, entry: Entry) -> bool:
+        """Say whether a line is asked for, whichever source it follows from."""
         return entry.trace.startswith(self.trace) and self.cluster in ("", entry.cluster)
 
 
@@ -114,8 +121,26 @@ def blocks(entries: Iterable[Entry], wanted: Filter) -> Iterator[list[Entry]]:
             yield block
 
 
+def chosen(entries: Iterable[Entry], wanted: Filter) -> Iterator[Entry]:
+    """Yield the lines that are asked for as they come, of a source what follows from it, too."""
+    following: dict[str, None] = {}
+    for entry in entries:
+        if wanted.takes(entry):
+            if wanted.source:
+                following[entry.trace] = None
+            yield entry
+        elif entry.trace and entry.trace in following and wanted.reaches(entry):
+            yield entry
+        if len(following) > _MOST_FOLLOWED:
+            del following[next(iter(following))]
+
+
 def _event(entry: Entry) -> tuple[str, str]:
-    return (entry.trace, "") if entry.trace else ("", f"{entry.object} {profile_of(entry)}")
+    if entry.trace:
+        return entry.trace, ""
+    about = f"{entry.object} {profile_of(entry)}".strip()
+    # What is about nothing stands for itself.
+    return "", about or f"{entry.at} {entry.cluster} {entry.detail}"
 
 
 def row(entry: Entry) -> dict[str, Any]:

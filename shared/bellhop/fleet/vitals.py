@@ -1,4 +1,4 @@
-"""Whether the process that does all the work is there, and can do it."""
+"""Whether who does the work is there, and can do it: one process, or functions that are called."""
 
 from __future__ import annotations
 
@@ -25,6 +25,13 @@ class Vitals:
     def full(self) -> bool:
         """Say whether the disk is."""
         return self.free < LITTLE
+
+
+@dataclass(frozen=True)
+class Ticking:
+    """An installation of functions, by name: that its schedule ticks is what shows of it."""
+
+    name: str
 
 
 def since(at: datetime | None) -> str:

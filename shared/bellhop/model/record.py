@@ -200,10 +200,11 @@ class Refusals:
 
 @dataclass(frozen=True, slots=True)
 class Pulse:
-    """When the process that does all the work began, and when it last wrote that it is there."""
+    """When who does the work began, and when it last wrote that it is there; of which `version`."""
 
     since: datetime
     at: datetime
+    version: str = ""
 
 
 @dataclass(frozen=True, slots=True)

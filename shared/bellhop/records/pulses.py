@@ -1,14 +1,19 @@
-"""When the process that does all the work wrote last: who cannot write has no pulse."""
+"""When who does the work wrote last that it is there: who cannot write has no pulse."""
 
 from __future__ import annotations
+
+from datetime import datetime, timedelta
 
 from bellhop.model.record import Pulse
 from bellhop.ports.store import Store
 from bellhop.records.table import Table
 
+GAP = timedelta(minutes=5)
+"""Functions whose schedule was silent for longer have begun anew."""
+
 
 class Pulses:
-    """The pulse of an installation of one process; where functions do the work there is none."""
+    """The pulse of an installation: of its one process, or of the schedule that ticks."""
 
     def __init__(self, store: Store) -> None:
         self._table = Table(store, Pulse)
@@ -21,3 +26,9 @@ class Pulses:
     def put(self, pulse: Pulse) -> None:
         """Write the pulse."""
         self._table.put("pulse", "serve", pulse)
+
+    def tick(self, now: datetime, version: str) -> None:
+        """Write the pulse for who remembers nothing between two ticks; of two at once one stays."""
+        before = self.get()
+        goes_on = before is not None and now - before.at < GAP
+        self.put(Pulse(before.since if before and goes_on else now, now, version))

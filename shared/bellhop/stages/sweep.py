@@ -60,6 +60,7 @@ from bellhop.settings import Settings
 from bellhop.stages.circuit import Circuits
 from bellhop.stages.course import MOST_UNSEEN, Course, OvertakenError, problems
 from bellhop.stages.hints import Hints
+from bellhop.stages.ledger import Nobody, Note, write
 from bellhop.stages.look import Look
 from bellhop.stages.survey import Survey as Holdings
 
@@ -383,17 +384,21 @@ class Sweep:
         self._publisher.publish([Survey(course.name, full=course.walk.full)])
         first = health.swept_at is None
         counted = health.walk == course.walk.id
+        missed = 0 if counted or first or course.walk.full else course.walk.missed
         self._end(
             course,
             Health(
                 state="Healthy",
                 swept_at=self._records.clock.now(),
                 seen=health.seen + (0 if counted else course.walk.found),
-                missed=health.missed
-                + (0 if counted or first or course.walk.full else course.walk.missed),
+                missed=health.missed + missed,
                 judgement=judgement,
             ),
         )
+        if missed:
+            detail = f"{missed} of {course.walk.found} objects that a sweep looked at had not rung"
+            note = Note("missed", detail, context={"objects": missed})
+            write(self._records, Nobody(), course.name, "", note)
         return True
 
     def _end(self, course: Course, health: Health) -> None:

@@ -74,10 +74,10 @@ _ROWS: tuple[tuple[Row, str], ...] = (
         _INVALID,
         """BatchEntryIdsNotDistinct ClientException EmptyBatchRequest InvalidAddress
         InvalidAttributeName InvalidBatchEntryId InvalidIdFormat InvalidMessageContents
-        InvalidParameterException InvalidParameterValue InvalidRequest InvalidRequestException
-        InvalidWriteOffset MissingParameter MalformedPolicyDocumentException SerializationException
-        TooManyEntriesInBatchRequest TooManyParts UnsupportedOperation ValidationError
-        ValidationException""",
+        InvalidParameterCombination InvalidParameterException InvalidParameterValue
+        InvalidRequest InvalidRequestException InvalidWriteOffset MissingParameter
+        MalformedPolicyDocumentException SerializationException TooManyEntriesInBatchRequest
+        TooManyParts UnsupportedOperation ValidationError ValidationException""",
     ),
     (
         _TOO_LARGE,
@@ -114,6 +114,9 @@ _ROWS: tuple[tuple[Row, str], ...] = (
 
 CODES: Mapping[str, Row] = {code: row for row, codes in _ROWS for code in codes.split()}
 """By the code of AWS' answer."""
+
+ABSENT = frozenset(code for code, row in CODES.items() if row is _ABSENT)
+"""The codes that say of a part of the installation that it is not there."""
 
 STATUSES: Mapping[int, Row] = {
     HTTPStatus.UNAUTHORIZED: _NOBODY,

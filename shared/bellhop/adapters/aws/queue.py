@@ -26,12 +26,19 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from bellhop.adapters.aws.services import RefusedError, Services
-from bellhop.errors import InvalidError, MissingError, ThrottledError, TooLargeError
+from bellhop.errors import (
+    BellhopError,
+    InvalidError,
+    MissingError,
+    ThrottledError,
+    TooLargeError,
+)
 from bellhop.ports.clock import Clock
 from bellhop.ports.queue import (
     GROUP_LIMIT,
     MESSAGE_LIMIT,
     Again,
+    Backlog,
     DeadLetter,
     Delivery,
     Done,
@@ -61,6 +68,9 @@ _LOOK = timedelta(seconds=60)
 _LOOKS_AT_MOST = 5_000
 _OTHERS = 5.0
 """Seconds for which letters are waited for that somebody else is looking at."""
+
+_LATELY = timedelta(minutes=10)
+"""CloudWatch learns each minute how old a queue's oldest message is, and some minutes late."""
 
 _REASON = 2_048
 _SILENT = "its workers fell silent, each time: they were killed, or ran out of time"
@@ -234,6 +244,47 @@ class SqsQueue:
             taken=taken,
         )
 
+    # Watching -----------------------------------------------------------------------------------
+
+    def backlog(self) -> Backlog:
+        """Count what is to be done, more or less; who rests between two tries is in hand for SQS.
+
+        How long the first one waits is CloudWatch's word, which is some minutes old.
+        """
+        waiting = self._count(self._url, "ApproximateNumberOfMessages")
+        held = self._count(self._url, "ApproximateNumberOfMessagesNotVisible")
+        return Backlog(waiting, held, self._since() if waiting else None)
+
+    def _since(self) -> datetime | None:
+        """Ask since when the first message waits; None if nobody can tell."""
+        now = self._clock.now()
+        request = {
+            "Namespace": "AWS/SQS",
+            "MetricName": "ApproximateAgeOfOldestMessage",
+            "Dimensions": [{"Name": "QueueName", "Value": self.name}],
+            "StartTime": now - _LATELY,
+            "EndTime": now,
+            "Period": 60,
+            "Statistics": ["Maximum"],
+        }
+        doing = f"ask how long messages of the queue '{self.name}' wait"
+        try:
+            answer = self._services.call(
+                "cloudwatch", "get_metric_statistics", request, doing=doing
+            )
+        except BellhopError:
+            # How much there is is known all the same.
+            return None
+        points = answer.get("Datapoints", ())
+        last = max(points, key=lambda each: each["Timestamp"], default=None)
+        return last and last["Timestamp"] - timedelta(seconds=last["Maximum"])
+
+    def _count(self, url: str, name: str) -> int:
+        answer = self._call(
+            "get_queue_attributes", "count messages of", QueueUrl=url, AttributeNames=[name]
+        )
+        return int(answer["Attributes"][name])
+
     # Dead letters -------------------------------------------------------------------------------
 
     def list(self, *, limit: int = 100) -> Sequence[DeadLetter]:
@@ -277,22 +328,15 @@ class SqsQueue:
                 taken = self._poll(self._url + DEAD, _BATCH, _LOOK, 1)
                 found.update((each["MessageId"], each) for each in taken)
                 late = time.monotonic() > deadline
-                if not taken and (late or self._in_hand() <= len(found)):
+                if not taken and (late or self._looked_at() <= len(found)):
                     break
             yield found
         finally:
             self._show(self._url + DEAD, [each["ReceiptHandle"] for each in found.values()])
 
-    def _in_hand(self) -> int:
+    def _looked_at(self) -> int:
         """Say, more or less, how many dead letters somebody is looking at."""
-        name = "ApproximateNumberOfMessagesNotVisible"
-        answer = self._call(
-            "get_queue_attributes",
-            "count the dead letters of",
-            QueueUrl=self._url + DEAD,
-            AttributeNames=[name],
-        )
-        return int(answer["Attributes"][name])
+        return self._count(self._url + DEAD, "ApproximateNumberOfMessagesNotVisible")
 
     def _show(self, url: str, handles: Sequence[str]) -> None:
         """Have messages in hand be there for others at once."""

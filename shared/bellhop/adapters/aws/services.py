@@ -45,7 +45,8 @@ class RefusedError(Exception):
 class Services:
     """Calls by the SDK's names of a service and an operation; shared between threads.
 
-    Without region, endpoint or keys there are those that AWS' SDK finds in its environment.
+    Without region, endpoint, profile or keys there are those that AWS' SDK finds in its
+    environment.
     """
 
     def __init__(
@@ -54,12 +55,14 @@ class Services:
         region: str = "",
         endpoint: str = "",
         keys: tuple[str, str] | None = None,
+        profile: str = "",
         seconds: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._region = region
         self._endpoint = endpoint
         self._keys = keys
+        self._profile = profile
         self._seconds = seconds
         self._sleep = sleep
         self._lock = threading.Lock()
@@ -157,7 +160,7 @@ class Services:
 
     def _made(self, service: str, region: str) -> Any:
         if self._session is None:
-            self._session = botocore.session.Session()
+            self._session = botocore.session.Session(profile=self._profile or None)
             if self._keys:
                 self._session.set_credentials(*self._keys)
         config = Config(

@@ -50,6 +50,9 @@ THREADS = 16
 _AT_ONCE_SECONDS = 1
 _REPEATABLE = {"GET", "PATCH"}
 
+_SHORTEST_TOKEN = 16
+"""Bytes; what is shorter is found in words that mean nothing by it."""
+
 Renew = Callable[[], Kubeconfig | None]
 Waiting = Callable[[], AbstractContextManager[object]]
 """What a thread does around a call, as it waits for its answer."""
@@ -212,10 +215,17 @@ class _Session:
             raise InvalidError(words) from None
         self._dated = (str(answer.headers.get("Date") or ""), datetime.now(UTC))
         if not answer.succeeded:
-            return Refusal.read(answer.status, answer.data, answer.headers)
+            return Refusal.read(answer.status, self._unquoted(answer.data), answer.headers)
         if request.warns:
             return str(answer.headers.get("Warning") or "")
         return _json(answer.data, call) if request.answers_json else answer.data
+
+    def _unquoted(self, data: bytes | str | None) -> bytes | str | None:
+        """Take our token out of what a server has said that repeats what it was sent."""
+        token = self.kubeconfig.token.encode()
+        if not isinstance(data, bytes) or len(token) < _SHORTEST_TOKEN:
+            return data
+        return data.replace(token, b"...")
 
     def skew(self) -> timedelta | None:
         text, at = self._dated

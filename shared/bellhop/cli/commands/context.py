@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import click
 
 from bellhop.cli import output
-from bellhop.cli.completing import complete_context
-from bellhop.cli.contexts import EMBEDDED, PROVIDERS, Context, load, require_embedded, save
+from bellhop.cli.completing import complete_context, complete_file
+from bellhop.cli.contexts import AWS, EMBEDDED, Context, load, require_known, save
 from bellhop.cli.examples import Command, Group
 from bellhop.cli.options import JSON, YAML, output_option
 from bellhop.cli.output import say
 from bellhop.cli.session import chosen
-from bellhop.errors import InvalidError
+from bellhop.errors import InvalidError, MissingError
 
 _COLUMNS = (
     output.Column("CURRENT", "current", shown=lambda value: "*" if value else ""),
     output.Column("NAME", "name"),
     output.Column("KIND", "kind"),
-    output.Column("STATE", "state"),
+    output.Column("WHERE", "where"),
 )
+_NOUNS = {EMBEDDED: "state in", AWS: "table"}
 
 
 @click.group(
@@ -48,7 +50,7 @@ def list_contexts(form: str) -> None:
             "current": each.name == contexts.current,
             "name": each.name,
             "kind": each.kind,
-            "state": str(each.state),
+            "where": each.where,
         }
         for each in contexts.known.values()
     ]
@@ -60,47 +62,101 @@ def list_contexts(form: str) -> None:
 def use(name: str) -> None:
     """Make a context the current one."""
     contexts = load(os.environ)
-    require_embedded(contexts.named(name).kind, name)
+    require_known(contexts.named(name))
     save(contexts.using(name), os.environ)
     say(f"Now using context '{name}'.")
 
 
-@command.command("add", cls=Command, examples=("bellhop context add lab --state /srv/bellhop",))
-@click.argument("name")
-@click.option("--state", type=click.Path(path_type=Path), help="State folder.")
-@click.option(
-    "--kind",
-    type=click.Choice(PROVIDERS),
-    default=EMBEDDED,
-    show_default=True,
-    help="Kind of the installation.",
+@command.command(
+    "add",
+    cls=Command,
+    examples=(
+        "bellhop context add lab --state /srv/bellhop",
+        "terraform output -json | bellhop context add prod --aws -",
+    ),
 )
-def add(name: str, state: Path | None, kind: str) -> None:
-    """Add a context, or change one."""
-    require_embedded(kind, name)
-    if state is None:
-        raise InvalidError(f"cannot add context '{name}': name its folder with --state DIR")
+@click.argument("name")
+@click.option("--state", type=click.Path(path_type=Path), help="State folder of an embedded one.")
+@click.option(
+    "--aws",
+    "outputs",
+    type=click.Path(path_type=Path),
+    shell_complete=complete_file,
+    help="What `terraform output -json` says of one on AWS; `-` for standard input.",
+)
+@click.option(
+    "--profile", default="", help="Profile of AWS' configuration; else what AWS_PROFILE says."
+)
+@click.option(
+    "--endpoint", default="", help="Where AWS' services answer, if not where they do for all."
+)
+def add(name: str, state: Path | None, outputs: Path | None, profile: str, endpoint: str) -> None:
+    """Add a context, or change one.
+
+    Of an installation on AWS its names and addresses are kept, and no credentials: commands call
+    it with those that AWS' SDK finds.
+    """
+    if (state is None) == (outputs is None):
+        raise InvalidError(
+            f"cannot add context '{name}': name its folder with --state DIR, or what Terraform has"
+            " put out with --aws FILE"
+        )
+    if state is not None:
+        if profile or endpoint:
+            raise click.UsageError("--profile and --endpoint belong to --aws")
+        context = Context(name, EMBEDDED, state.absolute())
+    else:
+        context = Context(name, AWS, place=_place(outputs, profile, endpoint))
     contexts = load(os.environ)
     change = "changed" if name in contexts.known else "added"
-    save(contexts.adding(Context(name, kind, state.absolute())), os.environ)
+    save(contexts.adding(context), os.environ)
     say(f"Context '{name}' {change}.")
+
+
+def _place(outputs: Path | None, profile: str, endpoint: str) -> dict[str, str]:
+    from bellhop.adapters.local.files import bounded, read_at_most
+    from bellhop.cli.outputs import LARGEST, read_outputs
+
+    if endpoint and not endpoint.startswith(("https://", "http://")):
+        raise InvalidError(f"cannot use --endpoint '{endpoint}': it is no URL of http or https")
+    source = "standard input" if str(outputs) == "-" else str(outputs)
+    try:
+        piped = str(outputs) == "-"
+        content = (
+            bounded(sys.stdin.buffer, LARGEST, source)
+            if piped
+            else read_at_most(Path(source), LARGEST)
+        )
+        text = content.decode()
+    except FileNotFoundError as error:
+        raise MissingError(f"cannot read '{source}': there is no such file") from error
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is no text"
+        raise InvalidError(f"cannot read '{source}': {reason}") from error
+    told = {"profile": profile, "endpoint": endpoint}
+    return {**read_outputs(text, source), **{key: each for key, each in told.items() if each}}
+
+
+@command.command("remove", cls=Command, examples=("bellhop context remove lab",))
+@click.argument("name", shell_complete=complete_context)
+def remove(name: str) -> None:
+    """Forget a context; the installation stays as it is."""
+    save(load(os.environ).removing(name), os.environ)
+    say(f"Context '{name}' removed.")
 
 
 @command.command("show", cls=Command, examples=("bellhop context show -o yaml",))
 @output_option
 def show(form: str) -> None:
     """Show the context that commands use now, whatever chose it."""
+    from bellhop.cli.places import place_of
+
     context = chosen()
-    row = {
-        "name": context.name,
-        "kind": context.kind,
-        "state": str(context.state),
-        "there": (context.state / "key").exists(),
-    }
+    there = place_of(context).there(context)
     if form in {JSON, YAML}:
-        output.objects([row], form, one=True)
+        output.objects([{**context.to_dict(), "there": there}], form, one=True)
         return
     name = context.name or "(named by --state or BELLHOP_STATE)"
-    say(f"{name}: {context.kind}, state in {context.state}")
-    if not row["there"]:
+    say(f"{name}: {context.kind}, {_NOUNS[context.kind]} {context.where}")
+    if not there:
         say("There is no state yet; `bellhop serve`, `apply` or `register` makes the folder.")

@@ -13,6 +13,7 @@ from bellhop.cli.options import output_option, state_option
 from bellhop.cli.output import Column, Row, say
 from bellhop.cli.session import installation
 from bellhop.errors import InvalidError, MissingError
+from bellhop.fleet.queues import dead_letters
 
 if TYPE_CHECKING:
     from bellhop.fleet.installation import Installation
@@ -26,7 +27,6 @@ _COLUMNS = (
     Column("REASON", "reason"),
     Column("MESSAGE", "message", wide=True, shown=output.line),
 )
-_MANY = 10_000
 
 
 @click.group(
@@ -78,8 +78,8 @@ def drop(ids: tuple[str, ...]) -> None:
 
 
 def _rows(here: Installation) -> Iterator[Row]:
-    for inbox, letters in here.dead.items():
-        for letter in letters.list(limit=_MANY):
+    for inbox, letters in dead_letters(here).items():
+        for letter in letters:
             yield {
                 "id": f"{inbox}/{letter.id}",
                 "died": letter.died_at,

@@ -35,7 +35,7 @@ def command(words: tuple[str, ...], namespace: str, cluster: str) -> None:
     """Have all that a profile, or a cluster, holds applied again.
 
     Sweeps put back what is gone; this applies what is there, too, and undoes what others changed
-    in it. It is done by `bellhop serve`; this asks for it. A profile is a name, or
+    in it. It is done by `bellhop serve` or by functions; this asks for it. A profile is a name, or
     ClusterProfile/NAME.
     """
     from bellhop.fleet.redeploying import redeploy
@@ -52,7 +52,7 @@ def command(words: tuple[str, ...], namespace: str, cluster: str) -> None:
                 err=True,
             )
     if asked and not session.answers(here.inbound):
-        say("warning: `bellhop serve` does not answer; it is done once it runs", err=True)
+        say(f"warning: {here.worker.name} does not answer; it is done once it runs", err=True)
 
 
 def _read(words: tuple[str, ...], namespace: str, cluster: str) -> tuple[str, str]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 import click
@@ -21,12 +22,16 @@ from bellhop.errors import InvalidError, MissingError
 if TYPE_CHECKING:
     from bellhop.fleet.installation import Inbound, Installation
     from bellhop.fleet.registration import Registered, Registration
+    from bellhop.model.kubeconfig import Kubeconfig
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 _EXAMPLE = (
     "bellhop register cluster --namespace prod --cluster eu-1 --kubeconfig eu-1.kubeconfig"
     " --labels env=prod,region=eu"
 )
 _INSTALL = f"{_EXAMPLE} --install --image registry.example.com/bellhop-forwarder:{__version__}"
+_EKS = "bellhop register cluster-eks prod/eu-1 --eks eu-1 --labels env=prod --install"
 
 _HEAD = """\
 # The forwarder of a cluster, as `bellhop register cluster --print-manifests` writes it.
@@ -43,6 +48,88 @@ def command() -> None:
     """Add a cluster to the fleet."""
 
 
+@dataclass(frozen=True)
+class _Wishes:
+    """What a user asks for, whatever kind of cluster it is; as the options below have it."""
+
+    labels: str | None
+    forwarder_url: str
+    forwarder: bool
+    install: bool
+    print_manifests: bool
+    show_secrets: bool
+    image: str
+    allow_twice: bool
+    ingest_url: str | None
+    ingest_ca: Path | None
+
+    def refuse_contradictions(self) -> None:
+        """Refuse options that leave nothing to each other."""
+        if (self.install or self.print_manifests) and (self.forwarder_url or not self.forwarder):
+            raise click.UsageError(
+                "--install and --print-manifests are for a forwarder in the cluster, and belong"
+                " neither to --forwarder-url nor to --no-forwarder"
+            )
+        if self.show_secrets and not self.print_manifests:
+            raise click.UsageError("--show-secrets belongs to --print-manifests")
+
+
+_OPTIONS = (
+    click.option("--labels", help="Labels, as in env=prod,region=eu."),
+    click.option(
+        "--forwarder-url",
+        default="",
+        help="Where the cluster's API server reaches the forwarder, if it is no Service in it.",
+    ),
+    click.option(
+        "--forwarder/--no-forwarder",
+        default=True,
+        show_default=True,
+        help="Have the cluster ring; without, sweeps alone find what happens.",
+    ),
+    click.option(
+        "--install",
+        is_flag=True,
+        help="Put the forwarder into the cluster, with its Service and network policy.",
+    ),
+    click.option(
+        "--print-manifests",
+        is_flag=True,
+        help="Print all that the forwarder needs, for a repository; its Secret is applied, not"
+        " shown.",
+    ),
+    click.option(
+        "--show-secrets", is_flag=True, help="Print the forwarder's Secret among its manifests."
+    ),
+    click.option(
+        "--image",
+        default="",
+        help="The forwarder's image, as the cluster's nodes pull it; else the one it has, or"
+        f" bellhop-forwarder:{__version__}.",
+    ),
+    click.option(
+        "--allow-twice",
+        is_flag=True,
+        help="Take a cluster whose kube-system has the uid of one that is registered already.",
+    ),
+    click.option(
+        "--ingest-url", help="Where the cluster sends events; else where `serve` listens."
+    ),
+    click.option(
+        "--ingest-ca",
+        type=click.Path(path_type=Path),
+        help="Authority to trust there, in PEM; with --ingest-url alone, public ones.",
+    ),
+)
+
+
+def _wishes(command: F) -> F:
+    """Add the options that all kinds of clusters have."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
 @command.command("cluster", cls=Command, examples=(_INSTALL, _EXAMPLE))
 @cluster_argument(required=False)
 @cluster_option
@@ -55,66 +142,15 @@ def command() -> None:
     " it are refused.",
 )
 @click.option("--context", "kube_context", help="Context of the kubeconfig; else its current one.")
-@click.option("--labels", help="Labels, as in env=prod,region=eu.")
-@click.option(
-    "--forwarder-url",
-    default="",
-    help="Where the cluster's API server reaches the forwarder, if it is no Service in it.",
-)
-@click.option(
-    "--forwarder/--no-forwarder",
-    default=True,
-    show_default=True,
-    help="Have the cluster ring; without, sweeps alone find what happens.",
-)
-@click.option(
-    "--install",
-    is_flag=True,
-    help="Put the forwarder into the cluster, with its Service and network policy.",
-)
-@click.option(
-    "--print-manifests",
-    is_flag=True,
-    help="Print all that the forwarder needs, for a repository; its Secret is applied, not shown.",
-)
-@click.option(
-    "--show-secrets", is_flag=True, help="Print the forwarder's Secret among its manifests."
-)
-@click.option(
-    "--image",
-    default="",
-    help="The forwarder's image, as the cluster's nodes pull it; else the one it has, or"
-    f" bellhop-forwarder:{__version__}.",
-)
-@click.option(
-    "--allow-twice",
-    is_flag=True,
-    help="Take a cluster whose kube-system has the uid of one that is registered already.",
-)
-@click.option("--ingest-url", help="Where the cluster sends events; else where `serve` listens.")
-@click.option(
-    "--ingest-ca",
-    type=click.Path(path_type=Path),
-    help="Authority to trust there, in PEM; with --ingest-url alone, public ones.",
-)
+@_wishes
 @state_option
-def cluster(  # noqa: PLR0913, PLR0917 - one for each option
+def cluster(
     key: str | None,
     namespace: str,
     cluster: str,
     kubeconfig: Path,
     kube_context: str | None,
-    labels: str | None,
-    forwarder_url: str,
-    ingest_url: str | None,
-    ingest_ca: Path | None,
-    image: str,
-    *,
-    forwarder: bool,
-    install: bool,
-    print_manifests: bool,
-    show_secrets: bool,
-    allow_twice: bool,
+    **asked: Any,
 ) -> None:
     """Add a cluster to the fleet, or renew one that is in it.
 
@@ -128,55 +164,97 @@ def cluster(  # noqa: PLR0913, PLR0917 - one for each option
     writes to standard output.
     """
     from bellhop.cli.credentials import read_kubeconfig
-    from bellhop.cli.labels import read_labels
-    from bellhop.fleet.registration import Registration, register
+
+    wishes, place = _Wishes(**asked), _place(key, namespace, cluster)
+    wishes.refuse_contradictions()
+    given = read_kubeconfig(kubeconfig, kube_context)
+    _register(session.installation(create=True), place, given, wishes)
+
+
+@command.command("cluster-eks", cls=Command, examples=(_EKS,))
+@cluster_argument(required=False)
+@cluster_option
+@click.option("--eks", required=True, metavar="NAME", help="The cluster's name in EKS.")
+@click.option("--region", default="", help="Its region; else the installation's.")
+@_wishes
+@state_option
+def cluster_eks(
+    key: str | None, namespace: str, cluster: str, eks: str, region: str, **asked: Any
+) -> None:
+    """Add an EKS cluster to the fleet, or renew one: it is reached by roles of AWS.
+
+    No kubeconfig is stored. It is registered with your own rights in the cluster; the functions
+    come with the roles of theirs, which the cluster must let in. What lets them in is printed.
+    """
+    from bellhop.cli.places import place_of
+
+    wishes, place = _Wishes(**asked), _place(key, namespace, cluster)
+    wishes.refuse_contradictions()
+    context = session.chosen()
+    opened = session.open_chosen(click.get_current_context())
+    click.get_current_context().find_root().call_on_close(opened.close)
+    found = place_of(context).eks(context, opened, eks, region)
+    _register(opened.installation, place, found.kubeconfig, wishes, eks=found.arn)
+    say("  let in       the functions, once, by who may do so in EKS:", err=wishes.print_manifests)
+    for line in found.entries:
+        say(f"    {line}", err=wishes.print_manifests)
+
+
+def _place(key: str | None, namespace: str, cluster: str) -> tuple[str, str]:
+    """Read the name that a cluster is to have in the fleet."""
     from bellhop.model.names import name_problem, namespace_problem
 
     namespace, name = one_cluster(key, namespace, cluster)
     if not namespace:
         raise click.UsageError(f"cluster '{name}' needs a namespace; write NAMESPACE/NAME")
-    if (install or print_manifests) and (forwarder_url or not forwarder):
-        raise click.UsageError(
-            "--install and --print-manifests are for a forwarder in the cluster, and belong"
-            " neither to --forwarder-url nor to --no-forwarder"
-        )
-    if show_secrets and not print_manifests:
-        raise click.UsageError("--show-secrets belongs to --print-manifests")
     for problem in (namespace_problem(namespace), name_problem(name)):
         if problem:
             raise InvalidError(f"cannot register cluster '{namespace}/{name}': {problem}")
-    given = read_kubeconfig(kubeconfig, kube_context)
-    wanted = None if labels is None else read_labels(labels)
-    here = session.installation(create=True)
-    inbound = _inbound(here, ingest_url, ingest_ca)
-    if forwarder and not inbound.url:
+    return namespace, name
+
+
+def _register(
+    here: Installation,
+    place: tuple[str, str],
+    kubeconfig: Kubeconfig,
+    wishes: _Wishes,
+    *,
+    eks: str = "",
+) -> None:
+    """Register a cluster, and tell what came of it."""
+    from bellhop.cli.labels import read_labels
+    from bellhop.fleet.registration import Registration, register
+
+    labels = None if wishes.labels is None else read_labels(wishes.labels)
+    inbound = _inbound(here, wishes.ingest_url, wishes.ingest_ca)
+    if wishes.forwarder and not inbound.url:
         raise MissingError(
-            f"cannot register cluster '{namespace}/{name}': nobody knows yet where it is to send"
-            " its events; start `bellhop serve` first, or give --ingest-url"
+            f"cannot register cluster '{'/'.join(place)}': nobody knows yet where it is to send"
+            f" its events; {here.worker.start} first, or give --ingest-url"
         )
     spec = Registration(
-        namespace,
-        name,
-        given,
-        labels=wanted,
+        *place,
+        kubeconfig,
+        labels=labels,
         inbound=inbound,
-        forwarder_url=forwarder_url,
-        forwarder=forwarder,
-        twice=allow_twice,
-        install=install,
-        image=image,
+        forwarder_url=wishes.forwarder_url,
+        forwarder=wishes.forwarder,
+        twice=wishes.allow_twice,
+        install=wishes.install,
+        image=wishes.image,
+        eks=eks,
     )
     # An image that is none is refused before anything is changed.
     spec.manifests()
     done = register(here, spec)
-    if print_manifests:
-        secret = [done.secret] if show_secrets and done.secret else []
+    if wishes.print_manifests:
+        secret = [done.secret] if wishes.show_secrets and done.secret else []
         _show([*spec.manifests(done.image), *secret])
-    _tell(done, spec, err=print_manifests)
-    if forwarder and not ingest_url and not session.answers(inbound):
+    _tell(done, spec, err=wishes.print_manifests)
+    if wishes.forwarder and not wishes.ingest_url and not session.answers(inbound):
         say(
-            f"warning: nothing answers at {inbound.url}; start `bellhop serve`, which also sweeps"
-            " the cluster",
+            f"warning: nothing answers at {inbound.url}; {here.worker.start}: nothing is taken in"
+            " meanwhile",
             err=True,
         )
 

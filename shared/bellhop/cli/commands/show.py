@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ import click
 from bellhop.cli import output
 from bellhop.cli.clusters import cluster_option, known
 from bellhop.cli.completing import complete_cluster, complete_profile
+from bellhop.cli.duration import read_duration
 from bellhop.cli.examples import Command, Group
 from bellhop.cli.options import (
     JSON,
@@ -68,8 +68,6 @@ _STRAYS = (
     Column("OF", "profile"),
     Column("SINCE", "since", shown=output.stamp),
 )
-_DURATION = re.compile(r"(\d+)(s|m|h|d)")
-_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 @click.group(
@@ -238,7 +236,7 @@ def events(
     from bellhop.fleet import timeline
 
     here = installation()
-    ago = _duration(since) if since else timedelta(hours=0 if follow else 1)
+    ago = read_duration(since) if since else timedelta(hours=0 if follow else 1)
     begin = timeline.beginning(here.records, ago)
     cluster = _told_of(here, cluster, namespace, begin)
     wanted = timeline.Filter(trace, cluster)
@@ -299,13 +297,6 @@ def _lines(entries: Iterable[Entry], wanted: Filter, form: str) -> None:
     for entry in entries:
         if wanted.takes(entry):
             tell(entry)
-
-
-def _duration(text: str) -> timedelta:
-    parts = _DURATION.findall(text)
-    if not parts or "".join(f"{number}{unit}" for number, unit in parts) != text:
-        raise InvalidError(f"cannot read '{text}' as a duration: write it like 90s, 10m or 1h30m")
-    return timedelta(seconds=sum(int(number) * _SECONDS[unit] for number, unit in parts))
 
 
 @command.command("failures", cls=Command, examples=("bellhop show failures",))

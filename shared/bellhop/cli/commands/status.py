@@ -8,16 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bellhop import __version__
 from bellhop.cli import output
+from bellhop.cli.contexts import EMBEDDED
 from bellhop.cli.examples import Command
 from bellhop.cli.options import JSON, YAML, output_option, state_option
 from bellhop.cli.output import Column, age, count, say
-from bellhop.cli.session import looking, state_folder
+from bellhop.cli.session import chosen, looking
 from bellhop.errors import BellhopError, MissingError
 
 if TYPE_CHECKING:
     from bellhop.fleet.failures import Failure
     from bellhop.fleet.status import ClusterStatus, Status
+    from bellhop.ports.queue import Backlog
 
 WRONG = 1
 """The exit code where anything is wrong."""
@@ -38,9 +41,9 @@ _CLUSTERS = (
 @output_option
 @state_option
 def command(form: str) -> None:
-    """Tell whether all is well: the process, the clusters, the queues, and what is wrong.
+    """Tell whether all is well: who does the work, the clusters, the queues, and what is wrong.
 
-    It reads the state as it is and changes nothing in it, whether `bellhop serve` runs or not, and
+    It reads records as they are and changes nothing in them, whether anybody works or not, and
     calls the clusters that were not reached within the last minute. It exits with 1 where
     anything is wrong.
     """
@@ -62,22 +65,26 @@ def command(form: str) -> None:
 
 
 def _tell_unreadable(error: BellhopError, form: str) -> None:
-    """Say what can be said of a state that cannot be read."""
-    from bellhop.embedded.state import vitals
+    """Say what can be said of an installation that cannot be read."""
+    from bellhop.cli.places import place_of
 
-    alive = vitals(state_folder())
+    context = chosen()
+    running = place_of(context).running(context)
     if form in {JSON, YAML}:
-        wrong = [{"what": "state", "which": str(alive.folder), "sentence": str(error)}]
-        told = {"well": False, "running": alive.running, "failures": wrong}
+        what = "state" if context.kind == EMBEDDED else "installation"
+        wrong = [{"what": what, "which": context.where, "sentence": str(error)}]
+        told = {"well": False, "running": running, "failures": wrong}
         output.objects([told], form, one=True)
         return
-    say(f"bellhop serve   {'runs' if alive.running else 'does not run'}")
+    if running is not None:
+        say(f"bellhop serve   {'runs' if running else 'does not run'}")
     say(f"error: {error}", err=True)
 
 
 def _tell(found: Status, now: datetime, form: str) -> None:
     declared = f"{count(found.sources, 'EventSource')}, {count(found.triggers, 'trigger')}"
-    say(f"bellhop serve   {_process(found, now)}")
+    name, how = ("schedule", _ticks) if found.functions else ("bellhop serve", _process)
+    say(f"{name:<16}{how(found, now)}{_version(found)}")
     say(f"declared        {declared}")
     say(f"queues          {_queues(found, now)}")
     say(f"dead letters    {found.dead or 'none'}")
@@ -102,15 +109,30 @@ def _process(found: Status, now: datetime) -> str:
     return ", ".join(("does not run", at or "and never did"))
 
 
+def _ticks(found: Status, now: datetime) -> str:
+    at = f"last tick {age(found.worked_at, now)} ago" if found.worked_at else "never did"
+    return f"{'ticks' if found.running else 'does not tick'}, {at}"
+
+
+def _version(found: Status) -> str:
+    """Tell of which version that is, where it is not this one."""
+    other = found.version not in ("", __version__)
+    return f"; it is {found.version}, and this command {__version__}" if other else ""
+
+
 def _queues(found: Status, now: datetime) -> str:
     parts = [
-        f"{count(each.waiting, 'message')} in {name} for {age(each.since, now)}"
+        f"{count(each.waiting, 'message')} in {name}{_span(each, now)}"
         for name, each in found.queues.items()
         if each.waiting
     ]
     held = sum(each.held for each in found.queues.values())
     parts += [f"{held} being worked on"] if held else []
     return ", ".join(parts) or "nothing waits"
+
+
+def _span(each: Backlog, now: datetime) -> str:
+    return f" for {age(each.since, now)}" if each.since else ""
 
 
 def _row(each: ClusterStatus, now: datetime) -> dict[str, Any]:
@@ -129,6 +151,7 @@ def _whole(found: Status) -> dict[str, Any]:
     return {
         "well": not found.failures,
         "running": found.running,
+        "version": found.version,
         "since": found.since,
         "worked": found.worked_at,
         "sources": found.sources,

@@ -18,7 +18,7 @@ from bellhop.cli.output import count, say
 def command(key: str | None, *, full: bool) -> None:
     """Have one cluster, or all of them, listed now.
 
-    The sweep itself is done by `bellhop serve`; this asks for it.
+    The sweep itself is done by who does the work, `bellhop serve` or functions; this asks for it.
     """
     from bellhop.messages import Sweep
 
@@ -28,4 +28,4 @@ def command(key: str | None, *, full: bool) -> None:
     here.publisher.publish(Sweep(each, full=full) for each in wanted)
     say(f"Asked for a sweep of {one or count(len(wanted), 'cluster')}.")
     if wanted and not session.answers(here.inbound):
-        say("warning: `bellhop serve` does not answer; it is done once it runs", err=True)
+        say(f"warning: {here.worker.name} does not answer; it is done once it runs", err=True)

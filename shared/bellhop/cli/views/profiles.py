@@ -71,7 +71,7 @@ def describe(here: Installation, query: Query, story: Story) -> int:
         if _paused(manifest):
             story.fact("Paused", f"by {PROFILE_PAUSED}: nothing is applied, put back or withdrawn")
         if status is None:
-            story.fact("State", "not taken to any cluster yet; `bellhop serve` does it")
+            story.fact("State", f"not taken to any cluster yet; {here.worker.name} does it")
             continue
         _tell(here, status, story)
     return told

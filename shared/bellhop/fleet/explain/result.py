@@ -12,6 +12,7 @@ from bellhop.errors import AwayError, MissingError
 from bellhop.fleet import overview
 from bellhop.fleet.explain.chain import MOST, Chain, Link
 from bellhop.fleet.installation import Installation
+from bellhop.fleet.queues import dead_letters
 from bellhop.fleet.reach import no_destination
 from bellhop.model.kinds import EventTrigger
 from bellhop.model.record import Outcome, Profile
@@ -19,7 +20,7 @@ from bellhop.model.record import Outcome, Profile
 _MOST_LETTERS = 1000
 
 Serves = Callable[[], bool]
-"""Says whether `bellhop serve` answers."""
+"""Says whether who does the work answers."""
 
 
 class Results:
@@ -40,8 +41,10 @@ class Results:
         if self._answer is None:
             self._answer = self._serves()
         if not self._answer:
-            return "start `bellhop serve`: it does not answer, and nothing is done without it"
-        return "ask again in a moment: `bellhop serve` is at it; `bellhop show events -f` shows it"
+            start = self._here.worker.start
+            return f"{start}: it does not answer, and nothing is done without it"
+        busy = self._here.worker.busy
+        return f"ask again in a moment: {busy}; `bellhop show events -f` shows it"
 
     def tell(self, trigger: EventTrigger, cluster: str, name: str) -> None:
         """Tell of one profile, which may not have been made yet, and where it went."""
@@ -114,8 +117,8 @@ class Results:
     def _letters(self) -> Mapping[str, Mapping[str, Any]]:
         return {
             f"{inbox}/{letter.id}": letter.message.body
-            for inbox, letters in self._here.dead.items()
-            for letter in letters.list(limit=_MOST_LETTERS)
+            for inbox, letters in dead_letters(self._here).items()
+            for letter in letters[:_MOST_LETTERS]
         }
 
 

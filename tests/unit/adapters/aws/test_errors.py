@@ -24,7 +24,9 @@ OPERATIONS = {
         *("DeleteMessageBatch", "GetQueueAttributes", "ReceiveMessage", "SendMessage"),
         *("SendMessageBatch", "StartMessageMoveTask"),
     ],
+    "cloudwatch": ["GetMetricStatistics"],
     "eks": ["DescribeCluster"],
+    "logs": ["FilterLogEvents"],
     "sts": ["GetCallerIdentity"],
 }
 SDK_CLASSES = [

@@ -1,0 +1,150 @@
+"""`bellhop logs`: what the functions of an installation in a cloud have logged."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import click
+
+from bellhop.cli import output
+from bellhop.cli.clusters import cluster_option, known
+from bellhop.cli.duration import read_duration
+from bellhop.cli.examples import Command
+from bellhop.cli.options import JSON, TABLE, YAML, output_option, state_option
+from bellhop.cli.output import say
+from bellhop.cli.session import chosen, installation
+from bellhop.errors import MissingError
+
+if TYPE_CHECKING:
+    from bellhop.fleet.timeline import Filter
+    from bellhop.model.record import Entry
+
+_TROUBLES = ("warning", "error")
+
+
+@click.command(
+    "logs",
+    cls=Command,
+    examples=(
+        "bellhop logs --since 10m",
+        "bellhop logs --follow --cluster prod/eu-1",
+        "bellhop logs --stage schedule -o json",
+    ),
+)
+@click.option("-f", "--follow", is_flag=True, help="Go on with what comes, until Ctrl-C.")
+@click.option("--since", help="How far back, as in 90s, 10m, 2h, 1d; else 1h, or now to follow.")
+@click.option("--source", default="", help="What matched one EventSource, and what came of it.")
+@click.option("--stage", default="", help="The lines of one function.")
+@click.option("--trace", default="", help="One event, by the beginning of its trace.")
+@cluster_option
+@click.option(
+    "--limit",
+    type=click.IntRange(min=0),
+    default=200,
+    show_default=True,
+    help="How many lines, the last ones; 0 for all.",
+)
+@output_option
+@state_option
+def command(  # noqa: PLR0913 - one parameter an option
+    *,
+    since: str | None,
+    source: str,
+    stage: str,
+    trace: str,
+    namespace: str,
+    cluster: str,
+    limit: int,
+    form: str,
+    follow: bool,
+) -> None:
+    """Show what functions have logged: their decisions, as `show events` does, and what failed.
+
+    The ledger, which `show events` reads, has the decisions; here is beside them what no event
+    caused: warnings, errors, and functions that were ended. The embedded mode writes its log to
+    standard output.
+    """
+    from bellhop.cli.places import place_of
+    from bellhop.fleet import timeline
+
+    ago = read_duration(since) if since else timedelta(hours=0 if follow else 1)
+    context = chosen()
+    journal = place_of(context).journal(context, os.environ, stage)
+    begin = datetime.now(UTC) - ago
+    wanted = timeline.Filter(trace, _key(cluster, namespace), source)
+    if follow:
+        _follow(journal.follow(begin, wait=_warn), wanted, form)
+        return
+    found = journal.read(begin)
+    if form != TABLE:
+        entries = list(timeline.chosen(found, wanted))[-limit:]
+        if form == YAML:
+            output.records(map(timeline.row, entries), form)
+        else:
+            _lines(entries, form)
+        return
+    blocks = list(_last(list(timeline.blocks(found, wanted)), limit))
+    for block in blocks:
+        _block(block)
+    if not blocks:
+        say(f"No lines found in the last {since or '1h'}.", err=True)
+
+
+def _key(cluster: str, namespace: str) -> str:
+    """Return the key of a cluster; one that left the fleet has its lines as long as they are kept.
+
+    Raises:
+        MissingError: no cluster is meant by it.
+    """
+    if not (cluster or namespace):
+        return ""
+    try:
+        return known(installation(), cluster, namespace)
+    except MissingError:
+        if "/" in cluster:
+            return cluster
+        raise
+
+
+def _last(blocks: list[list[Entry]], limit: int) -> Iterable[list[Entry]]:
+    """Return the last blocks, of so many lines at least; all where there is no limit."""
+    first, lines = len(blocks), 0
+    while first and (not limit or lines < limit):
+        first -= 1
+        lines += len(blocks[first])
+    return blocks[first:]
+
+
+def _follow(entries: Iterable[Entry], wanted: Filter, form: str) -> None:
+    from bellhop.fleet.timeline import chosen as taken
+
+    try:
+        _lines(taken(entries, wanted), form)
+    except KeyboardInterrupt:
+        # It is how following ends, not how it fails.
+        say("", err=True)
+
+
+def _lines(entries: Iterable[Entry], form: str) -> None:
+    from bellhop.cli import telling
+
+    tell = telling.tell_json if form == JSON else telling.tell_line
+    for entry in entries:
+        tell(entry)
+        output.flush()
+
+
+def _block(block: list[Entry]) -> None:
+    from bellhop.cli import telling
+
+    if block[0].what in _TROUBLES:
+        telling.tell_line(block[0])
+    else:
+        telling.tell(block)
+
+
+def _warn(said: str) -> None:
+    say(f"warning: {said}; it is asked again", err=True)

@@ -1,0 +1,93 @@
+"""How a command gets into an installation of each kind, with the same words for all of them.
+
+Each module is imported when an installation of its kind is opened: AWS' SDK takes longer to load
+than most commands take.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Protocol, cast
+
+from bellhop.cli.contexts import AWS, EMBEDDED, Context
+
+if TYPE_CHECKING:
+    from bellhop.fleet.installation import Installation
+    from bellhop.model.kubeconfig import Kubeconfig
+    from bellhop.model.record import Entry
+
+_MODULES = {EMBEDDED: "bellhop.cli.places.embedded", AWS: "bellhop.cli.places.aws"}
+
+
+class Opened(Protocol):
+    """An installation in the hands of a command."""
+
+    @property
+    def installation(self) -> Installation:
+        """What the command works with."""
+        ...
+
+    def close(self) -> None:
+        """Let go of files and connections."""
+        ...
+
+
+@dataclass(frozen=True)
+class Eks:
+    """An EKS cluster: as the caller reaches it, and what lets the functions in."""
+
+    arn: str
+    kubeconfig: Kubeconfig
+    entries: Sequence[str]
+
+
+class Journal(Protocol):
+    """What functions have logged, as entries of the ledger are."""
+
+    def read(self, since: datetime) -> Iterable[Entry]:
+        """Return the lines since a moment, by time."""
+        ...
+
+    def follow(self, since: datetime, *, wait: Callable[[str], None]) -> Iterator[Entry]:
+        """Yield the lines since a moment, and each that comes; `wait` is told why none comes."""
+        ...
+
+
+class Place(Protocol):
+    """The way into the installations of one kind."""
+
+    def opened(self, context: Context, environment: Mapping[str, str], *, create: bool) -> Opened:
+        """Open an installation; where that is a thing of this machine, `create` may make it."""
+        ...
+
+    def looked_into(self, context: Context, environment: Mapping[str, str]) -> Opened:
+        """Open an installation to look at it alone."""
+        ...
+
+    def journal(self, context: Context, environment: Mapping[str, str], stage: str) -> Journal:
+        """Return what reads the log of all functions, or of one."""
+        ...
+
+    def eks(self, context: Context, opened: Opened, name: str, region: str) -> Eks:
+        """Find an EKS cluster of the account in which the installation is.
+
+        Raises:
+            InvalidError: the installation is in none.
+        """
+        ...
+
+    def there(self, context: Context) -> bool:
+        """Say whether something is there, as far as that can be said without a call."""
+        ...
+
+    def running(self, context: Context) -> bool | None:
+        """Say whether somebody works there, though nothing can be read; None: nobody knows."""
+        ...
+
+
+def place_of(context: Context) -> Place:
+    """Return the way into an installation."""
+    return cast("Place", importlib.import_module(_MODULES[context.kind]))

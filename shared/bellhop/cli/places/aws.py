@@ -1,0 +1,88 @@
+"""The way into an installation on AWS: what Terraform has put out, and the caller's own rights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from bellhop.aws.caller import Called, call, services_of
+from bellhop.aws.journal import Journal
+from bellhop.cli.contexts import Context
+from bellhop.cli.outputs import checked
+from bellhop.cli.places import Eks, Opened
+from bellhop.errors import InvalidError
+
+_REACHING = ("deploy", "sweep")
+"""The functions that call clusters."""
+
+_ADMIN = "AmazonEKSClusterAdminPolicy"
+"""EKS' policy with the rights to apply whatever a profile holds."""
+
+
+def opened(context: Context, environment: Mapping[str, str], *, create: bool) -> Called:
+    """Open an installation; Terraform alone makes one.
+
+    Raises:
+        MissingError: the caller's account has none of that name.
+        TemporaryError: AWS does not answer, or not to this caller.
+    """
+    del create
+    return looked_into(context, environment)
+
+
+def looked_into(context: Context, environment: Mapping[str, str]) -> Called:
+    """Open an installation; who only looks writes nothing in it."""
+    return call(_place(context), environment, name=context.name)
+
+
+def journal(context: Context, environment: Mapping[str, str], stage: str) -> Journal:
+    """Return what reads the log groups of all functions, or of one.
+
+    Raises:
+        InvalidError: there is no such function.
+    """
+    del environment
+    place = _place(context)
+    groups: Mapping[str, str] = place["log_groups"]
+    if not groups or (stage and stage not in groups):
+        known = ", ".join(groups) or "none, as Terraform has put out no log groups"
+        raise InvalidError(f"cannot read the logs of '{stage or 'all'}': the functions are {known}")
+    return Journal(services_of(place), {stage: groups[stage]} if stage else groups)
+
+
+def _place(context: Context) -> dict[str, Any]:
+    """Read a context once more: who edited its file may have left something out."""
+    kept = {key: context.place[key] for key in ("profile", "endpoint") if key in context.place}
+    return {**checked(context.place, f"context {context.name}"), **kept}
+
+
+def eks(context: Context, opened: Opened, name: str, region: str) -> Eks:
+    """Find an EKS cluster of the account, in the installation's region or another one.
+
+    Raises:
+        MissingError: there is none of that name.
+    """
+    assert isinstance(opened, Called)
+    place = _place(context)
+    arn = opened.eks.arn(name, region or place["region"])
+    own = f"--cluster-name {name} --region {region or place['region']}"
+    policy = f"arn:{arn.split(':')[1]}:eks::aws:cluster-access-policy/{_ADMIN}"
+    entries = []
+    for stage in _REACHING:
+        role = place["roles"].get(stage) or f"ARN_OF_THE_ROLE_OF_{stage.upper()}"
+        whom = f"{own} --principal-arn {role}"
+        let = f"aws eks associate-access-policy {whom} --policy-arn {policy}"
+        entries += [f"aws eks create-access-entry {whom}", f"{let} --access-scope type=cluster"]
+    return Eks(arn, opened.eks.kubeconfig(arn), entries)
+
+
+def there(context: Context) -> bool:
+    """Say that it is there: Terraform said so when the context was added."""
+    del context
+    return True
+
+
+def running(context: Context) -> bool | None:
+    """Say that nobody knows: what cannot be read cannot tell."""
+    del context
+    return None

@@ -1,0 +1,216 @@
+"""Contexts of installations on AWS: what Terraform puts out, and how one gets in by it."""
+
+from __future__ import annotations
+
+import json
+import socket
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from bellhop.cli.main import cli
+from infra.lab.moto import Moto
+from tests.cli.conftest import House, outputs
+from tests.functions.lab import Account
+
+
+@pytest.fixture
+def told(moto: Moto) -> dict[str, Any]:
+    """What Terraform puts out of an installation."""
+    account = Account(moto)
+    account.close()
+    return outputs(account)
+
+
+def add(
+    folder: Path, text: str, *options: str, source: str = "-", name: str = "prod"
+) -> tuple[int, str]:
+    """Add a context; return exit code and what was said."""
+    run = CliRunner(env={"XDG_CONFIG_HOME": str(folder), "XDG_STATE_HOME": str(folder)})
+    done = run.invoke(cli, ["context", "add", name, "--aws", source, *options], input=text)
+    return done.exit_code, done.output
+
+
+def kept(folder: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = yaml.safe_load((folder / "bellhop/config.yaml").read_text())[
+        "contexts"
+    ]
+    return found
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["all outputs", "the value of one"])
+@pytest.mark.parametrize("piped", [True, False], ids=["a pipe", "a file"])
+def test_adds_what_terraform_puts_out(
+    tmp_path: Path, told: dict[str, Any], *, whole: bool, piped: bool
+) -> None:
+    """All outputs or the one; names and addresses are kept, for the user alone, and no more."""
+    later = {**told, "of_a_later_module": 1}
+    text = json.dumps({"bellhop": {"value": later, "type": "object"}} if whole else later)
+    (tmp_path / "outputs.json").write_text(text)
+    source = "-" if piped else str(tmp_path / "outputs.json")
+    code, said = add(tmp_path, text, "--profile", "prod", source=source)
+    [_, context] = kept(tmp_path)
+
+    assert (code, said) == (0, "Context 'prod' added.\n")
+    assert context["aws"] == {
+        **{name: each for name, each in told.items() if name != "kind"},
+        "roles": {},
+        "profile": "prod",
+    }
+    assert stat.S_IMODE((tmp_path / "bellhop/config.yaml").stat().st_mode) == 0o600
+
+
+def test_changes_lists_shows_and_removes(prod: House, told: dict[str, Any]) -> None:
+    """A context can be told anew, and be forgotten unless it is the current one."""
+    again = prod("context", "add", "prod", "--aws", "-", stdin=json.dumps(told))
+    table = told["table"]
+
+    assert again.stdout == "Context 'prod' changed.\n"
+    listed = [line.split() for line in prod("context", "list").stdout.splitlines()]
+    assert ["*", "prod", "aws", table, "in", "eu-west-1"] in listed
+    shown = yaml.safe_load(prod("context", "show", "-o", "yaml").stdout)
+    assert (shown["kind"], shown["aws"]["table"], shown["there"]) == ("aws", table, True)
+    assert prod("context", "show").stdout == f"prod: aws, table {table} in eu-west-1\n"
+    current = prod("context", "remove", "prod")
+    assert (current.exit_code, "it is the current one" in current.stderr) == (2, True)
+    assert prod("context", "use", "local").exit_code == 0
+    assert prod("context", "remove", "local").exit_code == 2
+    assert prod("context", "remove", "prod").stdout == "Context 'prod' removed.\n"
+    assert prod("context", "remove", "prod").exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        pytest.param("", "it is not JSON", id="empty"),
+        pytest.param("{", "it is not JSON", id="cut short"),
+        pytest.param("[" * 100_000, "it is not JSON", id="deep"),
+        pytest.param("[]", "no output 'bellhop' of kind 'aws'", id="a list"),
+        pytest.param('{"x": {"value": 1}}', "no output 'bellhop' of kind 'aws'", id="others"),
+        pytest.param('{"bellhop": {"value": {"kind": "gcp"}}}', "of kind 'aws'", id="gcp"),
+        pytest.param(
+            '{"kind": "aws", "queues": [], "roles": {"a": 1}}',
+            "region, table, bucket, secrets, key_secret, queues, roles of the output 'bellhop'"
+            " cannot be used",
+            id="half",
+        ),
+        pytest.param("x" * 1_100_000, "more than 1048576 bytes", id="huge"),
+    ],
+)
+def test_refuses_what_is_no_output(tmp_path: Path, text: str, said: str) -> None:
+    """It says what is wrong with it, and keeps nothing."""
+    code, output = add(tmp_path, text)
+
+    assert code == 2
+    assert "cannot read 'standard input'" in output
+    assert said in output
+    assert not (tmp_path / "bellhop").exists()
+
+
+def test_refuses_an_output_that_lacks_an_inbox(tmp_path: Path, told: dict[str, Any]) -> None:
+    """A module of an older release has made fewer queues than there are inboxes."""
+    del told["queues"]["probe"]
+
+    code, said = add(tmp_path, json.dumps(told))
+
+    assert code == 2
+    assert "queues of the output 'bellhop' cannot be used; apply the Terraform module" in said
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--aws", "/nowhere.json"), "cannot read '/nowhere.json': there is no such file"),
+        (("--aws", "-", "--state", "/x"), "name its folder with --state DIR, or what Terraform"),
+        ((), "name its folder with --state DIR, or what Terraform"),
+        (("--state", "/x", "--profile", "p"), "--profile and --endpoint belong to --aws"),
+        (("--aws", "-", "--endpoint", "nine"), "it is no URL of http or https"),
+    ],
+    ids=["no file", "both", "neither", "profile", "endpoint"],
+)
+def test_refuses(tmp_path: Path, options: tuple[str, ...], said: str) -> None:
+    """What cannot be meant is one sentence."""
+    run = CliRunner(env={"XDG_CONFIG_HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path)})
+    done = run.invoke(cli, ["context", "add", "prod", *options], input="{}")
+
+    assert done.exit_code in {1, 2}
+    assert said in done.output
+
+
+def _nowhere() -> str:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return f"http://127.0.0.1:{probe.getsockname()[1]}"
+
+
+@pytest.mark.parametrize(
+    ("change", "environment", "code", "said"),
+    [
+        pytest.param(
+            {},
+            {"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""},
+            75,
+            "cannot read the sealing key: AWS does not accept the credentials; log in again",
+            id="no credentials",
+        ),
+        pytest.param(
+            {"profile": "nobody"},
+            {},
+            75,
+            "cannot read the sealing key: AWS does not accept the credentials; log in again",
+            id="no such profile",
+        ),
+        pytest.param(
+            {"endpoint": _nowhere()},
+            {},
+            75,
+            "cannot read the sealing key: AWS does not answer",
+            id="no network",
+        ),
+        pytest.param(
+            {"region": "us-east-1"},
+            {},
+            1,
+            "cannot use context 'prod': the AWS account that was called has no secret",
+            id="wrong region",
+        ),
+        pytest.param(
+            {"table": "not-there"},
+            {},
+            75,
+            "a part of the installation is not there; apply Terraform again",
+            id="no table",
+        ),
+        pytest.param(
+            {"queues": {}}, {}, 2, "cannot read 'context prod': queues of the output", id="edited"
+        ),
+    ],
+)
+def test_says_why_it_cannot_get_in(
+    prod: House, change: dict[str, Any], environment: dict[str, str], code: int, said: str
+) -> None:
+    """Each reason is one sentence, and the exit code says whether it may pass."""
+    file = Path(prod.environment["XDG_CONFIG_HOME"]) / "bellhop/config.yaml"
+    data = yaml.safe_load(file.read_text())
+    data["contexts"][1]["aws"].update(change)
+    file.write_text(yaml.safe_dump(data))
+    result = prod("get", "clusters", **environment)
+
+    assert (result.exit_code, result.stdout) == (code, "")
+    assert result.stderr.startswith("error: cannot ")
+    assert len(result.stderr.splitlines()) == 1
+    assert said in result.stderr
+
+
+@pytest.mark.parametrize("command", ["get clusters", "status -o json", "status"])
+def test_says_that_the_token_has_expired(prod: House, moto: Moto, command: str) -> None:
+    """Also `status`, which tells what it can."""
+    moto.fail("secretsmanager:GetSecretValue", code="ExpiredTokenException", status=400)
+    result = prod(*command.split())
+
+    assert result.exit_code == (75 if command == "get clusters" else 1)
+    assert "AWS does not accept the credentials; log in again" in result.output
+    assert "as told" not in result.output

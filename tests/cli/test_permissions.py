@@ -1,0 +1,191 @@
+"""Who may do what: the documented policies allow what commands ask AWS for, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import pytest
+
+from bellhop.model.record import Pulse
+from infra.lab.cluster import Cluster
+from infra.lab.moto import Moto
+from tests.cli.conftest import House
+from tests.cli.test_commands import CHANGING, READING, STDIN, populate
+from tests.unit.cli import fleet
+
+ROOT = Path(__file__).parents[2]
+POLICIES = ROOT / "terraform/modules/aws/policies"
+PAGE = (ROOT / "docs/reference/aws-permissions.md").read_text()
+
+# The SDK's operations whose right has another name, and those of S3, of which moto tells methods.
+ACTIONS = {
+    "sqs:SendMessageBatch": "sqs:SendMessage",
+    "sqs:ChangeMessageVisibilityBatch": "sqs:ChangeMessageVisibility",
+    "s3:GET": "s3:GetObject",
+    "s3:PUT": "s3:PutObject",
+    "s3:DELETE": "s3:DeleteObject",
+    "monitoring:GetMetricStatistics": "cloudwatch:GetMetricStatistics",
+    "eks:GET": "eks:DescribeCluster",
+}
+
+
+def policy(name: str, house: House) -> Mapping[str, Any]:
+    """Fill in a policy's template, as Terraform's templatefile does."""
+    place = house.context.place
+    text = Template((POLICIES / f"{name}.json.tftpl").read_text()).substitute(
+        partition="aws",
+        region=place["region"],
+        account="123456789012",
+        name=place["secrets"],
+        key_secret=place["key_secret"],
+        bucket=place["bucket"],
+    )
+    found: Mapping[str, Any] = json.loads(text)
+    return found
+
+
+def allowed(found: Mapping[str, Any]) -> set[str]:
+    return {each for statement in found["Statement"] for each in statement["Action"]}
+
+
+def asked(moto: Moto, house: House, *lines: str) -> set[str]:
+    """Run commands; return the rights that they needed."""
+    before = Counter(moto.requests())
+    for line in lines:
+        assert house(*line.split(), stdin=STDIN).exit_code != 70, line
+    calls = Counter(moto.requests()) - before
+    return {ACTIONS.get(each, each) for each in calls}
+
+
+@pytest.fixture
+def crowded(prod: House) -> House:
+    """An installation in which there is something of everything."""
+    populate(prod)
+    prod.here.records.pulses.put(Pulse(fleet.now(), fleet.now()))
+    return prod
+
+
+LOOKING = [*READING, "status", "doctor", "show failures", "dead-letters list", "logs"]
+NOT_ASKED: dict[str, str] = {
+    "s3:DeleteObject": "what was laid out of a record is thrown away some time later",
+    "s3:ListBucket": "without it S3 says of what is not there that it is forbidden",
+    "secretsmanager:RestoreSecret": "somebody deleted a cluster's secret by hand",
+}
+"""Rights that commands need at times, not always in these tests, and what they are for."""
+
+CALLING = ("doctor", "explain", "remove-strays")
+"""Commands that call clusters, for which they read kubeconfigs."""
+
+
+def test_who_reads_needs_the_read_only_policy(crowded: House, moto: Moto) -> None:
+    """Commands that look ask for what it allows, and it allows nothing that none asks for."""
+    crowded.bury({"kind": "sweep", "cluster": "a/b"}, "why")
+    needed = asked(moto, crowded, *LOOKING)
+
+    assert needed - NOT_ASKED.keys() == allowed(policy("read-only", crowded)) - NOT_ASKED.keys()
+
+
+def test_who_changes_things_needs_the_operator_policy(
+    crowded: House, moto: Moto, tmp_path: Path, source_cluster: Cluster
+) -> None:
+    """All commands together ask for what it allows, and it allows nothing that none asks for."""
+    letters = [crowded.bury({"kind": "sweep", "cluster": "a/b"}, "why") for _ in range(1)]
+    source_cluster.kubeconfig(tmp_path / "kubeconfig")
+    large = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "large"}}
+    noise = "".join(f"{number:x}" for number in range(200_000))
+    (tmp_path / "large.json").write_text(json.dumps({**large, "data": {"a": noise}}))
+    register = f"register cluster prod/eu-1 --kubeconfig {tmp_path / 'kubeconfig'} --no-forwarder"
+    lines = [
+        f"dead-letters replay {letters[0]}",
+        f"apply -f {tmp_path / 'large.json'}",
+        register,
+        register,
+        *(change for change, _ in CHANGING),
+        f"register cluster-eks prod/eu-2 --eks {eks(crowded)}",
+        "deregister cluster prod/eu-1",
+    ]
+    needed = asked(moto, crowded, *LOOKING, *lines)
+
+    assert needed - NOT_ASKED.keys() == allowed(policy("operator", crowded)) - NOT_ASKED.keys()
+
+
+def eks(house: House) -> str:
+    """Make an EKS cluster; return its name."""
+    house.services.client("eks").create_cluster(
+        name="own",
+        roleArn="arn:aws:iam::123456789012:role/eks",
+        resourcesVpcConfig={"subnetIds": ["subnet-1"]},
+    )
+    return "own"
+
+
+def test_the_policies_name_what_is_the_installations() -> None:
+    """Only what has no resource of its own is for all; the operator may what readers may."""
+    rights = {}
+    for name in ("read-only", "operator"):
+        found = json.loads((POLICIES / f"{name}.json.tftpl").read_text())
+        rights[name] = allowed(found)
+        for statement in found["Statement"]:
+            own = {"${name}", "${bucket}", "${key_secret}", ":eks:*:${account}:cluster/*"}
+            wide = [each for each in statement["Resource"] if not any(o in each for o in own)]
+            assert wide == [] or statement["Action"] == ["cloudwatch:GetMetricStatistics"]
+
+    assert rights["read-only"] < rights["operator"]
+    assert not {each for each in rights["read-only"] if re.search("Put|Delete|Send|Create", each)}
+
+
+def test_the_page_names_every_right() -> None:
+    """And who needs it."""
+    found = json.loads((POLICIES / "operator.json.tftpl").read_text())
+
+    assert [each for each in allowed(found) if f"`{each}`" not in PAGE] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "denied"),
+    [("read-only", "label cluster default/workload tier=gold"), ("operator", "")],
+)
+def test_commands_work_under_the_policy(crowded: House, name: str, denied: str) -> None:
+    """Where AWS holds callers to it, resource by resource; more than it allows is denied."""
+    pytest.importorskip("infra.lab.moto_access")
+    identity = assumed(crowded, policy(name, crowded))
+    lines = [line for line in LOOKING if not line.startswith(CALLING)]
+    if name == "operator":
+        lines = [*LOOKING, *(change for change, _ in CHANGING)]
+    for stage in crowded.context.place["log_groups"].values():
+        crowded.services.client("logs").create_log_group(logGroupName=stage)
+    for line in lines:
+        done = crowded(*line.split(), stdin=STDIN, **identity)
+        own = crowded(*line.split(), stdin=STDIN) if name == "read-only" else done
+
+        assert "AWS denies it" not in done.output, line
+        assert done.exit_code == own.exit_code, line
+    if denied:
+        done = crowded(*denied.split(), **identity)
+        assert "AWS denies it; give the role or the user this right" in done.stderr
+        looked = crowded("explain", "default/workload", "Service", "default/my-service", **identity)
+        assert "nobody could look" in looked.stdout
+        assert (
+            "cannot read the secret 'kubeconfig/default/workload': AWS denies it" in looked.stdout
+        )
+
+
+def assumed(house: House, document: Mapping[str, Any]) -> dict[str, str]:
+    """Make a role with a policy, and return the environment of who has assumed it."""
+    iam, name = house.services.client("iam"), f"{house.context.place['table']}-person"
+    trust = {"Version": "2012-10-17", "Statement": []}
+    role = iam.create_role(RoleName=name, AssumeRolePolicyDocument=json.dumps(trust))["Role"]
+    iam.put_role_policy(RoleName=name, PolicyName="own", PolicyDocument=json.dumps(document))
+    sts = house.services.client("sts")
+    found = sts.assume_role(RoleArn=role["Arn"], RoleSessionName="person")["Credentials"]
+    return {
+        "AWS_ACCESS_KEY_ID": found["AccessKeyId"],
+        "AWS_SECRET_ACCESS_KEY": found["SecretAccessKey"],
+        "AWS_SESSION_TOKEN": found["SessionToken"],
+    }

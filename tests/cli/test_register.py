@@ -1,0 +1,282 @@
+"""Clusters join and leave an installation on AWS: by a kubeconfig, and by roles alone."""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+import urllib.request
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+import yaml
+
+from bellhop.errors import MissingError
+from bellhop.model.gvk import GVK
+from infra.lab.cluster import Cluster
+from infra.lab.control_plane import ControlPlane
+from infra.lab.moto import REGION, Moto
+from tests.cli.conftest import House, on_aws
+from tests.functions.lab import Account
+
+pytest_plugins = ["tests.kube_fixtures"]
+
+NAME = "own"
+ARN = f"arn:aws:eks:{REGION}:123456789012:cluster/{NAME}"
+_NAMESPACE = GVK("", "v1", "Namespace")
+
+
+class Eks:
+    """EKS as its API tells of one cluster, and what judges tokens for that cluster's API server.
+
+    The judge does what EKS' does: it makes the request that the token is, signed for this cluster,
+    and takes who STS says for the user.
+    """
+
+    def __init__(self, sts: str) -> None:
+        self._sts = sts
+        self.cluster: dict[str, Any] = {}
+        self.judged: list[str] = []
+        eks = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                known = self.path == f"/clusters/{NAME}"
+                told = {"cluster": eks.cluster} if known else {"message": "no such cluster"}
+                self.answer(200 if known else 404, told)
+
+            def do_POST(self) -> None:
+                review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                self.answer(200, {**review, "status": eks.judge(review["spec"]["token"])})
+
+            def answer(self, status: int, told: Any) -> None:
+                content = json.dumps(told).encode()
+                self.send_response(status)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(content)))
+                if status == 404:
+                    self.send_header("x-amzn-ErrorType", "ResourceNotFoundException")
+                self.end_headers()
+                self.wfile.write(content)
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def judge(self, token: str) -> dict[str, Any]:
+        """Say whose token it is."""
+        prefix, _, encoded = token.partition(".")
+        if prefix != "k8s-aws-v1":
+            return {"authenticated": False}
+        url = base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)).decode()
+        if not url.startswith(f"{self._sts}/") or "x-k8s-aws-id" not in url:
+            return {"authenticated": False}
+        # Moto asks a header for the service, where AWS reads it from what was signed.
+        scope = parse_qs(urlsplit(url).query)["X-Amz-Credential"][0]
+        headers = {"x-k8s-aws-id": NAME, "Authorization": f"AWS4-HMAC-SHA256 Credential={scope}"}
+        request = urllib.request.Request(url, headers=headers)
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            who = answer.read().decode()
+        self.judged.append(who)
+        user = {"username": "arn", "groups": ["system:masters"]}
+        return {"authenticated": "<Arn>arn:aws:" in who, "user": user}
+
+    def describe(self, cluster: Cluster) -> None:
+        """Say where the cluster is."""
+        authority = base64.b64encode(cluster.ca_pem.encode()).decode()
+        self.cluster = {
+            "name": NAME,
+            "arn": ARN,
+            "status": "ACTIVE",
+            "endpoint": cluster.server,
+            "certificateAuthority": {"data": authority},
+        }
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+@pytest.fixture(scope="module")
+def eks(_moto: Moto) -> Iterator[Eks]:
+    """EKS, with one cluster."""
+    one = Eks(_moto.url)
+    yield one
+    one.close()
+
+
+@pytest.fixture(scope="module")
+def eks_cluster(
+    eks: Eks, control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
+) -> Cluster:
+    """A cluster whose API server asks EKS who has sent a token."""
+    webhook = tmp_path_factory.mktemp("eks") / "webhook.yaml"
+    config = {
+        "clusters": [{"name": "eks", "cluster": {"server": f"{eks.url}/review"}}],
+        "users": [{"name": "server"}],
+        "contexts": [{"name": "eks", "context": {"cluster": "eks", "user": "server"}}],
+        "current-context": "eks",
+    }
+    webhook.write_text(yaml.safe_dump(config))
+    cluster = control_plane.start_cluster(
+        "eks", extra_args=[f"--authentication-token-webhook-config-file={webhook}"]
+    )
+    eks.describe(cluster)
+    return cluster
+
+
+@pytest.fixture
+def house(moto: Moto, eks: Eks, tmp_path: Path) -> Iterator[House]:
+    """An installation on AWS whose services are found by the environment."""
+    account = Account(moto)
+    roles = {stage: f"arn:aws:iam::123456789012:role/x-{stage}" for stage in ("deploy", "sweep")}
+    own = {"AWS_ENDPOINT_URL": moto.url, "AWS_ENDPOINT_URL_EKS": eks.url}
+    made = on_aws(tmp_path, account, environment=own, roles=roles)
+    yield made
+    made.opened.close()
+    account.close()
+
+
+def registered(house: House, name: str) -> Any:
+    kept = house.here.records.clusters.get(name)
+    return kept.value if kept else None
+
+
+def test_registers_by_a_kubeconfig(house: House, source_cluster: Cluster, tmp_path: Path) -> None:
+    """The kubeconfig is in Secrets Manager, and the forwarder is told where ingest is."""
+    source_cluster.kubeconfig(tmp_path / "kubeconfig")
+    words = f"register cluster prod/eu-1 --labels env=prod --kubeconfig {tmp_path / 'kubeconfig'}"
+    done = house(*words.split())
+
+    assert done.exit_code == 0, done.stderr
+    assert "Cluster 'prod/eu-1' registered." in done.stdout
+    assert "nothing answers at https://127.0.0.1:9" in done.stderr
+    assert list(house.here.secrets.names()) == ["kubeconfig/prod/eu-1"]
+    again = house(*words.split(), "--print-manifests")
+    assert again.exit_code == 0, again.stderr
+    assert [each["kind"] for each in yaml.safe_load_all(again.stdout)].count("Deployment") == 1
+    examined = {
+        each["piece"]: each["verdict"]
+        for each in json.loads(house("doctor", "prod/eu-1", "-o", "json").stdout)
+    }
+    assert (examined["API server"], examined["Secret"]) == ("well", "well")
+    gone = house("deregister", "cluster", "prod/eu-1")
+    assert "Cluster 'prod/eu-1' deregistered" in gone.stdout
+    assert list(house.here.secrets.names()) == []
+    assert registered(house, "prod/eu-1") is None
+
+
+@pytest.mark.usefixtures("eks_cluster")
+def test_registers_an_eks_cluster(house: House, eks: Eks) -> None:
+    """The API server takes the token for who STS says; nothing that opens it is stored."""
+    words = f"register cluster-eks prod/eu-1 --eks {NAME} --labels env=prod".split()
+    done = house(*words)
+    cluster = registered(house, "prod/eu-1")
+
+    assert done.exit_code == 0, done.stderr
+    assert eks.judged
+    assert (cluster.eks, cluster.credentials, cluster.labels) == (ARN, "", {"env": "prod"})
+    assert list(house.here.secrets.names()) == []
+    assert (
+        f"aws eks create-access-entry --cluster-name {NAME} --region {REGION} --principal-arn"
+        " arn:aws:iam::123456789012:role/x-sweep" in done.stdout
+    )
+    kube = house.here.access.open("prod/eu-1", version=cluster.credentials)
+    assert kube.get(_NAMESPACE, "", "bellhop-system")
+    again = house(*words)
+    assert "Cluster 'prod/eu-1' renewed" in again.stdout
+    assert house("doctor", "prod/eu-1").stdout.count("API server") == 1
+    gone = house("deregister", "cluster", "prod/eu-1")
+    assert (gone.exit_code, registered(house, "prod/eu-1")) == (0, None)
+
+
+def test_leaves_a_kubeconfig_for_roles_and_comes_back(
+    house: House, eks_cluster: Cluster, tmp_path: Path
+) -> None:
+    """What was stored is deleted, and stored again; one cluster keeps its name all the while."""
+    eks_cluster.kubeconfig(tmp_path / "kubeconfig")
+    by_file = f"register cluster prod/eu-1 --no-forwarder --kubeconfig {tmp_path / 'kubeconfig'}"
+    by_role = f"register cluster-eks prod/eu-1 --no-forwarder --eks {NAME}"
+    for words, stored in (
+        (by_file, ["kubeconfig/prod/eu-1"]),
+        (by_role, []),
+        (by_role, []),
+        (by_file, ["kubeconfig/prod/eu-1"]),
+    ):
+        done = house(*words.split())
+
+        assert done.exit_code == 0, done.stderr
+        assert list(house.here.secrets.names()) == stored
+        assert house.here.access.open("prod/eu-1").get(_NAMESPACE, "", "kube-system")
+    assert registered(house, "prod/eu-1").eks == ""
+
+
+@pytest.mark.usefixtures("eks_cluster")
+def test_gives_a_name_to_another_cluster(
+    house: House, source_cluster: Cluster, tmp_path: Path
+) -> None:
+    """From one that has a kubeconfig to one that has none, and back: nothing stays behind."""
+    source_cluster.kubeconfig(tmp_path / "kubeconfig")
+    by_file = f"register cluster prod/eu-1 --no-forwarder --kubeconfig {tmp_path / 'kubeconfig'}"
+    by_role = f"register cluster-eks prod/eu-1 --no-forwarder --eks {NAME}"
+    uids = []
+    for words, stored in (
+        (by_file, ["kubeconfig/prod/eu-1"]),
+        (by_role, []),
+        (by_file, ["kubeconfig/prod/eu-1"]),
+    ):
+        done = house(*words.split())
+
+        assert done.exit_code == 0, done.stderr
+        assert list(house.here.secrets.names()) == stored
+        uids.append(registered(house, "prod/eu-1").uid)
+    assert uids[0] == uids[2] != uids[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        ("prod/eu-1 --eks nowhere", 1, "there is no EKS cluster 'nowhere in eu-west-1'"),
+        ("prod/eu-1 --eks ../x", 2, "cannot find the EKS cluster '../x': it is no name of one"),
+        ("prod/UP --eks own", 2, "cannot register cluster 'prod/UP'"),
+        ("eu-1 --eks own", 2, "needs a namespace"),
+        ("prod/eu-1", 2, "--eks"),
+        ("prod/eu-1 --eks own --install --no-forwarder", 2, "belong neither to"),
+    ],
+)
+@pytest.mark.usefixtures("eks_cluster")
+def test_refuses(house: House, words: str, code: int, said: str) -> None:
+    """Nothing is kept of what cannot be registered."""
+    result = house("register", "cluster-eks", *words.split())
+
+    assert (result.exit_code, said in result.stderr) == (code, True), result.stderr
+    assert registered(house, "prod/eu-1") is None
+
+
+def test_says_that_a_cluster_does_not_let_us_in(
+    house: House, eks: Eks, source_cluster: Cluster, eks_cluster: Cluster
+) -> None:
+    """An API server that takes no token of EKS' is no reason to keep anything."""
+    eks.describe(source_cluster)
+    result = house("register", "cluster-eks", "prod/eu-1", "--eks", NAME)
+    eks.describe(eks_cluster)
+
+    assert result.exit_code == 1
+    assert registered(house, "prod/eu-1") is None
+    with pytest.raises(MissingError):
+        house.here.secrets.read("kubeconfig/prod/eu-1")
+
+
+def test_one_machine_has_no_role(bellhop_local: House) -> None:
+    """The embedded mode says what it takes."""
+    result = bellhop_local("register", "cluster-eks", "prod/eu-1", "--eks", NAME)
+
+    assert result.exit_code == 2
+    assert "which has no role of AWS to reach it by" in result.stderr
