@@ -143,7 +143,8 @@ class Gates:
         """Write a gate unless one of a later catalog is there, or the cluster is forgotten."""
         for _ in range(RETRIES):
             item = self._payloads.store.get("gate", cluster)
-            if item and self._payloads.head(item).get("revision", 0) > gate.revision:
+            head = self._payloads.head(item) if item else {}
+            if head.get("revision", 0) > gate.revision or head == encode(gate):
                 return
             try:
                 self._payloads.follow(item, Item("gate", cluster, encode(gate)), None)
