@@ -32,6 +32,7 @@ from bellhop.ports.store import ANY, Item
 from bellhop.records import Records, Sealer
 from bellhop.records.catalogs import Catalogs
 from bellhop.records.payloads import SHORT
+from bellhop.records.versions import SCHEMAS
 from bellhop.settings import Settings
 from bellhop.stages.declare import Declare, Declared
 from bellhop.stages.deploy import Deploy
@@ -109,6 +110,7 @@ class Fleet:
         *,
         hands: Hands = ALONE,
         short: int = SHORT,
+        schemas: Mapping[str, int] = SCHEMAS,
     ) -> None:
         self.clock = clock or FakeClock()
         self.settings = settings or Settings()
@@ -121,7 +123,12 @@ class Fleet:
             for name in INBOXES
         }
         self.records = Records(
-            self.store, FileBlobs(folder / "blobs"), Sealer(bytes(32)), self.clock, short=short
+            self.store,
+            FileBlobs(folder / "blobs"),
+            Sealer(bytes(32)),
+            self.clock,
+            short=short,
+            schemas=schemas,
         )
         self.access = FakeAccess()
         self.output = io.StringIO()

@@ -104,7 +104,7 @@ def open_resources(
     sealer = Sealer(_key(services, _given(environment, "BELLHOP_KEY_SECRET")))
     bounds = Bounds(timedelta(days=settings.ledger_days), settings.ledger_megabytes * 1024 * 1024)
     records = Records(store, blobs, sealer, clock, bounds)
-    records.ledger = ToldLedger(store, bounds, log)
+    records.ledger = ToldLedger(records.store, bounds, log)
     records.ledger.gather()
     queues = {
         name: SqsQueue(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from bellhop.errors import InvalidError, MissingError, StaleError
+from bellhop.errors import MissingError, StaleError, TemporaryError
 from bellhop.model.record import Cluster, Gate, Health
 from bellhop.ports.store import ABSENT, ANY, Item, Store
 from bellhop.records.codec import decode, encode
@@ -128,7 +128,7 @@ class Gates:
             ) from error
         try:
             return Kept(decode(Gate, found.head), found.item.token) if found else None
-        except InvalidError:
+        except TemporaryError:
             # Of an earlier version: it says nothing, and the next sweep writes it anew.
             return None
 

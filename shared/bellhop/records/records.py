@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from bellhop.ports.blobs import Blobs
@@ -27,6 +28,7 @@ from bellhop.records.sealing import Sealer
 from bellhop.records.snapshot import Snapshot
 from bellhop.records.timers import Timers
 from bellhop.records.trails import Trails
+from bellhop.records.versions import SCHEMAS, Versioned
 from bellhop.records.walks import Strikes, Walks
 
 
@@ -46,8 +48,9 @@ class Records:
         ledger: Bounds | None = None,
         *,
         short: int = SHORT,
+        schemas: Mapping[str, int] = SCHEMAS,
     ) -> None:
-        self.store = store
+        self.store = store = Versioned(store, schemas)
         self.clock = clock
         self._payloads = Payloads(store, blobs, sealer, clock, short=short)
         self.clusters = Clusters(store)
