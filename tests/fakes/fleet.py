@@ -76,6 +76,9 @@ class CountingStore:
             self.counts["item"] += 1
             yield item
 
+    def all(self) -> Iterator[Item]:
+        return self._store.all()
+
 
 class FakeAccess:
     """Clients for the fleet's fakes.

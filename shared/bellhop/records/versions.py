@@ -62,6 +62,14 @@ class Versioned:
         """
         return map(self._readable, self._store.query(partition, **how))
 
+    def all(self) -> Iterator[Item]:
+        """Yield all items, as a store does.
+
+        Raises:
+            TemporaryError: a newer version wrote one.
+        """
+        return map(self._readable, self._store.all())
+
     def _schema(self, partition: str) -> int:
         return self._schemas.get(partition.partition("/")[0], _FIRST)
 
