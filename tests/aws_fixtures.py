@@ -1,6 +1,8 @@
 """AWS for tests: one moto server in a session, started by the first test that wants it.
 
-Nothing in it is emptied between tests: each makes what it needs under a name of its own.
+With `--live` the contract suites run in a real account instead (live.py), and whatever needs the
+moto server itself is skipped. Nothing in it is emptied between tests: each makes what it needs
+under a name of its own.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import pytest
 
 from bellhop.adapters.aws.services import Services
 from infra.lab.moto import ACCESS_KEY, REGION, SECRET_KEY, Moto
+from tests import live
 from tests.contract.rigs.aws import Rig, install
 
 Asked = Callable[[], dict[str, int]]
@@ -23,17 +26,34 @@ def _moto(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Moto]:
         yield moto
 
 
+@pytest.fixture(scope="session")
+def live_account(pytestconfig: pytest.Config) -> live.Live | None:
+    """The account that a run is to use, if it is, once it was asked who it is."""
+    found = live.chosen(pytestconfig)
+    if found:
+        found.confirm()
+    return found
+
+
 @pytest.fixture
-def moto(_moto: Moto) -> Iterator[Moto]:
+def moto(live_account: live.Live | None, request: pytest.FixtureRequest) -> Iterator[Moto]:
     """The session's moto server, which fails in no way that another test asked for."""
-    yield _moto
-    _moto.forgive()
+    if live_account:
+        pytest.skip("it is about the moto server, and this run is about AWS")
+    server: Moto = request.getfixturevalue("_moto")
+    yield server
+    server.forgive()
 
 
 @pytest.fixture
-def moto_place(moto: Moto) -> str:
+def moto_place(live_account: live.Live | None, request: pytest.FixtureRequest) -> Iterator[str]:
     """The place of an installation that nobody else uses."""
-    return install(moto.url)
+    if live_account is None:
+        yield install(request.getfixturevalue("moto").url)
+        return
+    place = install(live_account.endpoint, live_account.prefix)
+    yield place
+    live.remove(place)
 
 
 @pytest.fixture

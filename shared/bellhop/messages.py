@@ -21,7 +21,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from typing import Any, ClassVar, Self
 
-from bellhop.errors import InvalidError
+from bellhop.errors import InvalidError, TemporaryError
 from bellhop.ports.queue import GROUP_LIMIT, Message, Queue
 
 INBOXES: Mapping[str, str] = {
@@ -39,6 +39,8 @@ INBOXES: Mapping[str, str] = {
 _BACKGROUND = "~"
 """Ends the name of a share of what no ring caused: rings take turns with it, and do not wait."""
 
+_FIRST = 1
+
 _READABLE = 80
 """Characters of a long group's name that stay readable before its digest."""
 
@@ -53,6 +55,10 @@ class Envelope(ABC):
 
     unlike: ClassVar[tuple[str, ...]] = ("trace", "rang")
     """Fields in which two messages may differ and still ask for the same work."""
+
+    schema: ClassVar[int] = 1
+    """Raised where the version before would do something else, and is 2 where it knows no such
+    message: it leaves it to the new one."""
 
     @property
     def inbox(self) -> str:
@@ -72,6 +78,8 @@ class Envelope(ABC):
     def message(self) -> Message:
         """Return what goes into the queue; fields with their default are left out."""
         body: dict[str, Any] = {"do": self.do}
+        if self.schema != _FIRST:
+            body["schema"] = self.schema
         for field in fields(self):
             value = getattr(self, field.name)
             if field.default is MISSING or value != field.default:
@@ -389,8 +397,14 @@ def read(body: Mapping[str, Any]) -> Envelope:
 
     Raises:
         InvalidError: it is of a kind nobody sends, or is not whole.
+        TemporaryError: a newer version sent it.
     """
     kind = _BY_NAME.get(str(body.get("do")))
+    schema = body.get("schema", _FIRST)
+    if isinstance(schema, int) and schema > (kind.schema if kind else _FIRST):
+        raise TemporaryError(
+            f"cannot do '{str(body.get('do'))[:64]}': a newer Bellhop asks for it; update this one"
+        )
     if kind is None:
         raise InvalidError(f"cannot do '{str(body.get('do'))[:64]}': there is no such message")
     return kind.of(body)

@@ -502,3 +502,13 @@ def test_a_killed_writer_loses_nothing_that_was_acknowledged(rig: Any, other_pro
     assert numbers == list(range(len(numbers)))
     assert len(numbers) in (acknowledged, acknowledged + 1)
     assert {len(item.value["text"]) for item in items} == {5000}
+
+
+def test_yields_all_items_of_all_partitions(rig: Any, store: Store) -> None:
+    """Once each, as they are; what has expired is not among them."""
+    written = [
+        store.put(Item(f"p{number % 7}", f"s{number}", {"n": number})) for number in range(150)
+    ]
+    store.put(Item("p0", "gone", {}, expires_at=rig.now() - rig.span(1)))
+
+    assert sorted(store.all(), key=lambda each: each.value["n"]) == written

@@ -32,6 +32,7 @@ from bellhop.ports.store import ANY, Item
 from bellhop.records import Records, Sealer
 from bellhop.records.catalogs import Catalogs
 from bellhop.records.payloads import SHORT
+from bellhop.records.versions import SCHEMAS
 from bellhop.settings import Settings
 from bellhop.stages.declare import Declare, Declared
 from bellhop.stages.deploy import Deploy
@@ -75,6 +76,9 @@ class CountingStore:
             self.counts["item"] += 1
             yield item
 
+    def all(self) -> Iterator[Item]:
+        return self._store.all()
+
 
 class FakeAccess:
     """Clients for the fleet's fakes.
@@ -109,6 +113,7 @@ class Fleet:
         *,
         hands: Hands = ALONE,
         short: int = SHORT,
+        schemas: Mapping[str, int] = SCHEMAS,
     ) -> None:
         self.clock = clock or FakeClock()
         self.settings = settings or Settings()
@@ -121,7 +126,12 @@ class Fleet:
             for name in INBOXES
         }
         self.records = Records(
-            self.store, FileBlobs(folder / "blobs"), Sealer(bytes(32)), self.clock, short=short
+            self.store,
+            FileBlobs(folder / "blobs"),
+            Sealer(bytes(32)),
+            self.clock,
+            short=short,
+            schemas=schemas,
         )
         self.access = FakeAccess()
         self.output = io.StringIO()

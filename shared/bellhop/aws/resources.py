@@ -15,6 +15,7 @@ import binascii
 import json
 import os
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -37,6 +38,9 @@ from bellhop.records.ledger import Bounds
 from bellhop.settings import Settings, read
 
 KEY_BYTES = 32
+
+_LOOKS = 30.0
+"""Seconds between two looks whether the installation was left for another one."""
 
 T = TypeVar("T")
 
@@ -77,14 +81,22 @@ class Ready(Generic[T]):
         self._opening = opening
         self._lock = threading.Lock()
         self._made: tuple[Resources, T] | None = None
+        self._look_at = 0.0
 
     def get(self) -> tuple[Resources, T]:
-        """Return both; what fails is tried again by the next event."""
+        """Return both; what fails is tried again by the next event.
+
+        Raises:
+            BusyError: the installation was left for another one, or is being filled.
+        """
         with self._lock:
             if self._made is None:
                 here = self._opening()
                 self._made = here, self._make(here)
             self._made[0].metrics.begin()
+            if time.monotonic() >= self._look_at:
+                self._made[0].records.moves.refuse()
+                self._look_at = time.monotonic() + _LOOKS
             return self._made
 
 
@@ -126,7 +138,7 @@ def open_resources(
     secrets = _given(environment, "BELLHOP_SECRETS")
     metrics = Metrics(secrets, log)
     if tells:
-        records.ledger = ToldLedger(store, bounds, log, metrics.count)
+        records.ledger = ToldLedger(records.store, bounds, log, metrics.count)
         records.ledger.gather()
     queues = {
         name: SqsQueue(

@@ -47,13 +47,13 @@ class ToldLedger(Ledger):
     ) -> None:
         super().__init__(store, bounds)
         self._log = log
-        self._counted = count
+        self._tally = count
 
     def note(self, entry: Entry) -> None:
         """Add a line, log it, and have it counted."""
         told = self._log.warning if entry.what == "failed" else self._log.info
         told(SENTENCES.get(entry.what, entry.what), **_fields(entry))
-        self._counted(entry)
+        self._tally(entry)
         super().note(entry)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import errno
 import importlib
+import keyword
 import os
 import sys
 from collections.abc import Sequence
@@ -37,7 +38,9 @@ COMMANDS = {
     "doctor": "Examine the way into clusters and back, piece by piece.",
     "events": "Show what happened, as `show events` does.",
     "explain": "Say why something was deployed, or was not.",
+    "export": "Write an installation into an archive.",
     "get": "List objects, or show one.",
+    "import": "Fill a new installation from an archive.",
     "label": "Set and remove labels.",
     "logs": "Show what functions have logged.",
     "redeploy": "Apply again what profiles hold.",
@@ -72,7 +75,10 @@ class Root(Group):
         del ctx
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f"bellhop.cli.commands.{cmd_name.replace('-', '_')}")
+        name = cmd_name.replace("-", "_")
+        # No module may be called by a word of Python's own.
+        name += "_" * keyword.iskeyword(name)
+        module = importlib.import_module(f"bellhop.cli.commands.{name}")
         found: click.Command = module.command
         return found
 

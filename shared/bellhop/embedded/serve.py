@@ -68,11 +68,13 @@ def running(
     """Run the embedded mode, by so many processes; yield the URL that clusters are to use.
 
     Raises:
-        BusyError: a process that a killed `serve` left still works on this folder.
+        BusyError: a process that a killed `serve` left still works on this folder, or the
+            installation was left for another one.
     """
     with ExitStack() as stack:
         embedded = open_state(state, settings)
         stack.callback(embedded.close)
+        embedded.installation.records.moves.refuse()
         living = Living(state)
         living.outlive()
         _release(embedded)

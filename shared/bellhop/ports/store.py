@@ -87,3 +87,10 @@ class Store(Protocol):
         or as it is, and none is yielded twice.
         """
         ...
+
+    def all(self) -> Iterator[Item]:
+        """Yield all items of all partitions, in no order: for who moves an installation.
+
+        What is written meanwhile may be yielded or not.
+        """
+        ...

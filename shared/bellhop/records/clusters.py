@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from bellhop.errors import InvalidError, MissingError, StaleError
+from bellhop.errors import MissingError, StaleError, TemporaryError
 from bellhop.model.record import Cluster, Gate, Health
 from bellhop.ports.store import ABSENT, ANY, Item, Store
 from bellhop.records.codec import decode, encode
@@ -128,7 +128,7 @@ class Gates:
             ) from error
         try:
             return Kept(decode(Gate, found.head), found.item.token) if found else None
-        except InvalidError:
+        except TemporaryError:
             # Of an earlier version: it says nothing, and the next sweep writes it anew.
             return None
 
@@ -143,7 +143,8 @@ class Gates:
         """Write a gate unless one of a later catalog is there, or the cluster is forgotten."""
         for _ in range(RETRIES):
             item = self._payloads.store.get("gate", cluster)
-            if item and self._payloads.head(item).get("revision", 0) > gate.revision:
+            head = self._payloads.head(item) if item else {}
+            if head.get("revision", 0) > gate.revision or head == encode(gate):
                 return
             try:
                 self._payloads.follow(item, Item("gate", cluster, encode(gate)), None)

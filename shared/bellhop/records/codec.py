@@ -23,7 +23,7 @@ from typing import (
     get_type_hints,
 )
 
-from bellhop.errors import InvalidError
+from bellhop.errors import TemporaryError
 from bellhop.model.gvk import GVK, Identity, ObjectKey
 
 T = TypeVar("T")
@@ -48,7 +48,8 @@ def decode(kind: type[T], value: Mapping[str, Any], **known: Any) -> T:
     """Read what `encode` wrote; `known` are the fields that the key told.
 
     Raises:
-        InvalidError: a field without a default is missing, or is of another type.
+        TemporaryError: a field without a default is missing, or is of another type: the version
+            that wrote it can read it.
     """
     try:
         read = {
@@ -58,7 +59,7 @@ def decode(kind: type[T], value: Mapping[str, Any], **known: Any) -> T:
         }
         return kind(**read, **known)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise InvalidError(
+        raise TemporaryError(
             f"cannot read a stored {kind.__name__}: it is of another version of Bellhop;"
             " let the version that wrote it read it"
         ) from error

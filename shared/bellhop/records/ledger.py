@@ -1,13 +1,14 @@
 """The ledger: what happened to each event, kept by cluster and hour for some days.
 
   note ─► at hand ─► flush: one item for each cluster and second ─► ledger/CLUSTER/HOUR
-                                                                    ledgers/HOUR: how many bytes
+                                                            how many bytes: ledgers/HOUR/0 … 3
 
 It tells and decides nothing: a process that is killed takes with it what is at hand, and a store
 that takes no lines gets none, and nobody fails for it. All lines of a second lie next to each
 other, whoever wrote them, so that a reader sorts a second at a time, forwards and backwards.
 What each process wrote in an hour is counted in an item of its own, beside the clusters' names:
-`trim` deletes the oldest lines by these counts, and reads no line that it does not delete.
+`trim` deletes the oldest lines by these counts, and reads no line that it does not delete. In a
+cloud many processes begin to count at each hour, for every cluster: four partitions take that.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ _MOST_AT_HAND = 20_000
 
 _UNCOUNTED = 4 * 1024
 """Bytes, beside a tenth, that may be written to an hour of a cluster before its count is."""
+
+_SHARES = 4
 
 _AROUND = 200
 """Bytes that an item takes in a store beside its lines, more or less."""
@@ -126,7 +129,7 @@ class Ledger:
             count.written += size
             if count.told and count.written < count.told * 1.1 + _UNCOUNTED:
                 return
-            written, place = count.written, (f"ledgers/{hour}", f"{cluster}/{self._me}")
+            written, place = count.written, (_share(cluster, hour), f"{cluster}/{self._me}")
         self._store.put(Item(*place, {"bytes": written}, expires_at=expires))
         count.told = written
 
@@ -161,9 +164,14 @@ class Ledger:
     def _written(self, hour: str) -> dict[str, int]:
         """Count the bytes of each cluster in an hour."""
         found: dict[str, int] = defaultdict(int)
-        for item in self._store.query(f"ledgers/{hour}"):
+        for item in self._counted(hour):
             found[item.sort.rpartition("/")[0]] += item.value["bytes"]
         return found
+
+    def _counted(self, hour: str) -> Iterator[Item]:
+        # Earlier versions counted in the first of these places.
+        for share in ("", *(f"/{number}" for number in range(_SHARES))):
+            yield from self._store.query(f"ledgers/{hour}{share}")
 
     # Trimming -----------------------------------------------------------------------------------
 
@@ -213,7 +221,7 @@ class Ledger:
                 taken = _size(item.value)
                 wanted, freed, count = wanted - taken, freed + taken, count + 1
         if share >= 1 and count < most and hour < _hour(now - _OPEN):
-            for each in self._store.query(f"ledgers/{hour}"):
+            for each in self._counted(hour):
                 self._store.delete(each.partition, each.sort)
             self._store.delete("ledgers", hour)
         else:
@@ -235,6 +243,11 @@ def hours_between(since: datetime, until: datetime) -> list[str]:
     """Name the hours that a span touches, in order."""
     count = int((until - _begin(_hour(since))) / _HOUR)
     return [_hour(since + _HOUR * each) for each in range(count + 1)]
+
+
+def _share(cluster: str, hour: str) -> str:
+    number = hashlib.sha256(cluster.encode()).digest()[0] % _SHARES
+    return f"ledgers/{hour}/{number}"
 
 
 def _size(value: Mapping[str, Any]) -> int:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
 from bellhop.ports.blobs import Blobs
 from bellhop.ports.clock import Clock
-from bellhop.ports.store import Store
+from bellhop.ports.store import Item, Store
 from bellhop.records.circuits import Circuits
 from bellhop.records.clusters import Clusters, Gates, Healths
 from bellhop.records.declared import CatalogRevision, Manifests, Pending
@@ -16,10 +18,11 @@ from bellhop.records.holdings import Findings, Inventories, Owners
 from bellhop.records.ledger import Bounds, Ledger
 from bellhop.records.looks import Looks
 from bellhop.records.matches import Matches
+from bellhop.records.moves import Moves
 from bellhop.records.observations import Observations
 from bellhop.records.outcomes import Outcomes
 from bellhop.records.paces import Paces
-from bellhop.records.payloads import SHORT, Payloads
+from bellhop.records.payloads import SHORT, Payloads, Sealed
 from bellhop.records.profiles import Profiles
 from bellhop.records.pulses import Pulses
 from bellhop.records.refusals import RefusalCounts
@@ -27,6 +30,7 @@ from bellhop.records.sealing import Sealer
 from bellhop.records.snapshot import Snapshot
 from bellhop.records.timers import Timers
 from bellhop.records.trails import Trails
+from bellhop.records.versions import SCHEMAS, Versioned
 from bellhop.records.walks import Strikes, Walks
 
 
@@ -46,8 +50,9 @@ class Records:
         ledger: Bounds | None = None,
         *,
         short: int = SHORT,
+        schemas: Mapping[str, int] = SCHEMAS,
     ) -> None:
-        self.store = store
+        self.store = store = Versioned(store, schemas)
         self.clock = clock
         self._payloads = Payloads(store, blobs, sealer, clock, short=short)
         self.clusters = Clusters(store)
@@ -76,6 +81,28 @@ class Records:
         self.outcomes = Outcomes(store)
         self.ledger = Ledger(store, ledger)
         self.timers = Timers(store)
+        self.moves = Moves(store)
+
+    def opened(self, partition: str, sort: str) -> Sealed | None:
+        """Read any record as it is, opened, for who moves it to another installation.
+
+        Raises:
+            MissingError: its payload is lost.
+        """
+        return self._payloads.get(partition, sort)
+
+    def put_opened(
+        self,
+        partition: str,
+        sort: str,
+        head: Mapping[str, Any],
+        payload: Any,
+        expires_at: str | None,
+    ) -> None:
+        """Write what `opened` read elsewhere, over whatever is there."""
+        at = datetime.fromisoformat(expires_at) if expires_at else None
+        old = self.store.get(partition, sort)
+        self._payloads.follow(old, Item(partition, sort, head, expires_at=at), payload)
 
     def forget_cluster(self, key: str) -> None:
         """Delete a cluster, and with it who may send for it; `forget_traces` does the rest."""

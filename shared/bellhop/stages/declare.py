@@ -282,6 +282,7 @@ class Declare:
         return len(abandoned)
 
     def _begin(self, keys: Iterable[tuple[str, str, str]]) -> str:
+        self._records.moves.refuse()
         name = uuid.uuid4().hex
         self._records.pending.put(name, {"keys": [list(key) for key in keys]})
         return name

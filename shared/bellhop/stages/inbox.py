@@ -66,6 +66,10 @@ class Inbox:
                 self._log.error("Cannot read a message", error, stage=self._name)
                 yield delivery, GivenUp(str(error))
                 continue
+            except TemporaryError as error:
+                stuck.add(group)
+                yield delivery, self._again(error, delivery.attempt)
+                continue
             result = Done() if message.work in worked else self._one(message, delivery.attempt)
             worked.add(message.work)
             if isinstance(result, Again):
@@ -78,11 +82,14 @@ class Inbox:
         except PermanentError as error:
             self._log.warning("Gave up a message", stage=self._name, error=str(error))
         except TemporaryError as error:
-            return Again(self._pause(attempt) if error.delay is None else error.delay, str(error))
+            return self._again(error, attempt)
         except Exception as error:  # noqa: BLE001 - the environment is guilty until the last try
             self._log.error("Failed on a message", error, stage=self._name)
             return Again(self._pause(attempt), f"{type(error).__name__}: {error}")
         return Done()
+
+    def _again(self, error: TemporaryError, attempt: int) -> Again:
+        return Again(self._pause(attempt) if error.delay is None else error.delay, str(error))
 
     def _pause(self, attempt: int) -> timedelta:
         pause: timedelta = self._settings.retry_first * 2 ** min(max(attempt, 1) - 1, _DOUBLINGS)

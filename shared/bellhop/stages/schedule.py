@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 from bellhop import messages
 from bellhop.engine.pacing import PROBE_PAUSE, RENEWAL_PAUSE, spread, sweep_timer
-from bellhop.errors import InvalidError
+from bellhop.errors import InvalidError, TemporaryError
 from bellhop.logs import Log
 from bellhop.messages import Envelope, Keep, Probe, Publisher, Renew, Sweep
 from bellhop.records import Records
@@ -57,6 +57,10 @@ class Schedule:
             self._log.error("Cannot read a timer", error, name=due.timer.value.name)
             self._records.timers.end(due)
             self._records.timers.strike(due)
+            return False
+        except TemporaryError as error:
+            # A newer version set it, and will publish it.
+            self._log.warning("Left a timer", name=due.timer.value.name, error=str(error))
             return False
         self._publisher.publish([message])
         again = self._next(due.timer.value.name, message, now)

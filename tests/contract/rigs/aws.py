@@ -15,9 +15,12 @@ from bellhop.adapters.aws.store import DynamoStore
 from bellhop.adapters.local.clock import SystemClock
 from infra.lab.moto import ACCESS_KEY, REGION, SECRET_KEY
 
+LIVE = "live:"
+"""Begins an endpoint that is a region of the real AWS, with the credentials of the environment."""
+
 
 class Rig:
-    """An installation of its own on the moto server that `place` names.
+    """An installation of its own on the moto server, or in the account, that `place` names.
 
     Another process is given the place of this one, `ENDPOINT/INSTALLATION`, and makes nothing.
     """
@@ -31,7 +34,12 @@ class Rig:
     def __init__(self, place: str) -> None:
         endpoint, _, self.name = place.rpartition("/")
         self.clock = SystemClock()
-        self.services = Services(region=REGION, endpoint=endpoint, keys=(ACCESS_KEY, SECRET_KEY))
+        self.region = endpoint.removeprefix(LIVE) if endpoint.startswith(LIVE) else REGION
+        self.services = (
+            Services(region=self.region)
+            if endpoint.startswith(LIVE)
+            else Services(region=REGION, endpoint=endpoint, keys=(ACCESS_KEY, SECRET_KEY))
+        )
         self.place = place
 
     def store(self) -> DynamoStore:
@@ -59,10 +67,11 @@ class Rig:
         self.services.close()
 
 
-def install(endpoint: str) -> str:
+def install(endpoint: str, prefix: str = "bellhop") -> str:
     """Make an installation of its own, as Terraform would; return its place."""
-    rig = Rig(f"{endpoint}/bellhop-{uuid4().hex[:12]}")
-    rig.services.client("dynamodb").create_table(
+    rig = Rig(f"{endpoint}/{prefix}-{uuid4().hex[:12]}")
+    tables = rig.services.client("dynamodb")
+    tables.create_table(
         TableName=rig.name,
         BillingMode="PAY_PER_REQUEST",
         KeySchema=[
@@ -73,8 +82,11 @@ def install(endpoint: str) -> str:
             {"AttributeName": name, "AttributeType": "S"} for name in ("partition", "sort")
         ],
     )
+    where = {"CreateBucketConfiguration": {"LocationConstraint": rig.region}}
+    # The first of all regions has no name here.
     rig.services.client("s3").create_bucket(
-        Bucket=rig.name, CreateBucketConfiguration={"LocationConstraint": REGION}
+        Bucket=rig.name, **({} if rig.region == "us-east-1" else where)
     )
+    tables.get_waiter("table_exists").wait(TableName=rig.name)
     rig.close()
     return rig.place

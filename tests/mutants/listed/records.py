@@ -50,8 +50,8 @@ MUTANTS = [
     ),
     Mutant(
         "records/clusters.py",
-        'if item and self._payloads.head(item).get("revision", 0) > gate.revision:',
-        "if item and not gate:",
+        'if head.get("revision", 0) > gate.revision or head == encode(gate):',
+        "if head == encode(gate):",
         "A gate of an older catalog stays.",
     ),
     Mutant(

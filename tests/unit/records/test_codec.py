@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import pytest
 
-from bellhop.errors import InvalidError
+from bellhop.errors import TemporaryError
 from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.records.codec import decode, encode
 from tests.unit.records.rig import ROLE, SERVICE, WEB
@@ -102,7 +102,7 @@ def test_versions_that_are_a_field_apart_read_each_other() -> None:
 )
 def test_what_is_of_another_type_is_said_to_be_of_another_version(change: dict[str, Any]) -> None:
     """The sentence names the kind of record, and nothing that is in it."""
-    with pytest.raises(InvalidError, match="another version of Bellhop"):
+    with pytest.raises(TemporaryError, match="another version of Bellhop"):
         decode(Everything, {**encode(ONE), **change})
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections import Counter
 from dataclasses import replace
 from datetime import datetime, timedelta
 from random import Random
@@ -181,6 +182,36 @@ def test_a_store_that_takes_no_lines_fails_nobody() -> None:
 
     assert ledger.flush() == 20_000
     assert ledger.flush() == 0
+
+
+def test_no_partition_takes_the_counts_of_a_whole_fleet(rig: Rig) -> None:
+    """Each process counts for each cluster at each hour: four partitions take that together."""
+    written: Counter[str] = Counter()
+
+    class Watched(CountingStore):
+        def put(self, item: Item, **options: Any) -> Item:
+            written[item.partition] += item.partition.startswith("ledgers/")
+            return super().put(item, **options)
+
+    ledger = Ledger(Watched(rig.store))
+    names = [f"fleet/c{number}" for number in range(100)]
+    for name in names:
+        ledger.note(line(0, "t", cluster=name))
+
+    assert ledger.clusters(HOUR) == sorted(names)
+    assert max(written.values()) < 40
+
+
+def test_counts_of_an_earlier_version_are_read_and_cut(rig: Rig, ledger: Ledger) -> None:
+    """What it wrote within the last week is found, and goes with the rest."""
+    ledger.note(line(0, "t"))
+    for item in list(ledger._counted(HOUR)):
+        rig.store.delete(item.partition, item.sort)
+        rig.store.put(replace(item, partition=f"ledgers/{HOUR}"))
+
+    assert ledger.clusters(HOUR) == [EAST]
+    Ledger(rig.store, Bounds(size=0)).trim(rig.clock.advance(timedelta(hours=5)))
+    assert ledger.clusters(HOUR) == []
 
 
 def test_lines_whose_cluster_could_not_be_named_are_found_with_the_next(rig: Rig) -> None:

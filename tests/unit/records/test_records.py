@@ -229,6 +229,16 @@ def test_keeps_the_gate_of_the_latest_catalog(rig: Rig) -> None:
     assert value_of(rig.records.gates.get(EAST)) == gate("new", 5)
 
 
+def test_a_gate_that_is_there_already_is_not_written(rig: Rig) -> None:
+    """Every sweep of every cluster has one to write, and nearly always the same."""
+    rig.records.clusters.put(cluster())
+    rig.records.gates.put(EAST, gate("same", 5))
+    before = rig.records.gates.get(EAST)
+    rig.records.gates.put(EAST, gate("same", 5))
+
+    assert rig.records.gates.get(EAST) == before
+
+
 def test_opens_no_gate_for_a_cluster_that_is_forgotten(rig: Rig) -> None:
     """A sweep that ends after the deregistration lets nobody in."""
     rig.records.gates.put(EAST, gate())

@@ -74,6 +74,10 @@ _PAGE = f"""
     WHERE partition = :partition AND sort > :start AND sort < :end AND {_ALIVE}
     ORDER BY sort LIMIT :count"""  # noqa: S608
 _PAGE_FROM = _PAGE.replace("sort > :start", "sort >= :start")
+_ALL = f"""
+    SELECT rowid, partition, sort, value, token, expires_at FROM items
+    WHERE rowid > :after AND {_ALIVE}
+    ORDER BY rowid LIMIT :count"""  # noqa: S608
 _BACKWARDS = {
     statement: statement.replace("ORDER BY sort", "ORDER BY sort DESC")
     for statement in (_PAGE, _PAGE_FROM)
@@ -178,6 +182,14 @@ class SqliteStore:
                 row["end"] = rows[-1][0]
             else:
                 statement, row["start"] = _PAGE, rows[-1][0]
+
+    def all(self) -> Iterator[Item]:
+        """Yield all items of all partitions, as they were written first."""
+        row = {"after": 0, "count": _PAGE_SIZE}
+        while rows := self._database.rows(_ALL, {**row, "now": self._now()}):
+            for _, *columns in rows:
+                yield _item(*columns)
+            row["after"] = rows[-1][0]
 
     def sweep_expired(self) -> int:
         """Delete every expired item from the file; return how many there were."""

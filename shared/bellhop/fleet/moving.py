@@ -1,0 +1,241 @@
+"""Taking an installation from one place to another: embedded, AWS, whatever comes.
+
+    export   mark "left" ─► all that works stops ─► records, opened, and secrets ─► archive
+    import   mark "filling" ─► records, sealed anew, secrets; clusters and gates last
+             ─► a fresh catalog ─► mark "filled" ─► all that could follow is asked for once
+
+What was under way in queues is not carried: everything is asked for again instead, and whoever
+finds it done does nothing. Inventories and owners come along, so that nothing is made anew, and
+nothing withdrawn. Forwarders are told the new address by a renewal of each registration; until
+then they keep what the old one, which answers no more, does not take.
+
+Killed anywhere an import is done again, from the same archive; an export writes nothing but its
+mark, and importing its archive where it was made takes that away.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import IO, Any
+
+from bellhop.errors import ConflictError, InvalidError, MissingError
+from bellhop.fleet import archive
+from bellhop.fleet.installation import Installation
+from bellhop.fleet.registration import PATIENCE
+from bellhop.messages import Apply, Envelope, Instantiate, Renew, Resolve, Sweep
+from bellhop.model.record import Profile
+from bellhop.records.moves import FILLED, FILLING, LEFT, Move
+
+NOTICED = timedelta(seconds=40)
+"""After so long all functions of a cloud have seen that their installation was left."""
+
+_STAYS = frozenset(
+    {"payload", "trash", "catalog", "move", "ledger", "ledgers", "pulse", "look", "refusals"}
+    | {"walk"}
+)
+"""Partitions, by their first word, that belong to a place: payloads come with their heads."""
+
+_LAST = ("due", "timer", "pending", "cluster", "gate")
+"""What others begin to work by, written when all else is there."""
+
+_PROFILE = "profile/"
+
+Pause = Callable[[float], None]
+
+
+@dataclass
+class Moved:
+    """What was exported or imported; `lost` are records whose payload is."""
+
+    records: int = 0
+    secrets: int = 0
+    clusters: int = 0
+    lost: list[str] = field(default_factory=list)
+    returned: bool = False
+
+
+# Leaving ----------------------------------------------------------------------------------------
+
+
+def export(
+    here: Installation, file: IO[str], passphrase: str, *, leave: bool = False, pause: Pause
+) -> Moved:
+    """Write an installation into an archive; with `leave` it does nothing from then on.
+
+    One that was left can be exported again: the archive may be lost, or have been cut short.
+
+    Raises:
+        InvalidError: the passphrase is too short.
+        BusyError: the installation is being filled.
+    """
+    archive.check(passphrase)
+    move, number, moved = here.records.moves.get(), os.urandom(16).hex(), Moved()
+    if move and move.what == LEFT:
+        number, leave = move.archive, True
+    else:
+        here.records.moves.refuse()
+    if leave:
+        here.records.moves.put(Move(LEFT, number, here.records.clock.now()))
+        pause(NOTICED.total_seconds())
+    archive.write(file, passphrase, _entries(here, moved), number=number, left=leave)
+    return moved
+
+
+def _entries(here: Installation, moved: Moved) -> Iterator[archive.Entry]:
+    for name in here.secrets.names():
+        moved.secrets += 1
+        value = base64.b64encode(here.secrets.read(name)).decode()
+        yield {"kind": "secret", "name": name, "value": value}
+    places = [
+        (item.partition, item.sort) for item in here.records.store.all() if _goes(item.partition)
+    ]
+    for partition, sort in sorted(places, key=lambda place: (_rank(place[0]), place)):
+        try:
+            found = here.records.opened(partition, sort)
+        except MissingError:
+            moved.lost.append(f"{partition} {sort}")
+            continue
+        if found is None:
+            continue
+        moved.records += 1
+        moved.clusters += partition == "cluster"
+        expires = found.item.expires_at
+        yield {
+            "kind": "record",
+            "partition": partition,
+            "sort": sort,
+            "head": dict(found.head),
+            "payload": found.payload,
+            "expires_at": expires.isoformat() if expires else None,
+        }
+
+
+def _goes(partition: str) -> bool:
+    return partition.partition("/")[0] not in _STAYS
+
+
+def _rank(partition: str) -> int:
+    first = partition.partition("/")[0]
+    return _LAST.index(first) + 1 if first in _LAST else 0
+
+
+# Arriving ---------------------------------------------------------------------------------------
+
+
+def fill(here: Installation, file: IO[str], passphrase: str, *, copy: bool = False) -> Moved:
+    """Fill a new installation from an archive, or have the one that was left go on.
+
+    Raises:
+        InvalidError: the passphrase is another one, or the archive is damaged; or it is a copy of
+            an installation that goes on, and `copy` does not say that this is meant.
+        ConflictError: there is something in this installation that is not of the archive.
+    """
+    header = archive.read_header(file)
+    entries = archive.read(file, passphrase, header)
+    first = next(entries, None)
+    moved = Moved(returned=_returns(here, header))
+    if not moved.returned:
+        _refuse(here, header, copy=copy)
+        here.records.moves.put(Move(FILLING, header.id, here.records.clock.now()))
+        for entry in _with(first, entries):
+            _keep(here, entry, moved)
+        here.records.catalog.change("declared", "clusters")
+        here.records.moves.put(Move(FILLED, header.id, here.records.clock.now()))
+    here.publisher.publish(_everything(here))
+    return moved
+
+
+def _returns(here: Installation, header: archive.Header) -> bool:
+    """Take the mark away where the archive is the one that this installation was left with."""
+    move = here.records.moves.get()
+    if not (move and move.what == LEFT and move.archive == header.id):
+        return False
+    here.records.moves.delete()
+    return True
+
+
+def _refuse(here: Installation, header: archive.Header, *, copy: bool) -> None:
+    if not (header.left or copy):
+        raise InvalidError(
+            "cannot import the archive: the installation that it is of goes on, and two would"
+            " undo each other's work; export with --leave, or say --copy where that one is gone"
+        )
+    move = here.records.moves.get()
+    if move and move.archive == header.id:
+        if move.what == FILLED:
+            raise ConflictError("cannot import the archive: it was imported here before")
+        return
+    taken = next((item for item in here.records.store.all() if _counts(item.partition)), None)
+    if move or taken:
+        raise ConflictError(
+            "cannot import the archive: this installation has clusters or declarations of its"
+            " own; import into a new one"
+        )
+
+
+def _counts(partition: str) -> bool:
+    return partition == "cluster" or partition.startswith("manifest/")
+
+
+def _with(first: archive.Entry | None, rest: Iterable[archive.Entry]) -> Iterator[archive.Entry]:
+    if first is not None:
+        yield first
+    yield from rest
+
+
+def _keep(here: Installation, entry: archive.Entry, moved: Moved) -> None:
+    if entry["kind"] == "secret":
+        here.secrets.put(entry["name"], base64.b64decode(entry["value"]))
+        moved.secrets += 1
+        return
+    partition, head = entry["partition"], entry["head"]
+    if partition == "cluster":
+        head = _called(here, head)
+        moved.clusters += 1
+    here.records.put_opened(partition, entry["sort"], head, entry["payload"], entry["expires_at"])
+    moved.records += 1
+
+
+def _called(here: Installation, head: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Have a cluster's registration be done again at once: its forwarder learns where to send."""
+    forwarder = dict(head.get("forwarder") or {})
+    if not forwarder:
+        return head
+    for name in ("ingest-url", "ingest-ca"):
+        forwarder.pop(name, None)
+    forwarder["begun"] = (here.records.clock.now() - PATIENCE).isoformat()
+    return {**head, "forwarder": forwarder}
+
+
+def _everything(here: Installation) -> Iterator[Envelope]:
+    """Ask for all that may have been under way."""
+    catalog = here.catalogs.known()
+    for cluster in catalog.clusters:
+        yield Renew(cluster)
+        yield Sweep(cluster, full=True)
+        for trigger in catalog.triggers:
+            yield Instantiate(trigger, cluster)
+    for name in catalog.profiles:
+        yield Resolve(name)
+    triggers = {
+        item.partition.removeprefix(_PROFILE).rpartition("/")[0]
+        for item in here.records.store.all()
+        if item.partition.startswith(_PROFILE)
+    }
+    for trigger in sorted(triggers):
+        for glance in here.records.profiles.heads(trigger):
+            profile = _whole(here, glance)
+            for cluster in (*profile.destinations, *glance.leaving):
+                yield Apply(profile.trigger, profile.cluster, profile.name, cluster)
+
+
+def _whole(here: Installation, glance: Profile) -> Profile:
+    """Read where a profile goes, if that is too much for its head."""
+    if not glance.vague:
+        return glance
+    kept = here.records.profiles.head(glance.trigger, glance.cluster, glance.name)
+    return replace(kept.value, contents=()) if kept else glance

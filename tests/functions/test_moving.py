@@ -1,0 +1,111 @@
+"""From one machine to AWS and back: what was brought stays, and one place works at a time."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bellhop.adapters.kube.client import KubeClient
+from bellhop.aws.installation import installation
+from bellhop.embedded.state import open_state
+from bellhop.errors import BusyError
+from bellhop.fleet import moving
+from bellhop.fleet.installation import Installation
+from bellhop.model.gvk import GVK
+from bellhop.model.kubeconfig import sanitise
+from bellhop.model.reach import HERE
+from bellhop.settings import Settings
+from infra.demo.user import User as Someone
+from infra.lab.cluster import Cluster
+from tests.fakes.fleet import service
+from tests.functions.lab import Account, Lambda, User
+from tests.functions.test_upgrade import RULES
+
+PASSPHRASE = "four words and a number 7"
+
+
+@pytest.fixture
+def kube(source_cluster: Cluster) -> Iterator[KubeClient]:
+    client = KubeClient("fleet/east", sanitise(source_cluster.kubeconfig(), reach=HERE), reach=HERE)
+    yield client
+    client.close()
+
+
+def made(kube: KubeClient) -> dict[str, str]:
+    """Return what was brought, each with its life and last change."""
+    found = kube.list(GVK("", "v1", "ConfigMap"), namespace="default")
+    about = [each["metadata"] for each in found if each["metadata"]["name"].startswith("for-")]
+    return {each["name"]: f"{each['uid']} {each['resourceVersion']}" for each in about}
+
+
+def leave(here: Installation) -> io.StringIO:
+    file = io.StringIO()
+    moving.export(here, file, PASSPHRASE, leave=True, pause=lambda _: None)
+    file.seek(0)
+    return file
+
+
+def settled(account: Account) -> bool:
+    """Say whether no message is left."""
+    waiting = 0
+    sqs = account.services.client("sqs")
+    for queue in account.open().queues.values():
+        names = [f"ApproximateNumberOfMessages{kind}" for kind in ("", "NotVisible")]
+        told = sqs.get_queue_attributes(QueueUrl=queue._url, AttributeNames=names)
+        waiting += sum(map(int, told["Attributes"].values()))
+    return waiting == 0
+
+
+def test_an_installation_moves_to_a_machine_and_back(
+    account: Account, moto_place: str, tmp_path: Path, source_cluster: Cluster, kube: KubeClient
+) -> None:
+    """AWS, embedded, AWS: what is in the cluster is neither made anew nor touched."""
+    del moto_place
+    someone = Someone(source_cluster.kubeconfig())
+    for name in ("one", "two"):
+        web = service(name)
+        del web["status"]
+        someone.create(web)
+    User(account).register("east", source_cluster.kubeconfig(), env="production")
+    User(account).apply(RULES)
+    first = Lambda(account)
+    first.pump(until=lambda: len(made(kube)) == 2 and settled(account))
+    before = made(kube)
+
+    archive = leave(installation(account.open()))
+    embedded = open_state(tmp_path / "state", Settings())
+    moved = moving.fill(embedded.installation, archive, PASSPHRASE)
+    assert (moved.clusters, moved.lost) == (1, [])
+    assert embedded.installation.secrets.read("kubeconfig/fleet/east")
+    assert "made" in embedded.installation.catalogs.current().triggers
+    archive = leave(embedded.installation)
+    embedded.close()
+
+    again = Account(account.moto, attempts=3, retry_first=1, retry_longest=1)
+    moving.fill(installation(again.open()), archive, PASSPHRASE)
+    second = Lambda(again)
+    second.pump(until=lambda: settled(again))
+    assert made(kube) == before
+    # It works: what is gone is withdrawn, by the sweep that the move has asked for or the next.
+    inventories = again.open().records.inventories
+    assert len(list(inventories.of("fleet/east"))) == 2
+    again.close()
+    someone.close()
+
+
+def test_functions_of_an_installation_that_was_left_work_on_nothing(account: Account) -> None:
+    """Messages stay where they are, and a sender is sent away: its forwarder keeps all."""
+    user, functions = User(account), Lambda(account)
+    user.register("east", {}, env="production")
+    archive = leave(user.here)
+
+    assert functions.feed("sweep", functions.handlers["sweep"]) != []
+    batch = {"apiVersion": "bellhop.dev/v1", "kind": "Observations", "items": []}
+    assert functions.send("east", batch)["statusCode"] == 503
+    with pytest.raises(BusyError):
+        functions.tick({}, None)
+    assert moving.fill(user.here, archive, PASSPHRASE).returned
+    assert functions.send("east", batch)["statusCode"] == 200

@@ -1,0 +1,253 @@
+"""An installation that moves: nothing is lost, made anew or withdrawn, and only one works."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bellhop.adapters.local.secrets import FileSecrets
+from bellhop.errors import BusyError, ConflictError, InvalidError
+from bellhop.fleet import moving
+from bellhop.fleet.installation import Inbound, Installation
+from bellhop.model.record import Cluster
+from bellhop.ports.store import Item
+from tests.fakes.fleet import Fleet, service
+from tests.fakes.manifests import FOR_EACH, INSTANTIATE, config, holder, join, source, trigger
+
+RULES = join(source(), trigger(), holder("made", config(FOR_EACH), annotations=INSTANTIATE))
+PASSPHRASE = "four words and a number 7"
+EAST = "fleet/east"
+
+
+class Place:
+    """An installation in a folder of its own, over clusters that all places share."""
+
+    def __init__(self, folder: Path, old: Fleet | None = None, *, key: int = 0) -> None:
+        folder.mkdir()
+        self.fleet = Fleet(folder, clock=old.clock if old else None)
+        if old:
+            self.fleet.access = old.access
+            self.fleet.reread()
+        self.secrets = FileSecrets(folder / "secrets", bytes([key]) * 32)
+
+    @property
+    def here(self) -> Installation:
+        found = self.fleet.installation()
+        return Installation(**{**vars(found), "secrets": self.secrets, "inbound": Inbound("", "")})
+
+    def export(self, *, leave: bool = True) -> str:
+        file = io.StringIO()
+        moving.export(self.here, file, PASSPHRASE, leave=leave, pause=lambda _: None)
+        return file.getvalue()
+
+    def fill(self, archive: str, passphrase: str = PASSPHRASE, *, copy: bool = False) -> Any:
+        return moving.fill(self.here, io.StringIO(archive), passphrase, copy=copy)
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Iterator[Callable[..., Place]]:
+    places: list[Place] = []
+
+    def one(old: Place | None = None) -> Place:
+        place = tmp_path / str(len(places))
+        places.append(Place(place, old.fleet if old else None, key=len(places)))
+        return places[-1]
+
+    yield one
+    for each in places:
+        each.fleet.close()
+
+
+@pytest.fixture
+def old(make: Callable[..., Place]) -> Place:
+    """A place where three objects match, and have brought what they bring."""
+    place = make()
+    place.fleet.register("east", env="production")
+    place.secrets.put("kubeconfig/fleet/east", b"its kubeconfig")
+    place.fleet.apply(RULES)
+    place.fleet.pump()
+    for number in range(3):
+        place.fleet.write("east", service(f"web-{number}"))
+    place.fleet.pump()
+    return place
+
+
+def brought(place: Place) -> dict[str, str]:
+    """Return what the trigger brought to the cluster, by name, each with the life of it."""
+    objects = place.fleet.access.clusters[EAST].objects()
+    made = [each["metadata"] for each in objects if each["kind"] == "ConfigMap"]
+    return {each["name"]: each["uid"] for each in made}
+
+
+def test_what_was_there_is_there_and_goes_on(old: Place, make: Callable[..., Place]) -> None:
+    """Nothing is applied anew or withdrawn; later events and deletions have their effect."""
+    before = brought(old)
+    kube = old.fleet.access.clusters[EAST]
+    archive = old.export()
+    kube.calls.clear()
+    new = make(old)
+    moved = new.fill(archive)
+    new.fleet.pump()
+
+    assert (moved.clusters, moved.secrets, moved.lost) == (1, 1, [])
+    assert brought(new) == before
+    assert not [call for call in kube.calls if call.verb in {"apply", "remove"}]
+    assert new.secrets.read("kubeconfig/fleet/east") == b"its kubeconfig"
+    stored = new.fleet.write("east", service("web-3"))
+    new.fleet.pump()
+    assert brought(new).keys() == before.keys() | {"for-web-3"}
+    new.fleet.drop("east", stored)
+    new.fleet.pump()
+    assert brought(new) == before
+
+
+def test_what_was_under_way_is_done_elsewhere(old: Place, make: Callable[..., Place]) -> None:
+    """Messages are not carried: whatever may have been among them is asked for again."""
+    old.fleet.write("east", service("late"))
+    for inbox in ("evaluate", "deploy"):
+        old.fleet.work(inbox, old.fleet.queues[inbox].receive(1, wait=timedelta(0)))
+    assert "for-late" not in brought(old)
+    new = make(old)
+    new.fill(old.export())
+    new.fleet.pump()
+
+    assert "for-late" in brought(new)
+
+
+def test_an_installation_that_was_left_declares_nothing(old: Place) -> None:
+    """And says where to go; what it was left with has it go on."""
+    archive = old.export()
+
+    with pytest.raises(BusyError, match="it was left for another one at 2026-01-01T12:00:00"):
+        old.fleet.apply(RULES.replace("watched", "other"))
+    assert old.fill(archive).returned
+    old.fleet.apply(RULES.replace("for-", "also-"))
+    old.fleet.pump()
+    assert "also-web-0" in brought(old)
+
+
+def test_one_that_was_left_is_exported_again(old: Place, make: Callable[..., Place]) -> None:
+    """The archive may be lost; the second one counts as the first does."""
+    old.export()
+    archive = old.export(leave=False)
+
+    assert json.loads(archive.splitlines()[0])["left"] is True
+    make(old).fill(archive)
+    assert old.fill(archive).returned
+
+
+def test_a_copy_is_taken_where_that_is_said(old: Place, make: Callable[..., Place]) -> None:
+    """Two that work on one cluster would undo each other's work."""
+    archive = old.export(leave=False)
+    new = make(old)
+
+    with pytest.raises(InvalidError, match="the installation that it is of goes on"):
+        new.fill(archive)
+    assert new.fill(archive, copy=True).clusters == 1
+    old.fleet.apply(RULES.replace("for-", "also-"))
+
+
+@pytest.mark.parametrize("lines", range(1, 30, 4))
+def test_an_import_that_was_killed_is_done_again(
+    old: Place, make: Callable[..., Place], lines: int
+) -> None:
+    """Half of it works on nothing, and the same archive fills the rest."""
+    before, archive = brought(old), old.export()
+    new = make(old)
+    with pytest.raises(InvalidError):
+        new.fill("\n".join(archive.splitlines()[: lines + 1]) + "\n")
+    with pytest.raises(BusyError, match="an archive is being imported"):
+        new.fleet.apply(RULES.replace("for-", "also-"))
+    new.fill(archive)
+    new.fleet.pump()
+
+    assert brought(new) == before
+    with pytest.raises(ConflictError, match="it was imported here before"):
+        new.fill(archive)
+
+
+def test_a_place_with_clusters_of_its_own_is_refused(
+    old: Place, make: Callable[..., Place]
+) -> None:
+    """Nothing of two installations is mixed."""
+    new = make(old)
+    new.fleet.register("west")
+
+    with pytest.raises(ConflictError, match="clusters or declarations of its own"):
+        new.fill(old.export())
+
+
+def test_an_archive_tells_nothing_without_its_passphrase(
+    old: Place, make: Callable[..., Place]
+) -> None:
+    """Nor does it open with another one, changed, in another order or cut short."""
+    archive = old.export()
+    lines = archive.splitlines()
+    swapped = [lines[0], lines[2], lines[1], *lines[3:]]
+    header = json.loads(lines[0])
+    unleft = [json.dumps({**header, "left": False}), *lines[1:]]
+
+    for word in ("kubeconfig", "web-0", "east", "made", PASSPHRASE):
+        assert word not in archive
+    for text, passphrase, said in (
+        (archive, "another passphrase", "the passphrase is another one"),
+        ("\n".join(swapped), PASSPHRASE, "the passphrase is another one"),
+        ("\n".join(unleft), PASSPHRASE, "the passphrase is another one"),
+        ("\n".join([*lines[:3], lines[3][:-8], *lines[4:]]), PASSPHRASE, "damaged at its line 4"),
+        ("", PASSPHRASE, "the file is none"),
+        ("[]\n", PASSPHRASE, "the file is none"),
+        (json.dumps({**header, "format": 2}), PASSPHRASE, "a newer Bellhop wrote it"),
+    ):
+        with pytest.raises(InvalidError, match=said):
+            make(old).fill(text, passphrase, copy=True)
+
+
+def test_a_short_passphrase_is_refused_before_anything_is_left(old: Place) -> None:
+    """Whoever has the file may try as many as he can."""
+    with pytest.raises(InvalidError, match="take 12 or more"):
+        moving.export(old.here, io.StringIO(), "short", leave=True, pause=lambda _: None)
+
+    assert old.fleet.records.moves.get() is None
+
+
+def test_a_lost_payload_is_named_and_the_rest_moves(old: Place, make: Callable[..., Place]) -> None:
+    """What was lost before is lost: it keeps nothing else from moving."""
+    head = {"uid": "u", "rv": 1, "gone": False, "at": "2026-01-01T00:00:00+00:00"}
+    lost = Item(f"observation/{EAST}", "/v1/Service/default/lost", {**head, "payload": "a/-/b"})
+    old.fleet.store.put(lost)
+    file = io.StringIO()
+    moved = moving.export(old.here, file, PASSPHRASE, leave=True, pause=lambda _: None)
+
+    assert moved.lost == [f"{lost.partition} {lost.sort}"]
+    assert make(old).fill(file.getvalue()).clusters == 1
+
+
+def test_forwarders_are_told_where_to_send(old: Place, make: Callable[..., Place]) -> None:
+    """A registration is renewed at once, to the new address, whatever the old one was."""
+    kept = old.fleet.records.clusters.get(EAST)
+    assert kept
+    forwarder = {"url": "", "ca": "", "ingest-url": "https://old.example", "ingest-ca": "x"}
+    told = Cluster(**{**_fields(kept.value), "forwarder": forwarder})
+    old.fleet.records.clusters.put(told)
+    new = make(old)
+    new.fill(old.export())
+    moved = new.fleet.records.clusters.get(EAST)
+
+    assert moved
+    assert "ingest-url" not in moved.value.forwarder
+    begun = new.fleet.clock.now() - timedelta(minutes=1)
+    assert moved.value.forwarder["begun"] == begun.isoformat()
+    waiting = [
+        each.message.body for each in new.fleet.queues["sweep"].receive(9, wait=timedelta(0))
+    ]
+    assert {"do": "renew", "cluster": EAST} in waiting
+
+
+def _fields(cluster: Cluster) -> dict[str, Any]:
+    return {name: getattr(cluster, name) for name in cluster.__dataclass_fields__}
