@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-pytest_plugins = ["tests.kube_fixtures", "tests.aws_fixtures"]
+pytest_plugins = ["tests.kube_fixtures", "tests.aws_fixtures", "tests.lambda_fixtures"]
 
 _KEPT = frozenset({"CI", "HOME", "KUBEBUILDER_ASSETS", "LANG", "PATH", "TMPDIR", "XDG_CACHE_HOME"})
 
