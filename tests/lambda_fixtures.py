@@ -10,7 +10,9 @@ import pytest
 
 from bellhop.errors import MissingError
 from infra.lab.lambdas import Lambdas
-from infra.lab.runtime import find_interpreter
+from infra.package.build import STAGES, build
+from infra.package.interpreter import find_interpreter
+from infra.package.wheels import machine_architecture
 
 
 @pytest.fixture(scope="session")
@@ -22,6 +24,14 @@ def interpreter() -> Path:
         if os.environ.get("CI") == "true":
             raise
         pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def packages(interpreter: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:  # noqa: ARG001
+    """The zips of all stages for the architecture of this machine, by stage."""
+    here = machine_architecture()
+    made = build(tmp_path_factory.mktemp("packages"), architectures=[here])
+    return {stage: made[f"{stage}-{here}.zip"] for stage in STAGES}
 
 
 @pytest.fixture

@@ -13,10 +13,8 @@ in Lambda's words, and is not used again.
 from __future__ import annotations
 
 import json
-import os
 import queue
 import subprocess
-import sys
 import threading
 import time
 import uuid
@@ -27,8 +25,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from bellhop.errors import MissingError
 from infra.lab.processes import Nursery
+from infra.package.interpreter import find_interpreter
 from infra.package.wheels import PYTHON, fetch, machine_architecture
 
 _CLIENT = ("awslambdaric", "simplejson", "snapshot-restore-py")
@@ -63,29 +61,6 @@ class _Told:
 
     body: bytes
     failed: bool
-
-
-def find_interpreter(version: str = PYTHON) -> Path:
-    """Find a Python of Lambda's version, wherever it is installed on this machine.
-
-    Raises:
-        MissingError: there is none.
-    """
-    # pyenv answers for a version that it has only if it is told to.
-    told = {**os.environ, "PYENV_VERSION": version}
-    done = subprocess.run(  # noqa: S603 - uv, with arguments of ours
-        [sys.executable, "-m", "uv", "python", "find", "--no-project", "--offline", version],
-        check=False,
-        capture_output=True,
-        text=True,
-        env=told,
-    )
-    if done.returncode:
-        raise MissingError(
-            f"cannot run functions: there is no Python {version} on this machine; install it,"
-            f" for example with `uv python install {version}`"
-        )
-    return Path(done.stdout.strip())
 
 
 def open_runtime(folder: Path) -> Runtime:
