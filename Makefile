@@ -7,7 +7,7 @@ READY  := $(VENV)/.ready
 CODE   := shared infra functions tests
 
 .DEFAULT_GOAL := help
-.PHONY: help install control-plane demo test test-fast coverage lint types imports docs check format bench oracle fuzz mutants golden lock clean
+.PHONY: help install control-plane demo package test test-fast coverage lint types imports docs check format bench oracle fuzz mutants golden lock clean
 
 help: ## Print this list
 	@awk 'BEGIN {FS = ":.*## "} \
@@ -20,6 +20,10 @@ demo: install control-plane ## Show the whole pipeline between two real clusters
 
 control-plane: install ## Find or build the Kubernetes API server that demo and tests run on (4 minutes, once)
 	@$(BIN)/python -m infra.lab build
+
+##@ Ship it
+package: install ## Build the functions' zips for AWS into dist/aws; needs Python 3.13 beside
+	@$(BIN)/python -m infra.package
 
 ##@ Work on it
 install: $(READY) ## Make the virtual environment in .venv, with locked versions

@@ -8,7 +8,7 @@ import pytest
 
 from tests import live
 
-pytest_plugins = ["tests.kube_fixtures", "tests.aws_fixtures"]
+pytest_plugins = ["tests.kube_fixtures", "tests.aws_fixtures", "tests.lambda_fixtures"]
 
 _KEPT = frozenset({"CI", "HOME", "KUBEBUILDER_ASSETS", "LANG", "PATH", "TMPDIR", "XDG_CACHE_HOME"})
 

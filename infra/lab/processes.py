@@ -55,6 +55,14 @@ class Process:
             self._signal(signal.SIGKILL)
             self._popen.wait()
 
+    def freeze(self) -> None:
+        """Halt the program and its children wherever they are."""
+        self._signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let a frozen program go on."""
+        self._signal(signal.SIGCONT)
+
     def last_words(self) -> str:
         """Quote the end of the log, on one line."""
         lines = self.log_path.read_text(encoding="utf-8", errors="replace").splitlines()

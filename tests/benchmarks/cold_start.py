@@ -1,9 +1,16 @@
 """Until a cold stage has done its first work: `python -m tests.benchmarks.cold_start [RUNS]`.
 
-Each run is a process of its own over a copy of one state, with warm files and the adapters of the
-embedded mode. The first use of ingest is a forwarder's batch answered, that of evaluate an object
-judged by a script, and that of deploy and sweep a client made from stored credentials and its
-first call sent, to where nobody listens. The floor is an empty Python.
+Each run is a process of its own, with warm files.
+
+First over a copy of one state, with the adapters of the embedded mode: the first use of ingest is
+a forwarder's batch answered, that of evaluate an object judged by a script, and that of deploy and
+sweep a client made from stored credentials and its first call sent, to where nobody listens. The
+floor is an empty Python.
+
+Then the packages for Lambda, by its runtime client and over moto: the first event of deploy is one
+whose profile is rendered, and that of schedule a tick. The floor is a handler in ingest's package
+that imports botocore and nothing of ours. What Lambda takes to fetch and unpack a package, and how
+long AWS answers, is not in it.
 """
 
 from __future__ import annotations
@@ -16,6 +23,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -27,8 +35,14 @@ from bellhop.model.kubeconfig import Kubeconfig
 from bellhop.model.record import Cluster
 from bellhop.settings import Settings
 from bellhop.stages.ingest import Ingest, Request
+from infra.lab.lambdas import Function, Lambdas, Outcome
+from infra.lab.moto import Moto
+from infra.package.build import build
+from infra.package.wheels import machine_architecture
 from tests.benchmarks.figures import ROOT, run, spread, table
 from tests.benchmarks.ingest import batch
+from tests.functions.lab import Account, Context, User, event
+from tests.package.zipped import Zipped
 
 SMALLEST = (1,)
 
@@ -92,6 +106,15 @@ from bellhop.stages.deploy import Deploy
 from bellhop.stages.execute import Execute
 """
 
+FLOOR = "(botocore)"
+PACKAGES = ("ingest", "evaluate", "deploy", "sweep", "schedule")
+_FLOOR = """import botocore.session
+
+
+def handle(event, context):
+    return {}
+"""
+
 STAGES = {
     "ingest": (_HOUSE + _FRONT, _OPEN + _ANSWER, 100),
     "evaluate": (_HOUSE + _EVALUATE, _OPEN + _JUDGE, 150),
@@ -150,8 +173,63 @@ def measure(state: Path, imports: str, work: str, runs: int) -> list[tuple[float
     return found
 
 
+class Deployed:
+    """The packages, deployed anew for each run: the next event of each is its first."""
+
+    def __init__(self, folder: Path, moto: Moto, lambdas: Lambdas) -> None:
+        here = machine_architecture()
+        made = build(folder / "packages", architectures=[here])
+        self._packages = {stage: made[f"{stage}-{here}.zip"] for stage in PACKAGES}
+        self._layer = folder / "floor"
+        (self._layer / "python").mkdir(parents=True)
+        (self._layer / "python" / "floor.py").write_text(_FLOOR)
+        self._moto = moto
+        self._lambdas = lambdas
+
+    def run(self) -> dict[str, Outcome]:
+        """Have each package of an installation answer its first event, one caused by another."""
+        bare = Function(self._packages["ingest"], "floor.handle", layers=[self._layer])
+        self._lambdas.replace(FLOOR, bare)
+        account = Account(self._moto)
+        user = User(account)
+        user.register("east", credentials().to_dict(), env="production", dep="eng")
+        for path in sorted((ROOT / "docs/examples/service-discovery").glob("*.yaml")):
+            user.apply(path.read_text())
+        functions = Zipped(account, self._lambdas, self._packages)
+        assert functions.send("east", json.loads(batch(1, 1)))["statusCode"] == 200
+        for stage in ("evaluate", "deploy", "sweep"):
+            functions.feed(stage, functions.handlers[stage])
+            assert functions.outcomes[-1][0] == stage, f"{stage} had no event"
+        functions.tick(event("scheduler"), Context())
+        account.close()
+        floor = self._lambdas.invoke(FLOOR, {})
+        return {FLOOR: floor, **dict(functions.outcomes)}
+
+
+def packages(runs: int) -> None:
+    """Print a row a package, with what both are times the floor's import of the same run."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        moto = stack.enter_context(Moto(folder))
+        lambdas = stack.enter_context(Lambdas(folder / "lambdas"))
+        deployed = Deployed(folder, moto, lambdas)
+        found = [deployed.run() for _ in range(runs + 1)][1:]
+    rows = {}
+    for name in (FLOOR, *PACKAGES):
+        of = [(each[name].began, each[name].took, each[FLOOR].began) for each in found]
+        whole = [(began + took) / floor for began, took, floor in of]
+        rows[name] = [
+            spread([began * 1000 for began, _, _ in of], 0),
+            spread([took * 1000 for _, took, _ in of], 0),
+            spread([began / floor for began, _, floor in of]),
+            spread(whole),
+        ]
+    columns = ("import ms", "first event ms", "import ratio", "together ratio")
+    table(f"packages, medians of {runs}", rows, *columns)
+
+
 def main(runs: int = 9) -> None:
-    """Print a row a stage, beside the floor and the aim."""
+    """Print a row a stage, beside the floor and the aim; then the packages."""
     rows: dict[str, list[str]] = {}
     with tempfile.TemporaryDirectory() as folder:
         state = Path(folder) / "state"
@@ -165,6 +243,7 @@ def main(runs: int = 9) -> None:
             rows[name] = [*cells, str(aim or "")]
     columns = ("imports ms", "first use ms", "together ms", "of a processor", "MB", "aim ms")
     table(f"medians of {runs} processes", rows, *columns)
+    packages(runs)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,270 @@
+"""One execution environment of Lambda: a process under AWS' runtime client, and the API it asks.
+
+    process                        Runtime API, on loopback               who invokes
+      ── GET  …/invocation/next ──►    waits for an event      ◄── event
+      ◄── event, number, deadline ──
+      ── POST …/NUMBER/response ──►                            ──► answer
+      ── GET  …/invocation/next ──►    frozen until the next event
+
+A process that ends, that cannot import its handler, or that is late has no answer; it is told of
+in Lambda's words, and is not used again.
+"""
+
+from __future__ import annotations
+
+import json
+import queue
+import subprocess
+import threading
+import time
+import uuid
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from infra.lab.processes import Nursery
+from infra.package.interpreter import find_interpreter
+from infra.package.wheels import PYTHON, fetch, machine_architecture
+
+_CLIENT = ("awslambdaric", "simplejson", "snapshot-restore-py")
+_INIT_SECONDS = 10.0
+_LOOK = 0.02
+"""Seconds between two looks whether a process that owes an answer has ended."""
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """An interpreter of Lambda's version, and the folder that has the runtime client."""
+
+    interpreter: Path
+    client: Path
+    python: str = PYTHON
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came of one event: the body as it was sent, or one that tells of the failure."""
+
+    body: bytes
+    failed: bool
+    logs: str
+    began: float
+    took: float
+
+
+@dataclass(frozen=True)
+class _Told:
+    """What the process told the API."""
+
+    body: bytes
+    failed: bool
+
+
+def open_runtime(folder: Path) -> Runtime:
+    """Unpack the runtime client, compiled as it is in Lambda, into a folder that is not there yet.
+
+    Raises:
+        MissingError: there is no Python of Lambda's version.
+        UnreachableError: the client was not fetched before, and cannot be now.
+    """
+    interpreter = find_interpreter()
+    for wheel in fetch(_CLIENT, machine_architecture()).values():
+        with zipfile.ZipFile(wheel) as opened:
+            opened.extractall(folder)
+    subprocess.run([interpreter, "-m", "compileall", "-q", folder], check=True)  # noqa: S603
+    return Runtime(interpreter, folder)
+
+
+class Environment:
+    """A process that answers one event after the other."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        path: Sequence[Path],
+        variables: Mapping[str, str],
+        *,
+        arn: str,
+        seconds: float,
+        log_path: Path,
+        nursery: Nursery,
+    ) -> None:
+        self._seconds = seconds
+        self._log_path = log_path
+        self._api = _Api(arn, seconds)
+        self._started = time.monotonic()
+        # What is installed beside the interpreter is not on the path: Lambda has none of it.
+        python: list[str | Path] = [runtime.interpreter, "-S", "-m"]
+        told = {
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand",
+            "AWS_LAMBDA_RUNTIME_API": self._api.address,
+            "LANG": "en_US.UTF-8",
+            "PATH": "/usr/local/bin:/usr/bin:/bin",
+            "PYTHONDONTWRITEBYTECODE": "1",  # The folder of the code cannot be written to.
+            "PYTHONPATH": ":".join(map(str, [*path, runtime.client])),
+            "TZ": ":UTC",
+            **variables,
+        }
+        argv = [*python, "awslambdaric", variables["_HANDLER"]]
+        self._process = nursery.start(argv, log_path, cwd=path[0], env=told)
+        self._began: float | None = None
+        self.alive = True
+
+    def invoke(self, event: bytes) -> Answer:
+        """Have an event answered; one at a time."""
+        seen = self._log_path.stat().st_size
+        self._process.thaw()
+        number = str(uuid.uuid4())
+        told = None if self._awake(_INIT_SECONDS) else self._failure(number, "init")
+        began = 0.0
+        if told is None and self._began is None:
+            self._began = began = time.monotonic() - self._started
+        since = time.monotonic()
+        if told is None:
+            self._api.give(number, event)
+            told = self._waited(number, since + self._seconds)
+        took = time.monotonic() - since
+        # Lambda freezes a process once it asks for the next event.
+        if self.alive and self._awake(self._seconds):
+            self._process.freeze()
+        else:
+            self.close()
+        return Answer(told.body, told.failed, self._logs(seen), began, took)
+
+    def close(self) -> None:
+        """End the process, wherever it is."""
+        if self.alive:
+            self.alive = False
+            self._process.stop(0)
+            self._api.close()
+
+    def _awake(self, seconds: float) -> bool:
+        """Wait until the process asks for an event; False if it does not."""
+        until = time.monotonic() + seconds
+        while not self._api.asked.wait(_LOOK):
+            if self._process.returncode() is not None or time.monotonic() > until:
+                return False
+        return True
+
+    def _waited(self, number: str, until: float) -> _Told:
+        while time.monotonic() < until:
+            try:
+                return self._api.told.get(timeout=_LOOK)
+            except queue.Empty:
+                if self._process.returncode() is not None:
+                    return self._failure(number, "exit")
+        return self._failure(number, "late")
+
+    def _failure(self, number: str, how: str) -> _Told:
+        """Tell of a process that cannot be used again, and end it."""
+        code = self._process.returncode()
+        self.close()
+        if not self._api.told.empty():  # It said itself why it cannot begin, or its last words.
+            return self._api.told.get()
+        if how == "late" or code is None:
+            seconds = self._seconds if how == "late" else _INIT_SECONDS
+            kind, what = "Sandbox.Timedout", f"Task timed out after {seconds:.2f} seconds"
+        else:
+            ended = f"signal: {-code}" if code < 0 else f"exit status {code}"
+            kind, what = "Runtime.ExitError", f"Runtime exited with error: {ended}"
+        told = {"errorType": kind, "errorMessage": f"RequestId: {number} Error: {what}"}
+        return _Told(json.dumps(told).encode(), failed=True)
+
+    def _logs(self, seen: int) -> str:
+        with self._log_path.open("rb") as log:
+            log.seek(seen)
+            return log.read().decode("utf-8", "replace")
+
+
+class _Api:
+    """The Runtime API of one process."""
+
+    def __init__(self, arn: str, seconds: float) -> None:
+        self._arn = arn
+        self._seconds = seconds
+        self._events: queue.Queue[tuple[str, bytes] | None] = queue.Queue()
+        self.told: queue.Queue[_Told] = queue.Queue()
+        self.asked = threading.Event()
+        self._server = _server(self)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(_LOOK,))
+        self._thread.start()
+        self.address = f"127.0.0.1:{self._server.server_port}"
+
+    def give(self, number: str, event: bytes) -> None:
+        """Give the process that asked its event."""
+        self.asked.clear()
+        self._events.put((number, event))
+
+    def next(self) -> tuple[bytes, Mapping[str, str]] | None:
+        """Wait for an event; None when there will be none any more."""
+        self.asked.set()
+        given = self._events.get()
+        if given is None:
+            return None
+        number, event = given
+        deadline = int((time.time() + self._seconds) * 1000)
+        root = f"Root=1-{int(time.time()):08x}-{uuid.uuid4().hex[:24]}"
+        return event, {
+            "Content-Type": "application/json",
+            "Lambda-Runtime-Aws-Request-Id": number,
+            "Lambda-Runtime-Deadline-Ms": str(deadline),
+            "Lambda-Runtime-Invoked-Function-Arn": self._arn,
+            "Lambda-Runtime-Trace-Id": f"{root};Parent=53995c3f42cd8ad8;Sampled=0",
+        }
+
+    def close(self) -> None:
+        """Serve nobody any more."""
+        self._events.put(None)
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+def _server(api: _Api) -> ThreadingHTTPServer:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        wbufsize = -1  # Head and body in one write: the client waits for a second one for 40 ms.
+
+        def do_GET(self) -> None:
+            given = api.next()
+            if given is None:
+                self.close_connection = True
+                return
+            self._answer(200, *given)
+
+        def do_POST(self) -> None:
+            body = self._body()
+            told = _Told(body, failed=self.path.endswith("/error"))
+            api.told.put(told)
+            self._answer(202, b'{"status":"OK"}', {})
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+        def _body(self) -> bytes:
+            if self.headers.get("Transfer-Encoding", "").lower() != "chunked":
+                return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            parts = []
+            while size := int(self.rfile.readline().strip() or b"0", 16):
+                parts.append(self.rfile.read(size))
+                self.rfile.readline()
+            self.rfile.readline()
+            return b"".join(parts)
+
+        def _answer(self, status: int, body: bytes, headers: Mapping[str, str]) -> None:
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+            self.wfile.flush()
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    server.block_on_close = False
+    return server
