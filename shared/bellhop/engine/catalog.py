@@ -168,15 +168,19 @@ class Catalog:
         """Return the source a trigger names for a cluster; None if it is not in force there."""
         return self.sources.get(self._answer(cluster).named.get(trigger.name, ""))
 
-    def destinations(self, trigger: EventTrigger, cluster: str) -> tuple[str, ...]:
-        """Return the clusters that get a trigger's add-ons for an event in `cluster`."""
-        if trigger.destination_selector is None:
-            return (cluster,) if cluster in self.clusters else ()
+    def destinations(self, trigger: EventTrigger, cluster: str, named: str = "") -> tuple[str, ...]:
+        """Return the clusters that get a trigger's add-ons for an event in `cluster`.
+
+        `named` is the one that its destinationCluster was rendered to; one that it selects gets
+        them as well, as in Sveltos.
+        """
+        asked = cluster if trigger.stays_home else named
+        selector = trigger.destination_selector
         return tuple(
             sorted(
                 key
                 for key, each in self.clusters.items()
-                if trigger.destination_selector.matches(each.labels)
+                if key == asked or (selector is not None and selector.matches(each.labels))
             )
         )
 

@@ -133,9 +133,13 @@ def _selecting(catalog: Catalog, cluster: str, triggers: Iterable[str]) -> bool:
 
 def _destined(catalog: Catalog, trigger: str, cluster: Cluster | None) -> bool:
     declared = catalog.triggers.get(trigger)
-    if declared is None or cluster is None or declared.destination_selector is None:
+    if declared is None or cluster is None:
         return False
-    return declared.destination_selector.matches(cluster.labels)
+    selector = declared.destination_selector
+    # A template may name any cluster that is there.
+    return declared.destination_cluster is not None or (
+        selector is not None and selector.matches(cluster.labels)
+    )
 
 
 def _selected(catalog: Catalog, profile: str, cluster: Cluster | None) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 from bellhop.engine.allowing import refuse_rendered
 from bellhop.engine.catalog import Catalog, cluster_object
-from bellhop.engine.instantiate import Ref, contents, resolve, variables
+from bellhop.engine.instantiate import Fields, Ref, contents, destination, resolve, variables
 from bellhop.engine.naming import profile_name
 from bellhop.gotemplate import Limits
 from bellhop.model.gvk import ObjectKey
@@ -21,22 +21,31 @@ Find = Callable[[Ref], ConfigMap | Secret | None]
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """What was made, and of what: the variables of event time, and the refs by their names."""
+    """What was made, and of what: the variables of event time, and the refs by their names.
+
+    `named` is the cluster that destinationCluster was rendered to, where there is one.
+    """
 
     root: Mapping[str, Any]
     refs: tuple[Ref, ...]
     contents: tuple[Content, ...]
+    named: str = ""
 
 
-def draft_profile(catalog: Catalog, trigger: EventTrigger, cluster: str, key: str) -> Profile:
-    """Return a trigger's profile for one object, or for all by an empty key, without contents."""
+def draft_profile(
+    catalog: Catalog, trigger: EventTrigger, cluster: str, key: str, named: str = ""
+) -> Profile:
+    """Return a trigger's profile for one object, or for all by an empty key, without contents.
+
+    `named` is the cluster that its destinationCluster was rendered to.
+    """
     return Profile(
         name=profile_name(trigger.name, cluster, key),
         trigger=trigger.name,
         cluster=cluster,
         object=key,
         contents=(),
-        destinations=catalog.destinations(trigger, cluster),
+        destinations=catalog.destinations(trigger, cluster, named),
         tier=trigger.tier,
         leaves_policies=trigger.leaves_policies,
         continue_on_conflict=trigger.continue_on_conflict,
@@ -64,6 +73,9 @@ def generate(
             read or is not allowed.
     """
     root = variables(trigger, cluster_object(cluster), matched, collect=collect)
+    fields = Fields(root, limits, trigger.annotations, quoting=quoting)
+    goes = trigger.destination_cluster
+    named = destination(goes, fields, namespace=cluster.namespace) if goes else ""
     refs = resolve(
         trigger.policy_refs,
         root,
@@ -81,4 +93,4 @@ def generate(
         quoting=quoting,
     )
     refuse_rendered(trigger, made)
-    return Generation(root, refs, made)
+    return Generation(root, refs, made, named)

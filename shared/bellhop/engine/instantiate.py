@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from bellhop.engine import secrecy
@@ -14,10 +14,13 @@ from bellhop.errors import InvalidError, MissingError, TemplateError
 from bellhop.gotemplate import Limits, Struct
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.kinds import ConfigMap, EventTrigger, PolicyRef, Secret
-from bellhop.model.record import Content
+from bellhop.model.names import name_problem, namespace_problem
+from bellhop.model.record import PLAIN, Content, Handling
+from bellhop.model.ref import ObjectReference
 
 INSTANTIATE = "projectsveltos.io/instantiate"
 TEMPLATE = "projectsveltos.io/template"
+_CLUSTERS = ("", "SveltosCluster", "Cluster")
 SECRET_TYPE = "addons.projectsveltos.io/cluster-profile"  # noqa: S105 - a Secret's type, not one
 
 
@@ -29,6 +32,7 @@ class Ref:
     namespace: str
     name: str
     optional: bool
+    how: Handling = field(default=PLAIN, hash=False)
 
     def __str__(self) -> str:
         return f"{self.kind} {self.namespace}/{self.name}"
@@ -64,6 +68,66 @@ def variables(
     }
 
 
+class Fields:
+    """Renders the fields of one trigger or profile that are templates.
+
+    `annotations` are its own: they choose the dialect. By `quoting` errors say all, Secrets
+    included: for who has them at hand.
+    """
+
+    def __init__(
+        self,
+        root: Mapping[str, Any],
+        limits: Limits,
+        annotations: Mapping[str, str],
+        *,
+        quoting: bool = False,
+    ) -> None:
+        self._root = root
+        self._limits = limits
+        self._dialect = dialect_of(annotations)
+        self._secret = secrecy.in_reach(root)
+        self._quoting = quoting
+        self._withheld = secrecy.Withheld.of(root)
+
+    def text(self, template: str, field: str) -> str:
+        """Render one field.
+
+        Raises:
+            TemplateError: the template fails.
+            InvalidError: what it wrote is made of a Secret's value.
+        """
+        with secrecy.unforeseen(f"cannot render {field}", secret=self._secret):
+            asked = TemplateText(template, field, self._dialect, self._secret and not self._quoting)
+            made = asked.render(self._root, self._limits)
+            if self._secret:
+                _refuse_values(self._withheld, asked, self._root, self._limits, [(field, made)])
+            return made
+
+
+def destination(ref: ObjectReference, fields: Fields, *, namespace: str) -> str:
+    """Return the cluster that a destinationCluster names; an empty namespace is the source's.
+
+    Raises:
+        TemplateError: a field is a template that fails.
+        InvalidError: what was rendered names no cluster.
+    """
+    kind = fields.text(ref.kind, "destinationCluster.kind")
+    fields.text(ref.api_version, "destinationCluster.apiVersion")
+    namespace = fields.text(ref.namespace, "destinationCluster.namespace") or namespace
+    name = fields.text(ref.name, "destinationCluster.name")
+    wrong = {
+        "namespace": namespace_problem(namespace),
+        "name": name_problem(name),
+        "kind": "" if kind in _CLUSTERS else f"{kind!r} is no cluster, as a SveltosCluster is",
+    }
+    for part, problem in wrong.items():
+        if problem:
+            said = f"cannot tell which cluster is meant: {problem}"
+            raise InvalidError(said, where=f"destinationCluster.{part}")
+    return f"{namespace}/{name}"
+
+
 def resolve(
     refs: Sequence[PolicyRef],
     root: Mapping[str, Any],
@@ -75,32 +139,19 @@ def resolve(
 ) -> tuple[Ref, ...]:
     """Render the names of policyRefs; an empty namespace is the source cluster's.
 
-    `annotations` are the trigger's: they choose the dialect. By `quoting` errors say all, Secrets
-    included: for who has them at hand.
-
     Raises:
         TemplateError: a name is a template that fails.
         InvalidError: the annotations choose a dialect that is not there, or a name is made of a
             Secret's value.
     """
-    dialect = dialect_of(annotations or {})
-    secret = secrecy.in_reach(root)
-    withheld = secrecy.Withheld.of(root)
-
-    def text(template: str, name: str) -> str:
-        with secrecy.unforeseen(f"cannot render {name}", secret=secret):
-            asked = TemplateText(template, name, dialect, secret and not quoting)
-            made = asked.render(root, limits)
-            if secret:
-                _refuse_values(withheld, asked, root, limits, [(name, made)])
-            return made
-
+    fields = Fields(root, limits, annotations or {}, quoting=quoting)
     return tuple(
         Ref(
             ref.kind,
-            text(ref.namespace, "policyRefs.namespace") or namespace,
-            text(ref.name, "policyRefs.name"),
+            fields.text(ref.namespace, "policyRefs.namespace") or namespace,
+            fields.text(ref.name, "policyRefs.name"),
             ref.optional,
+            ref.how,
         )
         for ref in refs
     )
@@ -146,7 +197,7 @@ def contents(
             template = TemplateText(text, name, dialect, secret)
             with secrecy.unforeseen(f"cannot render {name}", secret=secret):
                 made = _content(template, due, root or {}, limits, withheld)
-            found.append(replace(made, ref=str(ref), entry=entry))
+            found.append(replace(made, ref=str(ref), entry=entry, how=ref.how))
     return tuple(found)
 
 
@@ -294,7 +345,7 @@ def _due(holder: ConfigMap | Secret, *, event: bool, always: bool) -> _Due:
 
 
 def deploy_time(content: Content, cluster: Mapping[str, Any], *, limits: Limits) -> Content:
-    """Render a content that waits for deploy time, with `.Cluster` the destination.
+    """Return a content as a cluster gets it; a template is rendered, `.Cluster` the destination.
 
     Raises:
         MissingError: what it is to be taken from is not there.
@@ -305,7 +356,7 @@ def deploy_time(content: Content, cluster: Mapping[str, Any], *, limits: Limits)
     if content.missing:
         raise MissingError(content.missing)
     if not content.template:
-        return content
+        return _dressed(content)
     root = {"Cluster": cluster, "MgmtResources": {}}
     name = f"{content.ref}/{content.entry}"
     template = TemplateText(content.template, name, content.dialect, content.secret, deploy=True)
@@ -313,7 +364,25 @@ def deploy_time(content: Content, cluster: Mapping[str, Any], *, limits: Limits)
         objects = render_manifests(template, root, limits)
         known = secrecy.kept(content.withheld, json.dumps(cluster, default=str))
         known.refuse_names(secrecy.names(objects), name)
-    return replace(content, manifests=objects, template="", withheld=())
+    return _dressed(replace(content, manifests=objects, template="", withheld=()))
+
+
+def _dressed(content: Content) -> Content:
+    """Give all objects of a content the labels and annotations that its profile adds."""
+    how = content.how
+    if not how.labels and not how.annotations:
+        return content
+    return replace(
+        content, manifests=tuple(_with_metadata(each, how) for each in content.manifests)
+    )
+
+
+def _with_metadata(manifest: Mapping[str, Any], how: Handling) -> dict[str, Any]:
+    metadata = dict(manifest["metadata"])
+    for part, added in (("labels", how.labels), ("annotations", how.annotations)):
+        if added:
+            metadata[part] = {**(metadata.get(part) or {}), **added}
+    return {**manifest, "metadata": metadata}
 
 
 def entries_of(holder: ConfigMap | Secret) -> dict[str, str]:

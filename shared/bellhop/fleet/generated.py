@@ -9,7 +9,7 @@ from typing import Any
 from bellhop.model.allow import ANNOTATION as ALLOW
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.names import label_value_problem
-from bellhop.model.record import Profile
+from bellhop.model.record import PLAIN, Handling, Profile
 
 _PREFIX = "eventtrigger.lib.projectsveltos.io/"
 _ILLEGAL = re.compile(r"[^A-Za-z0-9_.-]")
@@ -53,11 +53,12 @@ def _value(text: str) -> str:
 
 def manifest(profile: Profile, source: str) -> dict[str, Any]:
     """Return a generated profile as a ClusterProfile; what it holds is in its refs."""
-    refs: dict[str, dict[str, str]] = {}
+    refs: dict[str, dict[str, Any]] = {}
     for content in profile.contents:
         kind, _, place = content.ref.partition(" ")
         parts = place.partition("/")
-        refs[content.ref] = {"kind": kind, "namespace": parts[0], "name": parts[2]}
+        own = _handling(content.how)
+        refs[content.ref] = {"kind": kind, "namespace": parts[0], "name": parts[2], **own}
     return {
         "apiVersion": "config.projectsveltos.io/v1beta1",
         "kind": "ClusterProfile",
@@ -74,9 +75,28 @@ def manifest(profile: Profile, source: str) -> dict[str, Any]:
             "stopMatchingBehavior": (
                 "LeavePolicies" if profile.leaves_policies else "WithdrawPolicies"
             ),
+            **_added(profile),
             "policyRefs": list(refs.values()),
         },
     }
+
+
+def _handling(how: Handling) -> dict[str, Any]:
+    """Return what a ref asks for beside the usual."""
+    asked = {"tier": how.tier, "force": how.force, "skipNamespaceCreation": how.skip_namespace}
+    usual = (PLAIN.tier, PLAIN.force, PLAIN.skip_namespace)
+    return {
+        field: value
+        for (field, value), default in zip(asked.items(), usual, strict=True)
+        if value != default
+    }
+
+
+def _added(profile: Profile) -> dict[str, Any]:
+    """Return the metadata that all objects of a profile get, as each of its contents has them."""
+    how = profile.contents[0].how if profile.contents else PLAIN
+    added = {"extraLabels": how.labels, "extraAnnotations": how.annotations}
+    return {field: dict(value) for field, value in added.items() if value}
 
 
 def cluster_ref(key: str) -> dict[str, str]:

@@ -216,12 +216,14 @@ class Rehearsal:
             collect=self.source().collect_resources,
             quoting=self._quoting,
         )
-        bare = draft_profile(self._catalog, trigger, cluster.key, key)
+        bare = draft_profile(self._catalog, trigger, cluster.key, key, done.named)
         profile = replace(bare, contents=done.contents)
         made = tuple(self._instantiate(done.refs, done.root, profile))
         renamed = {str(each.origin): str(each.ref) for each in made}
         held = tuple(
-            Content(renamed.get(str(ref), str(ref)), "") for ref in done.refs if self._holder(ref)
+            Content(renamed.get(str(ref), str(ref)), "", how=ref.how)
+            for ref in done.refs
+            if self._holder(ref)
         )
         return Generated(
             profile,

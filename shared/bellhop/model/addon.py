@@ -5,7 +5,16 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 from pydantic import Field, model_validator
 
 from bellhop.model.base import Later, Many, Model, mistake
-from bellhop.model.names import Labels, NameOrTemplate, Namespace, NamespaceOrTemplate, Share, Text
+from bellhop.model.names import (
+    Annotations,
+    Labels,
+    NameOrTemplate,
+    Namespace,
+    NamespaceOrTemplate,
+    Share,
+    Text,
+)
+from bellhop.model.record import PLAIN, Handling
 
 Tier = Annotated[int, Field(ge=1, le=2**31 - 1)]
 DeploymentType = Literal["Remote", "Local"]
@@ -32,6 +41,7 @@ class PolicyRef(NamedTuple):
     name: str
     kind: ContentKind
     optional: bool = False
+    how: Handling = PLAIN
 
 
 class PolicyRefSpec(Model):
@@ -80,14 +90,23 @@ class AddonSpec(Model):
     patches_from: Many[_ValueFrom] = ()
     drift_exclusions: Many[_DriftExclusion] = ()
     extra_labels: Labels = Field(default_factory=dict)
-    extra_annotations: dict[str, str] = Field(default_factory=dict)
+    extra_annotations: Annotations = Field(default_factory=dict)
 
     def refs(self) -> tuple[PolicyRef, ...]:
         """List the ConfigMaps and Secrets that hold the manifests, in their order."""
         return tuple(
-            PolicyRef(ref.namespace, ref.name, ref.kind, ref.optional)
+            PolicyRef(ref.namespace, ref.name, ref.kind, ref.optional, self._handling(ref))
             for ref in self.policy_refs
             if ref.kind in {"ConfigMap", "Secret"}
+        )
+
+    def _handling(self, ref: PolicyRefSpec) -> Handling:
+        return Handling(
+            tier=ref.tier,
+            force=ref.force,
+            skip_namespace=ref.skip_namespace_creation,
+            labels=self.extra_labels,
+            annotations=self.extra_annotations,
         )
 
 

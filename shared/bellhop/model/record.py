@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
@@ -297,6 +297,26 @@ class Pace:
 
 
 @dataclass(frozen=True, slots=True)
+class Handling:
+    """How what a ref names is brought.
+
+    Of two refs of a profile that want one object the one of the lower `tier` has it. By `force`
+    an object whose change is refused is made anew; by `skip_namespace` no namespace is made for
+    one. All get the `labels` and `annotations`.
+    """
+
+    tier: int = 100
+    force: bool = False
+    skip_namespace: bool = False
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+
+
+PLAIN = Handling()
+"""As is done where nobody asks for anything."""
+
+
+@dataclass(frozen=True, slots=True)
 class Content:
     """One key of a referenced ConfigMap or Secret: manifests, or text to render for a cluster.
 
@@ -314,6 +334,17 @@ class Content:
     withheld: tuple[str, ...] = ()
     namespace: str = ""
     missing: str = ""
+    how: Handling = PLAIN
+
+
+NO_OBJECT = "what it holds writes no object yet"
+
+
+def empty(contents: Sequence[Content]) -> bool:
+    """Say whether contents bring nothing anywhere, though there are some."""
+    return bool(contents) and not any(
+        each.manifests or each.template or each.missing for each in contents
+    )
 
 
 @dataclass(frozen=True, slots=True)

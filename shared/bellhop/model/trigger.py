@@ -1,6 +1,6 @@
 """EventTrigger, and EventBasedAddOn as it was called first: which events bring which add-ons."""
 
-from typing import Annotated, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
@@ -12,8 +12,11 @@ from bellhop.model.marks import TRIGGER_PAUSED
 from bellhop.model.names import NameOrTemplate, Text, is_template
 from bellhop.model.selector import Selector
 
-_Generator = Annotated[Any, Later("ref", "Generator")]
+if TYPE_CHECKING:
+    from bellhop.model.ref import ObjectReference
+
 _ObjectReference = Annotated[Any, Later("ref", "ObjectReference")]
+_Generator = Annotated[Any, Later("ref", "Generator")]
 
 
 class EventTriggerSpec(AddonSpec):
@@ -46,10 +49,12 @@ class EventTriggerSpec(AddonSpec):
         }
 
     @model_validator(mode="after")
-    def _has_known_action(self) -> Self:
+    def _says_what_is_meant(self) -> Self:
         action = self.cloud_event_action
         if action not in {"Create", "Delete"} and not is_template(action):
             raise mistake(f"cloudEventAction is {action!r}; it is Create, Delete or a template")
+        if self.destination_cluster is not None and not self.destination_cluster.name:
+            raise mistake("destinationCluster has no name; name a cluster, or leave it out")
         return self
 
 
@@ -73,12 +78,23 @@ class EventTrigger(Declaration):
 
     @property
     def destination_selector(self) -> Selector | None:
-        """Which clusters get the add-ons; None means the cluster of the event.
+        """Which clusters get the add-ons; None selects none.
 
         An empty selector asks for nothing: every client in Go writes one that was left out.
         """
         selector = self.spec.destination_cluster_selector
         return None if selector is None or selector.empty else selector
+
+    @property
+    def destination_cluster(self) -> "ObjectReference | None":
+        """The one cluster that gets the add-ons; its fields may be templates over the event."""
+        named: ObjectReference | None = self.spec.destination_cluster
+        return named
+
+    @property
+    def stays_home(self) -> bool:
+        """Tell whether the cluster of the event gets the add-ons, since no other is asked for."""
+        return self.destination_selector is None and self.destination_cluster is None
 
     @property
     def event_source_name(self) -> str:

@@ -25,7 +25,6 @@ _GENERATOR = (
     "generators do not run yet; leave the field out, or render the content through policyRefs"
 )
 _SETS = "sets of clusters are not known yet; leave the field out, and select clusters by label"
-_EXTRA = "metadata is not added to what is deployed yet; write it into the manifests"
 _SCRIPT_INSTEAD = "CEL rules are not evaluated yet; write the condition in Lua, under evaluate"
 
 _SELECTING = {
@@ -56,9 +55,6 @@ _ADDONS = {
         "there is no management cluster to deploy to; leave the field out, and select the "
         "cluster that is meant"
     ),
-    "policyRefs[].tier": "a single reference has no tier of its own yet; use the spec's tier",
-    "policyRefs[].skipNamespaceCreation": ("the choice is not built yet; leave the field out"),
-    "policyRefs[].force": "taking objects over by force is not built yet; leave the field out",
     "policyRefs[].remoteURL": (
         "remote manifests are not fetched yet; put them into a ConfigMap or Secret"
     ),
@@ -71,15 +67,10 @@ _ADDONS = {
     "patches": _PATCHES,
     "patchesFrom": _PATCHES,
     "driftExclusions": "drift is not watched yet; leave the field out",
-    "extraLabels": _EXTRA,
-    "extraAnnotations": _EXTRA,
 }
 
 _TRIGGER = {
     "clusterSetRefs": _SETS,
-    "destinationCluster": (
-        "a destination cannot be named by a template yet; select it with destinationClusterSelector"
-    ),
     "profileNameFormat": ("names of generated profiles cannot be chosen yet; leave the field out"),
     "configMapGenerator": _GENERATOR,
     "secretGenerator": _GENERATOR,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
@@ -24,7 +24,7 @@ from bellhop.gotemplate import Limits
 from bellhop.messages import Apply, Envelope, Instantiate, Publisher, Resolve
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.kinds import ClusterProfile, ConfigMap, EventSource, EventTrigger, Secret
-from bellhop.model.record import Content, Profile
+from bellhop.model.record import NO_OBJECT, PLAIN, Content, Profile, empty
 from bellhop.ports.store import ABSENT
 from bellhop.records import Kept, Records
 from bellhop.records.catalogs import Catalogs
@@ -199,7 +199,8 @@ class Deploy:
                 return self._withdraw(found, message, note)
             draft = draft_profile(catalog, trigger, message.cluster, message.object)
             draft = replace(draft, made_of=inputs.mark)
-            made = self._write(found, self._fill(draft, catalog, trigger, matched), message, note)
+            filled = self._fill(draft, found, catalog, trigger, matched)
+            made = self._write(found, filled, message, note)
         now = self._records.clock.now()
         if now - begun > _LONG:
             place = message.trigger, message.cluster, message.object
@@ -245,11 +246,15 @@ class Deploy:
     def _fill(
         self,
         draft: Profile,
+        found: Found,
         catalog: Catalog,
         trigger: EventTrigger,
         matched: Sequence[tuple[ObjectKey, Mapping[str, Any]]],
     ) -> Profile:
-        """Render the contents; what fails for good is kept as the profile's error."""
+        """Render the contents; what fails for good is kept as the profile's error.
+
+        Where nobody can say which cluster is named, those that have it keep it.
+        """
         source = catalog.source_of(trigger, draft.cluster)
         assert source is not None
         try:
@@ -262,8 +267,15 @@ class Deploy:
                 collect=source.collect_resources,
             )
         except PermanentError as error:
+            if trigger.destination_cluster and found:
+                draft = replace(draft, destinations=found.value.destinations)
             return replace(draft, error=str(error), error_code=error.code)
-        return _sealed(draft, made.contents)
+        goes = catalog.destinations(trigger, draft.cluster, made.named)
+        draft = _sealed(replace(draft, destinations=goes), made.contents)
+        if made.named and not goes:
+            absent = _unregistered(made.named)
+            return replace(draft, error=str(absent), error_code=absent.code)
+        return draft
 
     # Users' own profiles ----------------------------------------------------------------------
 
@@ -420,6 +432,13 @@ class Deploy:
             raise
 
 
+def _unregistered(cluster: str) -> MissingError:
+    return MissingError(
+        f"cannot bring anything to cluster '{cluster}', which destinationCluster names: it is not"
+        " registered; register it, or mend the name"
+    )
+
+
 def _same(old: Profile, new: Profile) -> bool:
     return replace(new, revision=old.revision, told=old.told, made_of=old.made_of) == old
 
@@ -451,6 +470,8 @@ def _sealed(draft: Profile, contents: tuple[Content, ...]) -> Profile:
             content.dialect,
             content.namespace,
             content.missing,
+            # What is brought as usual has the digest that it always had.
+            *([asdict(content.how)] if content.how != PLAIN else []),
         ]
         for content in contents
     ]
@@ -472,6 +493,8 @@ def _applications(profile: Profile, message: Origin) -> Iterator[Apply]:
 
 
 def _count(contents: Sequence[Content]) -> str:
+    if empty(contents):
+        return NO_OBJECT
     named = [
         f"{manifest['kind']} {manifest['metadata']['name']}"
         for content in contents

@@ -34,6 +34,8 @@ APART = {
     "Observation.manifest",
     "Content.manifests",
     "Content.withheld",
+    "Handling.labels",
+    "Handling.annotations",
     "Profile.contents",
     "Profile.destinations",
     "Profile.leaving",

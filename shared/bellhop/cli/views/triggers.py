@@ -137,9 +137,11 @@ def _profile(status: ProfileStatus) -> str:
 
 
 def _destination(trigger: EventTrigger) -> str:
-    if trigger.destination_selector is None:
+    if trigger.stays_home:
         return "the cluster of the event"
-    return str(trigger.destination_selector) or "none: the selector is empty"
+    named, selector = trigger.destination_cluster, trigger.destination_selector
+    told = [f"cluster {named.namespace}/{named.name}".replace(" /", " ")] if named else []
+    return ", and ".join(told + ([str(selector)] if selector else []))
 
 
 VIEWS = {"eventtrigger": View(COLUMNS, rows, manifests, describe)}
