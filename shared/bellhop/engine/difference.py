@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from bellhop.engine.catalog import Catalog, cluster_object
+from bellhop.engine.naming import GENERATED_NAMESPACE
 from bellhop.model.kinds import ClusterProfile, EventTrigger, PolicyRef
 from bellhop.model.names import is_template
 from bellhop.model.record import Cluster
@@ -69,6 +70,25 @@ def difference(before: Catalog | None, after: Catalog, keys: Iterable[Key]) -> T
     if triggers:
         _rules(touched, before, after, triggers)
     return touched
+
+
+def readers(catalog: Catalog, keys: Iterable[Key]) -> tuple[set[str], set[str]]:
+    """Return the triggers, and users' own profiles, that may refer to what triggers generate."""
+    wanted = set(keys)
+
+    def reading(refs: Iterable[PolicyRef]) -> bool:
+        return _may_name([ref for ref in refs if ref.namespace], wanted)
+
+    return (
+        {name for name, refs in _refs(catalog.triggers) if reading(refs)},
+        {name for name, refs in _refs(catalog.profiles) if reading(refs)},
+    )
+
+
+def may_read(trigger: EventTrigger) -> bool:
+    """Say whether a trigger may refer to what other triggers generate."""
+    places = {ref.namespace for ref in trigger.holder_refs}
+    return GENERATED_NAMESPACE in places or any(map(is_template, places))
 
 
 def _rules(touched: Touched, before: Catalog | None, after: Catalog, triggers: set[str]) -> None:
@@ -157,7 +177,7 @@ def _naming(catalog: Catalog, sources: set[str]) -> set[str]:
 def _refs(
     declared: Mapping[str, EventTrigger] | Mapping[str, ClusterProfile],
 ) -> Iterator[tuple[str, Iterable[PolicyRef]]]:
-    return ((name, each.policy_refs) for name, each in declared.items())
+    return ((name, each.holder_refs) for name, each in declared.items())
 
 
 def _may_name(refs: Iterable[PolicyRef], holders: set[Key]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,6 +15,7 @@ from bellhop.errors import InvalidError, MissingError, TemplateError
 from bellhop.gotemplate import Limits, Struct
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.kinds import ConfigMap, EventTrigger, PolicyRef, Secret
+from bellhop.model.marks import WITHHELD
 from bellhop.model.names import name_problem, namespace_problem
 from bellhop.model.record import PLAIN, Content, Handling
 from bellhop.model.ref import ObjectReference
@@ -128,23 +130,13 @@ def destination(ref: ObjectReference, fields: Fields, *, namespace: str) -> str:
     return f"{namespace}/{name}"
 
 
-def resolve(
-    refs: Sequence[PolicyRef],
-    root: Mapping[str, Any],
-    *,
-    namespace: str,
-    limits: Limits,
-    annotations: Mapping[str, str] | None = None,
-    quoting: bool = False,
-) -> tuple[Ref, ...]:
+def resolve(refs: Sequence[PolicyRef], fields: Fields, *, namespace: str) -> tuple[Ref, ...]:
     """Render the names of policyRefs; an empty namespace is the source cluster's.
 
     Raises:
         TemplateError: a name is a template that fails.
-        InvalidError: the annotations choose a dialect that is not there, or a name is made of a
-            Secret's value.
+        InvalidError: a name is made of a Secret's value.
     """
-    fields = Fields(root, limits, annotations or {}, quoting=quoting)
     return tuple(
         Ref(
             ref.kind,
@@ -191,7 +183,7 @@ def contents(
             raise MissingError(_missing(ref))
         due = _due(holder, event=root is not None, always=always)
         dialect = dialect_of(holder.annotations, annotations or {})
-        secret = not quoting and (isinstance(holder, Secret) or secrecy.in_reach(root or {}))
+        secret = not quoting and (_is_secret(holder) or secrecy.in_reach(root or {}))
         for entry, text in sorted(entries_of(holder).items()):
             name = f"{ref.namespace}/{ref.name}/{entry}"
             template = TemplateText(text, name, dialect, secret)
@@ -219,7 +211,7 @@ def own_contents(
     namespaces = sorted(namespaces)
     for each in refs:
         for namespace in [""] if each.namespace else namespaces:
-            (ref,) = resolve([each], {}, namespace=namespace, limits=limits)
+            (ref,) = resolve([each], Fields({}, limits, {}), namespace=namespace)
             holder = find(ref)
             if namespace and holder is None and not ref.optional:
                 made: tuple[Content, ...] = (Content(str(ref), "", missing=_missing(ref)),)
@@ -317,17 +309,79 @@ def instance(
     if not due.now:
         return None
     dialect = dialect_of(holder.annotations, annotations or {})
-    secret = not quoting and (isinstance(holder, Secret) or secrecy.in_reach(root))
-    texts = {
+    texts = _texts(ref, holder, root, limits, annotations or {}, quoting=quoting)
+    if not due.later:
+        return Instance(texts, {})
+    chosen = {} if dialect == "go" else {ANNOTATION: str(dialect)}
+    return Instance(texts, {TEMPLATE: holder.annotations[TEMPLATE], **chosen})
+
+
+def _texts(
+    ref: Ref,
+    holder: ConfigMap | Secret,
+    root: Mapping[str, Any],
+    limits: Limits,
+    annotations: Mapping[str, str],
+    *,
+    quoting: bool,
+) -> dict[str, str]:
+    """Render the entries of a ConfigMap or Secret with the event."""
+    dialect = dialect_of(holder.annotations, annotations)
+    secret = not quoting and (_is_secret(holder) or secrecy.in_reach(root))
+    return {
         entry: TemplateText(text, f"{ref.namespace}/{ref.name}/{entry}", dialect, secret).render(
             root, limits
         )
         for entry, text in sorted(entries_of(holder).items())
     }
-    if not due.later:
-        return Instance(texts, {})
-    chosen = {} if dialect == "go" else {ANNOTATION: str(dialect)}
-    return Instance(texts, {TEMPLATE: holder.annotations[TEMPLATE], **chosen})
+
+
+def generated_instance(
+    ref: Ref,
+    holder: ConfigMap | Secret,
+    root: Mapping[str, Any],
+    *,
+    limits: Limits,
+    annotations: Mapping[str, str],
+    quoting: bool = False,
+) -> Instance:
+    """Return what a generator makes of a ConfigMap or Secret, which is rendered in any case.
+
+    It has the annotations of the one it is made of, but that which asks for rendering now. One
+    made with a Secret's values in reach is marked, so that nobody shows or quotes it.
+
+    Raises:
+        TemplateError: a template fails.
+        InvalidError: a Secret has a wrong type.
+    """
+    texts = _texts(ref, holder, root, limits, annotations, quoting=quoting)
+    kept = {key: value for key, value in holder.annotations.items() if key != INSTANTIATE}
+    if _is_secret(holder) or secrecy.in_reach(root):
+        kept[WITHHELD] = "true"
+    return Instance(texts, kept)
+
+
+def written(
+    own: Ref, holder: ConfigMap | Secret, made: Instance, labels: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return what was made of a ConfigMap or Secret as one of its own."""
+    metadata: dict[str, Any] = {
+        "name": own.name,
+        "namespace": own.namespace,
+        "labels": dict(labels),
+    }
+    if made.annotations:
+        metadata["annotations"] = dict(made.annotations)
+    manifest: dict[str, Any] = {"apiVersion": "v1", "kind": own.kind, "metadata": metadata}
+    if isinstance(holder, ConfigMap):
+        return {**manifest, "data": dict(made.texts)}
+    encoded = {key: base64.b64encode(text.encode()).decode() for key, text in made.texts.items()}
+    return {**manifest, "type": holder.type, "data": encoded}
+
+
+def _is_secret(holder: ConfigMap | Secret) -> bool:
+    """Say whether nobody may quote what an object holds."""
+    return isinstance(holder, Secret) or WITHHELD in holder.annotations
 
 
 class _Due(NamedTuple):

@@ -81,7 +81,7 @@ def lacks_source(trigger: EventTrigger, catalog: Catalog) -> bool:
 
 def lacking(holders: Holders, declared: Declared) -> Iterator[PolicyRef]:
     """Yield the refs to what is not there; a template names something for each event."""
-    for ref in declared.policy_refs:
+    for ref in declared.holder_refs:
         named = ref.namespace and "{{" not in ref.namespace + ref.name and not ref.optional
         if named and f"{ref.namespace}/{ref.name}" not in holders.names(ref.kind):
             yield ref

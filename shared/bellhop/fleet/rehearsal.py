@@ -6,7 +6,6 @@ the Lua box judges, the engine instantiates and renders.
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -16,10 +15,11 @@ from bellhop import luabox
 from bellhop.engine import instantiate as engine
 from bellhop.engine.allowing import refuse_rendered
 from bellhop.engine.catalog import Catalog, cluster_object
-from bellhop.engine.generating import draft_profile, generate
+from bellhop.engine.generating import Maker, draft_profile
 from bellhop.engine.judging import Candidate, judge, why_not
-from bellhop.engine.naming import instance_name
+from bellhop.engine.naming import GENERATED_NAMESPACE, instance_name
 from bellhop.engine.observe import observe
+from bellhop.engine.origin import instance_labels
 from bellhop.engine.planning import desired, plan
 from bellhop.errors import InvalidError, MissingError, ScriptError
 from bellhop.fleet import advising, generated
@@ -39,9 +39,6 @@ from bellhop.model.record import Cluster, Content, Profile
 from bellhop.settings import Settings
 
 Object = tuple[ObjectKey, dict[str, Any]]
-
-NAMESPACE = "projectsveltos"
-"""Where Sveltos keeps what it instantiates."""
 
 
 @dataclass(frozen=True)
@@ -207,17 +204,14 @@ class Rehearsal:
 
     def _profile(self, key: str, objects: Sequence[Object]) -> Generated:
         trigger, cluster = self.trigger, self.cluster
-        done = generate(
-            trigger,
-            cluster,
-            objects,
-            self._holder,
-            self._limits,
-            collect=self.source().collect_resources,
-            quoting=self._quoting,
+        bare = draft_profile(self._catalog, trigger, cluster.key, key)
+        maker = Maker(
+            trigger, self.source(), cluster, self._holder, self._limits, quoting=self._quoting
         )
-        bare = draft_profile(self._catalog, trigger, cluster.key, key, done.named)
-        profile = replace(bare, contents=done.contents)
+        done = maker.generate(bare, objects)
+        goes = self._catalog.destinations(trigger, cluster.key, done.named)
+        profile = replace(bare, contents=done.contents, destinations=goes)
+        written = tuple(_generated(*each) for each in done.generated)
         made = tuple(self._instantiate(done.refs, done.root, profile))
         renamed = {str(each.origin): str(each.ref) for each in made}
         held = tuple(
@@ -228,7 +222,7 @@ class Rehearsal:
         return Generated(
             profile,
             generated.manifest(replace(profile, contents=held), self.source().name),
-            made,
+            written + made,
             tuple(self._place(done.contents, each) for each in profile.destinations),
         )
 
@@ -248,11 +242,9 @@ class Rehearsal:
             )
             if holder and made:
                 name = instance_name(profile.name, str(ref))
-                own = replace(ref, namespace=NAMESPACE, name=name)
-                labels = generated.instance_labels(
-                    profile, self.source().name, ref.namespace, ref.name
-                )
-                yield Instantiated(ref, own, _instantiated(own, holder, made, labels))
+                own = replace(ref, namespace=GENERATED_NAMESPACE, name=name)
+                labels = instance_labels(profile, self.source().name, ref.namespace, ref.name)
+                yield Instantiated(ref, own, engine.written(own, holder, made, labels))
 
     def _holder(self, ref: engine.Ref) -> ConfigMap | Secret | None:
         return self._holders.get(DeclarationKey(ref.kind, ref.namespace, ref.name))
@@ -266,21 +258,10 @@ class Rehearsal:
         return Placement(destination, there)
 
 
-def _instantiated(
-    ref: engine.Ref, holder: ConfigMap | Secret, made: engine.Instance, labels: dict[str, str]
-) -> dict[str, Any]:
-    metadata: dict[str, Any] = {
-        "name": ref.name,
-        "namespace": ref.namespace,
-        "labels": labels,
-    }
-    if made.annotations:
-        metadata["annotations"] = dict(made.annotations)
-    manifest: dict[str, Any] = {"apiVersion": "v1", "kind": ref.kind, "metadata": metadata}
-    if isinstance(holder, ConfigMap):
-        return {**manifest, "data": dict(made.texts)}
-    encoded = {key: base64.b64encode(text.encode()).decode() for key, text in made.texts.items()}
-    return {**manifest, "type": holder.type, "data": encoded}
+def _generated(origin: engine.Ref, manifest: dict[str, Any]) -> Instantiated:
+    metadata = manifest["metadata"]
+    own = replace(origin, namespace=metadata["namespace"], name=metadata["name"])
+    return Instantiated(origin, own, manifest)
 
 
 def _object(document: Document, cluster: Cluster) -> Object:

@@ -44,6 +44,18 @@ class PolicyRef(NamedTuple):
     how: Handling = PLAIN
 
 
+class GeneratorRef(NamedTuple):
+    """What is rendered into a ConfigMap or Secret of its own; all but `kind` may be templates."""
+
+    ref: PolicyRef
+    name_format: str
+
+    @property
+    def field(self) -> str:
+        """The field it was written in."""
+        return "configMapGenerator" if self.ref.kind == "ConfigMap" else "secretGenerator"
+
+
 class PolicyRefSpec(Model):
     """One entry of policyRefs, as written."""
 

@@ -46,6 +46,11 @@ class ClusterProfile(Declaration):
         return self.spec.refs()
 
     @property
+    def holder_refs(self) -> tuple[PolicyRef, ...]:
+        """All ConfigMaps and Secrets that it is rendered from."""
+        return self.policy_refs
+
+    @property
     def leaves_policies(self) -> bool:
         """Tell whether add-ons stay on a cluster that no longer matches."""
         return self.spec.stop_matching_behavior == "LeavePolicies"

@@ -359,7 +359,8 @@ class Profile:
     clusters have been asked to be brought to this `revision`, which every change of it draws anew.
     `allow` says what it may bring; empty is everything. A `vague` one was read without its
     destinations: they are very many. `made_of` is a digest of what one for all objects was rendered
-    from. Of one that is `paused` nothing is applied, put back or withdrawn.
+    from. Of one that is `paused` nothing is applied, put back or withdrawn. What its trigger's
+    generators wrote is `generated`: it is there as long as the profile, and for all to read.
     """
 
     name: str
@@ -382,10 +383,30 @@ class Profile:
     vague: bool = False
     made_of: str = ""
     paused: bool = False
+    generated: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def titles(self) -> tuple[tuple[str, str], ...]:
+        """Name what it generated, by kind and name."""
+        return tuple((each["kind"], each["metadata"]["name"]) for each in self.generated)
 
     def may_name(self, cluster: str) -> bool:
         """Say whether a cluster is, or for all that was read may be, among its clusters."""
         return self.vague or cluster in self.destinations or cluster in self.leaving
+
+
+@dataclass(frozen=True, slots=True)
+class Title:
+    """Which profile has a name that a template wrote, and whose profiles wait for it.
+
+    It counts where that profile says so, too. Of those that wait trigger, source cluster and object
+    are told.
+    """
+
+    trigger: str
+    cluster: str
+    profile: str
+    waiting: tuple[tuple[str, str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 from pydantic import Field, model_validator
 
 from bellhop.errors import InvalidError
-from bellhop.model.addon import AddonSpec, PolicyRef
+from bellhop.model.addon import AddonSpec, ContentKind, GeneratorRef, PolicyRef
 from bellhop.model.base import Later, Many, mistake
 from bellhop.model.core import Declaration
 from bellhop.model.marks import TRIGGER_PAUSED
@@ -13,7 +13,7 @@ from bellhop.model.names import NameOrTemplate, Text, is_template
 from bellhop.model.selector import Selector
 
 if TYPE_CHECKING:
-    from bellhop.model.ref import ObjectReference
+    from bellhop.model.ref import Generator, ObjectReference
 
 _ObjectReference = Annotated[Any, Later("ref", "ObjectReference")]
 _Generator = Annotated[Any, Later("ref", "Generator")]
@@ -110,6 +110,26 @@ class EventTrigger(Declaration):
     def policy_refs(self) -> tuple[PolicyRef, ...]:
         """The ConfigMaps and Secrets that hold the add-ons, in their order."""
         return self.spec.refs()
+
+    @property
+    def generators(self) -> tuple[GeneratorRef, ...]:
+        """What is rendered into ConfigMaps and Secrets of their own, ConfigMaps first."""
+        asked: tuple[tuple[ContentKind, tuple[Generator, ...]], ...] = (
+            ("ConfigMap", self.spec.config_map_generator),
+            ("Secret", self.spec.secret_generator),
+        )
+        return tuple(
+            GeneratorRef(
+                PolicyRef(each.namespace, each.name, kind, each.optional), each.name_format
+            )
+            for kind, generators in asked
+            for each in generators
+        )
+
+    @property
+    def holder_refs(self) -> tuple[PolicyRef, ...]:
+        """All ConfigMaps and Secrets that it is rendered from."""
+        return (*self.policy_refs, *(each.ref for each in self.generators))
 
     @property
     def leaves_policies(self) -> bool:

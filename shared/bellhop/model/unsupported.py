@@ -21,9 +21,6 @@ _REFS = (
 _CHECKS = "checks are not run yet; leave the field out"
 _PATCHES = "patches are not applied yet; leave the field out, or write the change into the manifest"
 _FLUX = "Flux sources are not read yet; use kind ConfigMap or Secret"
-_GENERATOR = (
-    "generators do not run yet; leave the field out, or render the content through policyRefs"
-)
 _SETS = "sets of clusters are not known yet; leave the field out, and select clusters by label"
 _SCRIPT_INSTEAD = "CEL rules are not evaluated yet; write the condition in Lua, under evaluate"
 
@@ -72,8 +69,6 @@ _ADDONS = {
 _TRIGGER = {
     "clusterSetRefs": _SETS,
     "profileNameFormat": ("names of generated profiles cannot be chosen yet; leave the field out"),
-    "configMapGenerator": _GENERATOR,
-    "secretGenerator": _GENERATOR,
     "cloudEventAction": (
         "CloudEvents bring add-ons only and never withdraw them yet; leave the field out"
     ),

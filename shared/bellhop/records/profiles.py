@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,7 +23,11 @@ _KEPT = 8
 
 @dataclass(frozen=True, slots=True)
 class _Contents:
-    contents: tuple[Content, ...]
+    contents: tuple[Content, ...] = ()
+    generated: tuple[Mapping[str, Any], ...] = ()
+
+
+_NOTHING = _Contents()
 
 
 class Profiles:
@@ -63,7 +67,7 @@ class Profiles:
         item = self._payloads.store.get(_partition(trigger, cluster), f"{cluster}/{name}")
         known = self._known(item) if item else None
         if item and known:
-            return Kept(replace(known, contents=()), item.token)
+            return Kept(replace(known, contents=(), generated=()), item.token)
         if item is None or not self._payloads.wide(item):
             return Kept(self._glance(item), item.token) if item else None
         found = self._payloads.open(item)
@@ -106,7 +110,8 @@ class Profiles:
         Raises:
             StaleError: something else than `expect` is there.
         """
-        payload = encode(_Contents(profile.contents)) if profile.contents else None
+        held = _Contents(profile.contents, profile.generated)
+        payload = encode(held) if held != _NOTHING else None
         return self._payloads.put(*_key(profile), _clear(profile), payload, expect=expect)
 
     def put_head(self, profile: Profile, *, expect: str | None = ANY) -> str:
@@ -173,9 +178,9 @@ def _partition(trigger: str, cluster: str) -> str:
 
 
 def _clear(profile: Profile) -> dict[str, Any]:
-    return encode(profile, omit=("contents", "leaving", "vague"))
+    return encode(profile, omit=("contents", "generated", "leaving", "vague"))
 
 
 def _profile(found: Sealed) -> Profile:
-    contents = decode(_Contents, found.payload).contents if found.payload else ()
-    return decode(Profile, found.head, contents=contents)
+    held = decode(_Contents, found.payload) if found.payload else _NOTHING
+    return decode(Profile, found.head, contents=held.contents, generated=held.generated)

@@ -26,6 +26,7 @@ from bellhop.records.refusals import RefusalCounts
 from bellhop.records.sealing import Sealer
 from bellhop.records.snapshot import Snapshot
 from bellhop.records.timers import Timers
+from bellhop.records.titles import Titles
 from bellhop.records.trails import Trails
 from bellhop.records.walks import Strikes, Walks
 
@@ -70,6 +71,7 @@ class Records:
         self.trails = Trails(store, clock)
         self.paces = Paces(store, clock)
         self.profiles = Profiles(self._payloads, self.departures)
+        self.titles = Titles(store)
         self.owners = Owners(store)
         self.inventories = Inventories(self._payloads, self.owners)
         self.findings = Findings(store, clock)

@@ -6,7 +6,7 @@ The second half, one profile to one cluster, is `bellhop.stages.execute`.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
@@ -16,10 +16,18 @@ from typing import Any
 from bellhop.engine import instantiate as engine
 from bellhop.engine.allowing import refuse_rendered
 from bellhop.engine.catalog import Catalog
+from bellhop.engine.difference import may_read, readers
 from bellhop.engine.digest import digest
-from bellhop.engine.generating import draft_profile, generate
-from bellhop.engine.naming import profile_name
-from bellhop.errors import InvalidError, MissingError, PermanentError, StaleError, TemporaryError
+from bellhop.engine.generating import Maker, draft_profile
+from bellhop.engine.naming import GENERATED_NAMESPACE, profile_name
+from bellhop.errors import (
+    ConflictError,
+    InvalidError,
+    MissingError,
+    PermanentError,
+    StaleError,
+    TemporaryError,
+)
 from bellhop.gotemplate import Limits
 from bellhop.messages import Apply, Envelope, Instantiate, Publisher, Resolve
 from bellhop.model.gvk import ObjectKey
@@ -33,6 +41,7 @@ from bellhop.settings import Settings
 from bellhop.stages.execute import Execute
 from bellhop.stages.ledger import Note, Origin, noting
 from bellhop.stages.objects import Objects
+from bellhop.stages.titles import Titles
 
 _RETRIES = 8
 _LOST = "lost"
@@ -52,11 +61,15 @@ class _Inputs:
     revision: int
     marks: tuple[tuple[str, str], ...] = ()
     for_all: bool = False
+    reads: bool = False
 
     @cached_property
     def mark(self) -> str:
-        """Digest the inputs of a profile for all objects; of one object they are soon rendered."""
-        if not self.for_all:
+        """Digest the inputs of a profile for all objects; of one object they are soon rendered.
+
+        One that reads what other triggers generate has more inputs than are known.
+        """
+        if not self.for_all or self.reads:
             return ""
         return digest([self.revision, self.marks])
 
@@ -81,6 +94,7 @@ class Deploy:
         self._catalogs = catalogs
         self._publisher = publisher
         self._execute = execute
+        self._titles = Titles(records, publisher)
         self._objects = Objects(records)
         self._rests: dict[tuple[str, str, str], tuple[datetime, timedelta]] = {}
         self._limits = Limits(seconds=settings.template_seconds, output=settings.template_output)
@@ -173,7 +187,7 @@ class Deploy:
             return _Inputs(catalog.revision)
         if not message.object:
             marks = tuple(self._records.matches.marks(message.cluster, source.name))
-            return _Inputs(catalog.revision, marks, for_all=True)
+            return _Inputs(catalog.revision, marks, for_all=True, reads=may_read(trigger))
         key = ObjectKey.parse(message.object)
         found = self._records.matches.get(message.cluster, source.name, key)
         if found is None or not found.value.matching:
@@ -257,25 +271,36 @@ class Deploy:
         """
         source = catalog.source_of(trigger, draft.cluster)
         assert source is not None
+        cluster = catalog.clusters[draft.cluster]
+        maker = Maker(trigger, source, cluster, self._holder, self._limits)
         try:
-            made = generate(
-                trigger,
-                catalog.clusters[draft.cluster],
-                matched,
-                self._holder,
-                self._limits,
-                collect=source.collect_resources,
-            )
+            made = maker.generate(draft, matched)
+            generated = tuple(manifest for _, manifest in made.generated)
+            self._refuse_declared(generated)
         except PermanentError as error:
             if trigger.destination_cluster and found:
                 draft = replace(draft, destinations=found.value.destinations)
-            return replace(draft, error=str(error), error_code=error.code)
+            return _failed(draft, error)
         goes = catalog.destinations(trigger, draft.cluster, made.named)
-        draft = _sealed(replace(draft, destinations=goes), made.contents)
+        draft = replace(draft, destinations=goes, generated=generated)
+        draft = _sealed(draft, made.contents)
         if made.named and not goes:
-            absent = _unregistered(made.named)
-            return replace(draft, error=str(absent), error_code=absent.code)
+            return _failed(draft, _unregistered(made.named))
         return draft
+
+    def _refuse_declared(self, generated: Sequence[Mapping[str, Any]]) -> None:
+        """Refuse to generate what users declared.
+
+        Raises:
+            ConflictError: something is there by that name.
+        """
+        for each in generated:
+            kind, metadata = each["kind"], each["metadata"]
+            if self._catalogs.holder(kind, metadata["namespace"], metadata["name"]):
+                raise ConflictError(
+                    f"cannot generate {kind} '{metadata['namespace']}/{metadata['name']}': one of"
+                    " that name was applied; delete it, or give the generator another nameFormat"
+                )
 
     # Users' own profiles ----------------------------------------------------------------------
 
@@ -329,13 +354,17 @@ class Deploy:
             )
             refuse_rendered(declared, contents)
         except PermanentError as error:
-            return replace(draft, error=str(error), error_code=error.code)
+            return _failed(draft, error)
         return _sealed(draft, contents)
 
     # Profiles ---------------------------------------------------------------------------------
 
     def _holder(self, ref: engine.Ref) -> ConfigMap | Secret | None:
-        return self._catalogs.holder(ref.kind, ref.namespace, ref.name)
+        """Look a ConfigMap or Secret up: as users applied it, or as a trigger generated it."""
+        declared = self._catalogs.holder(ref.kind, ref.namespace, ref.name)
+        if declared is None and ref.namespace == GENERATED_NAMESPACE:
+            return self._titles.read(ref.kind, ref.name)
+        return declared
 
     def _found(self, trigger: str, cluster: str, name: str) -> Found:
         """Read a profile; contents that are lost are as good as none, where there are others."""
@@ -363,7 +392,9 @@ class Deploy:
         else:
             try:
                 new = replace(new, revision=_drawn(), told=False)
-                token = self._put(old, new, token)
+                token = self._put_titled(old, new, token)
+            except ConflictError as error:
+                return self._write(found, _failed(draft, error), message, note)
             except StaleError:
                 return False
             if old is None or (old.digest, old.error) != (new.digest, new.error):
@@ -371,7 +402,49 @@ class Deploy:
                 note.detail = draft.error or _count(draft.contents)
                 note.context = {**note.context, "digest": draft.digest}
         self._publisher.publish(_applications(new, message))
+        self._tell_readers(new, new.titles)
         return self._note(new, token)
+
+    def _put_titled(self, old: Profile | None, new: Profile, token: str) -> str:
+        """Write a profile that has the names of what it generates; return its token.
+
+        Raises:
+            ConflictError: another profile has one of the names.
+            StaleError: another writer was quicker.
+        """
+        if new.error:
+            # What it generated last stays, by whatever names it has.
+            return self._put(old, new, token)
+        taken = self._titles.take(new, new.titles)
+        self._give_up(old, set(old.titles).difference(taken) if old else ())
+        token = self._put(old, new, token)
+        self._titles.keep(taken)
+        return token
+
+    def _give_up(self, old: Profile | None, names: Iterable[tuple[str, str]]) -> None:
+        """Have names no longer, and tell those who want them, and who reads what they named."""
+        if old and names:
+            names = sorted(names)
+            self._titles.give_up(old, names)
+            self._tell_readers(old, names)
+
+    def _tell_readers(self, profile: Profile, names: Iterable[tuple[str, str]]) -> None:
+        """Ask again for what refers to what a profile generates, or did.
+
+        Its own trigger's profiles read what each of them generates itself.
+        """
+        keys = [(kind, GENERATED_NAMESPACE, name) for kind, name in names]
+        if not keys:
+            return
+        catalog = self._catalogs.current()
+        triggers, profiles = readers(catalog, keys)
+        self._publisher.publish(Resolve(name) for name in sorted(profiles))
+        self._publisher.publish(
+            Instantiate(name, cluster)
+            for name in sorted(triggers - {profile.trigger})
+            for cluster in sorted(catalog.clusters)
+            if catalog.source_of(catalog.triggers[name], cluster)
+        )
 
     def _note(self, profile: Profile, token: str) -> bool:
         """Note that the clusters of a profile know of it, and what it was made of."""
@@ -399,8 +472,10 @@ class Deploy:
             error_code="",
             made_of="",
             paused=False,
+            generated=(),
         )
         try:
+            self._give_up(old, old.titles)
             if not leaving:
                 self._records.profiles.delete(old.trigger, old.cluster, old.name, expect=token)
                 return True
@@ -432,6 +507,12 @@ class Deploy:
             raise
 
 
+def _failed(draft: Profile, error: PermanentError) -> Profile:
+    """Return a draft that holds nothing but why; what was last good stays in its place."""
+    bare = replace(draft, contents=(), digest="", generated=())
+    return replace(bare, error=str(error), error_code=error.code)
+
+
 def _unregistered(cluster: str) -> MissingError:
     return MissingError(
         f"cannot bring anything to cluster '{cluster}', which destinationCluster names: it is not"
@@ -456,7 +537,7 @@ def _merge(old: Profile | None, draft: Profile) -> Profile:
         # Without the last good contents nobody can tell what is to stay.
         raise MissingError(f"cannot keep what '{old.name}' holds: its contents are lost")
     if draft.error:
-        return replace(draft, contents=old.contents, digest=old.digest)
+        return replace(draft, contents=old.contents, digest=old.digest, generated=old.generated)
     return draft
 
 
@@ -475,7 +556,10 @@ def _sealed(draft: Profile, contents: tuple[Content, ...]) -> Profile:
         ]
         for content in contents
     ]
-    return replace(draft, contents=contents, digest=digest(described))
+    written = [dict(each) for each in draft.generated]
+    return replace(
+        draft, contents=contents, digest=digest([described, written] if written else described)
+    )
 
 
 def _applications(profile: Profile, message: Origin) -> Iterator[Apply]:

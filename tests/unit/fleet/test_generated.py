@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from bellhop.fleet.generated import instance_labels, manifest
+from bellhop.engine.origin import instance_labels
+from bellhop.fleet.generated import manifest
 from bellhop.model.names import label_value_problem
 from bellhop.model.record import Content, Handling, Profile
 

@@ -32,6 +32,9 @@ def trigger(path: str, value: str) -> dict[str, Any]:
         "destinationCluster": {"name": "east"},
     }
     first, _, field = path.rpartition(".")
+    if first.endswith("Generator[]"):
+        generator = {"namespace": "shop", "name": "made", "nameFormat": "x"}
+        spec[first.removesuffix("[]")] = [generator]
     place = spec[first.removesuffix("[]")] if first else spec
     (place[0] if isinstance(place, list) else place)[field] = value
     return {
@@ -52,17 +55,41 @@ def brought(fleet: Fleet) -> str:
     return profile.contents[0].ref
 
 
+def generated(label: str) -> Callable[[Fleet, str], str]:
+    """Return what tells a label of what is generated, or its name."""
+
+    def told(fleet: Fleet, _: str) -> str:
+        (profile,) = fleet.records.profiles.of("made")
+        metadata = profile.generated[0]["metadata"]
+        return str({**metadata["labels"], "name": metadata["name"]}[label])
+
+    return told
+
+
+PREFIX = "eventtrigger.lib.projectsveltos.io/"
 SHOWN: dict[str, Callable[[Fleet, str], str]] = {
     "eventSourceName": lambda fleet, _: fleet.catalogs.current().sources_in("fleet/east")[0],
     "policyRefs[].namespace": lambda fleet, _: brought(fleet).split()[1].split("/")[0],
     "policyRefs[].name": lambda fleet, _: brought(fleet).split("/")[1],
     "destinationCluster.namespace": lambda fleet, _: named(fleet).split("/")[0],
     "destinationCluster.name": lambda fleet, _: named(fleet).split("/")[1],
+    **{
+        f"{kind}Generator[].{field}": generated(label)
+        for kind in ("configMap", "secret")
+        for field, label in (
+            ("namespace", f"{PREFIX}refnamespace"),
+            ("name", f"{PREFIX}refname"),
+            ("nameFormat", "name"),
+        )
+    },
     # Who renders to no kind of cluster is refused, below: here it is enough that it goes there.
     "destinationCluster.kind": lambda fleet, expected: expected if named(fleet) else "",
     "destinationCluster.apiVersion": lambda fleet, expected: expected if named(fleet) else "",
 }
 """How the field is seen in what was made."""
+
+
+SECRET = "apiVersion: v1\nkind: Secret\ntype: addons.projectsveltos.io/cluster-profile\n"
 
 
 @pytest.fixture
@@ -72,7 +99,7 @@ def ready(fleet: Fleet) -> Fleet:
     fleet.apply(source(name="of-east"))
     for name in ("made", "for-service"):
         text = holder(name, config("a")).replace("namespace: default", "namespace: shop", 1)
-        fleet.apply(text)
+        fleet.apply(text, f"{SECRET}metadata: {{name: {name}, namespace: shop}}")
     east.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})
     return fleet
 
