@@ -31,7 +31,8 @@ class Touched:
     source clusters of their events, None being all where they are in force or have left profiles;
     `resolved` are users' own profiles; `placed` are triggers with destinations that they select
     now and did not, or the other way round; `relabelled` are destinations whose labels templates
-    may read; `gates` are clusters of which ingest must know something else.
+    may read; `gates` are clusters of which ingest must know something else; `reread` are triggers,
+    and users' own profiles, whose templates may read what changed.
     """
 
     swept: set[str] = field(default_factory=set)
@@ -41,6 +42,7 @@ class Touched:
     placed: set[tuple[str, str]] = field(default_factory=set)
     relabelled: set[str] = field(default_factory=set)
     gates: set[str] = field(default_factory=set)
+    reread: tuple[set[str], set[str]] = field(default_factory=lambda: (set(), set()))
 
 
 def difference(before: Catalog | None, after: Catalog, keys: Iterable[Key]) -> Touched:
@@ -49,6 +51,8 @@ def difference(before: Catalog | None, after: Catalog, keys: Iterable[Key]) -> T
     triggers: set[str] = set()
     sources: set[str] = set()
     holders: set[Key] = set()
+    keys = list(keys)
+    touched.reread = rereaders(after, map(_as_read, keys))
     for kind, namespace, name in keys:
         if kind == "Cluster":
             _cluster(touched, before, after, f"{namespace}/{name}")
@@ -72,6 +76,12 @@ def difference(before: Catalog | None, after: Catalog, keys: Iterable[Key]) -> T
     return touched
 
 
+def _as_read(key: Key) -> Key:
+    """Return a key as templates name the object: without a namespace where the kind has none."""
+    kind, namespace, name = key
+    return ("SveltosCluster" if kind == "Cluster" else kind, namespace, name)
+
+
 def readers(catalog: Catalog, keys: Iterable[Key]) -> tuple[set[str], set[str]]:
     """Return the triggers, and users' own profiles, that may refer to what triggers generate."""
     wanted = set(keys)
@@ -82,6 +92,25 @@ def readers(catalog: Catalog, keys: Iterable[Key]) -> tuple[set[str], set[str]]:
     return (
         {name for name, refs in _refs(catalog.triggers) if reading(refs)},
         {name for name, refs in _refs(catalog.profiles) if reading(refs)},
+    )
+
+
+def rereaders(catalog: Catalog, keys: Iterable[Key]) -> tuple[set[str], set[str]]:
+    """Return the triggers, and users' own profiles, whose templates may read some objects."""
+    wanted = set(keys)
+    return (
+        {name for name, each in catalog.triggers.items() if _may_read(each, wanted)},
+        {name for name, each in catalog.profiles.items() if _may_read(each, wanted)},
+    )
+
+
+def _may_read(declared: EventTrigger | ClusterProfile, keys: set[Key]) -> bool:
+    return any(
+        kind == each.kind
+        and (is_template(each.namespace) or each.namespace in ("", namespace))
+        and (is_template(each.name) or each.name == name)
+        for each in declared.readings
+        for kind, namespace, name in keys
     )
 
 

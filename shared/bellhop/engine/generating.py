@@ -20,12 +20,13 @@ from bellhop.engine.instantiate import (
 )
 from bellhop.engine.naming import GENERATED_NAMESPACE, profile_name
 from bellhop.engine.origin import GENERATED, instance_labels
+from bellhop.engine.referring import with_event
 from bellhop.errors import InvalidError, MissingError
 from bellhop.gotemplate import Limits
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.kinds import ConfigMap, EventSource, EventTrigger, Secret, of
 from bellhop.model.names import name_problem
-from bellhop.model.record import Cluster, Content, Profile
+from bellhop.model.record import Cluster, Content, Profile, Reading
 
 Find = Callable[[Ref], ConfigMap | Secret | None]
 """Looks up what a ref names; None where it is not there."""
@@ -44,6 +45,7 @@ class Generation:
     contents: tuple[Content, ...]
     named: str = ""
     generated: tuple[tuple[Ref, dict[str, Any]], ...] = ()
+    reads: tuple[Reading, ...] = ()
 
 
 def draft_profile(catalog: Catalog, trigger: EventTrigger, cluster: str, key: str) -> Profile:
@@ -109,7 +111,8 @@ class Maker:
             quoting=self.quoting,
         )
         refuse_rendered(trigger, made)
-        return Generation(root, refs, made, named, generated)
+        reads = with_event(trigger.readings, fields)
+        return Generation(root, refs, made, named, generated, reads)
 
     def _generated(
         self, draft: Profile, fields: Fields, root: Mapping[str, Any]

@@ -6,6 +6,7 @@ import base64
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from bellhop.engine import secrecy
@@ -19,6 +20,10 @@ from bellhop.model.marks import WITHHELD
 from bellhop.model.names import name_problem, namespace_problem
 from bellhop.model.record import PLAIN, Content, Handling
 from bellhop.model.ref import ObjectReference
+
+_AS_SECRET = {"kind": secrecy.KIND}
+
+NONE: Mapping[str, dict[str, Any]] = MappingProxyType({})
 
 INSTANTIATE = "projectsveltos.io/instantiate"
 TEMPLATE = "projectsveltos.io/template"
@@ -398,8 +403,16 @@ def _due(holder: ConfigMap | Secret, *, event: bool, always: bool) -> _Due:
     return _Due(now, later)
 
 
-def deploy_time(content: Content, cluster: Mapping[str, Any], *, limits: Limits) -> Content:
+def deploy_time(
+    content: Content,
+    cluster: Mapping[str, Any],
+    resources: Mapping[str, dict[str, Any]] = NONE,
+    *,
+    limits: Limits,
+) -> Content:
     """Return a content as a cluster gets it; a template is rendered, `.Cluster` the destination.
+
+    `resources` are the objects that it may read, by identifier.
 
     Raises:
         MissingError: what it is to be taken from is not there.
@@ -411,14 +424,26 @@ def deploy_time(content: Content, cluster: Mapping[str, Any], *, limits: Limits)
         raise MissingError(content.missing)
     if not content.template:
         return _dressed(content)
-    root = {"Cluster": cluster, "MgmtResources": {}}
+    root = {"Cluster": cluster, "MgmtResources": resources}
+    # What was made of a Secret counts as one.
+    objects = [{**each, **_AS_SECRET} if _withheld(each) else each for each in resources.values()]
+    read = {"Resources": objects, "Cluster": cluster}
+    secret = content.secret or any(map(_withheld, resources.values()))
     name = f"{content.ref}/{content.entry}"
-    template = TemplateText(content.template, name, content.dialect, content.secret, deploy=True)
-    with secrecy.unforeseen(f"cannot render {name}", secret=content.secret):
-        objects = render_manifests(template, root, limits)
+    template = TemplateText(content.template, name, content.dialect, secret, resources=resources)
+    with secrecy.unforeseen(f"cannot render {name}", secret=secret):
+        made = render_manifests(template, root, limits)
         known = secrecy.kept(content.withheld, json.dumps(cluster, default=str))
-        known.refuse_names(secrecy.names(objects), name)
-    return _dressed(replace(content, manifests=objects, template="", withheld=()))
+        known.refuse_names(secrecy.names(made), name)
+        values = secrecy.Withheld.of(read).knowing(content.template)
+        values.refuse_names(secrecy.names(made), name)
+    return _dressed(replace(content, manifests=made, template="", withheld=(), secret=secret))
+
+
+def _withheld(manifest: Mapping[str, Any]) -> bool:
+    """Say whether nobody may quote what an object holds that is read."""
+    marks = (manifest.get("metadata") or {}).get("annotations") or {}
+    return secrecy.holds_values(manifest) or WITHHELD in marks
 
 
 def _dressed(content: Content) -> Content:

@@ -15,12 +15,13 @@ from bellhop import luabox
 from bellhop.engine import instantiate as engine
 from bellhop.engine.allowing import refuse_rendered
 from bellhop.engine.catalog import Catalog, cluster_object
-from bellhop.engine.generating import Maker, draft_profile
+from bellhop.engine.generating import Generation, Maker, draft_profile
 from bellhop.engine.judging import Candidate, judge, why_not
 from bellhop.engine.naming import GENERATED_NAMESPACE, instance_name
 from bellhop.engine.observe import observe
 from bellhop.engine.origin import instance_labels
 from bellhop.engine.planning import desired, plan
+from bellhop.engine.referring import referred, shown
 from bellhop.errors import InvalidError, MissingError, ScriptError
 from bellhop.fleet import advising, generated
 from bellhop.gotemplate import Limits
@@ -35,7 +36,7 @@ from bellhop.model.kinds import (
     EventTrigger,
     Secret,
 )
-from bellhop.model.record import Cluster, Content, Profile
+from bellhop.model.record import Cluster, Content, Profile, Reading
 from bellhop.settings import Settings
 
 Object = tuple[ObjectKey, dict[str, Any]]
@@ -223,7 +224,7 @@ class Rehearsal:
             profile,
             generated.manifest(replace(profile, contents=held), self.source().name),
             written + made,
-            tuple(self._place(done.contents, each) for each in profile.destinations),
+            tuple(self._place(done, each) for each in profile.destinations),
         )
 
     def _instantiate(
@@ -249,13 +250,32 @@ class Rehearsal:
     def _holder(self, ref: engine.Ref) -> ConfigMap | Secret | None:
         return self._holders.get(DeclarationKey(ref.kind, ref.namespace, ref.name))
 
-    def _place(self, contents: Sequence[Content], destination: str) -> Placement:
+    def _place(self, done: Generation, destination: str) -> Placement:
         cluster = cluster_object(self._catalog.clusters[destination])
-        there = tuple(engine.deploy_time(each, cluster, limits=self._limits) for each in contents)
+        written = {_key(manifest): manifest for _, manifest in done.generated}
+
+        def read(each: Reading) -> Mapping[str, Any] | None:
+            key = DeclarationKey(each.kind, each.namespace, each.name)
+            found = self._catalog.clusters.get(f"{each.namespace}/{each.name}")
+            if each.kind == "SveltosCluster" and found:
+                return cluster_object(found)
+            holder = self._holders.get(key)
+            return shown(holder) if holder else written.get(key)
+
+        resources = referred(done.reads, cluster, read, self._limits)
+        there = tuple(
+            engine.deploy_time(each, cluster, resources, limits=self._limits)
+            for each in done.contents
+        )
         refuse_rendered(self.trigger, there)
         # Planning refuses what the cluster could not be given: one object in two forms.
         plan(desired(there, tier=self.trigger.tier), {})
         return Placement(destination, there)
+
+
+def _key(manifest: Mapping[str, Any]) -> DeclarationKey:
+    metadata = manifest["metadata"]
+    return DeclarationKey(manifest["kind"], metadata["namespace"], metadata["name"])
 
 
 def _generated(origin: engine.Ref, manifest: dict[str, Any]) -> Instantiated:

@@ -14,7 +14,7 @@ from bellhop.model.names import (
     Share,
     Text,
 )
-from bellhop.model.record import PLAIN, Handling
+from bellhop.model.record import PLAIN, Handling, Reading
 
 Tier = Annotated[int, Field(ge=1, le=2**31 - 1)]
 DeploymentType = Literal["Remote", "Local"]
@@ -104,12 +104,33 @@ class AddonSpec(Model):
     extra_labels: Labels = Field(default_factory=dict)
     extra_annotations: Annotations = Field(default_factory=dict)
 
+    @model_validator(mode="after")
+    def _reads_each_by_its_own_identifier(self) -> Self:
+        names = [each.identifier for each in self.template_resource_refs]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise mistake(f"two of templateResourceRefs have the identifier {twice[0]!r}")
+        return self
+
     def refs(self) -> tuple[PolicyRef, ...]:
         """List the ConfigMaps and Secrets that hold the manifests, in their order."""
         return tuple(
             PolicyRef(ref.namespace, ref.name, ref.kind, ref.optional, self._handling(ref))
             for ref in self.policy_refs
             if ref.kind in {"ConfigMap", "Secret"}
+        )
+
+    def readings(self) -> tuple[Reading, ...]:
+        """List the objects that templates of deploy time read."""
+        return tuple(
+            Reading(
+                each.identifier,
+                each.resource.api_version,
+                each.resource.kind,
+                each.resource.namespace,
+                each.resource.name,
+                each.optional,
+            )
+            for each in self.template_resource_refs
         )
 
     def _handling(self, ref: PolicyRefSpec) -> Handling:

@@ -337,6 +337,21 @@ class Content:
     how: Handling = PLAIN
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """An object that templates of deploy time read by its identifier; its names may be templates.
+
+    An empty namespace means that of the cluster that they are rendered for.
+    """
+
+    identifier: str
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    optional: bool = False
+
+
 NO_OBJECT = "what it holds writes no object yet"
 
 
@@ -360,7 +375,8 @@ class Profile:
     `allow` says what it may bring; empty is everything. A `vague` one was read without its
     destinations: they are very many. `made_of` is a digest of what one for all objects was rendered
     from. Of one that is `paused` nothing is applied, put back or withdrawn. What its trigger's
-    generators wrote is `generated`: it is there as long as the profile, and for all to read.
+    generators wrote is `generated`: it is there as long as the profile, and for all to read. What
+    it `reads` is read anew whenever it is rendered for a cluster.
     """
 
     name: str
@@ -384,6 +400,7 @@ class Profile:
     made_of: str = ""
     paused: bool = False
     generated: tuple[Mapping[str, Any], ...] = ()
+    reads: tuple[Reading, ...] = ()
 
     @property
     def titles(self) -> tuple[tuple[str, str], ...]:
@@ -471,7 +488,8 @@ class Finding:
 class Outcome:
     """How applying one profile to one cluster ended last, and when it is tried next.
 
-    `failures` counts those in a row; without a `retry_at` somebody has to change an input.
+    `failures` counts those in a row; without a `retry_at` somebody has to change an input. One that
+    `reads` was made of objects of which nobody tells when they change: each sweep asks it again.
     """
 
     cluster: str
@@ -484,6 +502,7 @@ class Outcome:
     message: str = ""
     failures: int = 0
     retry_at: datetime | None = None
+    reads: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from bellhop.model.base import Later, Many, mistake
 from bellhop.model.core import Declaration
 from bellhop.model.marks import TRIGGER_PAUSED
 from bellhop.model.names import NameOrTemplate, Text, is_template
+from bellhop.model.record import Reading
 from bellhop.model.selector import Selector
 
 if TYPE_CHECKING:
@@ -125,6 +126,11 @@ class EventTrigger(Declaration):
             for kind, generators in asked
             for each in generators
         )
+
+    @property
+    def readings(self) -> tuple[Reading, ...]:
+        """The objects that templates of deploy time read."""
+        return self.spec.readings()
 
     @property
     def holder_refs(self) -> tuple[PolicyRef, ...]:

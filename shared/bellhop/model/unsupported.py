@@ -14,10 +14,6 @@ _KUSTOMIZE = (
     "kustomizations are not built yet; leave the field out, or deploy built manifests "
     "through policyRefs"
 )
-_REFS = (
-    "templates cannot read other objects yet; leave the field out, or take what is needed "
-    "from the event"
-)
 _CHECKS = "checks are not run yet; leave the field out"
 _PATCHES = "patches are not applied yet; leave the field out, or write the change into the manifest"
 _FLUX = "Flux sources are not read yet; use kind ConfigMap or Secret"
@@ -43,7 +39,6 @@ _ADDONS = {
         "profiles do not wait for one another yet; leave the field out, and order the add-ons "
         "by tier or in one profile"
     ),
-    "templateResourceRefs": _REFS,
     "policyRefs[].kind=GitRepository": _FLUX,
     "policyRefs[].kind=OCIRepository": _FLUX,
     "policyRefs[].kind=Bucket": _FLUX,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bellhop.errors import MissingError
-from bellhop.model.record import Content, Profile
+from bellhop.model.record import Content, Profile, Reading
 from bellhop.ports.store import ANY, Item
 from bellhop.records.codec import decode, encode
 from bellhop.records.departures import Departures, Place
@@ -25,6 +25,7 @@ _KEPT = 8
 class _Contents:
     contents: tuple[Content, ...] = ()
     generated: tuple[Mapping[str, Any], ...] = ()
+    reads: tuple[Reading, ...] = ()
 
 
 _NOTHING = _Contents()
@@ -67,7 +68,7 @@ class Profiles:
         item = self._payloads.store.get(_partition(trigger, cluster), f"{cluster}/{name}")
         known = self._known(item) if item else None
         if item and known:
-            return Kept(replace(known, contents=(), generated=()), item.token)
+            return Kept(replace(known, contents=(), generated=(), reads=()), item.token)
         if item is None or not self._payloads.wide(item):
             return Kept(self._glance(item), item.token) if item else None
         found = self._payloads.open(item)
@@ -110,7 +111,7 @@ class Profiles:
         Raises:
             StaleError: something else than `expect` is there.
         """
-        held = _Contents(profile.contents, profile.generated)
+        held = _Contents(profile.contents, profile.generated, profile.reads)
         payload = encode(held) if held != _NOTHING else None
         return self._payloads.put(*_key(profile), _clear(profile), payload, expect=expect)
 
@@ -178,9 +179,11 @@ def _partition(trigger: str, cluster: str) -> str:
 
 
 def _clear(profile: Profile) -> dict[str, Any]:
-    return encode(profile, omit=("contents", "generated", "leaving", "vague"))
+    return encode(profile, omit=("contents", "generated", "reads", "leaving", "vague"))
 
 
 def _profile(found: Sealed) -> Profile:
     held = decode(_Contents, found.payload) if found.payload else _NOTHING
-    return decode(Profile, found.head, contents=held.contents, generated=held.generated)
+    return decode(
+        Profile, found.head, contents=held.contents, generated=held.generated, reads=held.reads
+    )

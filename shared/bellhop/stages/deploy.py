@@ -16,7 +16,7 @@ from typing import Any
 from bellhop.engine import instantiate as engine
 from bellhop.engine.allowing import refuse_rendered
 from bellhop.engine.catalog import Catalog
-from bellhop.engine.difference import may_read, readers
+from bellhop.engine.difference import may_read, readers, rereaders
 from bellhop.engine.digest import digest
 from bellhop.engine.generating import Maker, draft_profile
 from bellhop.engine.naming import GENERATED_NAMESPACE, profile_name
@@ -41,6 +41,7 @@ from bellhop.settings import Settings
 from bellhop.stages.execute import Execute
 from bellhop.stages.ledger import Note, Origin, noting
 from bellhop.stages.objects import Objects
+from bellhop.stages.rereading import applied_again
 from bellhop.stages.titles import Titles
 
 _RETRIES = 8
@@ -282,7 +283,7 @@ class Deploy:
                 draft = replace(draft, destinations=found.value.destinations)
             return _failed(draft, error)
         goes = catalog.destinations(trigger, draft.cluster, made.named)
-        draft = replace(draft, destinations=goes, generated=generated)
+        draft = replace(draft, destinations=goes, generated=generated, reads=made.reads)
         draft = _sealed(draft, made.contents)
         if made.named and not goes:
             return _failed(draft, _unregistered(made.named))
@@ -355,7 +356,7 @@ class Deploy:
             refuse_rendered(declared, contents)
         except PermanentError as error:
             return _failed(draft, error)
-        return _sealed(draft, contents)
+        return _sealed(replace(draft, reads=declared.readings), contents)
 
     # Profiles ---------------------------------------------------------------------------------
 
@@ -438,6 +439,7 @@ class Deploy:
             return
         catalog = self._catalogs.current()
         triggers, profiles = readers(catalog, keys)
+        self._publisher.publish(applied_again(self._records, *rereaders(catalog, keys)))
         self._publisher.publish(Resolve(name) for name in sorted(profiles))
         self._publisher.publish(
             Instantiate(name, cluster)
@@ -473,6 +475,7 @@ class Deploy:
             made_of="",
             paused=False,
             generated=(),
+            reads=(),
         )
         try:
             self._give_up(old, old.titles)
@@ -509,7 +512,7 @@ class Deploy:
 
 def _failed(draft: Profile, error: PermanentError) -> Profile:
     """Return a draft that holds nothing but why; what was last good stays in its place."""
-    bare = replace(draft, contents=(), digest="", generated=())
+    bare = replace(draft, contents=(), digest="", generated=(), reads=())
     return replace(bare, error=str(error), error_code=error.code)
 
 
@@ -537,7 +540,13 @@ def _merge(old: Profile | None, draft: Profile) -> Profile:
         # Without the last good contents nobody can tell what is to stay.
         raise MissingError(f"cannot keep what '{old.name}' holds: its contents are lost")
     if draft.error:
-        return replace(draft, contents=old.contents, digest=old.digest, generated=old.generated)
+        return replace(
+            draft,
+            contents=old.contents,
+            digest=old.digest,
+            generated=old.generated,
+            reads=old.reads,
+        )
     return draft
 
 
@@ -556,10 +565,9 @@ def _sealed(draft: Profile, contents: tuple[Content, ...]) -> Profile:
         ]
         for content in contents
     ]
-    written = [dict(each) for each in draft.generated]
-    return replace(
-        draft, contents=contents, digest=digest([described, written] if written else described)
-    )
+    beside = [list(map(dict, draft.generated)), list(map(asdict, draft.reads))]
+    told = [described, *beside] if any(beside) else described
+    return replace(draft, contents=contents, digest=digest(told))
 
 
 def _applications(profile: Profile, message: Origin) -> Iterator[Apply]:

@@ -38,6 +38,7 @@ APART = {
     "Handling.annotations",
     "Profile.contents",
     "Profile.generated",
+    "Profile.reads",
     "Profile.destinations",
     "Profile.leaving",
     "Inventory.held",

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from bellhop.model.kinds import EventTrigger
+from bellhop.model.record import Profile
 from bellhop.model.shape import field_at
 from bellhop.model.unsupported import NOT_YET
 from tests.fakes.fleet import Fleet, service
@@ -35,14 +36,28 @@ def trigger(path: str, value: str) -> dict[str, Any]:
     if first.endswith("Generator[]"):
         generator = {"namespace": "shop", "name": "made", "nameFormat": "x"}
         spec[first.removesuffix("[]")] = [generator]
+    if first.startswith("templateResourceRefs"):
+        read = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", field: value}
+        entry = {"resource": read, "identifier": "x", "optional": True}
+        spec["templateResourceRefs"] = [entry]
+        return _trigger(spec)
     place = spec[first.removesuffix("[]")] if first else spec
     (place[0] if isinstance(place, list) else place)[field] = value
+    return _trigger(spec)
+
+
+def _trigger(spec: dict[str, Any]) -> dict[str, Any]:
     return {
         "apiVersion": "lib.projectsveltos.io/v1beta1",
         "kind": "EventTrigger",
         "metadata": {"name": "made"},
         "spec": spec,
     }
+
+
+def made(fleet: Fleet) -> Profile:
+    (profile,) = fleet.records.profiles.of("made")
+    return profile
 
 
 def named(fleet: Fleet) -> str:
@@ -82,6 +97,8 @@ SHOWN: dict[str, Callable[[Fleet, str], str]] = {
             ("nameFormat", "name"),
         )
     },
+    "templateResourceRefs[].resource.namespace": lambda fleet, _: made(fleet).reads[0].namespace,
+    "templateResourceRefs[].resource.name": lambda fleet, _: made(fleet).reads[0].name,
     # Who renders to no kind of cluster is refused, below: here it is enough that it goes there.
     "destinationCluster.kind": lambda fleet, expected: expected if named(fleet) else "",
     "destinationCluster.apiVersion": lambda fleet, expected: expected if named(fleet) else "",
