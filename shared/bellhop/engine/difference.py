@@ -67,6 +67,7 @@ def difference(before: Catalog | None, after: Catalog, keys: Iterable[Key]) -> T
     if holders:
         referring = (name for name, refs in _refs(after.triggers) if _may_name(refs, holders))
         touched.instantiated |= {(name, None) for name in referring}
+        touched.instantiated |= {(name, None) for name in _generating(after, holders)}
         found = (name for name, refs in _refs(after.profiles) if _may_name(refs, holders))
         touched.resolved |= set(found)
     if sources:
@@ -118,6 +119,14 @@ def may_read(trigger: EventTrigger) -> bool:
     """Say whether a trigger may refer to what other triggers generate."""
     places = {ref.namespace for ref in trigger.holder_refs}
     return GENERATED_NAMESPACE in places or any(map(is_template, places))
+
+
+def _generating(catalog: Catalog, holders: set[Key]) -> Iterator[str]:
+    """Yield the triggers that may generate what users declare, or declared until now."""
+    kinds = {kind for kind, namespace, _ in holders if namespace == GENERATED_NAMESPACE}
+    for name, trigger in catalog.triggers.items():
+        if any(each.ref.kind in kinds for each in trigger.generators):
+            yield name
 
 
 def _rules(touched: Touched, before: Catalog | None, after: Catalog, triggers: set[str]) -> None:

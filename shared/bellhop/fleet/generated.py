@@ -34,9 +34,28 @@ def manifest(profile: Profile, source: str) -> dict[str, Any]:
                 "LeavePolicies" if profile.leaves_policies else "WithdrawPolicies"
             ),
             **_added(profile),
+            **_read(profile),
             "policyRefs": list(refs.values()),
         },
     }
+
+
+def _read(profile: Profile) -> dict[str, Any]:
+    """Return the objects that templates read, as they are referred to."""
+    refs = [
+        {
+            "identifier": each.identifier,
+            "resource": {
+                "apiVersion": each.api_version,
+                "kind": each.kind,
+                "namespace": each.namespace,
+                "name": each.name,
+            },
+            **({"optional": True} if each.optional else {}),
+        }
+        for each in profile.reads
+    ]
+    return {"templateResourceRefs": refs} if refs else {}
 
 
 def _handling(how: Handling) -> dict[str, Any]:

@@ -211,7 +211,7 @@ class Rehearsal:
         )
         done = maker.generate(bare, objects)
         goes = self._catalog.destinations(trigger, cluster.key, done.named)
-        profile = replace(bare, contents=done.contents, destinations=goes)
+        profile = replace(bare, contents=done.contents, destinations=goes, reads=done.reads)
         written = tuple(_generated(*each) for each in done.generated)
         made = tuple(self._instantiate(done.refs, done.root, profile))
         renamed = {str(each.origin): str(each.ref) for each in made}

@@ -403,7 +403,8 @@ class Deploy:
                 note.detail = draft.error or _count(draft.contents)
                 note.context = {**note.context, "digest": draft.digest}
         self._publisher.publish(_applications(new, message))
-        self._tell_readers(new, new.titles)
+        if old is None or not old.told or old.generated != new.generated:
+            self._tell_readers(new, new.titles)
         return self._note(new, token)
 
     def _put_titled(self, old: Profile | None, new: Profile, token: str) -> str:

@@ -9,7 +9,7 @@ import pytest
 from bellhop.engine.origin import instance_labels
 from bellhop.fleet.generated import manifest
 from bellhop.model.names import label_value_problem
-from bellhop.model.record import Content, Handling, Profile
+from bellhop.model.record import Content, Handling, Profile, Reading
 
 PREFIX = "eventtrigger.lib.projectsveltos.io/"
 ROLE = "rbac.authorization.k8s.io/v1/ClusterRole//"
@@ -74,4 +74,22 @@ def test_how_it_is_brought_is_told_where_it_is_not_as_usual() -> None:
             "force": True,
             "skipNamespaceCreation": True,
         },
+    ]
+
+
+def test_what_its_templates_read_is_told() -> None:
+    """By the names that the event gave, as a user writes them."""
+    reads = (Reading("Read", "v1", "Secret", "default", "a", optional=True),)
+
+    assert manifest(replace(profile(), reads=reads), "s")["spec"]["templateResourceRefs"] == [
+        {
+            "identifier": "Read",
+            "resource": {
+                "apiVersion": "v1",
+                "kind": "Secret",
+                "namespace": "default",
+                "name": "a",
+            },
+            "optional": True,
+        }
     ]

@@ -216,6 +216,23 @@ def test_what_users_applied_is_theirs(fleet: Fleet) -> None:
     assert found.error.startswith("cannot generate ConfigMap 'projectsveltos/same': one of that")
     assert read(fleet, "same") is None
 
+    fleet.declare.delete([("ConfigMap", "projectsveltos", "same")])
+    fleet.pump()
+    assert read(fleet, "same") == {"names": "a "}
+    assert made(fleet)[0].error == ""
+
+
+def test_goes_with_its_cluster(fleet: Fleet) -> None:
+    """Nobody is left to say the name."""
+    fleet.apply(generating(), origin())
+    ring(fleet, "a")
+
+    fleet.declare.deregister("fleet/east")
+    fleet.pump()
+
+    assert read(fleet, "east-names") is None
+    assert titles(fleet) == []
+
 
 @pytest.mark.parametrize(
     ("to", "said_"),
