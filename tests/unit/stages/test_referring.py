@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from bellhop.errors import UnreachableError
+from bellhop.fleet.reach import Holders, lacking
 from bellhop.messages import Sweep
 from bellhop.model.gvk import GVK, Resource
 from bellhop.model.kinds import InvalidDocuments
@@ -177,6 +178,25 @@ def test_an_object_is_named_whole(fleet: Fleet, field: str) -> None:
     """What says no kind or no name reads nothing."""
     with pytest.raises(InvalidDocuments, match=r"resource\.\w+ is missing"):
         fleet.apply(profile(more=reading().replace(field, "")))
+
+
+def test_what_is_not_there_yet_is_told_before_an_event_comes(fleet: Fleet) -> None:
+    """Not what is generated then, nor what is optional or named by a template."""
+    refs = [
+        reading(name="absent"),
+        reading(name="maybe", more=", optional: true"),
+        reading(name="made", namespace="projectsveltos"),
+        reading(name="{{ .Cluster.metadata.name }}"),
+    ]
+    entries = [each.removeprefix("templateResourceRefs: [")[:-1] for each in refs]
+    numbered = (each.replace("Read", f"Read{n}") for n, each in enumerate(entries))
+    fleet.apply(own(f"templateResourceRefs: [{', '.join(numbered)}]"))
+
+    declared = fleet.catalogs.current().profiles["own"]
+    found = lacking(Holders(fleet.installation()), declared)
+    assert [(ref.kind, ref.namespace, ref.name) for ref in found] == [
+        ("ConfigMap", "default", "absent")
+    ]
 
 
 # Secrets ------------------------------------------------------------------------------------------
