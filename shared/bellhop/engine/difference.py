@@ -100,8 +100,8 @@ def rereaders(catalog: Catalog, keys: Iterable[Key]) -> tuple[set[str], set[str]
     """Return the triggers, and users' own profiles, whose templates may read some objects."""
     wanted = set(keys)
     return (
-        {name for name, each in catalog.triggers.items() if _may_read(each, wanted)},
-        {name for name, each in catalog.profiles.items() if _may_read(each, wanted)},
+        {name for name, each in catalog.reading_triggers.items() if _may_read(each, wanted)},
+        {name for name, each in catalog.reading_profiles.items() if _may_read(each, wanted)},
     )
 
 
@@ -124,7 +124,7 @@ def may_read(trigger: EventTrigger) -> bool:
 def _generating(catalog: Catalog, holders: set[Key]) -> Iterator[str]:
     """Yield the triggers that may generate what users declare, or declared until now."""
     kinds = {kind for kind, namespace, _ in holders if namespace == GENERATED_NAMESPACE}
-    for name, trigger in catalog.triggers.items():
+    for name, trigger in catalog.triggers.items() if kinds else ():
         if any(each.ref.kind in kinds for each in trigger.generators):
             yield name
 
