@@ -384,24 +384,26 @@ class Deploy:
         """
         old, token = (found.value, found.token) if found else (None, ABSENT)
         new = _merge(old, draft)
-        if old and _same(old, new):
-            if old.told and old.made_of == new.made_of:
-                return True
-            new = replace(old, made_of=new.made_of)
-            if old.told:
-                return self._note(new, token)
-        else:
-            try:
+        try:
+            if old and _same(old, new):
+                if old.told and old.made_of == new.made_of:
+                    return True
+                new = replace(old, made_of=new.made_of)
+                if old.told:
+                    return self._note(new, token)
+                # Who wrote it may have been too late for a name.
+                self._titles.keep(self._take(new))
+            else:
                 new = replace(new, revision=_drawn(), told=False)
                 token = self._put_titled(old, new, token)
-            except ConflictError as error:
-                return self._write(found, _failed(draft, error), message, note)
-            except StaleError:
-                return False
-            if old is None or (old.digest, old.error) != (new.digest, new.error):
-                note.what = "failed" if draft.error else "rendered"
-                note.detail = draft.error or _count(draft.contents)
-                note.context = {**note.context, "digest": draft.digest}
+        except ConflictError as error:
+            return self._write(found, _failed(draft, error), message, note)
+        except StaleError:
+            return False
+        if old is None or (old.digest, old.error) != (new.digest, new.error):
+            note.what = "failed" if draft.error else "rendered"
+            note.detail = draft.error or _count(draft.contents)
+            note.context = {**note.context, "digest": draft.digest}
         self._publisher.publish(_applications(new, message))
         if old is None or not old.told or old.generated != new.generated:
             self._tell_readers(new, new.titles)
@@ -414,14 +416,19 @@ class Deploy:
             ConflictError: another profile has one of the names.
             StaleError: another writer was quicker.
         """
-        if new.error:
-            # What it generated last stays, by whatever names it has.
-            return self._put(old, new, token)
-        taken = self._titles.take(new, new.titles)
-        self._give_up(old, set(old.titles).difference(taken) if old else ())
+        taken = self._take(new)
+        self._give_up(old, set(old.titles).difference(new.titles) if old else ())
         token = self._put(old, new, token)
         self._titles.keep(taken)
         return token
+
+    def _take(self, profile: Profile) -> dict[tuple[str, str], str]:
+        """Have the names of what a profile generates; what it generated last, it has already.
+
+        Raises:
+            ConflictError: another profile has one.
+        """
+        return self._titles.take(profile, () if profile.error else profile.titles)
 
     def _give_up(self, old: Profile | None, names: Iterable[tuple[str, str]]) -> None:
         """Have names no longer, and tell those who want them, and who reads what they named."""

@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
+from bellhop.messages import Instantiate
 from bellhop.model.gvk import GVK
 from tests.fakes import rig
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.manifests import join, source, trigger
 from tests.fakes.mortal import Fate, Killed, Mortal
+from tests.unit.stages.test_overlap import meanwhile
 
 CONFIG = GVK("", "v1", "ConfigMap")
 HOLDER = """
@@ -116,3 +118,22 @@ def test_death_at_any_step_leaves_one_owner_and_blocks_nobody(tmp_path: Path, of
         assert (two.error, two.titles) == ("", (("ConfigMap", "same"),))
         assert list(fleet.records.profiles.of("one")) == []
         assert [each["metadata"]["name"] for each in east.objects(CONFIG)] == ["two"]
+
+
+def test_a_name_that_is_taken_between_claim_and_profile_is_found_out(tmp_path: Path) -> None:
+    """Another takes it while nobody says that he has it: who was slow begins anew, and is told."""
+    fleet = rivals(tmp_path / "state")
+    fleet.write("east", service("a"))
+    for delivery in fleet.queues["evaluate"].receive(10, wait=timedelta(0)):
+        fleet.work("evaluate", [delivery])
+    deploy, other = (rig.process(fleet).stages["deploy"] for _ in range(2))
+
+    meanwhile(deploy._titles, "take", lambda: other.handle(Instantiate("two", "fleet/east")))
+    deploy.handle(Instantiate("one", "fleet/east"))
+    (one,), (two,) = (list(fleet.records.profiles.of(name)) for name in ("one", "two"))
+    assert (two.error, two.titles) == ("", (("ConfigMap", "same"),))
+    assert "trigger 'two' has generated it" in one.error
+
+    settle(fleet)
+    check(fleet, "1")
+    fleet.close()
