@@ -35,7 +35,7 @@ from bellhop.records import Kept, Records
 from bellhop.records.catalogs import Catalogs
 from bellhop.records.declared import Manifest
 from bellhop.settings import Settings
-from bellhop.stages.rereading import applied_again
+from bellhop.stages.reread import applied_again
 
 _NOTHING: Mapping[str, str | None] = {}
 

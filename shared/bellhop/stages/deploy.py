@@ -41,7 +41,7 @@ from bellhop.settings import Settings
 from bellhop.stages.execute import Execute
 from bellhop.stages.ledger import Note, Origin, noting
 from bellhop.stages.objects import Objects
-from bellhop.stages.rereading import applied_again
+from bellhop.stages.reread import applied_again
 from bellhop.stages.titles import Titles
 
 _RETRIES = 8
