@@ -187,3 +187,48 @@ def test_follows_the_clusters_labels(flow: Flow) -> None:
 
     flow.stand.do("label", "cluster", "fleet/destination", "dep=eng")
     until("the twin is back", lambda: ports(flow, TWIN) == [60000])
+
+
+SECRET = GVK("", "v1", "Secret")
+CREDENTIALS = "login-credentials"
+
+
+def wanting(name: str) -> dict[str, Any]:
+    metadata = {"name": name, "labels": {"secret": "required"}}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
+
+
+def replicated(flow: Flow) -> dict[str, dict[str, str]]:
+    """Return the data of the replicated Secret, by the namespaces that have it."""
+    places = {name: ObjectKey(SECRET, name, CREDENTIALS) for name in ("eng", "hr")}
+    found = {name: flow.source.get(key) for name, key in places.items()}
+    return {name: each["data"] for name, each in found.items() if each}
+
+
+def test_replicates_a_secret_on_demand(flow: Flow) -> None:
+    """Namespaces eng and hr ask for it: both have it, and the list of them is a ConfigMap."""
+    flow.apply("replicate-secret")
+    for name in ("eng", "hr"):
+        flow.source.create(wanting(name))
+    until("both have it", lambda: sorted(replicated(flow)) == ["eng", "hr"])
+    assert {each["username"] for each in replicated(flow).values()} == {
+        base64.b64encode(b"admin").decode()
+    }
+
+    generated = yaml.safe_load(
+        flow.stand.do(
+            "get", "configmap", "fleet-source-namespaces", "-n", "projectsveltos", "-o", "yaml"
+        )
+    )
+    generated = generated["items"][0] if generated.get("kind") == "List" else generated
+    assert generated["metadata"]["namespace"] == "projectsveltos"
+    assert yaml.safe_load(generated["data"]["namespaces"]) == {"eng": "ok", "hr": "ok"}
+    addons = flow.stand.do("show", "addons")
+    rows = [line.split() for line in addons.splitlines() if CREDENTIALS in line]
+    assert sorted(row[row.index(CREDENTIALS) - 1] for row in rows) == ["eng", "hr"]
+    assert all(":Secret" in row for row in rows)
+
+    flow.source.patch(
+        ObjectKey(GVK("", "v1", "Namespace"), "", "hr"), {"metadata": {"labels": None}}
+    )
+    until("one is withdrawn", lambda: sorted(replicated(flow)) == ["eng"])

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from bellhop.model.marks import WITHHELD
+
 HIDDEN = "<hidden>"
 """No base64, so that a manifest shown with hidden values cannot be applied by mistake."""
 
@@ -12,9 +14,14 @@ _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def hidden(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a manifest with the values of a Secret hidden; other kinds as they are."""
+    """Return a manifest with the values of a Secret hidden; other kinds as they are.
+
+    What a generator made of a Secret's values is hidden as they are.
+    """
     shown = dict(manifest)
-    if shown.get("kind") != "Secret" or shown.get("apiVersion") != "v1":
+    marks = (shown.get("metadata") or {}).get("annotations") or {}
+    secret = shown.get("kind") == "Secret" or WITHHELD in marks
+    if not secret or shown.get("apiVersion") != "v1":
         return shown
     parts = [shown.pop(part, None) for part in ("data", "stringData")]
     # Under stringData the mark would be a value like any other.

@@ -24,6 +24,9 @@ _DIGEST = 16
 _Rule = TypeVar("_Rule", EventSource, EventTrigger, ClusterProfile)
 
 
+_Bringing = TypeVar("_Bringing", EventTrigger, ClusterProfile)
+
+
 @dataclass(frozen=True)
 class _Found:
     """What triggers that select a cluster name there, be it there or not, and why others do not.
@@ -77,6 +80,9 @@ class Catalog:
         self.triggers = {trigger.name: trigger for trigger in triggers}
         self.profiles = {profile.name: profile for profile in profiles}
         self.named = {name: each.event_source_name for name, each in self.triggers.items()}
+        # Few templates read other objects: who declares one asks these alone.
+        self.reading_triggers = _reading(self.triggers)
+        self.reading_profiles = _reading(self.profiles)
         # A catalog is asked the same few questions by every event: each is answered once.
         self._found: dict[str, _Found] = {}
         self._digests: dict[str, str] = {}
@@ -88,6 +94,8 @@ class Catalog:
         later = Catalog(revision, clusters, (), (), ())
         later.sources, later.triggers, later.profiles = self.sources, self.triggers, self.profiles
         later.named = self.named
+        later.reading_triggers = self.reading_triggers
+        later.reading_profiles = self.reading_profiles
         later._digests = self._digests
         later._found = {
             key: found
@@ -112,6 +120,8 @@ class Catalog:
         later.profiles = _changed(self.profiles, ClusterProfile, changed)
         later.named, later._digests = dict(self.named), dict(self._digests)
         names = {key.name for key in changed}
+        later.reading_triggers = _reread(self.reading_triggers, later.triggers, names)
+        later.reading_profiles = _reread(self.reading_profiles, later.profiles, names)
         for name in names:
             later.named.pop(name, None)
             later._digests.pop(name, None)
@@ -168,15 +178,19 @@ class Catalog:
         """Return the source a trigger names for a cluster; None if it is not in force there."""
         return self.sources.get(self._answer(cluster).named.get(trigger.name, ""))
 
-    def destinations(self, trigger: EventTrigger, cluster: str) -> tuple[str, ...]:
-        """Return the clusters that get a trigger's add-ons for an event in `cluster`."""
-        if trigger.destination_selector is None:
-            return (cluster,) if cluster in self.clusters else ()
+    def destinations(self, trigger: EventTrigger, cluster: str, named: str = "") -> tuple[str, ...]:
+        """Return the clusters that get a trigger's add-ons for an event in `cluster`.
+
+        `named` is the one that its destinationCluster was rendered to; one that it selects gets
+        them as well, as in Sveltos.
+        """
+        asked = cluster if trigger.stays_home else named
+        selector = trigger.destination_selector
         return tuple(
             sorted(
                 key
                 for key, each in self.clusters.items()
-                if trigger.destination_selector.matches(each.labels)
+                if key == asked or (selector is not None and selector.matches(each.labels))
             )
         )
 
@@ -236,6 +250,21 @@ def _changed(
         if KINDS[key.kind][0] is kind:
             new.pop(key.name, None)
     return new | {each.name: each for each in changed.values() if isinstance(each, kind)}
+
+
+def _reading(rules: Mapping[str, _Bringing]) -> dict[str, _Bringing]:
+    """Return the rules whose templates read other objects, by name."""
+    return {name: each for name, each in rules.items() if each.readings}
+
+
+def _reread(
+    old: Mapping[str, _Bringing], rules: Mapping[str, _Bringing], changed: Iterable[str]
+) -> dict[str, _Bringing]:
+    new = dict(old)
+    for name in changed:
+        new.pop(name, None)
+        new |= _reading({name: rules[name]} if name in rules else {})
+    return new
 
 
 def _source_name(trigger: EventTrigger, cluster: Cluster) -> str:

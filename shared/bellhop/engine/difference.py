@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from bellhop.engine.catalog import Catalog, cluster_object
+from bellhop.engine.naming import GENERATED_NAMESPACE
 from bellhop.model.kinds import ClusterProfile, EventTrigger, PolicyRef
 from bellhop.model.names import is_template
 from bellhop.model.record import Cluster
@@ -30,7 +31,8 @@ class Touched:
     source clusters of their events, None being all where they are in force or have left profiles;
     `resolved` are users' own profiles; `placed` are triggers with destinations that they select
     now and did not, or the other way round; `relabelled` are destinations whose labels templates
-    may read; `gates` are clusters of which ingest must know something else.
+    may read; `gates` are clusters of which ingest must know something else; `reread` are triggers,
+    and users' own profiles, whose templates may read what changed.
     """
 
     swept: set[str] = field(default_factory=set)
@@ -40,6 +42,7 @@ class Touched:
     placed: set[tuple[str, str]] = field(default_factory=set)
     relabelled: set[str] = field(default_factory=set)
     gates: set[str] = field(default_factory=set)
+    reread: tuple[set[str], set[str]] = field(default_factory=lambda: (set(), set()))
 
 
 def difference(before: Catalog | None, after: Catalog, keys: Iterable[Key]) -> Touched:
@@ -48,6 +51,8 @@ def difference(before: Catalog | None, after: Catalog, keys: Iterable[Key]) -> T
     triggers: set[str] = set()
     sources: set[str] = set()
     holders: set[Key] = set()
+    keys = list(keys)
+    touched.reread = rereaders(after, map(_as_read, keys))
     for kind, namespace, name in keys:
         if kind == "Cluster":
             _cluster(touched, before, after, f"{namespace}/{name}")
@@ -62,6 +67,7 @@ def difference(before: Catalog | None, after: Catalog, keys: Iterable[Key]) -> T
     if holders:
         referring = (name for name, refs in _refs(after.triggers) if _may_name(refs, holders))
         touched.instantiated |= {(name, None) for name in referring}
+        touched.instantiated |= {(name, None) for name in _generating(after, holders)}
         found = (name for name, refs in _refs(after.profiles) if _may_name(refs, holders))
         touched.resolved |= set(found)
     if sources:
@@ -69,6 +75,58 @@ def difference(before: Catalog | None, after: Catalog, keys: Iterable[Key]) -> T
     if triggers:
         _rules(touched, before, after, triggers)
     return touched
+
+
+def _as_read(key: Key) -> Key:
+    """Return a key as templates name the object: without a namespace where the kind has none."""
+    kind, namespace, name = key
+    return ("SveltosCluster" if kind == "Cluster" else kind, namespace, name)
+
+
+def readers(catalog: Catalog, keys: Iterable[Key]) -> tuple[set[str], set[str]]:
+    """Return the triggers, and users' own profiles, that may refer to what triggers generate."""
+    wanted = set(keys)
+
+    def reading(refs: Iterable[PolicyRef]) -> bool:
+        return _may_name([ref for ref in refs if ref.namespace], wanted)
+
+    return (
+        {name for name, refs in _refs(catalog.triggers) if reading(refs)},
+        {name for name, refs in _refs(catalog.profiles) if reading(refs)},
+    )
+
+
+def rereaders(catalog: Catalog, keys: Iterable[Key]) -> tuple[set[str], set[str]]:
+    """Return the triggers, and users' own profiles, whose templates may read some objects."""
+    wanted = set(keys)
+    return (
+        {name for name, each in catalog.reading_triggers.items() if _may_read(each, wanted)},
+        {name for name, each in catalog.reading_profiles.items() if _may_read(each, wanted)},
+    )
+
+
+def _may_read(declared: EventTrigger | ClusterProfile, keys: set[Key]) -> bool:
+    return any(
+        kind == each.kind
+        and (is_template(each.namespace) or each.namespace in ("", namespace))
+        and (is_template(each.name) or each.name == name)
+        for each in declared.readings
+        for kind, namespace, name in keys
+    )
+
+
+def may_read(trigger: EventTrigger) -> bool:
+    """Say whether a trigger may refer to what other triggers generate."""
+    places = {ref.namespace for ref in trigger.holder_refs}
+    return GENERATED_NAMESPACE in places or any(map(is_template, places))
+
+
+def _generating(catalog: Catalog, holders: set[Key]) -> Iterator[str]:
+    """Yield the triggers that may generate what users declare, or declared until now."""
+    kinds = {kind for kind, namespace, _ in holders if namespace == GENERATED_NAMESPACE}
+    for name, trigger in catalog.triggers.items() if kinds else ():
+        if any(each.ref.kind in kinds for each in trigger.generators):
+            yield name
 
 
 def _rules(touched: Touched, before: Catalog | None, after: Catalog, triggers: set[str]) -> None:
@@ -133,9 +191,13 @@ def _selecting(catalog: Catalog, cluster: str, triggers: Iterable[str]) -> bool:
 
 def _destined(catalog: Catalog, trigger: str, cluster: Cluster | None) -> bool:
     declared = catalog.triggers.get(trigger)
-    if declared is None or cluster is None or declared.destination_selector is None:
+    if declared is None or cluster is None:
         return False
-    return declared.destination_selector.matches(cluster.labels)
+    selector = declared.destination_selector
+    # A template may name any cluster that is there.
+    return declared.destination_cluster is not None or (
+        selector is not None and selector.matches(cluster.labels)
+    )
 
 
 def _selected(catalog: Catalog, profile: str, cluster: Cluster | None) -> bool:
@@ -153,7 +215,7 @@ def _naming(catalog: Catalog, sources: set[str]) -> set[str]:
 def _refs(
     declared: Mapping[str, EventTrigger] | Mapping[str, ClusterProfile],
 ) -> Iterator[tuple[str, Iterable[PolicyRef]]]:
-    return ((name, each.policy_refs) for name, each in declared.items())
+    return ((name, each.holder_refs) for name, each in declared.items())
 
 
 def _may_name(refs: Iterable[PolicyRef], holders: set[Key]) -> bool:

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from bellhop.engine.allowing import refuse_rendered
 from bellhop.engine.catalog import Catalog, cluster_object
-from bellhop.engine.instantiate import Ref, contents, resolve, variables
-from bellhop.engine.naming import profile_name
+from bellhop.engine.instantiate import (
+    Fields,
+    Ref,
+    contents,
+    destination,
+    generated_instance,
+    resolve,
+    variables,
+    written,
+)
+from bellhop.engine.naming import GENERATED_NAMESPACE, profile_name
+from bellhop.engine.origin import GENERATED, instance_labels
+from bellhop.engine.referring import with_event
+from bellhop.errors import InvalidError, MissingError
 from bellhop.gotemplate import Limits
 from bellhop.model.gvk import ObjectKey
-from bellhop.model.kinds import ConfigMap, EventTrigger, Secret
-from bellhop.model.record import Cluster, Content, Profile
+from bellhop.model.kinds import ConfigMap, EventSource, EventTrigger, Secret, of
+from bellhop.model.names import name_problem
+from bellhop.model.record import Cluster, Content, Profile, Reading
 
 Find = Callable[[Ref], ConfigMap | Secret | None]
 """Looks up what a ref names; None where it is not there."""
@@ -21,15 +34,25 @@ Find = Callable[[Ref], ConfigMap | Secret | None]
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """What was made, and of what: the variables of event time, and the refs by their names."""
+    """What was made, and of what: the variables of event time, and the refs by their names.
+
+    `generated` is what generators wrote, each with what it was made of; `named` is the cluster
+    that destinationCluster was rendered to, where there is one.
+    """
 
     root: Mapping[str, Any]
     refs: tuple[Ref, ...]
     contents: tuple[Content, ...]
+    named: str = ""
+    generated: tuple[tuple[Ref, dict[str, Any]], ...] = ()
+    reads: tuple[Reading, ...] = ()
 
 
 def draft_profile(catalog: Catalog, trigger: EventTrigger, cluster: str, key: str) -> Profile:
-    """Return a trigger's profile for one object, or for all by an empty key, without contents."""
+    """Return a trigger's profile for one object, or for all by an empty key, without contents.
+
+    Its destinations are those that are selected; which one is named is known when it is rendered.
+    """
     return Profile(
         name=profile_name(trigger.name, cluster, key),
         trigger=trigger.name,
@@ -45,40 +68,97 @@ def draft_profile(catalog: Catalog, trigger: EventTrigger, cluster: str, key: st
     )
 
 
-def generate(
-    trigger: EventTrigger,
-    cluster: Cluster,
-    matched: Sequence[tuple[ObjectKey, Mapping[str, Any]]],
-    find: Find,
-    limits: Limits,
-    *,
-    collect: bool,
-    quoting: bool = False,
-) -> Generation:
-    """Make the contents of a profile of the objects that match a trigger's source in a cluster.
+@dataclass(frozen=True, slots=True)
+class Maker:
+    """Makes what the profiles of one trigger hold, of the events of its source in one cluster.
 
-    `collect` is the source's; by `quoting` errors say all, Secrets included.
-
-    Raises:
-        PermanentError: a template fails, something is missing, or what was rendered cannot be
-            read or is not allowed.
+    By `quoting` errors say all, Secrets included.
     """
-    root = variables(trigger, cluster_object(cluster), matched, collect=collect)
-    refs = resolve(
-        trigger.policy_refs,
-        root,
-        namespace=cluster.namespace,
-        limits=limits,
-        annotations=trigger.annotations,
-        quoting=quoting,
-    )
-    made = contents(
-        [(ref, find(ref)) for ref in refs],
-        root,
-        always=trigger.era_always_renders,
-        limits=limits,
-        annotations=trigger.annotations,
-        quoting=quoting,
-    )
-    refuse_rendered(trigger, made)
-    return Generation(root, refs, made)
+
+    trigger: EventTrigger
+    source: EventSource
+    cluster: Cluster
+    find: Find
+    limits: Limits
+    quoting: bool = False
+
+    def generate(
+        self, draft: Profile, matched: Sequence[tuple[ObjectKey, Mapping[str, Any]]]
+    ) -> Generation:
+        """Make what a drafted profile holds of the objects that match.
+
+        Generators come first: what they write may be referred to.
+
+        Raises:
+            PermanentError: a template fails, something is missing, or what was rendered cannot be
+                read or is not allowed.
+        """
+        trigger, namespace = self.trigger, self.cluster.namespace
+        collect = self.source.collect_resources
+        root = variables(trigger, cluster_object(self.cluster), matched, collect=collect)
+        fields = Fields(root, self.limits, trigger.annotations, quoting=self.quoting)
+        goes = trigger.destination_cluster
+        named = destination(goes, fields, namespace=namespace) if goes else ""
+        refs = resolve(trigger.policy_refs, fields, namespace=namespace)
+        generated = tuple(self._generated(draft, fields, root))
+        own = {_place(each): each for each in (_holder(manifest) for _, manifest in generated)}
+        made = contents(
+            [(ref, own.get(str(ref)) or self.find(ref)) for ref in refs],
+            root,
+            always=trigger.era_always_renders,
+            limits=self.limits,
+            annotations=trigger.annotations,
+            quoting=self.quoting,
+        )
+        refuse_rendered(trigger, made)
+        reads = with_event(trigger.readings, fields)
+        return Generation(root, refs, made, named, generated, reads)
+
+    def _generated(
+        self, draft: Profile, fields: Fields, root: Mapping[str, Any]
+    ) -> Iterator[tuple[Ref, dict[str, Any]]]:
+        """Yield what the generators write, and of what; what is optional may be missing.
+
+        Raises:
+            PermanentError: something is missing, a template fails, or wrote no name, or one twice.
+        """
+        seen: set[tuple[str, str]] = set()
+        for each in self.trigger.generators:
+            kind, field, where = each.ref.kind, each.field, f"{each.field}.nameFormat"
+            namespace = fields.text(each.ref.namespace, f"{field}.namespace")
+            origin = fields.text(each.ref.name, f"{field}.name")
+            ref = Ref(kind, namespace or self.cluster.namespace, origin, each.ref.optional)
+            name = fields.text(each.name_format, where)
+            holder = self.find(ref)
+            if holder is None:
+                if ref.optional:
+                    continue
+                raise MissingError(f"cannot find {ref} that {field} names; apply it first")
+            problem = name_problem(name)
+            if (kind, name) in seen:
+                problem = f"another generator writes a {kind} {name!r}, too"
+            if problem:
+                raise InvalidError(f"cannot generate a {kind}: {problem}", where=where)
+            seen.add((kind, name))
+            annotations = self.trigger.annotations
+            made = generated_instance(
+                ref,
+                holder,
+                root,
+                limits=self.limits,
+                annotations=annotations,
+                quoting=self.quoting,
+            )
+            labels = instance_labels(draft, self.source.name, ref.namespace, origin)
+            its = Ref(kind, GENERATED_NAMESPACE, name, optional=False)
+            yield ref, written(its, holder, made, {**labels, **GENERATED})
+
+
+def _holder(manifest: dict[str, Any]) -> ConfigMap | Secret:
+    found = of(manifest)
+    assert isinstance(found, ConfigMap | Secret)
+    return found
+
+
+def _place(holder: ConfigMap | Secret) -> str:
+    return str(Ref(holder.kind, holder.namespace, holder.name, optional=False))

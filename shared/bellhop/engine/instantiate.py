@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from bellhop.engine import secrecy
@@ -14,10 +16,18 @@ from bellhop.errors import InvalidError, MissingError, TemplateError
 from bellhop.gotemplate import Limits, Struct
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.kinds import ConfigMap, EventTrigger, PolicyRef, Secret
-from bellhop.model.record import Content
+from bellhop.model.marks import WITHHELD
+from bellhop.model.names import name_problem, namespace_problem
+from bellhop.model.record import PLAIN, Content, Handling
+from bellhop.model.ref import ObjectReference
+
+_AS_SECRET = {"kind": secrecy.KIND}
+
+NONE: Mapping[str, dict[str, Any]] = MappingProxyType({})
 
 INSTANTIATE = "projectsveltos.io/instantiate"
 TEMPLATE = "projectsveltos.io/template"
+_CLUSTERS = ("", "SveltosCluster", "Cluster")
 SECRET_TYPE = "addons.projectsveltos.io/cluster-profile"  # noqa: S105 - a Secret's type, not one
 
 
@@ -29,6 +39,7 @@ class Ref:
     namespace: str
     name: str
     optional: bool
+    how: Handling = field(default=PLAIN, hash=False)
 
     def __str__(self) -> str:
         return f"{self.kind} {self.namespace}/{self.name}"
@@ -64,43 +75,80 @@ def variables(
     }
 
 
-def resolve(
-    refs: Sequence[PolicyRef],
-    root: Mapping[str, Any],
-    *,
-    namespace: str,
-    limits: Limits,
-    annotations: Mapping[str, str] | None = None,
-    quoting: bool = False,
-) -> tuple[Ref, ...]:
-    """Render the names of policyRefs; an empty namespace is the source cluster's.
+class Fields:
+    """Renders the fields of one trigger or profile that are templates.
 
-    `annotations` are the trigger's: they choose the dialect. By `quoting` errors say all, Secrets
+    `annotations` are its own: they choose the dialect. By `quoting` errors say all, Secrets
     included: for who has them at hand.
+    """
+
+    def __init__(
+        self,
+        root: Mapping[str, Any],
+        limits: Limits,
+        annotations: Mapping[str, str],
+        *,
+        quoting: bool = False,
+    ) -> None:
+        self._root = root
+        self._limits = limits
+        self._dialect = dialect_of(annotations)
+        self._secret = secrecy.in_reach(root)
+        self._quoting = quoting
+        self._withheld = secrecy.Withheld.of(root)
+
+    def text(self, template: str, field: str) -> str:
+        """Render one field.
+
+        Raises:
+            TemplateError: the template fails.
+            InvalidError: what it wrote is made of a Secret's value.
+        """
+        with secrecy.unforeseen(f"cannot render {field}", secret=self._secret):
+            asked = TemplateText(template, field, self._dialect, self._secret and not self._quoting)
+            made = asked.render(self._root, self._limits)
+            if self._secret:
+                _refuse_values(self._withheld, asked, self._root, self._limits, [(field, made)])
+            return made
+
+
+def destination(ref: ObjectReference, fields: Fields, *, namespace: str) -> str:
+    """Return the cluster that a destinationCluster names; an empty namespace is the source's.
+
+    Raises:
+        TemplateError: a field is a template that fails.
+        InvalidError: what was rendered names no cluster.
+    """
+    kind = fields.text(ref.kind, "destinationCluster.kind")
+    fields.text(ref.api_version, "destinationCluster.apiVersion")
+    namespace = fields.text(ref.namespace, "destinationCluster.namespace") or namespace
+    name = fields.text(ref.name, "destinationCluster.name")
+    wrong = {
+        "namespace": namespace_problem(namespace),
+        "name": name_problem(name),
+        "kind": "" if kind in _CLUSTERS else f"{kind!r} is no cluster, as a SveltosCluster is",
+    }
+    for part, problem in wrong.items():
+        if problem:
+            said = f"cannot tell which cluster is meant: {problem}"
+            raise InvalidError(said, where=f"destinationCluster.{part}")
+    return f"{namespace}/{name}"
+
+
+def resolve(refs: Sequence[PolicyRef], fields: Fields, *, namespace: str) -> tuple[Ref, ...]:
+    """Render the names of policyRefs; an empty namespace is the source cluster's.
 
     Raises:
         TemplateError: a name is a template that fails.
-        InvalidError: the annotations choose a dialect that is not there, or a name is made of a
-            Secret's value.
+        InvalidError: a name is made of a Secret's value.
     """
-    dialect = dialect_of(annotations or {})
-    secret = secrecy.in_reach(root)
-    withheld = secrecy.Withheld.of(root)
-
-    def text(template: str, name: str) -> str:
-        with secrecy.unforeseen(f"cannot render {name}", secret=secret):
-            asked = TemplateText(template, name, dialect, secret and not quoting)
-            made = asked.render(root, limits)
-            if secret:
-                _refuse_values(withheld, asked, root, limits, [(name, made)])
-            return made
-
     return tuple(
         Ref(
             ref.kind,
-            text(ref.namespace, "policyRefs.namespace") or namespace,
-            text(ref.name, "policyRefs.name"),
+            fields.text(ref.namespace, "policyRefs.namespace") or namespace,
+            fields.text(ref.name, "policyRefs.name"),
             ref.optional,
+            ref.how,
         )
         for ref in refs
     )
@@ -140,13 +188,13 @@ def contents(
             raise MissingError(_missing(ref))
         due = _due(holder, event=root is not None, always=always)
         dialect = dialect_of(holder.annotations, annotations or {})
-        secret = not quoting and (isinstance(holder, Secret) or secrecy.in_reach(root or {}))
+        secret = not quoting and (_is_secret(holder) or secrecy.in_reach(root or {}))
         for entry, text in sorted(entries_of(holder).items()):
             name = f"{ref.namespace}/{ref.name}/{entry}"
             template = TemplateText(text, name, dialect, secret)
             with secrecy.unforeseen(f"cannot render {name}", secret=secret):
                 made = _content(template, due, root or {}, limits, withheld)
-            found.append(replace(made, ref=str(ref), entry=entry))
+            found.append(replace(made, ref=str(ref), entry=entry, how=ref.how))
     return tuple(found)
 
 
@@ -168,7 +216,7 @@ def own_contents(
     namespaces = sorted(namespaces)
     for each in refs:
         for namespace in [""] if each.namespace else namespaces:
-            (ref,) = resolve([each], {}, namespace=namespace, limits=limits)
+            (ref,) = resolve([each], Fields({}, limits, {}), namespace=namespace)
             holder = find(ref)
             if namespace and holder is None and not ref.optional:
                 made: tuple[Content, ...] = (Content(str(ref), "", missing=_missing(ref)),)
@@ -266,17 +314,79 @@ def instance(
     if not due.now:
         return None
     dialect = dialect_of(holder.annotations, annotations or {})
-    secret = not quoting and (isinstance(holder, Secret) or secrecy.in_reach(root))
-    texts = {
+    texts = _texts(ref, holder, root, limits, annotations or {}, quoting=quoting)
+    if not due.later:
+        return Instance(texts, {})
+    chosen = {} if dialect == "go" else {ANNOTATION: str(dialect)}
+    return Instance(texts, {TEMPLATE: holder.annotations[TEMPLATE], **chosen})
+
+
+def _texts(
+    ref: Ref,
+    holder: ConfigMap | Secret,
+    root: Mapping[str, Any],
+    limits: Limits,
+    annotations: Mapping[str, str],
+    *,
+    quoting: bool,
+) -> dict[str, str]:
+    """Render the entries of a ConfigMap or Secret with the event."""
+    dialect = dialect_of(holder.annotations, annotations)
+    secret = not quoting and (_is_secret(holder) or secrecy.in_reach(root))
+    return {
         entry: TemplateText(text, f"{ref.namespace}/{ref.name}/{entry}", dialect, secret).render(
             root, limits
         )
         for entry, text in sorted(entries_of(holder).items())
     }
-    if not due.later:
-        return Instance(texts, {})
-    chosen = {} if dialect == "go" else {ANNOTATION: str(dialect)}
-    return Instance(texts, {TEMPLATE: holder.annotations[TEMPLATE], **chosen})
+
+
+def generated_instance(
+    ref: Ref,
+    holder: ConfigMap | Secret,
+    root: Mapping[str, Any],
+    *,
+    limits: Limits,
+    annotations: Mapping[str, str],
+    quoting: bool = False,
+) -> Instance:
+    """Return what a generator makes of a ConfigMap or Secret, which is rendered in any case.
+
+    It has the annotations of the one it is made of, but that which asks for rendering now. One
+    made with a Secret's values in reach is marked, so that nobody shows or quotes it.
+
+    Raises:
+        TemplateError: a template fails.
+        InvalidError: a Secret has a wrong type.
+    """
+    texts = _texts(ref, holder, root, limits, annotations, quoting=quoting)
+    kept = {key: value for key, value in holder.annotations.items() if key != INSTANTIATE}
+    if _is_secret(holder) or secrecy.in_reach(root):
+        kept[WITHHELD] = "true"
+    return Instance(texts, kept)
+
+
+def written(
+    own: Ref, holder: ConfigMap | Secret, made: Instance, labels: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return what was made of a ConfigMap or Secret as one of its own."""
+    metadata: dict[str, Any] = {
+        "name": own.name,
+        "namespace": own.namespace,
+        "labels": dict(labels),
+    }
+    if made.annotations:
+        metadata["annotations"] = dict(made.annotations)
+    manifest: dict[str, Any] = {"apiVersion": "v1", "kind": own.kind, "metadata": metadata}
+    if isinstance(holder, ConfigMap):
+        return {**manifest, "data": dict(made.texts)}
+    encoded = {key: base64.b64encode(text.encode()).decode() for key, text in made.texts.items()}
+    return {**manifest, "type": holder.type, "data": encoded}
+
+
+def _is_secret(holder: ConfigMap | Secret) -> bool:
+    """Say whether nobody may quote what an object holds."""
+    return isinstance(holder, Secret) or WITHHELD in holder.annotations
 
 
 class _Due(NamedTuple):
@@ -293,8 +403,16 @@ def _due(holder: ConfigMap | Secret, *, event: bool, always: bool) -> _Due:
     return _Due(now, later)
 
 
-def deploy_time(content: Content, cluster: Mapping[str, Any], *, limits: Limits) -> Content:
-    """Render a content that waits for deploy time, with `.Cluster` the destination.
+def deploy_time(
+    content: Content,
+    cluster: Mapping[str, Any],
+    resources: Mapping[str, dict[str, Any]] = NONE,
+    *,
+    limits: Limits,
+) -> Content:
+    """Return a content as a cluster gets it; a template is rendered, `.Cluster` the destination.
+
+    `resources` are the objects that it may read, by identifier.
 
     Raises:
         MissingError: what it is to be taken from is not there.
@@ -305,15 +423,45 @@ def deploy_time(content: Content, cluster: Mapping[str, Any], *, limits: Limits)
     if content.missing:
         raise MissingError(content.missing)
     if not content.template:
-        return content
-    root = {"Cluster": cluster, "MgmtResources": {}}
+        return _dressed(content)
+    root = {"Cluster": cluster, "MgmtResources": resources}
+    # What was made of a Secret counts as one.
+    objects = [{**each, **_AS_SECRET} if _withheld(each) else each for each in resources.values()]
+    read = {"Resources": objects, "Cluster": cluster}
+    secret = content.secret or any(map(_withheld, resources.values()))
     name = f"{content.ref}/{content.entry}"
-    template = TemplateText(content.template, name, content.dialect, content.secret, deploy=True)
-    with secrecy.unforeseen(f"cannot render {name}", secret=content.secret):
-        objects = render_manifests(template, root, limits)
+    template = TemplateText(content.template, name, content.dialect, secret, resources=resources)
+    with secrecy.unforeseen(f"cannot render {name}", secret=secret):
+        made = render_manifests(template, root, limits)
         known = secrecy.kept(content.withheld, json.dumps(cluster, default=str))
-        known.refuse_names(secrecy.names(objects), name)
-    return replace(content, manifests=objects, template="", withheld=())
+        known.refuse_names(secrecy.names(made), name)
+        values = secrecy.Withheld.of(read).knowing(content.template)
+        values.refuse_names(secrecy.names(made), name)
+    return _dressed(replace(content, manifests=made, template="", withheld=(), secret=secret))
+
+
+def _withheld(manifest: Mapping[str, Any]) -> bool:
+    """Say whether nobody may quote what an object holds that is read."""
+    marks = (manifest.get("metadata") or {}).get("annotations") or {}
+    return secrecy.holds_values(manifest) or WITHHELD in marks
+
+
+def _dressed(content: Content) -> Content:
+    """Give all objects of a content the labels and annotations that its profile adds."""
+    how = content.how
+    if not how.labels and not how.annotations:
+        return content
+    return replace(
+        content, manifests=tuple(_with_metadata(each, how) for each in content.manifests)
+    )
+
+
+def _with_metadata(manifest: Mapping[str, Any], how: Handling) -> dict[str, Any]:
+    metadata = dict(manifest["metadata"])
+    for part, added in (("labels", how.labels), ("annotations", how.annotations)):
+        if added:
+            metadata[part] = {**(metadata.get(part) or {}), **added}
+    return {**manifest, "metadata": metadata}
 
 
 def entries_of(holder: ConfigMap | Secret) -> dict[str, str]:

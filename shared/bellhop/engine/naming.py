@@ -7,6 +7,9 @@ import hashlib
 _LONGEST = 63
 _DIGEST = 12
 
+GENERATED_NAMESPACE = "projectsveltos"
+"""Where Sveltos keeps what it instantiates and generates."""
+
 
 def profile_name(trigger: str, cluster: str, object_key: str = "") -> str:
     """Name the ClusterProfile that a trigger generates for a cluster, or for one object in it.

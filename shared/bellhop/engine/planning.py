@@ -12,7 +12,7 @@ from bellhop.engine.secrecy import holds_values
 from bellhop.errors import ConflictError
 from bellhop.model.gvk import Identity, ObjectKey
 from bellhop.model.marks import WRITTEN_BY_SVELTOS
-from bellhop.model.record import Content, Held
+from bellhop.model.record import PLAIN, Content, Handling, Held
 
 OWNER = "projectsveltos.io/owner-name"
 """The annotation that names the profile an object comes from."""
@@ -26,6 +26,7 @@ _ANNOTATIONS = (
     "projectsveltos.io/reference-kind",
     "projectsveltos.io/reference-namespace",
     "projectsveltos.io/reference-name",
+    "projectsveltos.io/reference-tier",
     "projectsveltos.io/owner-kind",
     OWNER,
     "projectsveltos.io/owner-tier",
@@ -36,7 +37,7 @@ _ANNOTATIONS = (
 class Desired:
     """One object as a profile wants it, and where it is written.
 
-    The digest covers all that applying it writes down: the object, its ref and the tier. What an
+    The digest covers all that applying it writes down: the object, its ref and the tiers. What an
     API server says of a `secret` one may quote a Secret.
     """
 
@@ -45,6 +46,7 @@ class Desired:
     digest: str
     ref: str
     secret: bool = False
+    how: Handling = PLAIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,32 +64,42 @@ def desired(contents: Iterable[Content], *, tier: int) -> tuple[Desired, ...]:
         Desired(
             ObjectKey.of(manifest),
             manifest,
-            digest([manifest, content.ref, tier]),
+            _digest(manifest, content, tier),
             content.ref,
             secret=content.secret or holds_values(manifest),
+            how=content.how,
         )
         for content in contents
         for manifest in content.manifests
     )
 
 
+def _digest(manifest: Mapping[str, Any], content: Content, tier: int) -> str:
+    # The usual tier is left out: what was applied before refs had any is unchanged.
+    own = [content.how.tier] if content.how.tier != PLAIN.tier else []
+    return digest([manifest, content.ref, tier, *own])
+
+
 def plan(objects: Sequence[Desired], held: Mapping[Identity, Held]) -> Plan:
     """Plan the way from what is held to what is wanted.
 
-    An object that is wanted in another version of its kind is the same object.
+    An object that is wanted in another version of its kind is the same object. Where two refs want
+    one, that of the lower tier has it.
 
     Objects that others need are applied first; removals go the other way round.
 
     Raises:
-        ConflictError: the profile itself wants one object in two forms.
+        ConflictError: refs of one tier want one object in two forms.
     """
     unique: dict[Identity, Desired] = {}
-    for each in objects:
+    for each in sorted(objects, key=lambda each: each.how.tier):
         twin = unique.setdefault(each.key.identity, each)
-        if twin is not each and digest(twin.manifest) != digest(each.manifest):
+        rivals = twin is not each and twin.how.tier == each.how.tier
+        if rivals and digest(twin.manifest) != digest(each.manifest):
             raise ConflictError(
                 f"cannot apply {each.key.gvk.kind} '{each.key.namespace}/{each.key.name}': "
-                f"{twin.ref} and {each.ref} of one profile want it in two forms"
+                f"{twin.ref} and {each.ref} of one profile want it in two forms; give the ref that"
+                " is to win a lower tier"
             )
     same = {key for key, each in unique.items() if key in held and held[key].digest == each.digest}
     return Plan(
@@ -114,7 +126,8 @@ def decorate(each: Desired, profile: str, tier: int) -> dict[str, Any]:
         **(metadata.get("labels") or {}),
         **dict.fromkeys(_LABELS, "Resources"),
     }
-    told = (f"sha256:{each.digest}", kind, namespace, name, "ClusterProfile", profile, str(tier))
+    own, ref_tier = f"sha256:{each.digest}", str(each.how.tier)
+    told = (own, kind, namespace, name, ref_tier, "ClusterProfile", profile, str(tier))
     metadata["annotations"] = {
         **(metadata.get("annotations") or {}),
         **dict(zip(_ANNOTATIONS, told, strict=True)),

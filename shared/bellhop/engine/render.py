@@ -26,7 +26,8 @@ _JINJA_STEPS = 250_000
 class TemplateText:
     """A text to render: what errors call it, its dialect, and whether it may be quoted.
 
-    At deploy time Go's templates name by identifier what they are given as objects at event time.
+    At deploy time Go's templates name by identifier what they are given as objects at event time:
+    `resources` are those, and None at event time.
     What is `secret` is never quoted in an error, neither as written nor as rendered.
     """
 
@@ -35,7 +36,7 @@ class TemplateText:
     dialect: Dialect = "go"
     secret: bool = False
     missing: MissingKey = "error"
-    deploy: bool = False
+    resources: Mapping[str, dict[str, Any]] | None = None
 
     def render(self, variables: Mapping[str, Any], limits: Limits) -> str:
         """Render with the functions of event time, or of deploy time.
@@ -80,7 +81,9 @@ class TemplateText:
         return gotemplate.compile_template(
             self.text,
             name=self.name,
-            funcs=gotemplate.deploy_functions({}) if self.deploy else gotemplate.event_functions(),
+            funcs=gotemplate.event_functions()
+            if self.resources is None
+            else gotemplate.deploy_functions(self.resources),
             missingkey=self.missing,
         )
 

@@ -44,7 +44,7 @@ def of_changed(catalog: Catalog, changed: Collection[DeclarationKey], find: Find
 
 def _names(rule: EventTrigger | ClusterProfile, changed: Collection[DeclarationKey]) -> bool:
     return any(
-        DeclarationKey(ref.kind, ref.namespace, ref.name) in changed for ref in rule.policy_refs
+        DeclarationKey(ref.kind, ref.namespace, ref.name) in changed for ref in rule.holder_refs
     )
 
 

@@ -6,9 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from bellhop.engine.catalog import Catalog
+from bellhop.engine.naming import GENERATED_NAMESPACE
 from bellhop.engine.nearest import Near, mending, near, nearest
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.naming import meant
+from bellhop.model.addon import ContentKind
 from bellhop.model.kinds import ClusterProfile, EventTrigger, PolicyRef, Selector
 from bellhop.model.record import Cluster
 
@@ -80,11 +82,25 @@ def lacks_source(trigger: EventTrigger, catalog: Catalog) -> bool:
 
 
 def lacking(holders: Holders, declared: Declared) -> Iterator[PolicyRef]:
-    """Yield the refs to what is not there; a template names something for each event."""
-    for ref in declared.policy_refs:
+    """Yield the refs to what is not there; a template names something for each event.
+
+    What is generated is there when there are events.
+    """
+    for ref in (*declared.holder_refs, *_read(declared)):
         named = ref.namespace and "{{" not in ref.namespace + ref.name and not ref.optional
+        if ref.namespace == GENERATED_NAMESPACE:
+            continue
         if named and f"{ref.namespace}/{ref.name}" not in holders.names(ref.kind):
             yield ref
+
+
+def _read(declared: Declared) -> Iterator[PolicyRef]:
+    """Yield the ConfigMaps and Secrets that templates read."""
+    kinds: tuple[ContentKind, ...] = ("ConfigMap", "Secret")
+    for each in declared.readings:
+        for kind in kinds:
+            if each.kind == kind:
+                yield PolicyRef(each.namespace, each.name, kind, each.optional)
 
 
 def no_source(trigger: EventTrigger, catalog: Catalog) -> Lack | None:

@@ -6,7 +6,6 @@ the Lua box judges, the engine instantiates and renders.
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -16,11 +15,13 @@ from bellhop import luabox
 from bellhop.engine import instantiate as engine
 from bellhop.engine.allowing import refuse_rendered
 from bellhop.engine.catalog import Catalog, cluster_object
-from bellhop.engine.generating import draft_profile, generate
+from bellhop.engine.generating import Generation, Maker, draft_profile
 from bellhop.engine.judging import Candidate, judge, why_not
-from bellhop.engine.naming import instance_name
+from bellhop.engine.naming import GENERATED_NAMESPACE, instance_name
 from bellhop.engine.observe import observe
+from bellhop.engine.origin import instance_labels
 from bellhop.engine.planning import desired, plan
+from bellhop.engine.referring import referred, shown
 from bellhop.errors import InvalidError, MissingError, ScriptError
 from bellhop.fleet import advising, generated
 from bellhop.gotemplate import Limits
@@ -35,13 +36,10 @@ from bellhop.model.kinds import (
     EventTrigger,
     Secret,
 )
-from bellhop.model.record import Cluster, Content, Profile
+from bellhop.model.record import Cluster, Content, Profile, Reading
 from bellhop.settings import Settings
 
 Object = tuple[ObjectKey, dict[str, Any]]
-
-NAMESPACE = "projectsveltos"
-"""Where Sveltos keeps what it instantiates."""
 
 
 @dataclass(frozen=True)
@@ -207,27 +205,26 @@ class Rehearsal:
 
     def _profile(self, key: str, objects: Sequence[Object]) -> Generated:
         trigger, cluster = self.trigger, self.cluster
-        done = generate(
-            trigger,
-            cluster,
-            objects,
-            self._holder,
-            self._limits,
-            collect=self.source().collect_resources,
-            quoting=self._quoting,
-        )
         bare = draft_profile(self._catalog, trigger, cluster.key, key)
-        profile = replace(bare, contents=done.contents)
+        maker = Maker(
+            trigger, self.source(), cluster, self._holder, self._limits, quoting=self._quoting
+        )
+        done = maker.generate(bare, objects)
+        goes = self._catalog.destinations(trigger, cluster.key, done.named)
+        profile = replace(bare, contents=done.contents, destinations=goes, reads=done.reads)
+        written = tuple(_generated(*each) for each in done.generated)
         made = tuple(self._instantiate(done.refs, done.root, profile))
         renamed = {str(each.origin): str(each.ref) for each in made}
         held = tuple(
-            Content(renamed.get(str(ref), str(ref)), "") for ref in done.refs if self._holder(ref)
+            Content(renamed.get(str(ref), str(ref)), "", how=ref.how)
+            for ref in done.refs
+            if self._holder(ref)
         )
         return Generated(
             profile,
             generated.manifest(replace(profile, contents=held), self.source().name),
-            made,
-            tuple(self._place(done.contents, each) for each in profile.destinations),
+            written + made,
+            tuple(self._place(done, each) for each in profile.destinations),
         )
 
     def _instantiate(
@@ -246,39 +243,45 @@ class Rehearsal:
             )
             if holder and made:
                 name = instance_name(profile.name, str(ref))
-                own = replace(ref, namespace=NAMESPACE, name=name)
-                labels = generated.instance_labels(
-                    profile, self.source().name, ref.namespace, ref.name
-                )
-                yield Instantiated(ref, own, _instantiated(own, holder, made, labels))
+                own = replace(ref, namespace=GENERATED_NAMESPACE, name=name)
+                labels = instance_labels(profile, self.source().name, ref.namespace, ref.name)
+                yield Instantiated(ref, own, engine.written(own, holder, made, labels))
 
     def _holder(self, ref: engine.Ref) -> ConfigMap | Secret | None:
         return self._holders.get(DeclarationKey(ref.kind, ref.namespace, ref.name))
 
-    def _place(self, contents: Sequence[Content], destination: str) -> Placement:
+    def _place(self, done: Generation, destination: str) -> Placement:
         cluster = cluster_object(self._catalog.clusters[destination])
-        there = tuple(engine.deploy_time(each, cluster, limits=self._limits) for each in contents)
+        written = {_key(manifest): manifest for _, manifest in done.generated}
+
+        def read(each: Reading) -> Mapping[str, Any] | None:
+            key = DeclarationKey(each.kind, each.namespace, each.name)
+            found = self._catalog.clusters.get(f"{each.namespace}/{each.name}")
+            if each.kind == "SveltosCluster" and found:
+                return cluster_object(found)
+            holder = self._holders.get(key)
+            return shown(holder) if holder else written.get(key)
+
+        resources = referred(done.reads, cluster, read, self._limits)
+        there = tuple(
+            engine.deploy_time(each, cluster, resources, limits=self._limits)
+            for each in done.contents
+        )
         refuse_rendered(self.trigger, there)
         # Planning refuses what the cluster could not be given: one object in two forms.
         plan(desired(there, tier=self.trigger.tier), {})
         return Placement(destination, there)
 
 
-def _instantiated(
-    ref: engine.Ref, holder: ConfigMap | Secret, made: engine.Instance, labels: dict[str, str]
-) -> dict[str, Any]:
-    metadata: dict[str, Any] = {
-        "name": ref.name,
-        "namespace": ref.namespace,
-        "labels": labels,
-    }
-    if made.annotations:
-        metadata["annotations"] = dict(made.annotations)
-    manifest: dict[str, Any] = {"apiVersion": "v1", "kind": ref.kind, "metadata": metadata}
-    if isinstance(holder, ConfigMap):
-        return {**manifest, "data": dict(made.texts)}
-    encoded = {key: base64.b64encode(text.encode()).decode() for key, text in made.texts.items()}
-    return {**manifest, "type": holder.type, "data": encoded}
+def _key(manifest: Mapping[str, Any]) -> DeclarationKey:
+    metadata = manifest["metadata"]
+    return DeclarationKey(manifest["kind"], metadata["namespace"], metadata["name"])
+
+
+def _generated(origin: engine.Ref, manifest: dict[str, Any]) -> Instantiated:
+    metadata = manifest["metadata"]
+    own = replace(origin, namespace=metadata["namespace"], name=metadata["name"])
+    return Instantiated(origin, own, manifest)
 
 
 def _object(document: Document, cluster: Cluster) -> Object:

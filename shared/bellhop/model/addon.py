@@ -5,7 +5,16 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 from pydantic import Field, model_validator
 
 from bellhop.model.base import Later, Many, Model, mistake
-from bellhop.model.names import Labels, NameOrTemplate, Namespace, NamespaceOrTemplate, Share, Text
+from bellhop.model.names import (
+    Annotations,
+    Labels,
+    NameOrTemplate,
+    Namespace,
+    NamespaceOrTemplate,
+    Share,
+    Text,
+)
+from bellhop.model.record import PLAIN, Handling, Reading
 
 Tier = Annotated[int, Field(ge=1, le=2**31 - 1)]
 DeploymentType = Literal["Remote", "Local"]
@@ -32,6 +41,19 @@ class PolicyRef(NamedTuple):
     name: str
     kind: ContentKind
     optional: bool = False
+    how: Handling = PLAIN
+
+
+class GeneratorRef(NamedTuple):
+    """What is rendered into a ConfigMap or Secret of its own; all but `kind` may be templates."""
+
+    ref: PolicyRef
+    name_format: str
+
+    @property
+    def field(self) -> str:
+        """The field it was written in."""
+        return "configMapGenerator" if self.ref.kind == "ConfigMap" else "secretGenerator"
 
 
 class PolicyRefSpec(Model):
@@ -80,14 +102,44 @@ class AddonSpec(Model):
     patches_from: Many[_ValueFrom] = ()
     drift_exclusions: Many[_DriftExclusion] = ()
     extra_labels: Labels = Field(default_factory=dict)
-    extra_annotations: dict[str, str] = Field(default_factory=dict)
+    extra_annotations: Annotations = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _reads_each_by_its_own_identifier(self) -> Self:
+        names = [each.identifier for each in self.template_resource_refs]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise mistake(f"two of templateResourceRefs have the identifier {twice[0]!r}")
+        return self
 
     def refs(self) -> tuple[PolicyRef, ...]:
         """List the ConfigMaps and Secrets that hold the manifests, in their order."""
         return tuple(
-            PolicyRef(ref.namespace, ref.name, ref.kind, ref.optional)
+            PolicyRef(ref.namespace, ref.name, ref.kind, ref.optional, self._handling(ref))
             for ref in self.policy_refs
             if ref.kind in {"ConfigMap", "Secret"}
+        )
+
+    def readings(self) -> tuple[Reading, ...]:
+        """List the objects that templates of deploy time read."""
+        return tuple(
+            Reading(
+                each.identifier,
+                each.resource.api_version,
+                each.resource.kind,
+                each.resource.namespace,
+                each.resource.name,
+                each.optional,
+            )
+            for each in self.template_resource_refs
+        )
+
+    def _handling(self, ref: PolicyRefSpec) -> Handling:
+        return Handling(
+            tier=ref.tier,
+            force=ref.force,
+            skip_namespace=ref.skip_namespace_creation,
+            labels=self.extra_labels,
+            annotations=self.extra_annotations,
         )
 
 

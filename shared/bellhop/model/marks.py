@@ -93,6 +93,9 @@ MARKS: dict[str, Mark] = {
     ),
 }
 
+WITHHELD = "bellhop.dev/withheld"
+"""The annotation of what a generator made with a Secret's values in reach: nobody quotes it."""
+
 WRITTEN_BY_SVELTOS = (
     "projectsveltos.io/cluster-name",
     "projectsveltos.io/cluster-profile-name",

@@ -9,6 +9,7 @@ from bellhop.model.base import Many
 from bellhop.model.core import Declaration
 from bellhop.model.marks import PROFILE_PAUSED
 from bellhop.model.names import Text
+from bellhop.model.record import Reading
 from bellhop.model.selector import Selector
 
 
@@ -44,6 +45,16 @@ class ClusterProfile(Declaration):
     def policy_refs(self) -> tuple[PolicyRef, ...]:
         """The ConfigMaps and Secrets that hold the add-ons, in their order."""
         return self.spec.refs()
+
+    @property
+    def readings(self) -> tuple[Reading, ...]:
+        """The objects that templates of deploy time read."""
+        return self.spec.readings()
+
+    @property
+    def holder_refs(self) -> tuple[PolicyRef, ...]:
+        """All ConfigMaps and Secrets that it is rendered from."""
+        return self.policy_refs
 
     @property
     def leaves_policies(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
@@ -298,6 +298,26 @@ class Pace:
 
 
 @dataclass(frozen=True, slots=True)
+class Handling:
+    """How what a ref names is brought.
+
+    Of two refs of a profile that want one object the one of the lower `tier` has it. By `force`
+    an object whose change is refused is made anew; by `skip_namespace` no namespace is made for
+    one. All get the `labels` and `annotations`.
+    """
+
+    tier: int = 100
+    force: bool = False
+    skip_namespace: bool = False
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+
+
+PLAIN = Handling()
+"""As is done where nobody asks for anything."""
+
+
+@dataclass(frozen=True, slots=True)
 class Content:
     """One key of a referenced ConfigMap or Secret: manifests, or text to render for a cluster.
 
@@ -315,6 +335,32 @@ class Content:
     withheld: tuple[str, ...] = ()
     namespace: str = ""
     missing: str = ""
+    how: Handling = PLAIN
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """An object that templates of deploy time read by its identifier; its names may be templates.
+
+    An empty namespace means that of the cluster that they are rendered for.
+    """
+
+    identifier: str
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    optional: bool = False
+
+
+NO_OBJECT = "what it holds writes no object yet"
+
+
+def empty(contents: Sequence[Content]) -> bool:
+    """Say whether contents bring nothing anywhere, though there are some."""
+    return bool(contents) and not any(
+        each.manifests or each.template or each.missing for each in contents
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,7 +375,9 @@ class Profile:
     clusters have been asked to be brought to this `revision`, which every change of it draws anew.
     `allow` says what it may bring; empty is everything. A `vague` one was read without its
     destinations: they are very many. `made_of` is a digest of what one for all objects was rendered
-    from. Of one that is `paused` nothing is applied, put back or withdrawn.
+    from. Of one that is `paused` nothing is applied, put back or withdrawn. What its trigger's
+    generators wrote is `generated`: it is there as long as the profile, and for all to read. What
+    it `reads` is read anew whenever it is rendered for a cluster.
     """
 
     name: str
@@ -352,10 +400,31 @@ class Profile:
     vague: bool = False
     made_of: str = ""
     paused: bool = False
+    generated: tuple[Mapping[str, Any], ...] = ()
+    reads: tuple[Reading, ...] = ()
+
+    @property
+    def titles(self) -> tuple[tuple[str, str], ...]:
+        """Name what it generated, by kind and name."""
+        return tuple((each["kind"], each["metadata"]["name"]) for each in self.generated)
 
     def may_name(self, cluster: str) -> bool:
         """Say whether a cluster is, or for all that was read may be, among its clusters."""
         return self.vague or cluster in self.destinations or cluster in self.leaving
+
+
+@dataclass(frozen=True, slots=True)
+class Title:
+    """Which profile has a name that a template wrote, and whose profiles wait for it.
+
+    It counts where that profile says so, too. Of those that wait trigger, source cluster and object
+    are told.
+    """
+
+    trigger: str
+    cluster: str
+    profile: str
+    waiting: tuple[tuple[str, str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -420,7 +489,8 @@ class Finding:
 class Outcome:
     """How applying one profile to one cluster ended last, and when it is tried next.
 
-    `failures` counts those in a row; without a `retry_at` somebody has to change an input.
+    `failures` counts those in a row; without a `retry_at` somebody has to change an input. One that
+    `reads` was made of objects of which nobody tells when they change: each sweep asks it again.
     """
 
     cluster: str
@@ -433,6 +503,7 @@ class Outcome:
     message: str = ""
     failures: int = 0
     retry_at: datetime | None = None
+    reads: bool = False
 
 
 @dataclass(frozen=True, slots=True)

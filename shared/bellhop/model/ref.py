@@ -1,10 +1,10 @@
 """How manifests point at what is not built yet: remote files, other objects, generators."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
-from bellhop.model.base import Many, Model, mistake
+from bellhop.model.base import Many, Model, camel, mistake
 from bellhop.model.names import Duration, NameOrTemplate, NamespaceOrTemplate, Text
 
 _REMOTE_SCHEMES = ("http://", "https://", "oci://")
@@ -63,6 +63,13 @@ class TemplateResourceRef(Model):
     optional: bool = False
     ignore_status_changes: bool = False
     watch_fields: Many[Text] = ()
+
+    @model_validator(mode="after")
+    def _names_an_object(self) -> Self:
+        for field in ("api_version", "kind", "name"):
+            if not getattr(self.resource, field):
+                raise mistake(f"resource.{camel(field)} is missing")
+        return self
 
 
 class Generator(Model):

@@ -1,19 +1,23 @@
 """EventTrigger, and EventBasedAddOn as it was called first: which events bring which add-ons."""
 
-from typing import Annotated, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
 from bellhop.errors import InvalidError
-from bellhop.model.addon import AddonSpec, PolicyRef
+from bellhop.model.addon import AddonSpec, ContentKind, GeneratorRef, PolicyRef
 from bellhop.model.base import Later, Many, mistake
 from bellhop.model.core import Declaration
 from bellhop.model.marks import TRIGGER_PAUSED
 from bellhop.model.names import NameOrTemplate, Text, is_template
+from bellhop.model.record import Reading
 from bellhop.model.selector import Selector
 
-_Generator = Annotated[Any, Later("ref", "Generator")]
+if TYPE_CHECKING:
+    from bellhop.model.ref import Generator, ObjectReference
+
 _ObjectReference = Annotated[Any, Later("ref", "ObjectReference")]
+_Generator = Annotated[Any, Later("ref", "Generator")]
 
 
 class EventTriggerSpec(AddonSpec):
@@ -46,10 +50,12 @@ class EventTriggerSpec(AddonSpec):
         }
 
     @model_validator(mode="after")
-    def _has_known_action(self) -> Self:
+    def _says_what_is_meant(self) -> Self:
         action = self.cloud_event_action
         if action not in {"Create", "Delete"} and not is_template(action):
             raise mistake(f"cloudEventAction is {action!r}; it is Create, Delete or a template")
+        if self.destination_cluster is not None and not self.destination_cluster.name:
+            raise mistake("destinationCluster has no name; name a cluster, or leave it out")
         return self
 
 
@@ -73,12 +79,23 @@ class EventTrigger(Declaration):
 
     @property
     def destination_selector(self) -> Selector | None:
-        """Which clusters get the add-ons; None means the cluster of the event.
+        """Which clusters get the add-ons; None selects none.
 
         An empty selector asks for nothing: every client in Go writes one that was left out.
         """
         selector = self.spec.destination_cluster_selector
         return None if selector is None or selector.empty else selector
+
+    @property
+    def destination_cluster(self) -> "ObjectReference | None":
+        """The one cluster that gets the add-ons; its fields may be templates over the event."""
+        named: ObjectReference | None = self.spec.destination_cluster
+        return named
+
+    @property
+    def stays_home(self) -> bool:
+        """Tell whether the cluster of the event gets the add-ons, since no other is asked for."""
+        return self.destination_selector is None and self.destination_cluster is None
 
     @property
     def event_source_name(self) -> str:
@@ -94,6 +111,31 @@ class EventTrigger(Declaration):
     def policy_refs(self) -> tuple[PolicyRef, ...]:
         """The ConfigMaps and Secrets that hold the add-ons, in their order."""
         return self.spec.refs()
+
+    @property
+    def generators(self) -> tuple[GeneratorRef, ...]:
+        """What is rendered into ConfigMaps and Secrets of their own, ConfigMaps first."""
+        asked: tuple[tuple[ContentKind, tuple[Generator, ...]], ...] = (
+            ("ConfigMap", self.spec.config_map_generator),
+            ("Secret", self.spec.secret_generator),
+        )
+        return tuple(
+            GeneratorRef(
+                PolicyRef(each.namespace, each.name, kind, each.optional), each.name_format
+            )
+            for kind, generators in asked
+            for each in generators
+        )
+
+    @property
+    def readings(self) -> tuple[Reading, ...]:
+        """The objects that templates of deploy time read."""
+        return self.spec.readings()
+
+    @property
+    def holder_refs(self) -> tuple[PolicyRef, ...]:
+        """All ConfigMaps and Secrets that it is rendered from."""
+        return (*self.policy_refs, *(each.ref for each in self.generators))
 
     @property
     def leaves_policies(self) -> bool:

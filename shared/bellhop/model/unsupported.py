@@ -14,18 +14,10 @@ _KUSTOMIZE = (
     "kustomizations are not built yet; leave the field out, or deploy built manifests "
     "through policyRefs"
 )
-_REFS = (
-    "templates cannot read other objects yet; leave the field out, or take what is needed "
-    "from the event"
-)
 _CHECKS = "checks are not run yet; leave the field out"
 _PATCHES = "patches are not applied yet; leave the field out, or write the change into the manifest"
 _FLUX = "Flux sources are not read yet; use kind ConfigMap or Secret"
-_GENERATOR = (
-    "generators do not run yet; leave the field out, or render the content through policyRefs"
-)
 _SETS = "sets of clusters are not known yet; leave the field out, and select clusters by label"
-_EXTRA = "metadata is not added to what is deployed yet; write it into the manifests"
 _SCRIPT_INSTEAD = "CEL rules are not evaluated yet; write the condition in Lua, under evaluate"
 
 _SELECTING = {
@@ -47,7 +39,6 @@ _ADDONS = {
         "profiles do not wait for one another yet; leave the field out, and order the add-ons "
         "by tier or in one profile"
     ),
-    "templateResourceRefs": _REFS,
     "policyRefs[].kind=GitRepository": _FLUX,
     "policyRefs[].kind=OCIRepository": _FLUX,
     "policyRefs[].kind=Bucket": _FLUX,
@@ -56,9 +47,6 @@ _ADDONS = {
         "there is no management cluster to deploy to; leave the field out, and select the "
         "cluster that is meant"
     ),
-    "policyRefs[].tier": "a single reference has no tier of its own yet; use the spec's tier",
-    "policyRefs[].skipNamespaceCreation": ("the choice is not built yet; leave the field out"),
-    "policyRefs[].force": "taking objects over by force is not built yet; leave the field out",
     "policyRefs[].remoteURL": (
         "remote manifests are not fetched yet; put them into a ConfigMap or Secret"
     ),
@@ -71,18 +59,11 @@ _ADDONS = {
     "patches": _PATCHES,
     "patchesFrom": _PATCHES,
     "driftExclusions": "drift is not watched yet; leave the field out",
-    "extraLabels": _EXTRA,
-    "extraAnnotations": _EXTRA,
 }
 
 _TRIGGER = {
     "clusterSetRefs": _SETS,
-    "destinationCluster": (
-        "a destination cannot be named by a template yet; select it with destinationClusterSelector"
-    ),
     "profileNameFormat": ("names of generated profiles cannot be chosen yet; leave the field out"),
-    "configMapGenerator": _GENERATOR,
-    "secretGenerator": _GENERATOR,
     "cloudEventAction": (
         "CloudEvents bring add-ons only and never withdraw them yet; leave the field out"
     ),

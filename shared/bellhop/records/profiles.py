@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from bellhop.errors import MissingError
-from bellhop.model.record import Content, Profile
+from bellhop.model.record import Content, Profile, Reading
 from bellhop.ports.store import ANY, Item
 from bellhop.records.codec import decode, encode
 from bellhop.records.departures import Departures, Place
@@ -23,7 +23,12 @@ _KEPT = 8
 
 @dataclass(frozen=True, slots=True)
 class _Contents:
-    contents: tuple[Content, ...]
+    contents: tuple[Content, ...] = ()
+    generated: tuple[Mapping[str, Any], ...] = ()
+    reads: tuple[Reading, ...] = ()
+
+
+_NOTHING = _Contents()
 
 
 class Profiles:
@@ -63,7 +68,7 @@ class Profiles:
         item = self._payloads.store.get(_partition(trigger, cluster), f"{cluster}/{name}")
         known = self._known(item) if item else None
         if item and known:
-            return Kept(replace(known, contents=()), item.token)
+            return Kept(replace(known, contents=(), generated=(), reads=()), item.token)
         if item is None or not self._payloads.wide(item):
             return Kept(self._glance(item), item.token) if item else None
         found = self._payloads.open(item)
@@ -106,7 +111,8 @@ class Profiles:
         Raises:
             StaleError: something else than `expect` is there.
         """
-        payload = encode(_Contents(profile.contents)) if profile.contents else None
+        held = _Contents(profile.contents, profile.generated, profile.reads)
+        payload = encode(held) if held != _NOTHING else None
         return self._payloads.put(*_key(profile), _clear(profile), payload, expect=expect)
 
     def put_head(self, profile: Profile, *, expect: str | None = ANY) -> str:
@@ -173,9 +179,11 @@ def _partition(trigger: str, cluster: str) -> str:
 
 
 def _clear(profile: Profile) -> dict[str, Any]:
-    return encode(profile, omit=("contents", "leaving", "vague"))
+    return encode(profile, omit=("contents", "generated", "reads", "leaving", "vague"))
 
 
 def _profile(found: Sealed) -> Profile:
-    contents = decode(_Contents, found.payload).contents if found.payload else ()
-    return decode(Profile, found.head, contents=contents)
+    held = decode(_Contents, found.payload) if found.payload else _NOTHING
+    return decode(
+        Profile, found.head, contents=held.contents, generated=held.generated, reads=held.reads
+    )

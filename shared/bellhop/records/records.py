@@ -29,6 +29,7 @@ from bellhop.records.refusals import RefusalCounts
 from bellhop.records.sealing import Sealer
 from bellhop.records.snapshot import Snapshot
 from bellhop.records.timers import Timers
+from bellhop.records.titles import Titles
 from bellhop.records.trails import Trails
 from bellhop.records.versions import SCHEMAS, Versioned
 from bellhop.records.walks import Strikes, Walks
@@ -75,6 +76,7 @@ class Records:
         self.trails = Trails(store, clock)
         self.paces = Paces(store, clock)
         self.profiles = Profiles(self._payloads, self.departures)
+        self.titles = Titles(store)
         self.owners = Owners(store)
         self.inventories = Inventories(self._payloads, self.owners)
         self.findings = Findings(store, clock)

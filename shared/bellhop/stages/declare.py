@@ -35,6 +35,7 @@ from bellhop.records import Kept, Records
 from bellhop.records.catalogs import Catalogs
 from bellhop.records.declared import Manifest
 from bellhop.settings import Settings
+from bellhop.stages.reread import applied_again
 
 _NOTHING: Mapping[str, str | None] = {}
 
@@ -319,6 +320,7 @@ class Declare:
         for trigger, destination in sorted(touched.placed):
             yield from self._placed(trigger, destination)
         yield from (Resolve(name) for name in sorted(touched.resolved))
+        yield from applied_again(self._records, *touched.reread)
         for destination in sorted(touched.relabelled):
             came = destination in touched.anew and destination in after.clusters
             yield from self._applied_again(

@@ -6,9 +6,9 @@ The second half, one profile to one cluster, is `bellhop.stages.execute`.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
@@ -16,15 +16,23 @@ from typing import Any
 from bellhop.engine import instantiate as engine
 from bellhop.engine.allowing import refuse_rendered
 from bellhop.engine.catalog import Catalog
+from bellhop.engine.difference import may_read, readers, rereaders
 from bellhop.engine.digest import digest
-from bellhop.engine.generating import draft_profile, generate
-from bellhop.engine.naming import profile_name
-from bellhop.errors import InvalidError, MissingError, PermanentError, StaleError, TemporaryError
+from bellhop.engine.generating import Maker, draft_profile
+from bellhop.engine.naming import GENERATED_NAMESPACE, profile_name
+from bellhop.errors import (
+    ConflictError,
+    InvalidError,
+    MissingError,
+    PermanentError,
+    StaleError,
+    TemporaryError,
+)
 from bellhop.gotemplate import Limits
 from bellhop.messages import Apply, Envelope, Instantiate, Publisher, Resolve
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.kinds import ClusterProfile, ConfigMap, EventSource, EventTrigger, Secret
-from bellhop.model.record import Content, Profile
+from bellhop.model.record import NO_OBJECT, PLAIN, Content, Profile, empty
 from bellhop.ports.store import ABSENT
 from bellhop.records import Kept, Records
 from bellhop.records.catalogs import Catalogs
@@ -33,6 +41,8 @@ from bellhop.settings import Settings
 from bellhop.stages.execute import Execute
 from bellhop.stages.ledger import Note, Origin, noting
 from bellhop.stages.objects import Objects
+from bellhop.stages.reread import applied_again
+from bellhop.stages.titles import Titles
 
 _RETRIES = 8
 _LOST = "lost"
@@ -52,11 +62,15 @@ class _Inputs:
     revision: int
     marks: tuple[tuple[str, str], ...] = ()
     for_all: bool = False
+    reads: bool = False
 
     @cached_property
     def mark(self) -> str:
-        """Digest the inputs of a profile for all objects; of one object they are soon rendered."""
-        if not self.for_all:
+        """Digest the inputs of a profile for all objects; of one object they are soon rendered.
+
+        One that reads what other triggers generate has more inputs than are known.
+        """
+        if not self.for_all or self.reads:
             return ""
         return digest([self.revision, self.marks])
 
@@ -81,6 +95,7 @@ class Deploy:
         self._catalogs = catalogs
         self._publisher = publisher
         self._execute = execute
+        self._titles = Titles(records, publisher)
         self._objects = Objects(records)
         self._rests: dict[tuple[str, str, str], tuple[datetime, timedelta]] = {}
         self._limits = Limits(seconds=settings.template_seconds, output=settings.template_output)
@@ -173,7 +188,7 @@ class Deploy:
             return _Inputs(catalog.revision)
         if not message.object:
             marks = tuple(self._records.matches.marks(message.cluster, source.name))
-            return _Inputs(catalog.revision, marks, for_all=True)
+            return _Inputs(catalog.revision, marks, for_all=True, reads=may_read(trigger))
         key = ObjectKey.parse(message.object)
         found = self._records.matches.get(message.cluster, source.name, key)
         if found is None or not found.value.matching:
@@ -199,7 +214,8 @@ class Deploy:
                 return self._withdraw(found, message, note)
             draft = draft_profile(catalog, trigger, message.cluster, message.object)
             draft = replace(draft, made_of=inputs.mark)
-            made = self._write(found, self._fill(draft, catalog, trigger, matched), message, note)
+            filled = self._fill(draft, found, catalog, trigger, matched)
+            made = self._write(found, filled, message, note)
         now = self._records.clock.now()
         if now - begun > _LONG:
             place = message.trigger, message.cluster, message.object
@@ -245,25 +261,47 @@ class Deploy:
     def _fill(
         self,
         draft: Profile,
+        found: Found,
         catalog: Catalog,
         trigger: EventTrigger,
         matched: Sequence[tuple[ObjectKey, Mapping[str, Any]]],
     ) -> Profile:
-        """Render the contents; what fails for good is kept as the profile's error."""
+        """Render the contents; what fails for good is kept as the profile's error.
+
+        Where nobody can say which cluster is named, those that have it keep it.
+        """
         source = catalog.source_of(trigger, draft.cluster)
         assert source is not None
+        cluster = catalog.clusters[draft.cluster]
+        maker = Maker(trigger, source, cluster, self._holder, self._limits)
         try:
-            made = generate(
-                trigger,
-                catalog.clusters[draft.cluster],
-                matched,
-                self._holder,
-                self._limits,
-                collect=source.collect_resources,
-            )
+            made = maker.generate(draft, matched)
+            generated = tuple(manifest for _, manifest in made.generated)
+            self._refuse_declared(generated)
         except PermanentError as error:
-            return replace(draft, error=str(error), error_code=error.code)
-        return _sealed(draft, made.contents)
+            if trigger.destination_cluster and found:
+                draft = replace(draft, destinations=found.value.destinations)
+            return _failed(draft, error)
+        goes = catalog.destinations(trigger, draft.cluster, made.named)
+        draft = replace(draft, destinations=goes, generated=generated, reads=made.reads)
+        draft = _sealed(draft, made.contents)
+        if made.named and not goes:
+            return _failed(draft, _unregistered(made.named))
+        return draft
+
+    def _refuse_declared(self, generated: Sequence[Mapping[str, Any]]) -> None:
+        """Refuse to generate what users declared.
+
+        Raises:
+            ConflictError: something is there by that name.
+        """
+        for each in generated:
+            kind, metadata = each["kind"], each["metadata"]
+            if self._catalogs.holder(kind, metadata["namespace"], metadata["name"]):
+                raise ConflictError(
+                    f"cannot generate {kind} '{metadata['namespace']}/{metadata['name']}': one of"
+                    " that name was applied; delete it, or give the generator another nameFormat"
+                )
 
     # Users' own profiles ----------------------------------------------------------------------
 
@@ -317,13 +355,17 @@ class Deploy:
             )
             refuse_rendered(declared, contents)
         except PermanentError as error:
-            return replace(draft, error=str(error), error_code=error.code)
-        return _sealed(draft, contents)
+            return _failed(draft, error)
+        return _sealed(replace(draft, reads=declared.readings), contents)
 
     # Profiles ---------------------------------------------------------------------------------
 
     def _holder(self, ref: engine.Ref) -> ConfigMap | Secret | None:
-        return self._catalogs.holder(ref.kind, ref.namespace, ref.name)
+        """Look a ConfigMap or Secret up: as users applied it, or as a trigger generated it."""
+        declared = self._catalogs.holder(ref.kind, ref.namespace, ref.name)
+        if declared is None and ref.namespace == GENERATED_NAMESPACE:
+            return self._titles.read(ref.kind, ref.name)
+        return declared
 
     def _found(self, trigger: str, cluster: str, name: str) -> Found:
         """Read a profile; contents that are lost are as good as none, where there are others."""
@@ -342,24 +384,77 @@ class Deploy:
         """
         old, token = (found.value, found.token) if found else (None, ABSENT)
         new = _merge(old, draft)
-        if old and _same(old, new):
-            if old.told and old.made_of == new.made_of:
-                return True
-            new = replace(old, made_of=new.made_of)
-            if old.told:
-                return self._note(new, token)
-        else:
-            try:
+        try:
+            if old and _same(old, new):
+                if old.told and old.made_of == new.made_of:
+                    return True
+                new = replace(old, made_of=new.made_of)
+                if old.told:
+                    return self._note(new, token)
+                # Who wrote it may have been too late for a name.
+                self._titles.keep(self._take(new))
+            else:
                 new = replace(new, revision=_drawn(), told=False)
-                token = self._put(old, new, token)
-            except StaleError:
-                return False
-            if old is None or (old.digest, old.error) != (new.digest, new.error):
-                note.what = "failed" if draft.error else "rendered"
-                note.detail = draft.error or _count(draft.contents)
-                note.context = {**note.context, "digest": draft.digest}
+                token = self._put_titled(old, new, token)
+        except ConflictError as error:
+            return self._write(found, _failed(draft, error), message, note)
+        except StaleError:
+            return False
+        if old is None or (old.digest, old.error) != (new.digest, new.error):
+            note.what = "failed" if draft.error else "rendered"
+            note.detail = draft.error or _count(draft.contents)
+            note.context = {**note.context, "digest": draft.digest}
         self._publisher.publish(_applications(new, message))
+        if old is None or not old.told or old.generated != new.generated:
+            self._tell_readers(new, new.titles)
         return self._note(new, token)
+
+    def _put_titled(self, old: Profile | None, new: Profile, token: str) -> str:
+        """Write a profile that has the names of what it generates; return its token.
+
+        Raises:
+            ConflictError: another profile has one of the names.
+            StaleError: another writer was quicker.
+        """
+        taken = self._take(new)
+        self._give_up(old, set(old.titles).difference(new.titles) if old else ())
+        token = self._put(old, new, token)
+        self._titles.keep(taken)
+        return token
+
+    def _take(self, profile: Profile) -> dict[tuple[str, str], str]:
+        """Have the names of what a profile generates; what it generated last, it has already.
+
+        Raises:
+            ConflictError: another profile has one.
+        """
+        return self._titles.take(profile, () if profile.error else profile.titles)
+
+    def _give_up(self, old: Profile | None, names: Iterable[tuple[str, str]]) -> None:
+        """Have names no longer, and tell those who want them, and who reads what they named."""
+        if old and names:
+            names = sorted(names)
+            self._titles.give_up(old, names)
+            self._tell_readers(old, names)
+
+    def _tell_readers(self, profile: Profile, names: Iterable[tuple[str, str]]) -> None:
+        """Ask again for what refers to what a profile generates, or did.
+
+        Its own trigger's profiles read what each of them generates itself.
+        """
+        keys = [(kind, GENERATED_NAMESPACE, name) for kind, name in names]
+        if not keys:
+            return
+        catalog = self._catalogs.current()
+        triggers, profiles = readers(catalog, keys)
+        self._publisher.publish(applied_again(self._records, *rereaders(catalog, keys)))
+        self._publisher.publish(Resolve(name) for name in sorted(profiles))
+        self._publisher.publish(
+            Instantiate(name, cluster)
+            for name in sorted(triggers - {profile.trigger})
+            for cluster in sorted(catalog.clusters)
+            if catalog.source_of(catalog.triggers[name], cluster)
+        )
 
     def _note(self, profile: Profile, token: str) -> bool:
         """Note that the clusters of a profile know of it, and what it was made of."""
@@ -387,8 +482,11 @@ class Deploy:
             error_code="",
             made_of="",
             paused=False,
+            generated=(),
+            reads=(),
         )
         try:
+            self._give_up(old, old.titles)
             if not leaving:
                 self._records.profiles.delete(old.trigger, old.cluster, old.name, expect=token)
                 return True
@@ -420,6 +518,19 @@ class Deploy:
             raise
 
 
+def _failed(draft: Profile, error: PermanentError) -> Profile:
+    """Return a draft that holds nothing but why; what was last good stays in its place."""
+    bare = replace(draft, contents=(), digest="", generated=(), reads=())
+    return replace(bare, error=str(error), error_code=error.code)
+
+
+def _unregistered(cluster: str) -> MissingError:
+    return MissingError(
+        f"cannot bring anything to cluster '{cluster}', which destinationCluster names: it is not"
+        " registered; register it, or mend the name"
+    )
+
+
 def _same(old: Profile, new: Profile) -> bool:
     return replace(new, revision=old.revision, told=old.told, made_of=old.made_of) == old
 
@@ -437,7 +548,13 @@ def _merge(old: Profile | None, draft: Profile) -> Profile:
         # Without the last good contents nobody can tell what is to stay.
         raise MissingError(f"cannot keep what '{old.name}' holds: its contents are lost")
     if draft.error:
-        return replace(draft, contents=old.contents, digest=old.digest)
+        return replace(
+            draft,
+            contents=old.contents,
+            digest=old.digest,
+            generated=old.generated,
+            reads=old.reads,
+        )
     return draft
 
 
@@ -451,10 +568,14 @@ def _sealed(draft: Profile, contents: tuple[Content, ...]) -> Profile:
             content.dialect,
             content.namespace,
             content.missing,
+            # What is brought as usual has the digest that it always had.
+            *([asdict(content.how)] if content.how != PLAIN else []),
         ]
         for content in contents
     ]
-    return replace(draft, contents=contents, digest=digest(described))
+    beside = [list(map(dict, draft.generated)), list(map(asdict, draft.reads))]
+    told = [described, *beside] if any(beside) else described
+    return replace(draft, contents=contents, digest=digest(told))
 
 
 def _applications(profile: Profile, message: Origin) -> Iterator[Apply]:
@@ -472,6 +593,8 @@ def _applications(profile: Profile, message: Origin) -> Iterator[Apply]:
 
 
 def _count(contents: Sequence[Content]) -> str:
+    if empty(contents):
+        return NO_OBJECT
     named = [
         f"{manifest['kind']} {manifest['metadata']['name']}"
         for content in contents

@@ -50,7 +50,8 @@ class Endings:
         """Note that all is as it should be; only the inputs of the profile may be wrong still."""
         old, profile = work.outcome.value if work.outcome else None, work.profile
         phase: Phase = "FailedNonRetriable" if profile.error else "Provisioned"
-        if old and not work.changed and (old.phase, old.message) == (phase, profile.error):
+        same = old and (old.phase, old.message, old.reads) == (phase, profile.error, work.reads)
+        if same and not work.changed:
             return
         if old and old.retry_at:
             # Before we write: who fails and sets it anew after that has seen what we wrote.
@@ -167,6 +168,7 @@ class Endings:
             at=self._records.clock.now(),
             reason=reason,
             message=message,
+            reads=work.reads,
         )
 
 

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 from bellhop.engine.allowing import refuse_placed
 from bellhop.engine.catalog import cluster_object
+from bellhop.engine.digest import digest
 from bellhop.engine.instantiate import deploy_time
 from bellhop.engine.ordering import phases
 from bellhop.engine.planning import Desired, Plan, desired, plan
@@ -47,7 +48,9 @@ from bellhop.stages.ending import Endings
 from bellhop.stages.hands import ALONE, Hands
 from bellhop.stages.lease import UNKNOWN, Leases, Peers
 from bellhop.stages.ledger import noting
+from bellhop.stages.resources import Resources
 from bellhop.stages.step import Steps
+from bellhop.stages.titles import Titles
 from bellhop.stages.work import Upshot, Work
 
 _ROUNDS = 4
@@ -83,6 +86,7 @@ class Execute:
         self._steps = Steps(self._claims, records.clock)
         self._endings = Endings(records, settings)
         self._limits = Limits(seconds=settings.template_seconds, output=settings.template_output)
+        self._resources = Resources(records, access, Titles(records, publisher), self._limits)
 
     def handle(self, message: Apply) -> None:
         """Bring one cluster to what one profile wants there; every try starts from the records.
@@ -123,9 +127,20 @@ class Execute:
                     begun_at=self._records.clock.now(),
                 )
                 self._try(work)
+                if self._reads_otherwise(work):
+                    return False
         except StaleError:
             return False
         return self._inputs(message) == _inputs(message, found, record)
+
+    def _reads_otherwise(self, work: Work) -> bool:
+        """Say whether what templates read has changed since; what cannot be read now has not."""
+        if not work.read or not work.profile.reads:
+            return False
+        try:
+            return digest(self._resources.of(work.profile, work.cluster)) != work.read
+        except BellhopError:
+            return False
 
     def _inputs(self, message: Apply) -> tuple[str, ...]:
         """Name what it would be made of now."""
@@ -215,8 +230,10 @@ class Execute:
     def _objects(self, work: Work) -> tuple[Desired, ...]:
         """Return the objects for this cluster, each in the scope its kind has there."""
         root = cluster_object(work.cluster)
+        resources = self._resources.of(work.profile, work.cluster)
+        work.read = digest(resources)
         contents = [
-            deploy_time(content, root, limits=self._limits)
+            deploy_time(content, root, resources, limits=self._limits)
             for content in work.profile.contents
             if content.namespace in ("", work.cluster.namespace)
         ]

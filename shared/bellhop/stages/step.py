@@ -53,7 +53,7 @@ class Steps:
                 try:
                     stored = kube.apply(manifest)
                 except MissingError:
-                    if not self._make_namespace(kube, each.key):
+                    if each.how.skip_namespace or not self._make_namespace(kube, each.key):
                         raise
                     stored = kube.apply(manifest)
                 except InvalidError as error:
@@ -184,8 +184,8 @@ def _overtaken() -> Iterator[None]:
 def _may_go(each: Desired) -> bool:
     """Say whether an object is made anew where a change of it is refused; a definition never is."""
     annotations = (each.manifest.get("metadata") or {}).get("annotations") or {}
-    asked = annotations.get(FORCE_RECREATE)
-    return asked not in (None, "false") and each.key.gvk.kind != "CustomResourceDefinition"
+    asked = each.how.force or annotations.get(FORCE_RECREATE) not in (None, "false")
+    return asked and each.key.gvk.kind != "CustomResourceDefinition"
 
 
 def _uid(manifest: Mapping[str, Any]) -> str:

@@ -379,8 +379,7 @@ class Sweep:
                 return False
             names = _triggers(course.catalog, course.name, touched)
             self._publisher.publish(Instantiate(name, course.name) for name in names)
-        if health.state != "Healthy":
-            self._try_again(course.name)
+        self._try_again(course.name, failed=health.state != "Healthy")
         self._publisher.publish([Survey(course.name, full=course.walk.full)])
         first = health.swept_at is None
         counted = health.walk == course.walk.id
@@ -453,13 +452,16 @@ class Sweep:
                 self._records.trails.end(cluster, head.key)
                 after = str(head.key)
 
-    def _try_again(self, cluster: str) -> None:
-        """Publish what failed in this cluster and may go better now that it answers."""
+    def _try_again(self, cluster: str, *, failed: bool) -> None:
+        """Publish what was rendered with objects of which nobody tells when they change.
+
+        And what `failed` in this cluster, which may go better where it has not answered before.
+        """
         self._publisher.publish(
             [
                 Apply(outcome.trigger, outcome.source, outcome.profile, cluster)
                 for outcome in self._records.outcomes.of(cluster)
-                if outcome.retry_at
+                if outcome.reads or (failed and outcome.retry_at)
             ]
         )
 

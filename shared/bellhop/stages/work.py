@@ -12,6 +12,7 @@ from bellhop.model.gvk import Identity
 from bellhop.model.record import Cluster, Held, Outcome, Profile
 from bellhop.records import Kept
 from bellhop.stages.claim import Taken
+from bellhop.stages.resources import is_elsewhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,8 @@ class Work:
 
     `held` is what the inventory is to say, and `token` that of the inventory as we know it;
     `before` is what was held when we took the lease, `claimed` what was claimed since, ahead of
-    applying any of it. Of the threads that may be at it, one writes.
+    applying any of it, `read` a digest of what templates were given to read. Of the threads that
+    may be at it, one writes.
     """
 
     message: Apply
@@ -55,11 +57,17 @@ class Work:
     failed: list[BellhopError] = field(default_factory=list)
     under_way: bool = False
     unfinished: bool = False
+    read: str = ""
 
     @property
     def wanted(self) -> bool:
         """Say whether the cluster is to have the profile, and not to lose it."""
         return self.cluster.key in self.profile.destinations
+
+    @property
+    def reads(self) -> bool:
+        """Say whether it is made of objects of which nobody tells when they change."""
+        return any(map(is_elsewhere, self.profile.reads))
 
     def note(self, upshot: Upshot) -> None:
         """Note what came of one object."""

@@ -10,7 +10,7 @@ import pytest
 from bellhop.engine.catalog import Catalog, cluster_object
 from bellhop.engine.difference import difference
 from bellhop.model.gvk import GVK
-from bellhop.model.kinds import ClusterProfile, EventSource, EventTrigger, of
+from bellhop.model.kinds import ClusterProfile, DeclarationKey, EventSource, EventTrigger, of
 from bellhop.model.record import Cluster
 from tests.fakes.clock import START
 
@@ -292,3 +292,18 @@ def test_many_rules_that_change_at_once_ask_each_cluster_once() -> None:
         assert len(touched.instantiated) == count
 
     assert reads[1] <= 10 * reads[0]
+
+
+def test_knows_whose_templates_read_other_objects() -> None:
+    """As rules come, change and go; a cluster that comes changes nothing of it."""
+    resource = {"apiVersion": "v1", "kind": "ConfigMap", "name": "c"}
+    refs = {"templateResourceRefs": [{"resource": resource, "identifier": "C"}]}
+    plain, reads = trigger("t", "s"), trigger("t", "s", **refs)
+    key = DeclarationKey("EventTrigger", "", "t")
+    catalog = Catalog(1, [], [], [plain], [])
+    assert catalog.reading_triggers == {}
+
+    for changed, expected in ((reads, {"t"}), (plain, set()), (reads, {"t"}), (None, set())):
+        catalog = catalog.with_rules(2, [], {key: changed})
+        assert set(catalog.reading_triggers) == expected
+        assert set(catalog.with_clusters(3, []).reading_triggers) == expected

@@ -7,7 +7,15 @@ from typing import Any
 
 import pytest
 
-from bellhop.engine.instantiate import SECRET_TYPE, Ref, contents, deploy_time, resolve, variables
+from bellhop.engine.instantiate import (
+    SECRET_TYPE,
+    Fields,
+    Ref,
+    contents,
+    deploy_time,
+    resolve,
+    variables,
+)
 from bellhop.errors import InvalidError, MissingError, TemplateError
 from bellhop.gotemplate import Limits
 from bellhop.model.gvk import GVK, ObjectKey
@@ -89,7 +97,7 @@ def test_all_together_have_lists() -> None:
 
 
 def render(root: dict[str, Any], text: str) -> str:
-    (ref,) = resolve([PolicyRef("", text, "ConfigMap")], root, namespace="", limits=LIMITS)
+    (ref,) = resolve([PolicyRef("", text, "ConfigMap")], Fields(root, LIMITS, {}), namespace="")
     return ref.name
 
 
@@ -100,9 +108,7 @@ def test_names_of_refs_are_templates() -> None:
         PolicyRef("{{ .Cluster.metadata.name }}", "c-{{ .X }}", "Secret", optional=True),
     ]
 
-    assert resolve(
-        refs, {**CLUSTER, "Cluster": CLUSTER, "X": 1}, namespace="fleet", limits=LIMITS
-    ) == (
+    assert resolve(refs, Fields({"Cluster": CLUSTER, "X": 1}, LIMITS, {}), namespace="fleet") == (
         Ref("ConfigMap", "fleet", "c", optional=False),
         Ref("Secret", "east", "c-1", optional=True),
     )

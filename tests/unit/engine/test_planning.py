@@ -163,7 +163,7 @@ def test_one_object_in_two_forms_is_a_conflict(other: dict[str, Any]) -> None:
 
     assert str(caught.value) == (
         "cannot apply Pod '/a': ConfigMap default/a and Secret default/b of one profile want it in"
-        " two forms"
+        " two forms; give the ref that is to win a lower tier"
     )
 
 
@@ -193,6 +193,7 @@ def test_marks_say_where_an_object_comes_from() -> None:
             "projectsveltos.io/reference-kind": "ConfigMap",
             "projectsveltos.io/reference-namespace": "default",
             "projectsveltos.io/reference-name": "a",
+            "projectsveltos.io/reference-tier": "100",
             "projectsveltos.io/owner-kind": "ClusterProfile",
             "projectsveltos.io/owner-name": "p",
             "projectsveltos.io/owner-tier": "7",

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bellhop.engine.instantiate import Ref, contents, deploy_time, resolve, variables
+from bellhop.engine.instantiate import Fields, Ref, contents, deploy_time, resolve, variables
 from bellhop.engine.manifests import read_manifests
 from bellhop.engine.render import dialect_of
 from bellhop.errors import BellhopError, InvalidError, TemplateError
@@ -277,9 +277,7 @@ def test_a_trigger_names_its_refs_in_its_dialect() -> None:
     one = of(manifest)
     assert isinstance(one, EventTrigger)
 
-    (ref,) = resolve(
-        one.policy_refs, root(), namespace="x", limits=LIMITS, annotations=one.annotations
-    )
+    (ref,) = resolve(one.policy_refs, Fields(root(), LIMITS, one.annotations), namespace="x")
 
     assert str(ref) == "ConfigMap prod/p-web"
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from bellhop.fleet.generated import instance_labels, manifest
+from bellhop.engine.origin import instance_labels
+from bellhop.fleet.generated import manifest
 from bellhop.model.names import label_value_problem
-from bellhop.model.record import Profile
+from bellhop.model.record import Content, Handling, Profile, Reading
 
 PREFIX = "eventtrigger.lib.projectsveltos.io/"
 ROLE = "rbac.authorization.k8s.io/v1/ClusterRole//"
@@ -46,3 +49,47 @@ def test_what_is_no_labels_value_becomes_one(name: str, expected: str) -> None:
     assert label_value_problem(value) == ""
     assert (labels[f"{PREFIX}refnamespace"], labels[f"{PREFIX}refname"]) == ("default", "c")
     assert f"{PREFIX}resourcenamespace" not in labels
+
+
+def test_how_it_is_brought_is_told_where_it_is_not_as_usual() -> None:
+    """Metadata that are added, and what a ref asks for."""
+    labelled = Handling(labels={"team": "red"})
+    asked = Handling(tier=50, force=True, skip_namespace=True, labels={"team": "red"})
+    contents = (
+        Content("ConfigMap default/a", "x", how=labelled),
+        Content("Secret default/b", "x", how=asked),
+    )
+
+    spec = manifest(replace(profile(), contents=contents), "s")["spec"]
+
+    assert spec["extraLabels"] == {"team": "red"}
+    assert "extraAnnotations" not in spec
+    assert spec["policyRefs"] == [
+        {"kind": "ConfigMap", "namespace": "default", "name": "a"},
+        {
+            "kind": "Secret",
+            "namespace": "default",
+            "name": "b",
+            "tier": 50,
+            "force": True,
+            "skipNamespaceCreation": True,
+        },
+    ]
+
+
+def test_what_its_templates_read_is_told() -> None:
+    """By the names that the event gave, as a user writes them."""
+    reads = (Reading("Read", "v1", "Secret", "default", "a", optional=True),)
+
+    assert manifest(replace(profile(), reads=reads), "s")["spec"]["templateResourceRefs"] == [
+        {
+            "identifier": "Read",
+            "resource": {
+                "apiVersion": "v1",
+                "kind": "Secret",
+                "namespace": "default",
+                "name": "a",
+            },
+            "optional": True,
+        }
+    ]

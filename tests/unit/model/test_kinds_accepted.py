@@ -111,14 +111,18 @@ def test_reads_the_middle_of_the_first_era() -> None:
     assert contents.annotations == {"projectsveltos.io/template": "ok"}
 
 
-def test_reads_the_second_era_but_for_what_is_not_built() -> None:
-    """Generators and templateResourceRefs are refused, and nothing else of the document."""
-    with pytest.raises(InvalidDocuments) as raised:
-        read("second-era-credentials.yaml")
+def test_reads_generators_and_what_templates_read() -> None:
+    """A trigger names what is generated, by which names, and the objects to read."""
+    trigger = read("second-era-credentials.yaml")[1]
 
-    assert [problem.where for problem in raised.value.problems] == [
-        "second-era-credentials.yaml, document 2, line 26, spec.configMapGenerator",
-        "second-era-credentials.yaml, document 2, line 30, spec.templateResourceRefs",
+    assert isinstance(trigger, EventTrigger)
+    names = "{{ .Cluster.metadata.namespace }}-{{ .Cluster.metadata.name }}-namespaces"
+    assert [(each.field, each.name_format) for each in trigger.generators] == [
+        ("configMapGenerator", names)
+    ]
+    assert [(each.identifier, each.kind, each.namespace) for each in trigger.readings] == [
+        ("Credentials", "Secret", "default"),
+        ("Namespaces", "ConfigMap", "projectsveltos"),
     ]
 
 

@@ -13,11 +13,11 @@ import pytest
 from bellhop.errors import InvalidError, StaleError
 from bellhop.model import record
 from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.model.record import MOST_LABELS, Health, Owner, Walk, WatchedKind
+from bellhop.model.record import MOST_LABELS, Health, Owner, Title, Walk, WatchedKind
 from bellhop.records import Records
 from bellhop.records.departures import Place
 from bellhop.records.trails import MOST_NAMED
-from bellhop.stages import claim
+from bellhop.stages import claim, titles
 from bellhop.stages.course import MOST_PROBLEMS, MOST_UNSEEN, problems
 from tests.fakes.clock import START
 from tests.fakes.fleet import CountingStore
@@ -34,7 +34,11 @@ APART = {
     "Observation.manifest",
     "Content.manifests",
     "Content.withheld",
+    "Handling.labels",
+    "Handling.annotations",
     "Profile.contents",
+    "Profile.generated",
+    "Profile.reads",
     "Profile.destinations",
     "Profile.leaving",
     "Inventory.held",
@@ -53,6 +57,7 @@ BOUNDED = {
     "Walk.problems",
     "Owner.waiting",
     "Owner.tell",
+    "Title.waiting",
     "Trail.sources",
     "Entry.context",
 }
@@ -262,6 +267,15 @@ def test_an_owner_with_all_who_wait_fits_into_an_item(rig: Rig) -> None:
     rig.records.owners.put(EAST, LONGEST.identity, owner)
 
     assert value_of(rig.records.owners.get(EAST, LONGEST.identity)) == owner
+
+
+def test_a_title_with_all_who_wait_fits_into_an_item(rig: Rig) -> None:
+    """Who finds a name taken keeps so many of them."""
+    everybody = ((NAME, f"{NAME}/{NAME}", str(LONGEST)),) * titles._MOST_WAITING
+    title = Title(NAME, f"{NAME}/{NAME}", NAME, everybody)
+    rig.records.titles.put("ConfigMap", NAME, title)
+
+    assert value_of(rig.records.titles.get("ConfigMap", NAME)) == title
 
 
 def test_a_trail_fits_into_an_item_however_many_sources_an_object_matches(rig: Rig) -> None:

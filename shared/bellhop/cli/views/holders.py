@@ -1,4 +1,4 @@
-"""ConfigMaps and Secrets that users applied: what add-ons are made of."""
+"""ConfigMaps and Secrets that users applied or triggers generated: what add-ons are made of."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from bellhop.cli.story import Story
 from bellhop.cli.views.view import Query, View, labels_of, name_of
 from bellhop.fleet.installation import Installation
 from bellhop.model.kinds import ClusterProfile, ConfigMap, EventTrigger, Secret, of
+from bellhop.model.marks import WITHHELD
 from bellhop.ports.kube import Manifest
 
 COLUMNS = (
@@ -32,6 +33,15 @@ def _holders(here: Installation, kind: str, query: Query) -> Iterator[ConfigMap 
             holder = of(manifest)
             assert isinstance(holder, ConfigMap | Secret)
             yield holder
+    for trigger in here.catalogs.current().triggers.values():
+        profiles = here.records.profiles.of(trigger.name) if trigger.generators else ()
+        for written in (each for profile in profiles for each in profile.generated):
+            holder = of(dict(written))
+            assert isinstance(holder, ConfigMap | Secret)
+            if holder.kind == kind and query.takes(
+                holder.namespace, holder.name, holder.metadata.labels
+            ):
+                yield holder
 
 
 def _view(kind: str) -> View:
@@ -56,7 +66,8 @@ def _view(kind: str) -> View:
         told = 0
         for holder in _holders(here, kind, query):
             told += 1
-            _tell(here, holder, story, show=query.show_secrets or kind == "ConfigMap")
+            open_ = kind == "ConfigMap" and WITHHELD not in holder.annotations
+            _tell(here, holder, story, show=query.show_secrets or open_)
         return told
 
     return View(COLUMNS, rows, manifests, describe)
@@ -84,7 +95,7 @@ def _users(here: Installation, holder: ConfigMap | Secret) -> list[str]:
         if any(
             (ref.kind, ref.name) == (holder.kind, holder.name)
             and ref.namespace in _places(user, holder)
-            for ref in user.policy_refs
+            for ref in user.holder_refs
         )
     ]
 

@@ -13,7 +13,7 @@ from bellhop.fleet.installation import Installation
 from bellhop.fleet.overview import ProfileStatus
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.marks import PROFILE_PAUSED
-from bellhop.model.record import Content, Outcome, Profile
+from bellhop.model.record import NO_OBJECT, Content, Outcome, Profile, empty
 from bellhop.ports.kube import Manifest
 
 COLUMNS = (
@@ -128,7 +128,7 @@ def _content(content: Content) -> tuple[str, str, str]:
     if content.template:
         return content.ref, content.entry, "rendered for each cluster"
     named = [overview.object_name(ObjectKey.of(dict(each))) for each in content.manifests]
-    return content.ref, content.entry, ", ".join(named)
+    return content.ref, content.entry, ", ".join(named) or "no object yet"
 
 
 def _found(
@@ -181,6 +181,8 @@ def _status(status: ProfileStatus) -> dict[str, Any]:
 def _message(status: ProfileStatus) -> str:
     if status.profile.error:
         return status.profile.error
+    if empty(status.profile.contents):
+        return NO_OBJECT
     failed = [f"{each.cluster}: {each.message}" for each in status.outcomes if each.message]
     more = f" (and {count(len(failed) - 1, 'other')})" if len(failed) > 1 else ""
     return failed[0] + more if failed else ""

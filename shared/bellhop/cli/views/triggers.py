@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from bellhop.cli.output import Column, Row, count
 from bellhop.cli.story import Story
 from bellhop.cli.views.view import Query, View, labels_of, name_of
+from bellhop.engine.naming import GENERATED_NAMESPACE
 from bellhop.fleet import advising, overview
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.overview import ProfileStatus
@@ -82,6 +83,8 @@ def _tell(here: Installation, trigger: EventTrigger, story: Story) -> None:
     story.fact("EventSource", f"{trigger.event_source_name} ({_found(here, trigger)})")
     story.grid("In force in", _in_force(here, trigger), nothing="no cluster")
     story.grid("Policy refs", _refs(here, trigger))
+    story.grid("Generates", _generates(trigger))
+    story.grid("Templates read", _reads(trigger))
     hints = advising.of_trigger(here.catalogs.current(), trigger, here.catalogs.holder)
     story.section("Hints", hints)
     statuses = list(overview.statuses(here, trigger.name))
@@ -113,11 +116,26 @@ def _refs(here: Installation, trigger: EventTrigger) -> Iterator[Sequence[str]]:
         place = f"{ref.namespace or '<namespace of the cluster>'}/{ref.name}"
         if "{{" in place or not ref.namespace:
             state = "named for each event"
+        elif ref.namespace == GENERATED_NAMESPACE and here.records.titles.get(ref.kind, ref.name):
+            state = "generated"
         elif not here.records.manifests.has(ref.kind, ref.namespace, ref.name):
             state = "optional, not there" if ref.optional else "not there: apply it"
         else:
             state = "found"
         yield ref.kind, place, state
+
+
+def _generates(trigger: EventTrigger) -> Iterator[Sequence[str]]:
+    for each in trigger.generators:
+        ref = each.ref
+        origin = f"{ref.namespace or '<namespace of the cluster>'}/{ref.name}"
+        yield ref.kind, f"{GENERATED_NAMESPACE}/{each.name_format}", f"of {origin}"
+
+
+def _reads(trigger: EventTrigger) -> Iterator[Sequence[str]]:
+    for each in trigger.readings:
+        place = f"{each.namespace or '<namespace of the cluster>'}/{each.name}"
+        yield each.identifier, each.kind, place, "optional" if each.optional else ""
 
 
 def _profile(status: ProfileStatus) -> str:
@@ -137,9 +155,11 @@ def _profile(status: ProfileStatus) -> str:
 
 
 def _destination(trigger: EventTrigger) -> str:
-    if trigger.destination_selector is None:
+    if trigger.stays_home:
         return "the cluster of the event"
-    return str(trigger.destination_selector) or "none: the selector is empty"
+    named, selector = trigger.destination_cluster, trigger.destination_selector
+    told = [f"cluster {named.namespace}/{named.name}".replace(" /", " ")] if named else []
+    return ", and ".join(told + ([str(selector)] if selector else []))
 
 
 VIEWS = {"eventtrigger": View(COLUMNS, rows, manifests, describe)}

@@ -1,0 +1,92 @@
+"""Reads the objects that templates of deploy time refer to, as they are now.
+
+What users declared and triggers generated is read from the records, as are clusters; any other
+kind from the cluster that is registered as `mgmt/mgmt`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from bellhop.engine.catalog import cluster_object
+from bellhop.engine.naming import GENERATED_NAMESPACE
+from bellhop.engine.referring import referred, shown
+from bellhop.errors import MissingError, TemporaryError, UnreachableError
+from bellhop.gotemplate import Limits
+from bellhop.model.gvk import GVK
+from bellhop.model.kinds import KINDS, ConfigMap, Secret, of
+from bellhop.model.record import Cluster, Profile, Reading
+from bellhop.ports.access import Access
+from bellhop.records import Records
+from bellhop.stages.titles import Titles
+
+MANAGEMENT = "mgmt/mgmt"
+"""The cluster that stands for Sveltos' management cluster, as it registers itself."""
+
+_CLUSTER = "SveltosCluster"
+
+
+class Resources:
+    """Objects by identifier, for one profile in one cluster."""
+
+    def __init__(self, records: Records, access: Access, titles: Titles, limits: Limits) -> None:
+        self._records = records
+        self._access = access
+        self._titles = titles
+        self._limits = limits
+
+    def of(self, profile: Profile, cluster: Cluster) -> dict[str, dict[str, Any]]:
+        """Read what a profile refers to where it is rendered for a cluster.
+
+        Raises:
+            MissingError: something is not there that is not optional.
+            TemporaryError: the cluster `mgmt/mgmt` does not answer.
+        """
+        return referred(profile.reads, cluster_object(cluster), self._read, self._limits)
+
+    def _read(self, each: Reading) -> Mapping[str, Any] | None:
+        if each.kind in {"ConfigMap", "Secret"} and each.api_version == "v1":
+            return self._holder(each)
+        if each.kind == _CLUSTER:
+            found = self._records.clusters.get(f"{each.namespace}/{each.name}")
+            return cluster_object(found.value) if found else None
+        if each.kind in KINDS and each.api_version in KINDS[each.kind][1]:
+            kept = self._records.manifests.get(each.kind, "", each.name)
+            return kept.value if kept else None
+        return self._elsewhere(each)
+
+    def _holder(self, each: Reading) -> Mapping[str, Any] | None:
+        kept = self._records.manifests.get(each.kind, each.namespace, each.name)
+        found = of(kept.value) if kept else None
+        if found is None and each.namespace == GENERATED_NAMESPACE:
+            found = self._titles.read(each.kind, each.name)
+        if found is None:
+            return None
+        assert isinstance(found, ConfigMap | Secret)
+        return shown(found)
+
+    def _elsewhere(self, each: Reading) -> Mapping[str, Any] | None:
+        what = f"{each.kind} '{each.namespace}/{each.name}'"
+        kept = self._records.clusters.get(MANAGEMENT)
+        if kept is None:
+            if each.optional:
+                return None
+            raise MissingError(
+                f"cannot read {what}: {each.kind} is kept in clusters, and none is registered as"
+                f" '{MANAGEMENT}'; register the one to read it from by that name"
+            )
+        kube = self._access.open(MANAGEMENT, version=kept.value.credentials)
+        gvk = GVK.parse(each.api_version, each.kind)
+        try:
+            resource = kube.resource(gvk)
+            namespaced = resource is None or resource.namespaced
+            return kube.get(gvk, each.namespace if namespaced else "", each.name)
+        except UnreachableError as error:
+            # Not the cluster that is applied to: that one is not to be taken for away.
+            raise TemporaryError(f"cannot read {what}: {error}", delay=error.delay) from error
+
+
+def is_elsewhere(reading: Reading) -> bool:
+    """Say whether nobody tells when an object changes, since a cluster has it."""
+    return reading.kind not in KINDS and reading.kind != _CLUSTER

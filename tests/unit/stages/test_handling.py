@@ -1,0 +1,171 @@
+"""How refs are brought: tiers among themselves, namespaces, what is made anew, added metadata."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from bellhop.cli.views.profiles import VIEWS
+from bellhop.cli.views.view import Query
+from bellhop.model.gvk import GVK
+from bellhop.model.record import NO_OBJECT
+from tests.fakes.fleet import Fleet, service, with_address
+from tests.fakes.kube import FakeKube
+from tests.fakes.manifests import INSTANTIATE, config, holder, join, profile, source, trigger
+
+CONFIG = GVK("", "v1", "ConfigMap")
+NAMESPACE = GVK("", "v1", "Namespace")
+
+
+@pytest.fixture
+def east(fleet: Fleet) -> FakeKube:
+    return fleet.register("east", env="production")
+
+
+def with_refs(text: str, *more: str) -> str:
+    """Give the refs of a profile or trigger more fields each, in their order."""
+    begin = text.index("policyRefs: [")
+    end = text.index("]\n", begin)
+    refs = ", ".join(
+        f"{{kind: ConfigMap, name: own{number or ''}, namespace: default, {each}}}"
+        for number, each in enumerate(more)
+    )
+    return f"{text[:begin]}policyRefs: [{refs}{text[end:]}"
+
+
+def said(kube: FakeKube) -> dict[str, str]:
+    return {each["metadata"]["name"]: each["data"]["v"] for each in kube.objects(CONFIG)}
+
+
+def failure(fleet: Fleet) -> str:
+    (outcome,) = fleet.records.outcomes.of("fleet/east")
+    return outcome.message
+
+
+def two(first: str, second: str) -> str:
+    """Return a profile whose two refs want one object in two forms."""
+    return join(
+        with_refs(profile(), first, second),
+        holder("own", config("a", "v: first")),
+        holder("own1", config("a", "v: second"), config("b", "v: second")),
+    )
+
+
+def test_the_ref_of_the_lower_tier_has_what_two_refs_want(fleet: Fleet, east: FakeKube) -> None:
+    """Whatever their order, and it changes hands with the tiers; the rest comes from both."""
+    fleet.apply(two("tier: 100", "tier: 50"))
+    fleet.pump()
+    assert said(east) == {"a": "second", "b": "second"}
+    marks = east.objects(CONFIG)[0]["metadata"]["annotations"]
+    assert marks["projectsveltos.io/reference-tier"] == "50"
+
+    fleet.apply(two("tier: 10", "tier: 50"))
+    fleet.pump()
+    assert said(east) == {"a": "first", "b": "second"}
+
+
+def test_refs_of_one_tier_do_not_fight(fleet: Fleet, east: FakeKube) -> None:
+    """The conflict names both and says what ends it."""
+    fleet.apply(two("tier: 50", "tier: 50"))
+    fleet.pump()
+
+    assert said(east) == {}
+    assert "ConfigMap default/own and ConfigMap default/own1" in failure(fleet)
+    assert failure(fleet).endswith("give the ref that is to win a lower tier")
+
+
+def test_makes_no_namespace_where_none_is_to_be_made(fleet: Fleet, east: FakeKube) -> None:
+    """It fails with the API server's words, and goes on once the namespace is there."""
+    bare = with_refs(profile(), "skipNamespaceCreation: true")
+    fleet.apply(join(bare, holder("own", config("a", "v: '1'", namespace="shop"))))
+    fleet.pump()
+    assert said(east) == {}
+    assert "namespace" in failure(fleet)
+    assert [each["metadata"]["name"] for each in east.objects(NAMESPACE)] == [
+        "default",
+        "kube-system",
+    ]
+
+    fleet.apply(with_refs(profile(), "skipNamespaceCreation: false"))
+    fleet.clock.advance(timedelta(minutes=1))
+    fleet.pump()
+    assert said(east) == {"a": "1"}
+
+
+@pytest.mark.parametrize(("force", "value"), [("true", "2"), ("false", "1")])
+def test_makes_anew_what_may_not_change_where_it_is_asked_to(
+    fleet: Fleet, east: FakeKube, force: str, value: str
+) -> None:
+    """As the annotation on the object does, for all that a ref brings."""
+    fleet.apply(with_refs(profile(), f"force: {force}"))
+    for number in "12":
+        fixed = config("a", f"v: '{number}'") + "immutable: true\n"
+        fleet.apply(holder("own", fixed))
+        fleet.pump()
+
+    assert said(east) == {"a": value}
+
+
+EXTRA = "extraLabels: {team: red, app: all}, extraAnnotations: {why: asked}"
+
+
+@pytest.mark.parametrize("later", ["", "projectsveltos.io/template: ok"])
+def test_gives_every_object_of_a_profile_what_is_added(
+    fleet: Fleet, east: FakeKube, later: str
+) -> None:
+    """Written or rendered for the cluster; what is added wins; taken back, it goes."""
+    labelled = config("a", "v: '1'").replace("{name: 'a'", "{labels: {app: own, x: z}, name: 'a'")
+    extra = EXTRA.replace(", extraA", "\n  extraA")
+    fleet.apply(join(profile(more=extra), holder("own", labelled, annotations=later)))
+    fleet.pump()
+    (found,) = east.objects(CONFIG)
+    labels = {k: v for k, v in found["metadata"]["labels"].items() if "/" not in k}
+    assert labels == {"team": "red", "app": "all", "x": "z"}
+    assert found["metadata"]["annotations"]["why"] == "asked"
+
+    fleet.apply(profile())
+    fleet.pump()
+    (found,) = east.objects(CONFIG)
+    assert {k: v for k, v in found["metadata"]["labels"].items() if "/" not in k} == {
+        "app": "own",
+        "x": "z",
+    }
+    assert "why" not in found["metadata"]["annotations"]
+
+
+def test_what_a_trigger_generates_is_brought_so_too(fleet: Fleet, east: FakeKube) -> None:
+    """Sveltos loses the fields of a trigger's refs on the way."""
+    fleet.apply(
+        join(
+            source(),
+            with_refs(
+                trigger(more="extraLabels: {team: red}"), "tier: 100", "tier: 50, optional: true"
+            ),
+            holder("own", config("a", "v: first")),
+            holder(
+                "own1", config("a", "v: '{{ .Resource.metadata.name }}'"), annotations=INSTANTIATE
+            ),
+        )
+    )
+    fleet.write("east", service("shop"))
+    fleet.pump()
+
+    (found,) = east.objects(CONFIG)
+    assert found["data"] == {"v": "shop"}
+    assert found["metadata"]["labels"]["team"] == "red"
+
+
+def test_a_profile_whose_template_writes_nothing_yet_says_so(fleet: Fleet, east: FakeKube) -> None:
+    """It is there, in the list and in the ledger, and brings what the next event asks for."""
+    text = "{{ if .Resource.status.loadBalancer }}" + config("a") + "{{ end }}"
+    fleet.apply(join(source(), trigger(), holder("made", text, annotations=INSTANTIATE)))
+    fleet.write("east", service("shop"))
+    fleet.pump()
+
+    (row,) = VIEWS["clusterprofile"].rows(fleet.installation(), Query())
+    assert (row["provisioned"], row["message"]) == ("1/1", NO_OBJECT)
+    assert [each.detail for each in fleet.ledger() if each.what == "rendered"] == [NO_OBJECT]
+    fleet.write("east", with_address(service("shop")))
+    fleet.pump()
+    assert [each["metadata"]["name"] for each in east.objects(CONFIG)] == ["a"]

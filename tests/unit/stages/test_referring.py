@@ -1,0 +1,364 @@
+"""Objects that templates of deploy time read: from the records, from a cluster, as they are now."""
+
+from __future__ import annotations
+
+import base64
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from bellhop.errors import UnreachableError
+from bellhop.fleet.reach import Holders, lacking
+from bellhop.messages import Sweep
+from bellhop.model.gvk import GVK, Resource
+from bellhop.model.kinds import InvalidDocuments
+from tests.fakes.fleet import Fleet, service
+from tests.fakes.kube import FakeKube
+from tests.fakes.manifests import config, holder, join, profile, source, trigger
+
+CONFIG = GVK("", "v1", "ConfigMap")
+SECRET = GVK("", "v1", "Secret")
+WIDGET = GVK("shop.io", "v1", "Widget")
+TEMPLATE = "projectsveltos.io/template: ok"
+SAID = "v: '{{ (getResource \"Read\").data.v }}'"
+
+
+@pytest.fixture
+def east(fleet: Fleet) -> FakeKube:
+    return fleet.register("east", env="production")
+
+
+def reading(kind: str = "ConfigMap", name: str = "read", more: str = "", **said: str) -> str:
+    """Return a templateResourceRefs with one object."""
+    version = said.get("version", "v1")
+    place = (
+        f"namespace: {said.get('namespace', 'default')}, " if said.get("namespace") != "" else ""
+    )
+    found = f"{{apiVersion: {version}, kind: {kind}, {place}name: '{name}'}}"
+    return f"templateResourceRefs: [{{resource: {found}, identifier: Read{more}}}]"
+
+
+def own(more: str = "", text: str = SAID) -> str:
+    """Return a profile whose template reads an object."""
+    more = more or reading()
+    return join(profile(more=more), holder("own", config("got", text), annotations=TEMPLATE))
+
+
+def read(value: str, name: str = "read") -> str:
+    return config(name, f"v: '{value}'")
+
+
+def said(kube: FakeKube) -> dict[str, str]:
+    return {each["metadata"]["name"]: each["data"]["v"] for each in kube.objects(CONFIG)}
+
+
+def told(fleet: Fleet) -> str:
+    (outcome,) = fleet.records.outcomes.of("fleet/east")
+    return outcome.message
+
+
+def test_a_template_reads_what_was_applied_and_follows_it(fleet: Fleet, east: FakeKube) -> None:
+    """A change renders anew; what renders alike is not written again."""
+    fleet.apply(own(), read("1"))
+    fleet.pump()
+    assert said(east) == {"got": "1"}
+
+    fleet.apply(read("2"))
+    fleet.pump()
+    assert said(east) == {"got": "2"}
+
+    east.calls.clear()
+    fleet.apply(read("2") + "immutable: false\n")
+    fleet.pump()
+    assert [call.verb for call in east.calls if call.verb == "apply"] == []
+
+
+def test_in_a_trigger_the_names_are_templates_of_the_event(fleet: Fleet, east: FakeKube) -> None:
+    """Each object's profile reads its own; two phases in one text."""
+    text = "v: '{{ .Resource.metadata.name }} {{`{{ (getResource \"Read\").data.v }}`}}'"
+    both = f"projectsveltos.io/instantiate: ok, {TEMPLATE}"
+    fleet.apply(
+        source(),
+        trigger(more=reading(name="for-{{ .Resource.metadata.name }}")),
+        holder("made", config("got-{{ .Resource.metadata.name }}", text), annotations=both),
+        read("1", "for-a"),
+        read("2", "for-b"),
+    )
+    for name in "ab":
+        fleet.write("east", service(name))
+    fleet.pump()
+    assert said(east) == {"got-a": "a 1", "got-b": "b 2"}
+
+    fleet.apply(read("3", "for-b"))
+    fleet.pump()
+    assert said(east) == {"got-a": "a 1", "got-b": "b 3"}
+
+
+def test_names_are_templates_of_the_destination_too(fleet: Fleet, east: FakeKube) -> None:
+    """And an empty namespace is that of each cluster."""
+    west = fleet.register("west", env="production")
+    fleet.apply(own(reading(name="of-{{ .Cluster.metadata.name }}", namespace="")))
+    for name in ("east", "west"):
+        text = read(name, f"of-{name}").replace("namespace: default", "namespace: fleet")
+        fleet.apply(text)
+    fleet.pump()
+
+    assert (said(east), said(west)) == ({"got": "east"}, {"got": "west"})
+
+
+@pytest.mark.parametrize(
+    ("optional", "got", "sentence"),
+    [
+        pytest.param(
+            "",
+            {},
+            "cannot find ConfigMap 'default/read' that templateResourceRefs names as 'Read'",
+            id="wanted",
+        ),
+        pytest.param(", optional: true", {"got": "none"}, "", id="optional"),
+    ],
+)
+def test_what_is_missing_fails_unless_it_is_optional(
+    fleet: Fleet, east: FakeKube, optional: str, got: dict[str, str], sentence: str
+) -> None:
+    """When it is applied, it is read; when it is deleted, what was brought stays."""
+    text = "v: '{{ with getResource \"Read\" }}{{ .data.v }}{{ else }}none{{ end }}'"
+    fleet.apply(own(reading(more=optional), text))
+    fleet.pump()
+    assert said(east) == got
+    assert told(fleet).startswith(sentence)
+
+    fleet.apply(read("1"))
+    fleet.pump()
+    fleet.clock.advance(fleet.settings.retry_ceiling)
+    fleet.pump()
+    assert said(east) == {"got": "1"}
+
+    fleet.declare.delete([("ConfigMap", "default", "read")])
+    fleet.pump()
+    assert said(east) == (got or {"got": "1"})
+
+
+def test_reads_clusters_and_what_else_was_applied(fleet: Fleet, east: FakeKube) -> None:
+    """A SveltosCluster as templates know it, which is read again when it is labelled."""
+    lib = "lib.projectsveltos.io/v1beta1"
+    cluster = reading("SveltosCluster", "west", namespace="fleet", version=lib)
+    fleet.register("west", tier="gold")
+    fleet.apply(own(cluster, "v: '{{ (getResource \"Read\").metadata.labels.tier }}'"))
+    fleet.pump()
+    assert said(east) == {"got": "gold"}
+
+    fleet.declare.label("fleet/west", {"tier": "silver"})
+    fleet.pump()
+    assert said(east) == {"got": "silver"}
+
+
+@pytest.mark.parametrize("text", [SAID, "v: '{{ .MgmtResources.Read.data.v }}'"])
+def test_both_spellings_read_it(fleet: Fleet, east: FakeKube, text: str) -> None:
+    """By the function, or among the variables."""
+    fleet.apply(own(text=text), read("1"))
+    fleet.pump()
+
+    assert said(east) == {"got": "1"}
+
+
+def test_two_of_one_identifier_are_a_mistake(fleet: Fleet) -> None:
+    """Nobody could say which is meant."""
+    one = reading().removeprefix("templateResourceRefs: [").removesuffix("]")
+    with pytest.raises(InvalidDocuments, match="have the identifier 'Read'"):
+        fleet.apply(profile(more=f"templateResourceRefs: [{one}, {one}]"))
+
+
+@pytest.mark.parametrize("field", ["apiVersion: v1, ", "kind: ConfigMap, ", ", name: 'read'"])
+def test_an_object_is_named_whole(fleet: Fleet, field: str) -> None:
+    """What says no kind or no name reads nothing."""
+    with pytest.raises(InvalidDocuments, match=r"resource\.\w+ is missing"):
+        fleet.apply(profile(more=reading().replace(field, "")))
+
+
+def test_what_is_not_there_yet_is_told_before_an_event_comes(fleet: Fleet) -> None:
+    """Not what is generated then, nor what is optional or named by a template."""
+    refs = [
+        reading(name="absent"),
+        reading(name="maybe", more=", optional: true"),
+        reading(name="made", namespace="projectsveltos"),
+        reading(name="{{ .Cluster.metadata.name }}"),
+    ]
+    entries = [each.removeprefix("templateResourceRefs: [")[:-1] for each in refs]
+    numbered = (each.replace("Read", f"Read{n}") for n, each in enumerate(entries))
+    fleet.apply(own(f"templateResourceRefs: [{', '.join(numbered)}]"))
+
+    declared = fleet.catalogs.current().profiles["own"]
+    found = lacking(Holders(fleet.installation()), declared)
+    assert [(ref.kind, ref.namespace, ref.name) for ref in found] == [
+        ("ConfigMap", "default", "absent")
+    ]
+
+
+# Secrets ------------------------------------------------------------------------------------------
+
+
+def secret(value: str) -> str:
+    data = base64.b64encode(value.encode()).decode()
+    return f"""
+apiVersion: v1
+kind: Secret
+metadata: {{name: read, namespace: default}}
+data: {{v: {data}}}
+"""
+
+
+def test_no_object_is_named_after_a_secret_that_is_read(fleet: Fleet, east: FakeKube) -> None:
+    """Names are shown to everybody."""
+    text = config('{{ (getResource "Read").data.v | b64dec }}')
+    fleet.apply(
+        profile(more=reading("Secret")),
+        holder("own", text, annotations=TEMPLATE),
+        secret("hunter22"),
+    )
+    fleet.pump()
+
+    assert said(east) == {}
+    assert "'metadata.name' is made of a value of a Secret" in told(fleet)
+    assert "hunter22" not in told(fleet) + fleet.output.getvalue() + repr(fleet.ledger())
+
+
+def test_an_error_quotes_nothing_of_a_secret_that_is_read(fleet: Fleet, east: FakeKube) -> None:
+    """Neither the template's error nor the API server's is repeated."""
+    text = "v: '{{ fail ((getResource \"Read\").data.v | b64dec) }}'"
+    fleet.apply(own(reading("Secret"), text), secret("hunter22"))
+    fleet.pump()
+
+    assert said(east) == {}
+    assert "default/own/main.yaml" in told(fleet)
+    assert "hunter22" not in told(fleet) + fleet.output.getvalue() + repr(fleet.ledger())
+
+
+# From the cluster mgmt/mgmt -----------------------------------------------------------------------
+
+
+def management(fleet: Fleet) -> FakeKube:
+    """Register the cluster that stands for Sveltos' management cluster."""
+    found = fleet.records.clusters.get("fleet/east")
+    assert found
+    kube = fleet.access.clusters["mgmt/mgmt"] = FakeKube("mgmt/mgmt")
+    kube.serve(Resource(WIDGET, "widgets", namespaced=True))
+    fleet.declare.register(replace(found.value, namespace="mgmt", name="mgmt", labels={}))
+    return kube
+
+
+def widget(value: str) -> dict[str, Any]:
+    metadata = {"name": "read", "namespace": "default"}
+    return {
+        "apiVersion": "shop.io/v1",
+        "kind": "Widget",
+        "metadata": metadata,
+        "data": {"v": value},
+    }
+
+
+def test_other_kinds_are_read_from_the_management_cluster(fleet: Fleet, east: FakeKube) -> None:
+    """And again with each sweep of the cluster that they are rendered for."""
+    management(fleet).put(widget("1"))
+    fleet.apply(own(reading("Widget", version="shop.io/v1")))
+    fleet.pump()
+    assert said(east) == {"got": "1"}
+
+    fleet.access.clusters["mgmt/mgmt"].put(widget("2"))
+    fleet.publisher.publish([Sweep("fleet/east")])
+    fleet.pump()
+    assert said(east) == {"got": "2"}
+
+
+def test_without_a_management_cluster_that_is_said(fleet: Fleet, east: FakeKube) -> None:
+    """With what to do."""
+    fleet.apply(own(reading("Widget", version="shop.io/v1")))
+    fleet.pump()
+
+    assert "none is registered as 'mgmt/mgmt'" in told(fleet)
+    assert said(east) == {}
+
+
+def test_a_management_cluster_that_is_away_harms_no_other(fleet: Fleet, east: FakeKube) -> None:
+    """The cluster that is applied to is not taken for away; it goes on when the other is back."""
+    kube = management(fleet)
+    kube.put(widget("1"))
+    kube.fail_with(UnreachableError("The API server of 'mgmt/mgmt' does not answer."))
+    fleet.apply(own(reading("Widget", version="shop.io/v1")))
+    fleet.pump()
+    assert "cannot read Widget 'default/read'" in told(fleet)
+    assert fleet.records.circuits.get("fleet/east") is None
+
+    kube.fail_with(None)
+    fleet.clock.advance(fleet.settings.retry_ceiling)
+    fleet.pump()
+    assert said(east) == {"got": "1"}
+
+
+# Two at once --------------------------------------------------------------------------------------
+
+
+def test_what_changes_while_it_is_applied_is_applied_anew(fleet: Fleet, east: FakeKube) -> None:
+    """Who was slow looks again at what it read when it has ended."""
+    fleet.apply(own(), read("1"))
+    execute = fleet.stages["deploy"]._execute
+    real, left = execute._resources.of, ["2"]
+
+    def slow(*args: Any) -> Any:
+        found = real(*args)
+        if left:
+            fleet.records.manifests.put("ConfigMap", "default", "read", changed(left.pop()))
+        return found
+
+    execute._resources.of = slow
+    fleet.pump()
+
+    assert said(east) == {"got": "2"}
+
+
+def changed(value: str) -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load(read(value))
+    return found
+
+
+# Seed: a Secret replicated on demand --------------------------------------------------------------
+
+
+def namespace(name: str) -> dict[str, Any]:
+    metadata = {"name": name, "labels": {"secret": "required"}}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
+
+
+def test_a_secret_is_replicated_to_each_namespace_that_asks(fleet: Fleet, east: FakeKube) -> None:
+    """It comes with the label, follows its change, and goes with the label."""
+    fleet.apply_example("replicate-secret")
+    for name in ("eng", "hr"):
+        fleet.write("east", namespace(name))
+    fleet.pump()
+    found = {each["metadata"]["namespace"]: each for each in east.objects(SECRET)}
+    assert sorted(found) == ["eng", "hr"]
+    assert {each["metadata"]["name"] for each in found.values()} == {"login-credentials"}
+    assert base64.b64decode(found["hr"]["data"]["username"]) == b"admin"
+    generated = fleet.stages["deploy"]._titles.read("ConfigMap", "fleet-east-namespaces")
+    assert generated
+    assert generated.namespace == "projectsveltos"
+    assert yaml.safe_load(generated.data["namespaces"]) == {"eng": "ok", "hr": "ok"}
+
+    text = next(
+        (Path(__file__).parents[3] / "docs/examples/replicate-secret").glob("trigger.yaml")
+    ).read_text()
+    fleet.apply(re.sub("username: admin", "username: root", text))
+    fleet.pump()
+    assert {base64.b64decode(each["data"]["username"]) for each in east.objects(SECRET)} == {
+        b"root"
+    }
+
+    fleet.write("east", {**namespace("hr"), "metadata": {"name": "hr", "labels": {}}})
+    fleet.pump()
+    assert [each["metadata"]["namespace"] for each in east.objects(SECRET)] == ["eng"]
+    everything = fleet.output.getvalue() + repr(fleet.ledger())
+    assert "a word for the example" not in everything
