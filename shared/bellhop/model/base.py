@@ -63,7 +63,7 @@ class Model(BaseModel):
 
 
 class Later:
-    """A model of what is not built yet, loaded when a manifest first asks for it."""
+    """A model of what few manifests ask for, loaded when the first one does."""
 
     def __init__(self, module: str, name: str) -> None:
         self._module = module

@@ -26,10 +26,8 @@ _GENERATOR = (
 )
 _SETS = "sets of clusters are not known yet; leave the field out, and select clusters by label"
 _EXTRA = "metadata is not added to what is deployed yet; write it into the manifests"
-_SCRIPT_INSTEAD = "CEL rules are not evaluated yet; write the condition in Lua, under evaluate"
 
 _SELECTING = {
-    "evaluateCEL": _SCRIPT_INSTEAD,
     "includeDeletingResources": (
         "objects that are being deleted do not match yet; leave the field out"
     ),

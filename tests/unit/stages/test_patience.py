@@ -258,3 +258,31 @@ def test_an_event_asks_for_no_pace(fleet: Fleet) -> None:
 
     assert costs[1] == costs[0] + 1
     assert match(fleet, "plain") == (True, "")
+
+
+def test_a_rule_that_takes_long_in_a_process_of_its_own_is_found_to_be_slow(fleet: Fleet) -> None:
+    """The time that CEL took apart counts, though none of it was spent here."""
+    rule = "resource.metadata.annotations.a.contains(resource.metadata.annotations.b)"
+    more = f", evaluateCEL: [{{name: searching, rule: '{rule}'}}]"
+    fleet.apply(join(source(name="a-slow", more=more), trigger("slow", origin="a-slow")))
+    fleet.pump()
+    annotations = {"a": "x" * 2**20, "b": "x" * 2**19 + "y"}
+    metadata = {"name": "web", "namespace": "default", "labels": {"ring": "yes"}}
+    fleet.write(
+        "east",
+        {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {**metadata, "annotations": annotations},
+        },
+    )
+
+    work(fleet, "evaluate")
+
+    assert match(fleet, "plain") == (True, "")
+    assert match(fleet) is None
+    assert paces(fleet) == []
+    work(fleet, "patient")
+    found = match(fleet)
+    assert found
+    assert found[1] == "a-slow, rule 'searching': took more than 0.5 s of processor time"
