@@ -18,6 +18,7 @@ from bellhop.celbox.errors import (
 )
 from bellhop.celbox.limits import Limits
 from bellhop.celbox.rule import Rule
+from bellhop.celbox.spent import thread_time
 
 __all__ = [
     "CelError",
@@ -27,4 +28,5 @@ __all__ = [
     "CelSyntaxError",
     "Limits",
     "Rule",
+    "thread_time",
 ]

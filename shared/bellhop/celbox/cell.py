@@ -21,8 +21,9 @@ import resource
 import signal
 import subprocess
 import sys
+import time
 
-from bellhop.celbox import runtime
+from bellhop.celbox import runtime, spent
 from bellhop.celbox.errors import CelError, CelLimitError, CelRuntimeError
 from bellhop.celbox.limits import Limits
 
@@ -32,6 +33,9 @@ _PATIENCE = 20.0
 _MEBIBYTE = 1024 * 1024
 _PER_BYTE = 64
 """Bytes that a byte of the object may come to, read and converted."""
+
+_START = 0.1
+"""Processor time that it takes to have a cell, more or less."""
 
 _TOO_MUCH = 3
 
@@ -59,13 +63,16 @@ def ask(text: str, name: str, written: bytes, limits: Limits) -> bool:
     finally:
         cell.kill()
         cell.communicate()
+        if cell.returncode != 0:
+            spent.add(_START + limits.seconds)
     if cell.returncode == -signal.SIGPROF:
         raise _stopped("time", name, limits)
     if cell.returncode < 0 or cell.returncode == _TOO_MUCH:
         raise _stopped("memory", name, limits)
     if not answer:
         raise RuntimeError(f"no process can be had for a CEL rule (exit code {cell.returncode})")
-    kind, value = json.loads(answer)
+    kind, value, took = json.loads(answer)
+    spent.add(took)
     if kind == "iterations":
         raise CelLimitError(value, kind="iterations", name=name)
     if kind == "failed":
@@ -100,7 +107,7 @@ def main() -> None:
         answer = ("failed", error.wording)
     except MemoryError:
         sys.exit(_TOO_MUCH)
-    sys.stdout.write(json.dumps(answer))
+    sys.stdout.write(json.dumps((*answer, time.process_time())))
 
 
 def _mapped() -> int:
