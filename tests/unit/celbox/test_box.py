@@ -153,7 +153,7 @@ REFUSED: dict[str, str] = {
 }
 
 
-def kept_small() -> int:
+def most_kept() -> int:
     """Return the most memory that this process ever had, in bytes."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
@@ -162,15 +162,16 @@ def kept_small() -> int:
 def test_stops_what_takes_too_much(text: str, kinds: str) -> None:
     """Neither memory nor time is spent here; what is too much anywhere is told by its limit."""
     rule = Rule(text, limits=Limits(seconds=0.5, memory=MEMORY))
-    before, used = kept_small(), time.thread_time()
+    before, used, begun = most_kept(), time.thread_time(), time.monotonic()
 
     with pytest.raises(CelLimitError) as caught:
         rule.holds(GIVEN)
 
     assert caught.value.kind in kinds.split()
     assert caught.value.plain == str(caught.value)
-    assert kept_small() - before < MEMORY
+    assert most_kept() - before < MEMORY
     assert time.thread_time() - used < 0.5
+    assert time.monotonic() - begun < 20
 
 
 @pytest.mark.parametrize("text", HARMLESS.values(), ids=HARMLESS.keys())
@@ -268,10 +269,13 @@ _LISTING = """
 import threading, time
 from pathlib import Path
 from bellhop.celbox import CelError, Limits, Rule
+def busy(child):
+    *_, user, system = Path(f"/proc/{child}/stat").read_text().split()[:15]
+    return int(user) + int(system) > 0.8 * os.sysconf("SC_CLK_TCK")
 def ask():
     try:
         rule = Rule("resource.s.contains(resource.h)", limits=Limits(seconds=2))
-        rule.holds({"s": "x" * 2**20, "h": "x" * 2**19 + "y"})
+        rule.holds({"s": "x" * 2**22, "h": "x" * 2**21 + "y"})
     except CelError:
         pass
 thread = threading.Thread(target=ask)
@@ -280,7 +284,7 @@ found = ""
 while not found and thread.is_alive():
     children = Path(f"/proc/{os.getpid()}/task").glob("*/children")
     for child in [pid for path in children for pid in path.read_text().split()]:
-        if "celbox" in Path(f"/proc/{child}/cmdline").read_text():
+        if "celbox" in Path(f"/proc/{child}/cmdline").read_text() and busy(child):
             found = Path(f"/proc/{child}/environ").read_text()
     time.sleep(0.01)
 print(found)
@@ -306,6 +310,27 @@ def test_a_cell_outlives_who_asked_by_no_more_than_its_time() -> None:
     while cell.exists() and time.monotonic() < until:
         time.sleep(0.05)
     assert not cell.exists()
+
+
+def test_a_cell_is_held_to_its_memory() -> None:
+    """With all the time that it wants it gets no more than it may have, and what it began with."""
+    program = (
+        "import resource\n"
+        "from bellhop.celbox import CelLimitError, Limits, Rule\n"
+        "rule = Rule(\"size(resource.s.replace('x', resource.s)) > 0\","
+        " limits=Limits(seconds=30, memory=2**25))\n"
+        "try: rule.holds({'s': 'x' * 60_000})\n"
+        "except CelLimitError as error: print(error.kind)\n"
+        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024)"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=100
+    )
+    kind, most = done.stdout.split()
+
+    assert kind == "memory"
+    assert int(most) < 200
 
 
 def test_several_threads_ask_at_once() -> None:
