@@ -34,6 +34,11 @@ DISTRIBUTIONS: Mapping[str, str] = {
 }
 """The distributions whose modules are imported, by the names of these."""
 
+OPTIONAL: Mapping[str, str] = {
+    "cel_expr_python": "CEL weighs as much as all the rest; a rule says that it is missing",
+}
+"""Modules that are imported where they are wanted and there, and why they stay behind."""
+
 SERVICES = ("dynamodb", "eks", "s3", "secretsmanager", "sqs", "sts")
 """What functions call of AWS."""
 
@@ -83,7 +88,7 @@ def distributions(names: Iterable[str]) -> frozenset[str]:
     Raises:
         InvalidError: it is not said whose one of them is.
     """
-    tops = {name.partition(".")[0] for name in names}
+    tops = {name.partition(".")[0] for name in names} - OPTIONAL.keys()
     if unknown := ", ".join(sorted(tops - DISTRIBUTIONS.keys())):
         raise InvalidError(f"cannot package {unknown}: say whose it is in DISTRIBUTIONS")
     return frozenset(DISTRIBUTIONS[top] for top in tops)

@@ -43,14 +43,14 @@ class Settings:
     """How long one profile with many objects is applied to a cluster before others have a turn."""
 
     script_seconds: float = 1.0
-    """How long one Lua evaluation may take."""
+    """How long one evaluation by Lua or CEL may take."""
 
     script_first_seconds: float = 0.05
     """How long one may take before others' objects come first; a script that does not end by then
     is run again where it delays none but its own."""
 
     script_memory: int = 64 * 1024 * 1024
-    """How much memory one Lua evaluation may use, in bytes."""
+    """How much memory one evaluation by Lua or CEL may use, in bytes."""
 
     template_seconds: float = 5.0
     """How long rendering one entry of a ConfigMap or Secret may take."""

@@ -85,6 +85,23 @@ def test_guards_each_service_with_its_own_policy(flow: Flow) -> None:
     until("the other too", lambda: flow.source.names(POLICY) == [])
 
 
+def test_guards_what_cel_says_is_reachable(flow: Flow) -> None:
+    """By one rule a node port, by the other an address; without either, nothing."""
+    flow.apply("cel")
+    flow.source.create(service("quiet"))
+    exposed = service("exposed", 443)
+    flow.source.create({**exposed, "spec": {**exposed["spec"], "type": "NodePort"}})
+    until("the node port", lambda: flow.source.names(POLICY) == ["guard-exposed"])
+    flow.source.create(balanced("web", 8080))
+    flow.source.give_address(WEB, "34.172.32.172")
+    until("the address", lambda: flow.source.names(POLICY) == ["guard-exposed", "guard-web"])
+
+    flow.source.patch(ObjectKey(SERVICE, "default", "exposed"), {"spec": {"type": "ClusterIP"}})
+    until("one is gone", lambda: flow.source.names(POLICY) == ["guard-web"])
+    flow.source.delete(WEB)
+    until("the other too", lambda: flow.source.names(POLICY) == [])
+
+
 def test_makes_one_ingress_for_two_services(flow: Flow) -> None:
     """Both Services' ports are in the one Ingress; the last Service takes it along."""
     flow.apply("ingress")

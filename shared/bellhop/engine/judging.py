@@ -1,13 +1,13 @@
-"""Whether an object matches a source: its selectors in turn, each with its script."""
+"""Whether an object matches a source: its selectors in turn, each with its script and rules."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bellhop import luabox
+from bellhop import celbox, luabox
 from bellhop.engine import secrecy
 from bellhop.engine.criteria import passes, selects
 from bellhop.engine.digest import content, digest
@@ -16,24 +16,33 @@ from bellhop.model.gvk import GVK
 from bellhop.model.kinds import EventSource
 from bellhop.model.source import ResourceSelector
 
+if TYPE_CHECKING:
+    from bellhop.model.rules import CelRule
+
 
 class Declined(NamedTuple):
-    """A selector that does not take an object; `said` is its script's message, if that ran."""
+    """A selector that does not take an object.
+
+    `said` is its script's message, if that ran, and `ruled` what became of its CEL rules.
+    """
 
     selector: ResourceSelector
     said: str | None = None
+    ruled: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """What a source makes of an object, with the message of the script that was `run` last.
+    """What a source makes of an object, with the message of what was `run` last.
 
-    `declined` are the selectors that did not take it; of one that matches the next one did.
+    `declined` are the selectors that did not take it; of one that matches the next one did, by its
+    CEL `rule` if that has a name.
     """
 
     matching: bool
     message: str = ""
     run: bool = False
+    rule: str = ""
     declined: Sequence[Declined] = field(default=(), compare=False)
 
 
@@ -83,6 +92,8 @@ def judge(
 def why(source: EventSource, ruling: Ruling) -> str:
     """Say in words what made a source take an object."""
     selector = source.selectors[len(ruling.declined)]
+    if ruling.rule:
+        return f"its {ruling.message}"
     if selector.script:
         return "its script says yes" + (f": {ruling.message}" if ruling.message else "")
     asked = selector.label_filters or not (selector.selector is None or selector.selector.empty)
@@ -91,9 +102,11 @@ def why(source: EventSource, ruling: Ruling) -> str:
 
 def why_not(declined: Declined, manifest: Mapping[str, Any]) -> str:
     """Say in words what keeps a selector from an object that it does not take."""
-    if declined.said is not None:
-        said = f": {declined.said}" if declined.said else ""
-        return f"its script says no{said}"
+    if declined.said is not None or declined.ruled:
+        said = [declined.ruled] if declined.ruled else []
+        if declined.said is not None:
+            said.append("its script says no" + (f": {declined.said}" if declined.said else ""))
+        return "; ".join(said)
     selector, gvk, metadata = declined.selector, GVK.of(manifest), manifest["metadata"]
     labels = metadata.get("labels") or {}
     if gvk != selector.gvk:
@@ -121,15 +134,62 @@ def _ask(
         if not selects(selector, candidate.manifest):
             declined.append(Declined(selector))
             continue
-        if not selector.script:
+        if not selector.script and not selector.rules:
             return Ruling(matching=True, run=run, declined=declined)
         run = True
-        verdict = _run(selector.script, source.name, candidate, limits, secret=secret)
-        message = "" if secret else verdict.message
-        if verdict.matching:
-            return Ruling(matching=True, message=message, run=run, declined=declined)
-        declined.append(Declined(selector, message))
+        # Of rules and a script either is enough, and rules are the cheaper ones.
+        ruled = _by_rules(selector.rules, source.name, candidate, limits, secret=secret)
+        if ruled.holds:
+            return Ruling(
+                matching=True, message=ruled.said, run=run, rule=ruled.holds, declined=declined
+            )
+        message, said = ruled.said, None
+        if selector.script:
+            verdict = _run(selector.script, source.name, candidate, limits, secret=secret)
+            message = said = "" if secret else verdict.message
+            if verdict.matching:
+                return Ruling(matching=True, message=message, run=run, declined=declined)
+        declined.append(Declined(selector, said, ruled.said))
     return Ruling(matching=False, message=message, run=run, declined=declined)
+
+
+class _Ruled(NamedTuple):
+    """Which rule `holds`, if any, and what there is to say of them."""
+
+    holds: str
+    said: str
+
+
+def _by_rules(
+    rules: Sequence[CelRule],
+    name: str,
+    candidate: Candidate,
+    limits: luabox.Limits | None,
+    *,
+    secret: bool,
+) -> _Ruled:
+    """Ask rules in turn until one holds; one that fails does not, and is told of."""
+    if rules and limits is None:
+        raise SlowScriptError("the rules take long", name=name)
+    failed = []
+    for rule in rules:
+        try:
+            if _compile_rule(rule.rule, rule.name, name, limits).holds(dict(candidate.manifest)):
+                return _Ruled(rule.name, f"CEL rule '{rule.name}' holds")
+        except celbox.CelRuntimeError as error:
+            said = f": {error.wording}" if not secret else ""
+            failed.append(f"; rule '{rule.name}' fails{said}")
+        except celbox.CelError as error:
+            slow = isinstance(error, celbox.CelLimitError) and error.kind == "time"
+            raise (SlowScriptError if slow else ScriptError)(str(error), name=name) from error
+    withheld = f"; {secrecy.LOCALLY}" if failed and secret else ""
+    return _Ruled("", "".join(("no CEL rule holds", *failed, withheld)) if rules else "")
+
+
+@lru_cache(maxsize=4096)
+def _compile_rule(text: str, rule: str, name: str, limits: luabox.Limits) -> celbox.Rule:
+    bounds = celbox.Limits(seconds=limits.seconds, memory=limits.memory)
+    return celbox.Rule(text, name=f"{name}, rule '{rule}'", limits=bounds)
 
 
 def _run(

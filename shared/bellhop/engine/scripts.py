@@ -1,16 +1,20 @@
-"""What Lua has against the scripts of a source, before any of them is run."""
+"""What Lua and CEL have against the scripts and rules of a source, before any of them is run."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from bellhop import luabox
+from bellhop import celbox, luabox
 from bellhop.model.document import Path
 from bellhop.model.kinds import EventSource
 
+if TYPE_CHECKING:
+    from bellhop.model.rules import CelRule
+
 
 def objections(source: EventSource) -> Iterator[tuple[Path, str]]:
-    """Yield where a script stands that is no Lua program, and why, with its line."""
+    """Yield where a script or a rule stands that is no program, and why, with its place."""
     for path, text in _scripts(source):
         try:
             luabox.Script(text, name=source.name)
@@ -18,6 +22,21 @@ def objections(source: EventSource) -> Iterator[tuple[Path, str]]:
             place = f" in its line {error.line}" if error.line else ""
             line = f"; the line is `{error.excerpt}`" if error.excerpt else ""
             yield path, f"the Lua script cannot be compiled{place}: {error.wording}{line}"
+    for path, rule in _rules(source):
+        try:
+            celbox.Rule(rule.rule, name=rule.name)
+        except celbox.CelError as error:
+            yield path, _objection(rule, error)
+
+
+def _objection(rule: CelRule, error: celbox.CelError) -> str:
+    said = f"the CEL rule '{rule.name}' cannot be compiled"
+    if not error.line:
+        return f"{said}: {error.wording}"
+    # CEL counts lines as Python's \n does, and none of its other ends of lines.
+    line = rule.rule.split("\n")[error.line - 1].strip()
+    place = f"in its line {error.line}, column {error.column}"
+    return f"{said} {place}: {error.wording}; the line is `{line}`"
 
 
 def _scripts(source: EventSource) -> Iterator[tuple[Path, str]]:
@@ -29,7 +48,18 @@ def _scripts(source: EventSource) -> Iterator[tuple[Path, str]]:
                 yield ("spec", "resourceSelectors", index, field), getattr(entry, field)
 
 
+def _rules(source: EventSource) -> Iterator[tuple[Path, CelRule]]:
+    spec = source.spec
+    yield from (
+        (("spec", _CEL, index, "rule"), rule) for index, rule in enumerate(spec.evaluate_cel)
+    )
+    for entry_index, entry in enumerate(spec.resource_selectors):
+        for index, rule in enumerate(entry.evaluate_cel):
+            yield ("spec", "resourceSelectors", entry_index, _CEL, index, "rule"), rule
+
+
 _FIELDS = ("script", "evaluate")
+_CEL = "evaluateCEL"
 
 
 def _has(spec: object, field: str) -> bool:

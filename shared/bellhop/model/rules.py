@@ -1,4 +1,4 @@
-"""Conditions that are not evaluated yet: CEL, and the matching of messaging systems."""
+"""Conditions that few sources have: CEL, and the matching of messaging systems, not built yet."""
 
 from bellhop.model.base import Model
 from bellhop.model.names import Text

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -12,6 +12,9 @@ from bellhop.model.core import Declaration
 from bellhop.model.gvk import GVK
 from bellhop.model.names import Namespace, Text, label_key_problem, label_value_problem
 from bellhop.model.selector import Selector
+
+if TYPE_CHECKING:
+    from bellhop.model.rules import CelRule
 
 FilterOperation = Literal["Equal", "Different", "Has", "DoesNotHave"]
 _CelRule = Annotated[Any, Later("rules", "CelRule")]
@@ -113,7 +116,10 @@ def _alias(field: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ResourceSelector:
-    """Which objects of one kind; empty fields ask nothing, `script` is Lua."""
+    """Which objects of one kind; empty fields ask nothing.
+
+    Of `script`, which is Lua, and `rules`, which are CEL, one has to say yes if there are any.
+    """
 
     gvk: GVK
     namespace: str = ""
@@ -121,6 +127,7 @@ class ResourceSelector:
     label_filters: tuple[LabelFilter, ...] = ()
     selector: Selector | None = None
     script: str = ""
+    rules: "tuple[CelRule, ...]" = ()
 
 
 class EventSource(Declaration):
@@ -159,4 +166,5 @@ def _selector(gvk: GVK, spec: _Selecting) -> ResourceSelector:
         label_filters=spec.label_filters,
         selector=spec.selector,
         script=spec.script or spec.evaluate,
+        rules=spec.evaluate_cel,
     )

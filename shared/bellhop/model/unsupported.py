@@ -18,10 +18,8 @@ _CHECKS = "checks are not run yet; leave the field out"
 _PATCHES = "patches are not applied yet; leave the field out, or write the change into the manifest"
 _FLUX = "Flux sources are not read yet; use kind ConfigMap or Secret"
 _SETS = "sets of clusters are not known yet; leave the field out, and select clusters by label"
-_SCRIPT_INSTEAD = "CEL rules are not evaluated yet; write the condition in Lua, under evaluate"
 
 _SELECTING = {
-    "evaluateCEL": _SCRIPT_INSTEAD,
     "includeDeletingResources": (
         "objects that are being deleted do not match yet; leave the field out"
     ),

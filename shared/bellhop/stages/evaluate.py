@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from bellhop import luabox
+from bellhop import celbox, luabox
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.judging import Candidate, SlowScriptError, judge
 from bellhop.engine.observe import bury
@@ -164,7 +164,7 @@ class Evaluate:
     def _judge(
         self, catalog: Catalog, source: EventSource, candidate: Candidate | None, message: Message
     ) -> _Judged:
-        begun, used = time.perf_counter(), time.thread_time()
+        begun, used = time.perf_counter(), celbox.thread_time()
         digest = catalog.digest(source.name)
         limits: luabox.Limits | None = self._limits
         if not message.source:
@@ -178,7 +178,7 @@ class Evaluate:
             error = "" if late else str(failure)
         except ScriptError as failure:
             error = str(failure)
-        if limits and time.thread_time() - used > self._first.seconds:
+        if limits and celbox.thread_time() - used > self._first.seconds:
             self._pacing.exceeded(source.name, digest)
         elif run:
             self._pacing.ended(source.name, digest)

@@ -93,6 +93,51 @@ def test_refuses_lua_that_cannot_be_compiled(
     assert not list(here.records.manifests.names("EventSource"))
 
 
+RULED = """
+apiVersion: lib.projectsveltos.io/v1beta1
+kind: EventSource
+metadata:
+  name: ruled
+spec:
+  resourceSelectors:
+  - group: ""
+    version: v1
+    kind: Service
+    evaluateCEL:
+    - name: balanced
+      rule: resource.spec.type == 'LoadBalancer'
+    - name: two-lines
+      rule: |
+        has(resource.spec.type) &&
+          spec.type == 'NodePort'
+    - {name: counted, rule: size(resource.spec.ports)}
+"""
+
+
+@pytest.mark.parametrize("options", [(), ("--validate-only",)])
+def test_refuses_cel_that_cannot_be_compiled(
+    bellhop: Bellhop, here: Installation, options: Sequence[str]
+) -> None:
+    """With the place in the file, the line and the column in the rule, and the line itself."""
+    result = bellhop("apply", "-f", "-", *options, stdin=RULED)
+    *_, two, counted = result.stderr.splitlines()
+
+    assert result.exit_code == 2
+    assert two == (
+        "error: standard input, document 1, line 15,"
+        " spec.resourceSelectors[0].evaluateCEL[1].rule: the CEL rule 'two-lines' cannot be"
+        " compiled in its line 2, column 7: undeclared reference to 'spec.type'; the line is"
+        " `spec.type == 'NodePort'`"
+    )
+    assert counted == (
+        "error: standard input, document 1, line 18,"
+        " spec.resourceSelectors[0].evaluateCEL[2].rule: the CEL rule 'counted' cannot be compiled"
+        " in its line 1, column 1: it gives an int, and must be true or false; the line is"
+        " `size(resource.spec.ports)`"
+    )
+    assert not list(here.records.manifests.names("EventSource"))
+
+
 def test_stores_what_it_says(bellhop: Bellhop, here: Installation) -> None:
     """What was applied is in the catalog of the stages."""
     result = bellhop("apply", "-f", "-", stdin=fleet.MANIFESTS)

@@ -12,9 +12,10 @@ import pytest
 import yaml
 from click.testing import Result
 
+from bellhop.cli.views.sources import _conditions
 from bellhop.fleet.installation import Installation
 from bellhop.model.gvk import ObjectKey
-from bellhop.model.kinds import event_report
+from bellhop.model.kinds import EventSource, event_report, of
 from bellhop.model.record import Health, Match
 from bellhop.records.profiles import place
 from tests.fakes.kept import value_of
@@ -539,3 +540,22 @@ def test_thousands_of_matches_are_a_list_like_any_other(
 
     assert "2001 objects match" in result.stdout
     assert f"service-01999-{'x' * 100}" in result.stdout
+
+
+def test_a_source_says_by_what_its_objects_are_told() -> None:
+    """Rules by their names, and that there is a script; either is enough."""
+    rules = [{"name": "https", "rule": "true"}, {"name": "balanced", "rule": "true"}]
+    selector = {"group": "", "version": "v1", "kind": "Service", "evaluateCEL": rules}
+    source = of(
+        {
+            "apiVersion": "lib.projectsveltos.io/v1beta1",
+            "kind": "EventSource",
+            "metadata": {"name": "s"},
+            "spec": {"resourceSelectors": [{**selector, "evaluate": "function evaluate() end"}]},
+        }
+    )
+
+    assert isinstance(source, EventSource)
+    assert _conditions(source.selectors[0]) == (
+        "any namespace, CEL rule https or CEL rule balanced or a Lua script"
+    )

@@ -466,6 +466,11 @@ def test_says_what_is_missing(
             "its script says no: closed",
             id="script",
         ),
+        pytest.param(
+            {"evaluateCEL": [{"name": "open", "rule": "resource.kind == 'Pod'"}]},
+            "no CEL rule holds",
+            id="rules",
+        ),
     ],
 )
 def test_says_why_an_object_does_not_match(

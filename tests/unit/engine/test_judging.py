@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bellhop.engine.judging import Candidate, Ruling, SlowScriptError, judge, why_not
+from bellhop.engine.judging import Candidate, Ruling, SlowScriptError, judge, why, why_not
 from bellhop.errors import ScriptError
 from bellhop.luabox import Limits
 from bellhop.model.kinds import EventSource, of
@@ -108,3 +108,109 @@ def test_a_script_that_had_a_secret_is_not_quoted(*, quoting: bool) -> None:
     with pytest.raises(ScriptError) as caught:
         judge(failing, Candidate(thing("Secret")), LIMITS, quoting=quoting)
     assert ("hunter2" in str(caught.value)) == quoting
+
+
+def cel(*rules: str, kind: str = "Service", script: str = "", **more: Any) -> dict[str, Any]:
+    named = [{"name": f"r{number}", "rule": rule} for number, rule in enumerate(rules, start=1)]
+    return selector(kind, script, evaluateCEL=named, **more)
+
+
+TYPED = {"spec": {"type": "LoadBalancer"}}
+
+
+def test_of_cel_rules_the_first_that_holds_decides() -> None:
+    """One is enough; it is named, and those behind it are not asked."""
+    found = source(
+        cel("resource.kind == 'Pod'", "resource.kind == 'Service'", "resource.absent > 1")
+    )
+
+    judged = judge(found, Candidate(thing()), LIMITS)
+
+    assert judged == Ruling(matching=True, message="CEL rule 'r2' holds", run=True, rule="r2")
+    assert why(found, judged) == "its CEL rule 'r2' holds"
+
+
+def test_a_cel_rule_that_fails_does_not_hold_and_is_told() -> None:
+    """An object without a field that a rule looks at does not match; that is no error."""
+    found = source(cel("resource.spec.type == 'NodePort'", "resource.spec.ports[0].port == 1"))
+
+    judged = judge(found, Candidate(thing(**TYPED)), LIMITS)
+
+    assert not judged.matching
+    said = "no CEL rule holds; rule 'r2' fails: Key not found in map : \"ports\""
+    assert (judged.message, judged.run) == (said, True)
+    assert [why_not(each, thing(**TYPED)) for each in judged.declined] == [said]
+
+
+def test_a_cel_rule_that_gives_no_bool_fails() -> None:
+    """A text is neither true nor false."""
+    judged = judge(source(cel("resource.spec.type")), Candidate(thing(**TYPED)), LIMITS)
+
+    assert judged.message == (
+        "no CEL rule holds; rule 'r1' fails: it gave a string, and must be true or false"
+    )
+
+
+@pytest.mark.parametrize(
+    ("rule", "script", "message"),
+    [
+        pytest.param("true", "error('never run')", "CEL rule 'r1' holds", id="the rule"),
+        pytest.param("false", saying(matching=True, message="yes"), "yes", id="the script"),
+        pytest.param(
+            "resource.absent > 1", saying(matching=True, message=""), "", id="after a failure"
+        ),
+    ],
+)
+def test_of_a_rule_and_a_script_either_is_enough(rule: str, script: str, message: str) -> None:
+    """The rule is asked first, for it is cheaper."""
+    judged = judge(source(cel(rule, script=script)), Candidate(thing()), LIMITS)
+
+    assert (judged.matching, judged.message) == (True, message)
+
+
+def test_says_of_both_why_not() -> None:
+    """Who reads it learns what the rules and what the script had against the object."""
+    found = source(cel("false", script=saying(matching=False, message="not yet")))
+
+    judged = judge(found, Candidate(thing()), LIMITS)
+
+    assert [why_not(each, thing()) for each in judged.declined] == [
+        "no CEL rule holds; its script says no: not yet"
+    ]
+
+
+SEARCHING = "resource.s.contains(resource.t)"
+LONG = {"s": "x" * 2**20, "t": "x" * 2**19 + "y"}
+
+
+def test_a_cel_rule_that_has_no_time_is_not_taken_for_one_that_fails() -> None:
+    """It is run where it may take longer; and none is run without any time."""
+    for limits in (LIMITS._replace(seconds=0.01), None):
+        with pytest.raises(SlowScriptError):
+            judge(source(cel(SEARCHING)), Candidate(thing(**LONG)), limits)
+
+
+def test_a_cel_rule_beyond_its_memory_is_no_verdict() -> None:
+    """Nobody knows whether it holds, so what matched before stays as it was."""
+    found = source(cel("size(resource.s.replace('x', resource.s)) > 0"))
+
+    with pytest.raises(
+        ScriptError, match="s, rule 'r1': needed more than 67108864 bytes"
+    ) as caught:
+        judge(found, Candidate(thing(**LONG)), LIMITS)
+
+    assert not isinstance(caught.value, SlowScriptError)
+
+
+@pytest.mark.parametrize("quoting", [False, True])
+def test_a_cel_rule_that_had_a_secret_is_not_quoted(*, quoting: bool) -> None:
+    """The runtime quotes keys; of a Secret nobody hears them, unless who has it at hand."""
+    found = source(cel("resource.data[resource.data.key] == ''", kind="Secret"))
+    secret = thing("Secret", data={"key": "hunter2"})
+
+    judged = judge(found, Candidate(secret), LIMITS, quoting=quoting)
+
+    told = judged.message + "".join(why_not(each, secret) for each in judged.declined)
+    assert "rule 'r1' fails" in told
+    assert ("hunter2" in told) == quoting
+    assert ("withheld" in told) != quoting

@@ -258,3 +258,48 @@ def test_an_event_asks_for_no_pace(fleet: Fleet) -> None:
 
     assert costs[1] == costs[0] + 1
     assert match(fleet, "plain") == (True, "")
+
+
+def searching(fleet: Fleet, name: str, size: int) -> None:
+    """Have a Service that takes CEL long: it is in a process of its own, and not here."""
+    annotations = {"a": "x" * size, "b": "x" * (size // 2) + "y"}
+    labels = {"ring": "yes"}
+    metadata = {"name": name, "namespace": "default", "labels": labels, "annotations": annotations}
+    fleet.write("east", {"apiVersion": "v1", "kind": "Service", "metadata": metadata})
+
+
+def by_cel(fleet: Fleet) -> None:
+    rule = "!resource.metadata.annotations.a.contains(resource.metadata.annotations.b)"
+    more = f", evaluateCEL: [{{name: searching, rule: '{rule}'}}]"
+    fleet.apply(join(source(name="a-slow", more=more), trigger("slow", origin="a-slow")))
+    fleet.pump()
+
+
+def test_a_rule_that_takes_long_is_stopped_and_told_of(fleet: Fleet) -> None:
+    """It is put off as a script is, and fails when it had all its time."""
+    by_cel(fleet)
+    searching(fleet, "web", 2**20)
+
+    work(fleet, "evaluate")
+
+    assert match(fleet, "plain") == (True, "")
+    assert match(fleet) is None
+    work(fleet, "patient")
+    said = "a-slow, rule 'searching': took more than 0.5 s of processor time"
+    assert match(fleet) == (False, said)
+
+
+def test_time_in_a_process_of_its_own_makes_a_source_slow(fleet: Fleet) -> None:
+    """None of it was spent here, and yet others would have to wait; so it is when judged apart."""
+    by_cel(fleet)
+    for number in range(3):
+        searching(fleet, f"other-{number}", 2**17)
+        work(fleet, "evaluate")
+
+    assert paces(fleet) == [("a-slow", 3)]
+    searching(fleet, "web", 2**16)
+    work(fleet, "evaluate")
+    assert match(fleet) is None
+    work(fleet, "patient")
+    assert match(fleet) == (True, "")
+    assert paces(fleet)[0][1] > 3

@@ -114,8 +114,11 @@ def _conditions(selector: ResourceSelector) -> str:
     ]
     if selector.selector is not None and not selector.selector.empty:
         words.append(str(selector.selector))
+    ruled = [f"CEL rule {each.name}" for each in selector.rules]
     if selector.script:
-        words.append("a Lua script")
+        ruled.append("a Lua script")
+    if ruled:
+        words.append(" or ".join(ruled))
     return ", ".join(words)
 
 
