@@ -54,7 +54,7 @@ class Titles:
         """
         for name, token in tokens.items():
             kept = self._records.titles.get(*name)
-            if kept is None or kept.token != token:
+            if kept is None:
                 raise StaleError(f"cannot keep the name '{name[1]}': others want it")
             self._records.titles.put(*name, kept.value, expect=token)
 

@@ -13,14 +13,14 @@ MUTANTS = [
     ),
     Mutant(
         "stages/deploy.py",
-        "return replace(draft, contents=old.contents, digest=old.digest)",
-        "return draft",
+        "            contents=old.contents,\n            digest=old.digest,\n",
+        "",
         "A text that fails takes away what was applied.",
     ),
     Mutant(
         "stages/deploy.py",
-        "            if old.told:\n                return self._note(new, token)\n",
-        "            if old:\n                return self._note(new, token)\n",
+        "                if old.told:\n                    return self._note(new, token)\n",
+        "                if old:\n                    return self._note(new, token)\n",
         "A death between a profile and its messages is not made good.",
     ),
     Mutant(
@@ -32,11 +32,9 @@ MUTANTS = [
     Mutant(
         "stages/deploy.py",
         "                new = replace(new, revision=_drawn(), told=False)\n"
-        "                token = self._put(old, new, token)\n"
-        "            except",
+        "                token = self._put_titled(",
         "                new = replace(new, revision=_drawn(), told=True)\n"
-        "                token = self._put(old, new, token)\n"
-        "            except",
+        "                token = self._put_titled(",
         "A profile is marked as told before it is.",
     ),
     Mutant(
@@ -135,5 +133,35 @@ MUTANTS = [
         "if manifest and digest(content(manifest)) == mark:",
         "if manifest:",
         "An object is kept as what it was not.",
+    ),
+    Mutant(
+        "stages/titles.py",
+        "            self._publisher.publish(Instantiate(*each) for each in kept.value.waiting)\n",
+        "",
+        "A name that is given up stays nobody's.",
+    ),
+    Mutant(
+        "stages/titles.py",
+        "self._records.titles.put(*name, kept.value, expect=token)",
+        "self._records.titles.put(*name, kept.value)",
+        "Of two who take a name at once both keep it.",
+    ),
+    Mutant(
+        "stages/titles.py",
+        "return self._manifest(title, name) is not None",
+        "return True",
+        "Who died before its profile was written has a name for ever.",
+    ),
+    Mutant(
+        "stages/deploy.py",
+        "                self._titles.keep(self._take(new))\n",
+        "                pass\n",
+        "Who lost a name before its profile was written goes on without it.",
+    ),
+    Mutant(
+        "stages/execute.py",
+        "                if self._reads_otherwise(work):\n",
+        "                if not self:\n",
+        "What was read while it changed stays as it was.",
     ),
 ]

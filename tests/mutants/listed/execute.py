@@ -257,8 +257,8 @@ MUTANTS = [
     ),
     Mutant(
         "stages/ending.py",
-        "not work.changed and (old.phase, old.message) == (phase, profile.error):",
-        "not work.changed:",
+        "        if same and not work.changed:\n",
+        "        if old and not work.changed:\n",
         "A failure is shown after it has passed.",
     ),
     Mutant(
@@ -275,7 +275,7 @@ MUTANTS = [
     ),
     Mutant(
         "stages/step.py",
-        "if not self._make_namespace(kube, each.key):",
+        "if each.how.skip_namespace or not self._make_namespace(kube, each.key):",
         "if self:",
         "A namespace that is missing is not made.",
     ),
@@ -324,8 +324,8 @@ MUTANTS = [
     ),
     Mutant(
         "engine/planning.py",
-        "digest([manifest, content.ref, tier])",
-        "digest([manifest, content.ref])",
+        "digest([manifest, content.ref, tier, *own])",
+        "digest([manifest, content.ref, *own])",
         "A new tier is not written on what is applied.",
     ),
     Mutant(

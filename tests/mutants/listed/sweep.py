@@ -19,8 +19,8 @@ MUTANTS = [
     ),
     Mutant(
         "stages/sweep.py",
-        "                if outcome.retry_at\n",
-        "                if not outcome\n",
+        "if outcome.reads or (failed and outcome.retry_at)\n",
+        "if outcome.reads\n",
         "What failed while a cluster was away waits for its own time.",
     ),
     Mutant(
