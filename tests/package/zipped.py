@@ -11,26 +11,17 @@ from infra.lab.lambdas import Function, Lambdas, Outcome
 from infra.lab.moto import ACCESS_KEY, REGION, SECRET_KEY
 from tests.functions.lab import Account, Lambda
 
-LAYER = Path(__file__).parent / "layer"
-OWN = ("ingest", "schedule")
-
 
 class Zipped(Lambda):
-    """The functions of an account, deployed from zips; what calls clusters reaches loopback."""
+    """The functions of an account, deployed from zips."""
 
     def __init__(self, account: Account, lambdas: Lambdas, packages: Mapping[str, Path]) -> None:
         super().__init__(account)
         self._lambdas = lambdas
         self.outcomes: list[tuple[str, Outcome]] = []
         for stage, package in packages.items():
-            own = f"functions.{stage}.aws.handle"
-            function = Function(
-                package,
-                own if stage in OWN else f"at_home.{stage}",
-                environment(account),
-                layers=[] if stage in OWN else [LAYER],
-                region=REGION,
-            )
+            handler = f"functions.{stage}.aws.handle"
+            function = Function(package, handler, environment(account), region=REGION)
             lambdas.replace(stage, function)
         self.handlers = {stage: self._through(stage) for stage in packages}
         self.front = self._through("ingest")  # type: ignore[assignment]
