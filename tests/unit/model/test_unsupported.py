@@ -57,7 +57,7 @@ def test_takes_the_default(kind: str, spelled: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "sentence", {said for places in NOT_YET.values() for said in places.values()}
+    "sentence", sorted({said for places in NOT_YET.values() for said in places.values()})
 )
 def test_says_what_to_do(sentence: str) -> None:
     """A refusal ends with what to do instead."""
