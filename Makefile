@@ -7,7 +7,7 @@ READY  := $(VENV)/.ready
 CODE   := shared infra functions tests
 
 .DEFAULT_GOAL := help
-.PHONY: help install control-plane demo package test test-fast coverage lint types imports docs check format bench oracle fuzz mutants golden lock clean
+.PHONY: help install control-plane demo package terraform test test-fast coverage lint types imports docs check format bench oracle fuzz mutants golden lock clean
 
 help: ## Print this list
 	@awk 'BEGIN {FS = ":.*## "} \
@@ -38,6 +38,10 @@ $(READY): requirements.lock pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
 	@touch $@
+
+terraform: install ## Format the Terraform modules, and write the tables of their READMEs
+	terraform fmt -recursive terraform
+	@$(BIN)/python -m infra.terraform_tables
 
 test: install control-plane ## Run all tests
 	$(BIN)/python -m pytest

@@ -114,9 +114,17 @@ class Stand:
     # Clusters ---------------------------------------------------------------------------------
 
     def register(
-        self, cluster: Registered, *, namespace: str, labels: str, forward: bool = True
+        self,
+        cluster: Registered,
+        *more: str,
+        namespace: str,
+        labels: str,
+        forward: bool = True,
     ) -> str:
-        """Register a cluster and start its forwarder; return what the CLI printed."""
+        """Register a cluster and start its forwarder; return what the CLI printed.
+
+        `more` are further arguments of the command.
+        """
         path = self.folder / f"{cluster.name}.kubeconfig"
         cluster.kubeconfig(path)
         port = self._ports.setdefault(cluster.name, _free_port())
@@ -124,6 +132,7 @@ class Stand:
             *("register", "cluster", "--namespace", namespace, "--cluster", cluster.name),
             *("--kubeconfig", str(path), "--labels", labels),
             *(("--forwarder-url", f"https://127.0.0.1:{port}") if forward else ("--no-forwarder",)),
+            *more,
         )
         if forward:
             self._write_forwarder_kubeconfig(cluster)

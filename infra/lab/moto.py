@@ -39,6 +39,7 @@ class Moto:
 
     def __init__(self, folder: Path) -> None:
         self._log_path = folder / "moto.log"
+        self._functions = folder / "functions"
         self._nursery = Nursery()
         self._port = 0
 
@@ -56,7 +57,7 @@ class Moto:
         # What a laptop's environment says of AWS is nobody's business here.
         told = {key: value for key, value in os.environ.items() if not key.startswith("AWS_")}
         process = self._nursery.start(
-            [sys.executable, "-m", "infra.lab.moto_server"],
+            [sys.executable, "-m", "infra.lab.moto_server", self._functions],
             self._log_path,
             cwd=_ROOT,
             env=told,
@@ -92,6 +93,15 @@ class Moto:
         """
         fault = {"operation": operation, "status": status, "code": code, "served": served}
         self._call("POST", "faults", [fault] * times)
+
+    def access(self) -> list[dict[str, Any]]:
+        """Tell what roles asked for: role, action, resource, whether they may, and how often."""
+        answer: list[dict[str, Any]] = self._call("GET", "access")
+        return answer
+
+    def forget_access(self) -> None:
+        """Begin anew to tell what roles asked for."""
+        self._call("DELETE", "access")
 
     def forgive(self) -> None:
         """Forget the failures that were asked for and did not happen yet."""

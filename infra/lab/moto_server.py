@@ -3,10 +3,12 @@
     GET /lab/requests       how many requests there were, by operation
     POST /lab/faults        a list of failures to come, one for a request each
     DELETE /lab/faults      forget those that did not happen
+    GET /lab/access         what roles asked for, how often, and whether they may; DELETE forgets
 
 Where moto and AWS differ, the strict side is taken: moto looks at a condition and then writes,
 and lets another thread write in between; here the requests of such services come one by one.
-Run as `python -m infra.lab.moto_server`; it says `listening on PORT` once it does.
+Who calls with a role's credentials may do what its policies allow, and functions run from their
+zips. Run as `python -m infra.lab.moto_server FOLDER`; it says `listening on PORT` once it does.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 from moto.moto_server.werkzeug_app import (
@@ -29,6 +32,10 @@ from moto.moto_server.werkzeug_app import (
     create_backend_app,
 )
 from werkzeug.serving import make_server
+
+from infra.lab import moto_manners
+from infra.lab.moto_access import Access, refusal
+from infra.lab.moto_functions import Runner
 
 _ONE_BY_ONE = frozenset({"dynamodb", "secretsmanager", "sqs"})
 _LOOKS = 0.02
@@ -42,8 +49,11 @@ Start = Callable[..., Any]
 class Front:
     """What stands before moto."""
 
-    def __init__(self, app: Callable[[dict[str, Any], Start], Iterable[bytes]]) -> None:
+    def __init__(
+        self, app: Callable[[dict[str, Any], Start], Iterable[bytes]], access: Access
+    ) -> None:
         self._app = app
+        self._access = access
         self._lock = threading.Lock()
         self._locks = {service: threading.Lock() for service in _ONE_BY_ONE}
         self._requests: Counter[str] = Counter()
@@ -55,6 +65,10 @@ class Front:
         if path.startswith("/lab/"):
             return _answer(start, 200, self._command(environ, path.removeprefix("/lab/")))
         service, operation = _asked(environ)
+        body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+        environ["wsgi.input"] = BytesIO(body)
+        if denied := self._access.judge(environ, body):
+            return _whole(start, *refusal(denied))
         fault = self._note(f"{service}:{operation}")
         if fault is None or fault["served"]:
             lock: AbstractContextManager[Any] = self._locks.get(service, nullcontext())
@@ -91,6 +105,10 @@ class Front:
             time.sleep(_LOOKS)
 
     def _command(self, environ: dict[str, Any], what: str) -> Any:
+        if what == "access":
+            if environ["REQUEST_METHOD"] == "DELETE":
+                self._access.forget()
+            return self._access.told()
         with self._lock:
             if what == "requests":
                 return dict(self._requests)
@@ -118,11 +136,11 @@ def _asked(environ: dict[str, Any]) -> tuple[str, str]:
 
 
 def _answer(start: Start, status: int, body: Any) -> Iterable[bytes]:
-    content = json.dumps(body).encode()
-    headers = [
-        ("Content-Type", "application/x-amz-json-1.0"),
-        ("Content-Length", str(len(content))),
-    ]
+    return _whole(start, status, "application/x-amz-json-1.0", json.dumps(body).encode())
+
+
+def _whole(start: Start, status: int, media: str, content: bytes) -> Iterable[bytes]:
+    headers = [("Content-Type", media), ("Content-Length", str(len(content)))]
     start(f"{status} As Told", headers)
     return [content]
 
@@ -133,10 +151,14 @@ def _silent(*_: Any) -> Callable[[bytes], None]:
 
 def main() -> None:
     """Serve until killed."""
+    moto_manners.teach()
     app = DomainDispatcherApplication(create_backend_app)
+    access = Access()
     server = make_server(
-        "127.0.0.1", 0, Front(app), threaded=True, request_handler=MotoRequestHandler
+        "127.0.0.1", 0, Front(app, access), threaded=True, request_handler=MotoRequestHandler
     )
+    endpoint = f"http://127.0.0.1:{server.port}"
+    Runner(Path(sys.argv[1]), endpoint, access).adopt()
     sys.stdout.write(f"listening on {server.port}\n")
     sys.stdout.flush()
     server.serve_forever()

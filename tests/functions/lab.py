@@ -172,7 +172,7 @@ class Lambda:
         if not taken:
             return []
         try:
-            answer = handler(self._event(inbox, taken), context or Context())
+            answer = handler(records(self._arn(inbox), taken), context or Context())
         except Exception:  # noqa: BLE001 - as Lambda has it: all of the batch comes again
             return [each["MessageId"] for each in taken]
         failed = [each["itemIdentifier"] for each in answer["batchItemFailures"]]
@@ -185,21 +185,26 @@ class Lambda:
                 )
         return failed
 
-    def _event(self, inbox: str, taken: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-        golden = event("sqs")["Records"][0]
-        shape = golden["messageAttributes"]["group"]
-        records = []
-        for each in taken:
-            record = copy.deepcopy(golden)
-            record["messageId"] = each["MessageId"]
-            record["receiptHandle"] = each["ReceiptHandle"]
-            record["body"] = each["Body"]
-            record["attributes"] = each["Attributes"]
-            record["messageAttributes"] = {
-                name: {**shape, "stringValue": value["StringValue"]}
-                for name, value in each.get("MessageAttributes", {}).items()
-            }
-            arn = record["eventSourceARN"].rpartition(":")[0]
-            record["eventSourceARN"] = f"{arn}:{self._urls[inbox].rpartition('/')[2]}"
-            records.append(record)
-        return {"Records": records}
+    def _arn(self, inbox: str) -> str:
+        arn: str = event("sqs")["Records"][0]["eventSourceARN"].rpartition(":")[0]
+        return f"{arn}:{self._urls[inbox].rpartition('/')[2]}"
+
+
+def records(arn: str, taken: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the event that a mapping makes of messages it has received from a queue."""
+    golden = event("sqs")["Records"][0]
+    shape = golden["messageAttributes"]["group"]
+    found = []
+    for each in taken:
+        record = copy.deepcopy(golden)
+        record["messageId"] = each["MessageId"]
+        record["receiptHandle"] = each["ReceiptHandle"]
+        record["body"] = each["Body"]
+        record["attributes"] = each["Attributes"]
+        record["messageAttributes"] = {
+            name: {**shape, "stringValue": value["StringValue"]}
+            for name, value in each.get("MessageAttributes", {}).items()
+        }
+        record["eventSourceARN"] = arn
+        found.append(record)
+    return {"Records": found}

@@ -138,3 +138,23 @@ def test_says_that_a_variable_is_missing(
     line = json.loads(capsys.readouterr().out)
     assert line["severity"] == "ERROR"
     assert "the variable BELLHOP_TABLE is not set" in line["stack_trace"]
+
+
+def test_takes_events_only_from_where_they_may_come(moto: Moto) -> None:
+    """The address is AWS' word; whoever is elsewhere is told nothing of clusters and tokens."""
+    account = Account(moto)
+    account.environment["BELLHOP_INGEST_ALLOW"] = "203.0.113.0/24, 2001:db8::/32"
+    User(account).register("east", {}, env="production")
+    front = Front(aws._stage, account.open)
+
+    def status(address: str) -> int:
+        sent = event("http_api")
+        sent["body"], sent["isBase64Encoded"] = BATCH, False
+        sent["requestContext"]["http"]["sourceIp"] = address
+        answer: int = front(sent, Context())["statusCode"]
+        return answer
+
+    assert [status(each) for each in ("203.0.113.9", "2001:db8::7")] == [200, 200]
+    assert [status(each) for each in ("203.0.114.1", "2001:db9::1")] == [403, 403]
+    assert any(each["message"] == "Refused an address" for each in account.lines())
+    account.close()

@@ -14,7 +14,7 @@ from bellhop.records import Records
 
 def secrets_of(here: Resources) -> Secrets:
     """Make the secret store of an installation."""
-    managed = ManagedSecrets(here.services, here.secrets)
+    managed = ManagedSecrets(here.services, here.secrets, key=here.kms_key)
     return EksSecrets(managed, EksClusters(here.services), partial(_arn, here.records))
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import base64
+import ipaddress
 import json
 from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import unquote
 
 from bellhop.aws.resources import Open, Ready, Resources, from_environment
-from bellhop.errors import TemporaryError
+from bellhop.errors import DeniedError, TemporaryError
 from bellhop.logs import Log
 from bellhop.stages.ingest import Ingest, Reply, Request, sender
 
@@ -46,6 +47,10 @@ class Front:
             here, stage = self._ready.get()
         except Exception as error:  # noqa: BLE001 - an HTTP front answers whatever happens
             return _unready(error)
+        if not _may_send(here, http["sourceIp"]):
+            here.log.warning("Refused an address", cluster=found[0], address=http["sourceIp"])
+            told = {"code": DeniedError.code, "message": "no events are taken from this address"}
+            return Reply(403, {"error": told})
         cluster, token = found
         media, sent = headers.get("content-type", ""), headers.get("date", "")
         reply = stage.respond(Request(cluster, token, _body(event), media, sent))
@@ -60,6 +65,13 @@ class Front:
 def _body(event: Event) -> bytes:
     body = event.get("body") or ""
     return base64.b64decode(body) if event.get("isBase64Encoded") else body.encode()
+
+
+def _may_send(here: Resources, address: str) -> bool:
+    """Say whether events may come from an address: AWS tells it, and no sender can choose it."""
+    if not here.ingest_allow:
+        return True
+    return any(ipaddress.ip_address(address) in each for each in here.ingest_allow)
 
 
 def _unready(error: Exception) -> Reply:

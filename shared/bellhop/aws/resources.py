@@ -6,12 +6,15 @@ Terraform sets the environment that is read here, beside the settings:
     BELLHOP_QUEUES      each inbox's URL, as JSON    BELLHOP_SECRETS     how secrets' names begin
     BELLHOP_KEY_SECRET  the secret with the key that seals records: 32 bytes, or those in base64
     BELLHOP_INGEST_URL  where clusters send their events
+    BELLHOP_INGEST_ALLOW  address ranges from which they may, with commas; any if it is not set
+    BELLHOP_KMS_KEY     the key that seals secrets; the account's own if it is not set
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
+import ipaddress
 import json
 import os
 import threading
@@ -19,7 +22,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Generic, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 from bellhop.adapters.aws.blobs import S3Blobs
@@ -44,12 +47,15 @@ _LOOKS = 30.0
 
 T = TypeVar("T")
 
+Range: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
+
 
 @dataclass(frozen=True)
 class Resources:
     """An installation as its functions see it.
 
-    `secrets` is how secrets' names begin, and `reach` says which addresses clusters may have.
+    `secrets` is how secrets' names begin, sealed by `kms_key`; `reach` says which addresses
+    clusters may have, and `ingest_allow` from which they may send, any if there is none.
     """
 
     settings: Settings
@@ -62,6 +68,8 @@ class Resources:
     log: Log
     metrics: Metrics
     reach: Reach = ABROAD
+    kms_key: str = ""
+    ingest_allow: tuple[Range, ...] = ()
 
     def end(self) -> None:
         """Write what is at hand when an event is done: nobody may be there to do it later."""
@@ -161,6 +169,8 @@ def open_resources(
         log=log,
         metrics=metrics,
         reach=reach,
+        kms_key=environment.get("BELLHOP_KMS_KEY", ""),
+        ingest_allow=_ranges(environment.get("BELLHOP_INGEST_ALLOW", "")),
     )
 
 
@@ -181,6 +191,16 @@ def _urls(environment: Mapping[str, str]) -> Mapping[str, str]:
     if missing:
         raise InvalidError(f"cannot start: the variable BELLHOP_QUEUES has no URL for {missing}")
     return {name: str(urls[name]) for name in INBOXES}
+
+
+def _ranges(text: str) -> tuple[Range, ...]:
+    try:
+        return tuple(ipaddress.ip_network(each.strip()) for each in text.split(",") if each.strip())
+    except ValueError as error:
+        raise InvalidError(
+            "cannot start: the variable BELLHOP_INGEST_ALLOW has something that is no range of"
+            " addresses, such as 203.0.113.0/24"
+        ) from error
 
 
 def _key(services: Services, name: str) -> bytes:

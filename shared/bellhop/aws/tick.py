@@ -1,4 +1,7 @@
-"""Ticks of EventBridge Scheduler, for what publishes what is due."""
+"""Ticks of EventBridge Scheduler, for what publishes what is due, and Terraform's question.
+
+Terraform asks before it destroys an installation, as `terraform/modules/aws/guard.tf` says.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from bellhop.aws.resources import Open, Ready, Resources, from_environment
+from bellhop.errors import PermanentError
 from bellhop.logs import Log
 
 
@@ -18,18 +22,25 @@ class Due(Protocol):
 
 
 class Tick:
-    """The handler of the schedule function; what it was told with a tick does not matter.
+    """The handler of the schedule function.
 
     A tick that comes twice, or at once with another, publishes a message twice at worst; one that
-    is lost is made good by the next. One that fails says so to AWS, which counts it and tries
-    again.
+    is lost or fails is made good by the next. One that fails says so to AWS, which counts it.
     """
 
     def __init__(self, make: Callable[[Resources], Due], opening: Open = from_environment) -> None:
         self._ready = Ready(make, opening)
 
-    def __call__(self, _event: Mapping[str, Any], _context: object) -> dict[str, Any]:
-        """Do what is due; return how much that was."""
+    def __call__(self, event: Mapping[str, Any], _context: object) -> dict[str, Any]:
+        """Do what is due; return how much that was.
+
+        Raises:
+            PermanentError: Terraform is about to destroy what clusters are registered in.
+        """
+        if "terraform" in event:
+            if event["terraform"]["action"] == "delete" and not event["destroy_with_clusters"]:
+                _allow_destroying(self._ready.get()[0])
+            return {}
         try:
             here, due = self._ready.get()
             done = due.tick()
@@ -40,3 +51,16 @@ class Tick:
             here.log.info("Published what is due", messages=done)
         here.end()
         return {"published": done}
+
+
+def _allow_destroying(here: Resources) -> None:
+    """Raise while clusters are registered.
+
+    One that is registered just afterwards is not seen: nobody registers what he destroys.
+    """
+    names = sorted(each.key for each in here.records.clusters.all())
+    if names:
+        raise PermanentError(
+            f"cannot destroy the installation: {len(names)} of its clusters are registered,"
+            f" '{names[0]}' for one; deregister them, or apply destroy_with_clusters = true before"
+        )

@@ -1,0 +1,176 @@
+"""Hold functions to their roles: who calls with a role's credentials does what its policies allow.
+
+Moto can ask IAM, but of the resource `*`, so that a policy that names resources allows nothing.
+Here a request is read for its action and its resource, as AWS' Service Authorization Reference has
+them, and held against the policies that moto keeps for the role. What is not known here is denied;
+so is a policy with more than Allow, Action and Resource. Other keys are an account's own, and may
+do anything. No condition is judged, and none of KMS' rights is.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+from moto.iam.models import iam_backends
+from moto.secretsmanager.models import secretsmanager_backends
+from moto.sts.models import sts_backends
+
+from infra.lab.lambdas import ACCOUNT
+
+_SCOPE = re.compile(r"Credential=([^,/]+)/\d+/([^/]+)/([^/]+)/aws4_request")
+_INVOKED = re.compile(r"/functions/(.+)/invocations$")
+_BATCHES = {
+    "ChangeMessageVisibilityBatch": "ChangeMessageVisibility",
+    "DeleteMessageBatch": "DeleteMessage",
+    "SendMessageBatch": "SendMessage",
+}
+_KNOWN = frozenset({"Action", "Effect", "Resource", "Sid"})
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What somebody asks for, with a role's credentials."""
+
+    role: str
+    action: str
+    resource: str
+
+
+class Access:
+    """Judges requests, and counts what was allowed and what was denied."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._counts: Counter[tuple[Asked, bool]] = Counter()
+
+    def judge(self, environ: Mapping[str, Any], body: bytes) -> Asked | None:
+        """Return what a request is denied; None if it may go on."""
+        asked = _read(environ, body)
+        if asked is None or asked.action == "sts:GetCallerIdentity":
+            return None
+        return None if self.allows(asked) else asked
+
+    def allows(self, asked: Asked) -> bool:
+        """Say whether a role may do something, and count it."""
+        allowed = any(_allowed(each, asked) for each in _statements(asked.role))
+        with self._lock:
+            self._counts[asked, allowed] += 1
+        return allowed
+
+    def told(self) -> list[dict[str, Any]]:
+        """Return what was asked for, how often, and what came of it."""
+        with self._lock:
+            return [
+                {**vars(asked), "allowed": allowed, "times": times}
+                for (asked, allowed), times in self._counts.items()
+            ]
+
+    def forget(self) -> None:
+        """Begin counting anew."""
+        with self._lock:
+            self._counts.clear()
+
+
+def refusal(asked: Asked) -> tuple[int, str, bytes]:
+    """Write what AWS answers to what is denied: status, media type and body."""
+    text = (
+        f"User: arn:aws:sts::{ACCOUNT}:assumed-role/{asked.role}/lab is not authorized to perform:"
+        f" {asked.action} on resource: {asked.resource} because no identity-based policy allows"
+        f" the {asked.action} action"
+    )
+    if asked.action.startswith("s3:"):
+        told = f"<Error><Code>AccessDenied</Code><Message>{text}</Message></Error>"
+        return 403, "application/xml", told.encode()
+    told = json.dumps({"__type": "AccessDeniedException", "message": text, "Message": text})
+    return 400, "application/x-amz-json-1.1", told.encode()
+
+
+def _read(environ: Mapping[str, Any], body: bytes) -> Asked | None:
+    scope = _SCOPE.search(environ.get("HTTP_AUTHORIZATION", ""))
+    role = _role_of(scope[1]) if scope else ""
+    if scope is None or not role:
+        return None
+    region, service = scope[2], scope[3]
+    place = f"{region}:{ACCOUNT}"
+    if service == "s3":
+        return Asked(role, *_of_s3(environ))
+    operation = environ.get("HTTP_X_AMZ_TARGET", "").rpartition(".")[2]
+    given = json.loads(body) if operation and body else {}
+    match service:
+        case "dynamodb":
+            resource = f"arn:aws:dynamodb:{place}:table/{given.get('TableName')}"
+        case "sqs":
+            operation = _BATCHES.get(operation, operation)
+            resource = f"arn:aws:sqs:{place}:{given.get('QueueUrl', '').rpartition('/')[2]}"
+        case "secretsmanager":
+            resource = _secret(region, given.get("SecretId") or given.get("Name"))
+        case "logs":
+            group, stream = given.get("logGroupName"), given.get("logStreamName")
+            resource = f"arn:aws:logs:{place}:log-group:{group}:log-stream:{stream}"
+        case "eks":
+            operation, resource = "DescribeCluster", f"arn:aws:eks:{place}:cluster/"
+            resource += environ["PATH_INFO"].rpartition("/")[2]
+        case "lambda":
+            operation, resource = "InvokeFunction", _function(environ["PATH_INFO"])
+        case "sts":
+            operation, resource = "GetCallerIdentity", "*"
+        case _:
+            resource = "*"
+    return Asked(role, f"{service}:{operation}", resource)
+
+
+def _of_s3(environ: Mapping[str, Any]) -> tuple[str, str]:
+    bucket, _, key = environ["PATH_INFO"].strip("/").partition("/")
+    verb = {"GET": "Get", "HEAD": "Get", "PUT": "Put", "DELETE": "Delete"}.get(
+        environ["REQUEST_METHOD"], environ["REQUEST_METHOD"]
+    )
+    if key:
+        return f"s3:{verb}Object", f"arn:aws:s3:::{bucket}/{key}"
+    return ("s3:ListBucket" if verb == "Get" else f"s3:{verb}Bucket"), f"arn:aws:s3:::{bucket}"
+
+
+def _function(path: str) -> str:
+    """Return what a request invokes; other requests to Lambda are for an account's own keys."""
+    found = _INVOKED.search(path)
+    return found[1] if found else "*"
+
+
+def _secret(region: str, name: str | None) -> str:
+    """Return a secret's ARN, which ends with six characters that AWS draws when it is made."""
+    if name is None:
+        return "*"
+    found = secretsmanager_backends[ACCOUNT][region].secrets.get(name)
+    return found.arn if found else f"arn:aws:secretsmanager:{region}:{ACCOUNT}:secret:{name}-new000"
+
+
+def _role_of(key: str) -> str:
+    for each in sts_backends[ACCOUNT]["aws"].assumed_roles:
+        if each.access_key_id == key:
+            return str(each.role_arn.rpartition("/")[2])
+    return ""
+
+
+def _statements(role: str) -> Iterable[Mapping[str, Any]]:
+    iam = iam_backends[ACCOUNT]["aws"]
+    for name in iam.list_role_policies(role):
+        document = iam.get_role_policy(role, name)[1]
+        yield from json.loads(document)["Statement"]
+
+
+def _allowed(statement: Mapping[str, Any], asked: Asked) -> bool:
+    if statement.keys() - _KNOWN or statement["Effect"] != "Allow":
+        return False
+    return any(fnmatchcase(asked.action, each) for each in _all(statement["Action"])) and any(
+        fnmatchcase(asked.resource, each) for each in _all(statement["Resource"])
+    )
+
+
+def _all(value: str | list[str]) -> list[str]:
+    return [value] if isinstance(value, str) else value

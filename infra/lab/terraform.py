@@ -1,0 +1,167 @@
+"""Run Terraform against a moto server: the real program, and the real provider for AWS.
+
+    with Moto(folder) as moto:
+        stack = Stack(folder / "stack", "aws-complete", moto.url, {"packages": str(packages)})
+        stack.run("apply", "-auto-approve")
+        stack.outputs()["bellhop"]
+
+A stack is a copy of one example beside a copy of the modules. What says that AWS is on loopback is
+a file that is laid beside it, so that no module and no example knows of it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bellhop.errors import MissingError, PermanentError
+from infra.lab.moto import ACCESS_KEY, REGION, SECRET_KEY
+
+ROOT = Path(__file__).parents[2] / "terraform"
+
+_PROVIDER = "registry.terraform.io/hashicorp/aws"
+_SERVICES = (
+    *("apigatewayv2", "cloudwatch", "dynamodb", "ec2", "iam", "kms", "lambda", "logs"),
+    *("s3", "s3control", "scheduler", "secretsmanager", "sns", "sqs", "sts"),
+)
+_AT_ONCE = "-parallelism=40"
+"""Most of the time is the provider's own waiting, which costs nothing to do side by side."""
+
+
+@dataclass(frozen=True)
+class Terraform:
+    """The program, and the folder that has its providers in the layout of a mirror."""
+
+    program: Path
+    mirror: Path
+
+
+def find_terraform(environ: Mapping[str, str] = os.environ) -> Terraform:
+    """Find Terraform on PATH, and a mirror that has the provider for AWS.
+
+    Raises:
+        MissingError: one of them is not there; the message says how to have it.
+    """
+    program = shutil.which("terraform", path=environ.get("PATH"))
+    if program is None:
+        raise MissingError("cannot run Terraform: it is not on PATH; install version 1.11 or newer")
+    for mirror in _mirrors(environ):
+        if (mirror / _PROVIDER).is_dir():
+            return Terraform(Path(program), mirror)
+    raise MissingError(
+        f"cannot run Terraform: no mirror of providers has {_PROVIDER}; set BELLHOP_TF_MIRROR to"
+        " one, as `terraform providers mirror FOLDER` makes it"
+    )
+
+
+def _mirrors(environ: Mapping[str, str]) -> Iterator[Path]:
+    if given := environ.get("BELLHOP_TF_MIRROR"):
+        yield Path(given)
+    home = Path(environ.get("HOME") or "/")
+    yield home / ".terraform.d" / "plugins"
+    yield Path("/usr/local/share/terraform/plugins")
+    yield from sorted(Path("/opt").glob("*plugins*"))
+
+
+class Stack:
+    """A copy of an example in a folder of its own, with its state."""
+
+    def __init__(
+        self, folder: Path, example: str, endpoint: str, variables: Mapping[str, object]
+    ) -> None:
+        self._terraform = find_terraform()
+        shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(".terraform*", "*.tfstate*"))
+        self.place = folder / "examples" / example
+        (self.place / "provider_override.tf").write_text(_provider(endpoint))
+        values = self.place / "stack.auto.tfvars.json"
+        values.write_text(json.dumps(dict(variables)))
+        self._settings = folder / "terraform.rc"
+        self._settings.write_text(_installation(self._terraform.mirror))
+        self.run("init")
+
+    def test(self, module: str, endpoint: str) -> str:
+        """Run a module's own tests against the AWS of an endpoint; return what they said."""
+        place = self.place.parents[1] / "modules" / module
+        self.run("init", place=place)
+        return self.run("test", place=place, more={"AWS_ENDPOINT_URL": endpoint})
+
+    def run(
+        self,
+        *arguments: str,
+        expect: tuple[int, ...] = (0,),
+        place: Path | None = None,
+        more: Mapping[str, str] | None = None,
+    ) -> str:
+        """Run a command of Terraform; return what it said, and what it complained of.
+
+        It runs beside the example, or in another `place`, with `more` in its environment.
+
+        Raises:
+            PermanentError: its code is none of those expected; the message ends with its words.
+        """
+        command, *rest = arguments
+        at_once = [_AT_ONCE] if command in {"apply", "destroy", "plan"} else []
+        done = subprocess.run(  # noqa: S603 - the program that was found, without a shell
+            [self._terraform.program, command, "-no-color", *at_once, *rest],
+            cwd=place or self.place,
+            env={**self._environment(), **(more or {})},
+            check=False,
+            capture_output=True,
+            text=True,
+        )
+        told = done.stdout + done.stderr
+        if done.returncode not in expect:
+            raise PermanentError(f"terraform {command} ended with {done.returncode}: {told[-900:]}")
+        return told
+
+    def outputs(self) -> dict[str, Any]:
+        """Return the values of the outputs."""
+        told: dict[str, Any] = json.loads(self.run("output", "-json"))
+        return {name: each["value"] for name, each in told.items()}
+
+    def _environment(self) -> dict[str, str]:
+        kept = {name: os.environ[name] for name in ("HOME", "PATH", "TMPDIR") if name in os.environ}
+        return {
+            **kept,
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "CHECKPOINT_DISABLE": "1",
+            "TF_CLI_CONFIG_FILE": str(self._settings),
+            "TF_INPUT": "0",
+            "TF_IN_AUTOMATION": "1",
+        }
+
+
+def _installation(mirror: Path) -> str:
+    return f"""\
+provider_installation {{
+  filesystem_mirror {{
+    path    = "{mirror}"
+    include = ["registry.terraform.io/*/*"]
+  }}
+}}
+"""
+
+
+def _provider(endpoint: str) -> str:
+    endpoints = "\n".join(f'    {each} = "{endpoint}"' for each in _SERVICES)
+    return f"""\
+provider "aws" {{
+  region                      = "{REGION}"
+  access_key                  = "{ACCESS_KEY}"
+  secret_key                  = "{SECRET_KEY}"
+  skip_credentials_validation = true
+  skip_metadata_api_check     = true
+  skip_region_validation      = true
+  s3_use_path_style           = true
+  max_retries                 = 3
+  endpoints {{
+{endpoints}
+  }}
+}}
+"""

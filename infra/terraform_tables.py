@@ -1,0 +1,94 @@
+"""Read variables, outputs and files of a Terraform module, and write its README's tables.
+
+What is read is formatted by `terraform fmt`: a block begins and ends in the first column, and its
+attributes stand two blanks to the right. Run as `python -m infra.terraform_tables`, it writes the
+tables of each module's README between the marks that are there.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+MODULES = Path(__file__).parents[1] / "terraform" / "modules"
+
+_BLOCK = re.compile(r'^(\w+) "([\w-]+)"(?: "([\w-]+)")? \{\n(.*?)^\}', re.MULTILINE | re.DOTALL)
+_ATTRIBUTE = re.compile(r"^  (\w+) += (.*?)(?=^$|^  \w|\Z)", re.MULTILINE | re.DOTALL)
+_MARKS = re.compile(r"(<!-- (variables|outputs) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A block of a module: its kind, its labels, and its attributes as they are written."""
+
+    kind: str
+    labels: tuple[str, ...]
+    attributes: dict[str, str]
+
+    @property
+    def name(self) -> str:
+        """The last label."""
+        return self.labels[-1]
+
+    def text(self, attribute: str) -> str:
+        """Return the value of an attribute that is a plain string; empty if there is none."""
+        value = self.attributes.get(attribute, "")
+        return value.removeprefix('"').removesuffix('"').replace('\\"', '"')
+
+
+def read(module: Path) -> Iterator[Block]:
+    """Yield the blocks of a module, file by file."""
+    for path in sorted(module.glob("*.tf")):
+        for kind, first, second, body in _BLOCK.findall(path.read_text()):
+            attributes = {name: value.strip() for name, value in _ATTRIBUTE.findall(body)}
+            yield Block(kind, tuple(filter(None, (first, second))), attributes)
+
+
+def tables(module: Path) -> dict[str, str]:
+    """Return the tables of a module's variables and outputs."""
+    blocks = list(read(module))
+    variables = [
+        "| Variable | Type | Default | What it is |",
+        "|---|---|---|---|",
+        *(_row(each) for each in blocks if each.kind == "variable"),
+    ]
+    outputs = [
+        "| Output | What it is |",
+        "|---|---|",
+        *(
+            f"| `{each.name}` | {each.text('description')} |"
+            for each in blocks
+            if each.kind == "output"
+        ),
+    ]
+    return {"variables": "\n".join(variables) + "\n", "outputs": "\n".join(outputs) + "\n"}
+
+
+def written(module: Path) -> str:
+    """Return a module's README with its tables as they have to be."""
+    made = tables(module)
+    return _MARKS.sub(
+        lambda found: found[1] + made[found[2]] + found[3], (module / "README.md").read_text()
+    )
+
+
+def _row(variable: Block) -> str:
+    default = variable.attributes.get("default")
+    usual = "needed" if default is None else f"`{default}`"
+    kind = re.sub(r" *\n *", ", ", variable.attributes["type"])
+    kind = re.sub(r" +", " ", kind).replace("{, ", "{ ").replace(", }", " }")
+    return f"| `{variable.name}` | `{kind}` | {usual} | {variable.text('description')} |"
+
+
+def main() -> None:
+    """Write the tables of all modules."""
+    for module in sorted(MODULES.iterdir()):
+        (module / "README.md").write_text(written(module))
+        sys.stdout.write(f"wrote {module / 'README.md'}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+# With all that can be said: settings, sizes, a network for private API servers, EKS clusters, who
+# may send, and who is told of alarms.
+module "bellhop" {
+  source = "../../modules/aws"
+
+  name         = "bellhop-production"
+  labels       = { team = "platform", environment = "production" }
+  packages     = var.packages
+  architecture = var.architecture
+
+  settings = {
+    attempts       = 8
+    sweep_interval = 600
+    ledger_days    = 30
+  }
+
+  functions = {
+    ingest = { memory = 1024 }
+    deploy = { memory = 2048, timeout = 180 }
+  }
+
+  network = {
+    subnet_ids         = [for each in aws_subnet.private : each.id]
+    security_group_ids = [aws_security_group.functions.id]
+  }
+
+  eks_clusters = ["arn:aws:eks:${var.region}:${data.aws_caller_identity.here.account_id}:cluster/*"]
+
+  ingest_allow = ["203.0.113.0/24"]
+  ingest_rate  = 1000
+
+  log_retention_days     = 90
+  recovery_days          = 7
+  destroy_with_clusters  = var.destroy_with_clusters
+  notifications          = [aws_sns_topic.alarms.arn]
+  oldest_message_minutes = 15
+}
+
+data "aws_caller_identity" "here" {}
+
+output "bellhop" {
+  description = "The installation, as `bellhop context add NAME --aws -` reads it."
+  value       = module.bellhop.bellhop
+}

@@ -1,0 +1,150 @@
+# A role for each function, with what that stage does and nothing else. The tests hold this list
+# against what the functions ask AWS for, action by action.
+locals {
+  rights = {
+    ingest = {
+      publishes = ["confirm", "evaluate", "sweep"]
+      blobs     = ["GetObject", "PutObject"]
+      secrets   = {}
+    }
+    evaluate = {
+      publishes = ["deploy", "patient"]
+      blobs     = ["GetObject", "PutObject"]
+      secrets   = {}
+    }
+    deploy = {
+      publishes = ["apply", "deploy", "sweep"]
+      blobs     = ["GetObject", "PutObject"]
+      secrets   = { "kubeconfig/*" = ["GetSecretValue"] }
+    }
+    sweep = {
+      publishes = ["apply", "deploy", "evaluate", "probe", "review", "sweep"]
+      blobs     = ["DeleteObject", "GetObject", "PutObject"]
+      # It registers clusters anew, before what their senders show has ended.
+      secrets = { "*" = ["CreateSecret", "DeleteSecret", "GetSecretValue", "PutSecretValue", "RestoreSecret"] }
+    }
+    schedule = {
+      publishes = ["apply", "deploy", "probe", "sweep"]
+      blobs     = ["GetObject", "PutObject"]
+      secrets   = {}
+    }
+  }
+
+  takes = { for stage, _ in local.stages : stage => [for inbox, by in local.inboxes : inbox if by == stage] }
+}
+
+data "aws_iam_policy_document" "trust" {
+  statement {
+    actions = ["sts:AssumeRole"]
+
+    principals {
+      type        = "Service"
+      identifiers = ["lambda.amazonaws.com"]
+    }
+  }
+}
+
+data "aws_iam_policy_document" "stage" {
+  for_each = local.rights
+
+  statement {
+    sid       = "Records"
+    actions   = ["dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:Query"]
+    resources = [aws_dynamodb_table.records.arn]
+  }
+
+  statement {
+    sid       = "Blobs"
+    actions   = [for each in each.value.blobs : "s3:${each}"]
+    resources = ["${aws_s3_bucket.blobs.arn}/blobs/*"]
+  }
+
+  # Without it S3 says of what is not there that it is forbidden.
+  statement {
+    sid       = "MissingBlobs"
+    actions   = ["s3:ListBucket"]
+    resources = [aws_s3_bucket.blobs.arn]
+  }
+
+  statement {
+    sid       = "SealingKey"
+    actions   = ["secretsmanager:GetSecretValue"]
+    resources = [aws_secretsmanager_secret.sealing_key.arn]
+  }
+
+  statement {
+    sid     = "Publish"
+    actions = ["sqs:SendMessage"]
+    resources = concat(
+      [for inbox in each.value.publishes : aws_sqs_queue.inbox[inbox].arn],
+      [for inbox in local.takes[each.key] : aws_sqs_queue.dead[inbox].arn],
+    )
+  }
+
+  statement {
+    sid       = "Log"
+    actions   = ["logs:CreateLogStream", "logs:PutLogEvents"]
+    resources = ["${aws_cloudwatch_log_group.stage[each.key].arn}:*"]
+  }
+
+  dynamic "statement" {
+    for_each = length(local.takes[each.key]) > 0 ? [1] : []
+
+    content {
+      sid       = "Work"
+      actions   = ["sqs:ChangeMessageVisibility", "sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage"]
+      resources = [for inbox in local.takes[each.key] : aws_sqs_queue.inbox[inbox].arn]
+    }
+  }
+
+  dynamic "statement" {
+    for_each = each.value.secrets
+
+    content {
+      sid       = "Secrets"
+      actions   = [for each in statement.value : "secretsmanager:${each}"]
+      resources = ["arn:${local.partition}:secretsmanager:${local.region}:${local.account}:secret:${var.name}/${statement.key}"]
+    }
+  }
+
+  dynamic "statement" {
+    for_each = contains(local.reaching, each.key) && length(var.eks_clusters) > 0 ? [1] : []
+
+    content {
+      sid       = "Clusters"
+      actions   = ["eks:DescribeCluster"]
+      resources = var.eks_clusters
+    }
+  }
+
+  # Lambda asks for these to place a function; AWS knows no narrower resource for them.
+  dynamic "statement" {
+    for_each = contains(local.reaching, each.key) && var.network != null ? [1] : []
+
+    content {
+      sid = "Network"
+      actions = [
+        "ec2:AssignPrivateIpAddresses", "ec2:CreateNetworkInterface", "ec2:DeleteNetworkInterface",
+        "ec2:DescribeNetworkInterfaces", "ec2:DescribeSubnets", "ec2:UnassignPrivateIpAddresses",
+      ]
+      resources = ["*"]
+    }
+  }
+}
+
+resource "aws_iam_role" "stage" {
+  for_each = local.rights
+
+  name               = "${var.name}-${each.key}"
+  description        = "Bellhop ${var.name}: ${each.key}"
+  assume_role_policy = data.aws_iam_policy_document.trust.json
+  tags               = local.labels
+}
+
+resource "aws_iam_role_policy" "stage" {
+  for_each = local.rights
+
+  name   = "stage"
+  role   = aws_iam_role.stage[each.key].id
+  policy = data.aws_iam_policy_document.stage[each.key].json
+}

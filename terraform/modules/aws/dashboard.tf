@@ -1,0 +1,36 @@
+locals {
+  # Title, and its metrics: each is a namespace, a name, a dimension and its value.
+  charts = {
+    "1 Events"         = { stat = "Sum", metrics = [for each in ["Events", "Matched", "Applied", "Failed"] : ["Bellhop", each, "installation", var.name]] }
+    "2 Misses"         = { stat = "Sum", metrics = [["Bellhop", "Misses", "installation", var.name]] }
+    "3 Waiting"        = { stat = "Maximum", metrics = [for queue in aws_sqs_queue.inbox : ["AWS/SQS", "ApproximateNumberOfMessagesVisible", "QueueName", queue.name]] }
+    "4 Oldest message" = { stat = "Maximum", metrics = [for queue in aws_sqs_queue.inbox : ["AWS/SQS", "ApproximateAgeOfOldestMessage", "QueueName", queue.name]] }
+    "5 Dead letters"   = { stat = "Maximum", metrics = [for queue in aws_sqs_queue.dead : ["AWS/SQS", "ApproximateNumberOfMessagesVisible", "QueueName", queue.name]] }
+    "6 Errors"         = { stat = "Sum", metrics = [for function in aws_lambda_function.stage : ["AWS/Lambda", "Errors", "FunctionName", function.function_name]] }
+    "7 Time"           = { stat = "p99", metrics = [for function in aws_lambda_function.stage : ["AWS/Lambda", "Duration", "FunctionName", function.function_name]] }
+    "8 At once"        = { stat = "Maximum", metrics = [for function in aws_lambda_function.stage : ["AWS/Lambda", "ConcurrentExecutions", "FunctionName", function.function_name]] }
+  }
+}
+
+resource "aws_cloudwatch_dashboard" "this" {
+  count = var.dashboard ? 1 : 0
+
+  dashboard_name = var.name
+  dashboard_body = jsonencode({
+    widgets = [for place, title in keys(local.charts) : {
+      type   = "metric"
+      x      = 12 * (place % 2)
+      y      = 6 * floor(place / 2)
+      width  = 12
+      height = 6
+      properties = {
+        title   = substr(title, 2, -1)
+        region  = local.region
+        view    = "timeSeries"
+        period  = 300
+        stat    = local.charts[title].stat
+        metrics = local.charts[title].metrics
+      }
+    }]
+  })
+}

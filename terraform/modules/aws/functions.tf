@@ -1,0 +1,102 @@
+locals {
+  stages = {
+    ingest   = { memory = 512, timeout = 30, concurrency = -1 }
+    evaluate = { memory = 512, timeout = 60, concurrency = -1 }
+    deploy   = { memory = 1024, timeout = 120, concurrency = -1 }
+    sweep    = { memory = 1024, timeout = 300, concurrency = -1 }
+    schedule = { memory = 512, timeout = 60, concurrency = -1 }
+  }
+
+  functions = {
+    for stage, usual in local.stages : stage => {
+      for what, value in usual : what => coalesce(try(var.functions[stage][what], null), value)
+    }
+  }
+
+  # Those that call API servers.
+  reaching = toset(["deploy", "sweep"])
+
+  known_settings = toset([
+    "attempts", "body_limit", "deletion_agreement", "deletion_floor", "deletion_share",
+    "ledger_days", "ledger_megabytes", "retry_ceiling", "retry_first", "retry_longest",
+    "script_first_seconds", "script_memory", "script_seconds", "sweep_interval",
+    "template_output", "template_seconds", "turn", "visibility", "workers",
+  ])
+
+  environment = merge(
+    { for name, value in var.settings : "BELLHOP_${upper(name)}" => tostring(value) },
+    {
+      BELLHOP_TABLE      = aws_dynamodb_table.records.name
+      BELLHOP_BUCKET     = aws_s3_bucket.blobs.bucket
+      BELLHOP_QUEUES     = jsonencode({ for inbox, queue in aws_sqs_queue.inbox : inbox => queue.url })
+      BELLHOP_SECRETS    = var.name
+      BELLHOP_KEY_SECRET = aws_secretsmanager_secret.sealing_key.name
+    },
+  )
+
+  # Only a stage that needs it knows more.
+  environments = {
+    ingest   = length(var.ingest_allow) > 0 ? { BELLHOP_INGEST_ALLOW = join(",", var.ingest_allow) } : {}
+    evaluate = {}
+    deploy   = {}
+    sweep    = { BELLHOP_INGEST_URL = aws_apigatewayv2_api.ingest.api_endpoint, BELLHOP_KMS_KEY = aws_kms_key.this.arn }
+    schedule = {}
+  }
+}
+
+resource "aws_lambda_function" "stage" {
+  for_each = local.functions
+
+  function_name                  = "${var.name}-${each.key}"
+  description                    = "Bellhop ${var.name}: ${each.key}"
+  role                           = aws_iam_role.stage[each.key].arn
+  runtime                        = "python3.13"
+  architectures                  = [var.architecture]
+  handler                        = "functions.${each.key}.aws.handle"
+  filename                       = "${var.packages}/${each.key}-${var.architecture}.zip"
+  source_code_hash               = filebase64sha256("${var.packages}/${each.key}-${var.architecture}.zip")
+  memory_size                    = each.value.memory
+  timeout                        = each.value.timeout
+  reserved_concurrent_executions = each.value.concurrency
+  publish                        = true
+  tags                           = local.labels
+
+  environment {
+    variables = merge(local.environment, local.environments[each.key])
+  }
+
+  dynamic "vpc_config" {
+    for_each = var.network != null && contains(local.reaching, each.key) ? [var.network] : []
+
+    content {
+      subnet_ids         = vpc_config.value.subnet_ids
+      security_group_ids = vpc_config.value.security_group_ids
+    }
+  }
+
+  # A function that runs before it may write its log, or read the key, fails once for nothing.
+  depends_on = [
+    aws_cloudwatch_log_group.stage,
+    aws_iam_role_policy.stage,
+    aws_secretsmanager_secret_version.sealing_key,
+  ]
+}
+
+# What feeds a function names its alias, which changes from one version to the next at once.
+resource "aws_lambda_alias" "live" {
+  for_each = local.functions
+
+  name             = "live"
+  function_name    = aws_lambda_function.stage[each.key].function_name
+  function_version = aws_lambda_function.stage[each.key].version
+}
+
+resource "aws_lambda_event_source_mapping" "inbox" {
+  for_each = local.inboxes
+
+  event_source_arn        = aws_sqs_queue.inbox[each.key].arn
+  function_name           = aws_lambda_alias.live[each.value].arn
+  batch_size              = 10
+  function_response_types = ["ReportBatchItemFailures"]
+  tags                    = local.labels
+}

@@ -1,0 +1,28 @@
+# Asked before anything is destroyed: the schedule function looks for clusters that are registered,
+# and fails while there are some, which ends Terraform's run. Whoever applies
+# `destroy_with_clusters = true` before has been asked already.
+#
+# All the rest is named here, since Terraform destroys what depends on others first.
+resource "aws_lambda_invocation" "guard" {
+  function_name   = aws_lambda_function.stage["schedule"].function_name
+  qualifier       = aws_lambda_alias.live["schedule"].name
+  lifecycle_scope = "CRUD"
+  terraform_key   = "terraform"
+  input           = jsonencode({ destroy_with_clusters = var.destroy_with_clusters })
+
+  depends_on = [
+    aws_apigatewayv2_route.ingest,
+    aws_apigatewayv2_stage.ingest,
+    aws_cloudwatch_dashboard.this,
+    aws_cloudwatch_metric_alarm.this,
+    aws_kms_alias.this,
+    aws_lambda_event_source_mapping.inbox,
+    aws_lambda_function_event_invoke_config.tick,
+    aws_lambda_permission.ingest,
+    aws_s3_bucket_lifecycle_configuration.blobs,
+    aws_s3_bucket_policy.blobs,
+    aws_s3_bucket_server_side_encryption_configuration.blobs,
+    aws_s3_bucket_versioning.blobs,
+    aws_scheduler_schedule.tick,
+  ]
+}

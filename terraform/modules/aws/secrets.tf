@@ -1,0 +1,19 @@
+# The sealing key is drawn by AWS, written once, and never in the state or in a plan.
+ephemeral "aws_secretsmanager_random_password" "sealing_key" {
+  password_length = 64
+}
+
+# Its name does not begin as those of clusters' secrets do, so that no list of them has it.
+resource "aws_secretsmanager_secret" "sealing_key" {
+  name                    = "${var.name}-sealing-key"
+  description             = "Seals records of Bellhop ${var.name}: without it they are lost."
+  kms_key_id              = aws_kms_key.this.arn
+  recovery_window_in_days = var.recovery_days
+  tags                    = local.labels
+}
+
+resource "aws_secretsmanager_secret_version" "sealing_key" {
+  secret_id                = aws_secretsmanager_secret.sealing_key.id
+  secret_string_wo         = base64sha256(ephemeral.aws_secretsmanager_random_password.sealing_key.random_password)
+  secret_string_wo_version = 1
+}

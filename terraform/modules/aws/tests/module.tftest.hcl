@@ -1,0 +1,201 @@
+# What the module says of its variables, and what follows from them. Nothing is made: each run plans,
+# against the AWS that AWS_ENDPOINT_URL names (providers that answer for AWS know nothing ephemeral).
+provider "aws" {
+  region                      = "eu-west-1"
+  access_key                  = "AKIAIOSFODNN7EXAMPLE"
+  secret_key                  = "test"
+  skip_credentials_validation = true
+  skip_metadata_api_check     = true
+  skip_region_validation      = true
+  s3_use_path_style           = true
+}
+
+variables {
+  packages = "./tests/packages"
+}
+
+run "needs_packages_alone" {
+  command = plan
+
+  assert {
+    condition     = aws_dynamodb_table.records.name == "bellhop"
+    error_message = "Names begin with `name`."
+  }
+
+  assert {
+    condition     = aws_s3_bucket.blobs.bucket == "bellhop-123456789012-eu-west-1"
+    error_message = "The bucket's name has account and region."
+  }
+
+  assert {
+    condition     = keys(aws_lambda_function.stage) == ["deploy", "evaluate", "ingest", "schedule", "sweep"]
+    error_message = "There is a function for each stage."
+  }
+
+  assert {
+    condition     = alltrue([for each in aws_lambda_function.stage : each.architectures == tolist(["arm64"]) && length(each.vpc_config) == 0])
+    error_message = "Functions run on arm64, in no network."
+  }
+
+  assert {
+    condition     = length(aws_cloudwatch_metric_alarm.this) == 5 && length(aws_cloudwatch_dashboard.this) == 1
+    error_message = "There are alarms and a dashboard."
+  }
+}
+
+run "hides_messages_for_six_time_outs" {
+  command = plan
+
+  variables {
+    functions = { deploy = { timeout = 100 } }
+  }
+
+  assert {
+    condition     = aws_sqs_queue.inbox["apply"].visibility_timeout_seconds == 600
+    error_message = "A queue follows the time-out of the function that it feeds."
+  }
+
+  assert {
+    condition     = aws_lambda_function.stage["deploy"].memory_size == 1024
+    error_message = "What is not said stays as it is."
+  }
+}
+
+run "places_those_that_call_api_servers" {
+  command = plan
+
+  variables {
+    network = { subnet_ids = ["subnet-1"], security_group_ids = ["sg-1"] }
+  }
+
+  assert {
+    condition     = [for stage, each in aws_lambda_function.stage : stage if length(each.vpc_config) > 0] == ["deploy", "sweep"]
+    error_message = "Only deploy and sweep call API servers."
+  }
+}
+
+run "makes_neither_alarms_nor_dashboard" {
+  command = plan
+
+  variables {
+    alarms    = false
+    dashboard = false
+  }
+
+  assert {
+    condition     = length(aws_cloudwatch_metric_alarm.this) + length(aws_cloudwatch_dashboard.this) == 0
+    error_message = "They can be left out."
+  }
+}
+
+run "tells_ingest_alone_who_may_send" {
+  command = plan
+
+  variables {
+    ingest_allow = ["203.0.113.0/24"]
+  }
+
+  assert {
+    condition     = local.environments.ingest.BELLHOP_INGEST_ALLOW == "203.0.113.0/24"
+    error_message = "Ingest is told."
+  }
+}
+
+run "refuses_a_name" {
+  command         = plan
+  expect_failures = [var.name]
+
+  variables {
+    name = "Bellhop"
+  }
+}
+
+run "refuses_an_architecture" {
+  command         = plan
+  expect_failures = [var.architecture]
+
+  variables {
+    architecture = "arm"
+  }
+}
+
+run "refuses_a_setting" {
+  command         = plan
+  expect_failures = [var.settings]
+
+  variables {
+    settings = { sweep_intervall = 600 }
+  }
+}
+
+run "refuses_a_stage" {
+  command         = plan
+  expect_failures = [var.functions]
+
+  variables {
+    functions = { execute = { memory = 512 } }
+  }
+}
+
+run "refuses_a_time_out" {
+  command         = plan
+  expect_failures = [var.functions]
+
+  variables {
+    functions = { sweep = { timeout = 901 } }
+  }
+}
+
+run "refuses_an_eks_cluster" {
+  command         = plan
+  expect_failures = [var.eks_clusters]
+
+  variables {
+    eks_clusters = ["production"]
+  }
+}
+
+run "refuses_a_range_of_addresses" {
+  command         = plan
+  expect_failures = [var.ingest_allow]
+
+  variables {
+    ingest_allow = ["203.0.113.7"]
+  }
+}
+
+run "refuses_a_rate" {
+  command         = plan
+  expect_failures = [var.ingest_rate]
+
+  variables {
+    ingest_rate = 0
+  }
+}
+
+run "refuses_days_that_cloudwatch_does_not_know" {
+  command         = plan
+  expect_failures = [var.log_retention_days]
+
+  variables {
+    log_retention_days = 10
+  }
+}
+
+run "refuses_days_that_keys_are_not_kept" {
+  command         = plan
+  expect_failures = [var.recovery_days]
+
+  variables {
+    recovery_days = 0
+  }
+}
+
+run "refuses_an_age" {
+  command         = plan
+  expect_failures = [var.oldest_message_minutes]
+
+  variables {
+    oldest_message_minutes = 1
+  }
+}

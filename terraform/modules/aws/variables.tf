@@ -1,0 +1,168 @@
+variable "name" {
+  description = "Name of the installation; all that is made begins with it."
+  type        = string
+  default     = "bellhop"
+
+  validation {
+    condition     = can(regex("^[a-z][a-z0-9-]{0,22}[a-z0-9]$", var.name))
+    error_message = "The name has 2 to 24 lower-case letters, digits and hyphens, begins with a letter and ends with none of the hyphens."
+  }
+}
+
+variable "labels" {
+  description = "Labels, which AWS calls tags, of all that is made."
+  type        = map(string)
+  default     = {}
+}
+
+variable "packages" {
+  description = "Folder with the functions' packages, as `make package` fills it."
+  type        = string
+}
+
+variable "architecture" {
+  description = "Processor that the functions run on: `arm64`, which costs a fifth less, or `x86_64`."
+  type        = string
+  default     = "arm64"
+
+  validation {
+    condition     = contains(["arm64", "x86_64"], var.architecture)
+    error_message = "The architecture is arm64 or x86_64."
+  }
+}
+
+variable "settings" {
+  description = "Bellhop's settings by their names in lower case, such as `{ sweep_interval = 600 }`."
+  type        = map(number)
+  default     = {}
+
+  validation {
+    condition     = length(setsubtract(keys(var.settings), local.known_settings)) == 0
+    error_message = "There is no such setting: ${join(", ", setsubtract(keys(var.settings), local.known_settings))}."
+  }
+}
+
+variable "functions" {
+  description = "By stage (`ingest`, `evaluate`, `deploy`, `sweep`, `schedule`): memory in MB, time-out in seconds, and how many may run at once, -1 for any number."
+  type = map(object({
+    memory      = optional(number)
+    timeout     = optional(number)
+    concurrency = optional(number)
+  }))
+  default = {}
+
+  validation {
+    condition     = length(setsubtract(keys(var.functions), keys(local.stages))) == 0
+    error_message = "There is no such stage: ${join(", ", setsubtract(keys(var.functions), keys(local.stages)))}."
+  }
+
+  validation {
+    condition     = alltrue([for each in var.functions : coalesce(each.timeout, 1) >= 1 && coalesce(each.timeout, 1) <= 900])
+    error_message = "A function's time-out has 1 to 900 seconds."
+  }
+}
+
+variable "network" {
+  description = "Subnets and security groups for the functions that call API servers, where those are private; null for none. The subnets need a way to AWS' services: see below."
+  type = object({
+    subnet_ids         = set(string)
+    security_group_ids = set(string)
+  })
+  default = null
+}
+
+variable "eks_clusters" {
+  description = "ARNs of the EKS clusters that may be registered without a kubeconfig; `*` may stand in them."
+  type        = set(string)
+  default     = []
+
+  validation {
+    condition     = alltrue([for each in var.eks_clusters : can(regex("^arn:[a-z-]+:eks:[^:]+:[^:]+:cluster/.+$", each))])
+    error_message = "Each is the ARN of an EKS cluster, arn:aws:eks:REGION:ACCOUNT:cluster/NAME."
+  }
+}
+
+variable "ingest_allow" {
+  description = "Address ranges, in CIDR notation, from which clusters may send events; empty for any."
+  type        = set(string)
+  default     = []
+
+  validation {
+    condition     = alltrue([for each in var.ingest_allow : can(cidrhost(each, 0))])
+    error_message = "Each is a range of addresses in CIDR notation, such as 203.0.113.0/24."
+  }
+}
+
+variable "ingest_rate" {
+  description = "Requests a second that ingest takes, all clusters together; who sends more is told to wait."
+  type        = number
+  default     = 500
+
+  validation {
+    condition     = var.ingest_rate >= 1
+    error_message = "Ingest takes at least one request a second."
+  }
+}
+
+variable "log_retention_days" {
+  description = "How long log lines are kept, in days."
+  type        = number
+  default     = 30
+
+  validation {
+    condition     = contains([1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653], var.log_retention_days)
+    error_message = "CloudWatch keeps lines for 1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288 or 3653 days."
+  }
+}
+
+variable "recovery_days" {
+  description = "For how long the sealing key and the KMS key can be had back after a destroy, in days; meanwhile no other installation of the same name can be made."
+  type        = number
+  default     = 30
+
+  validation {
+    condition     = var.recovery_days >= 7 && var.recovery_days <= 30
+    error_message = "Keys can be had back for 7 to 30 days."
+  }
+}
+
+variable "deletion_protection" {
+  description = "Whether DynamoDB refuses to delete the table, whoever asks."
+  type        = bool
+  default     = false
+}
+
+variable "destroy_with_clusters" {
+  description = "Whether `terraform destroy` goes ahead while clusters are registered; apply it before."
+  type        = bool
+  default     = false
+}
+
+variable "alarms" {
+  description = "Whether to watch for dead letters, old messages, errors, throttles and missed events."
+  type        = bool
+  default     = true
+}
+
+variable "notifications" {
+  description = "Where alarms are told, and that they are over: ARNs of SNS topics."
+  type        = set(string)
+  default     = []
+}
+
+variable "oldest_message_minutes" {
+  description = "How old the oldest message may be before an alarm tells of it, in minutes."
+  type        = number
+  default     = 30
+
+  validation {
+    condition     = var.oldest_message_minutes >= 5
+    error_message = "A message may take at least five minutes, since CloudWatch counts each five."
+  }
+}
+
+variable "dashboard" {
+  description = "Whether to make a dashboard."
+  type        = bool
+  default     = true
+}

@@ -1,0 +1,60 @@
+"""What Terraform asks the schedule function before it destroys an installation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bellhop.aws.tick import Tick
+from bellhop.errors import PermanentError
+from functions.schedule import aws
+from tests.functions.lab import Account, Context, User
+
+
+def asked(action: str, *, allowed: bool = False) -> dict[str, Any]:
+    """Return what the provider sends, by `lifecycle_scope = "CRUD"`."""
+    return {
+        "destroy_with_clusters": allowed,
+        "terraform": {"action": action, "prev_input": None},
+    }
+
+
+@pytest.fixture
+def tick(account: Account) -> Tick:
+    return Tick(aws._Due, account.open)
+
+
+def test_lets_an_installation_without_clusters_be_destroyed(tick: Tick) -> None:
+    """Nobody is left in it."""
+    assert tick(asked("delete"), Context()) == {}
+
+
+def test_keeps_an_installation_in_which_clusters_are_registered(
+    account: Account, tick: Tick
+) -> None:
+    """One sentence tells how many, one of them, and what to do; nothing is published."""
+    user = User(account)
+    for name in ("west", "east"):
+        user.register(name, {})
+
+    with pytest.raises(PermanentError, match=r"2 of its clusters .* 'fleet/east' .* deregister"):
+        tick(asked("delete"), Context())
+
+
+@pytest.mark.parametrize("action", ["create", "update", "delete"])
+def test_opens_nothing_where_it_was_allowed(action: str) -> None:
+    """Also one whose key is gone can be destroyed: it is asked no more."""
+
+    def broken() -> Any:
+        raise AssertionError
+
+    assert Tick(aws._Due, broken)(asked(action, allowed=True), Context()) == {}
+
+
+@pytest.mark.parametrize("action", ["create", "update"])
+def test_does_nothing_when_it_is_applied(account: Account, tick: Tick, action: str) -> None:
+    """An apply asks the same function, and is not to hang on what clusters are there."""
+    User(account).register("east", {})
+
+    assert tick(asked(action), Context()) == {}

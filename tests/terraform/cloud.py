@@ -1,0 +1,293 @@
+"""What AWS does with an installation that Terraform made, read from AWS and from nothing else.
+
+    HTTP API    a request ─► the route's integration ─► the function's alias, if its policy lets it
+    SQS         each mapping: receive, invoke, delete what was not reported as failed
+    Scheduler   each schedule: its target, with its input
+
+Messages are received and deleted with the function's role, and ticks are given with the
+scheduler's, as AWS' services do. No pace is played: not the schedule's, not throttles, and not how
+Lambda scales.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from fnmatch import fnmatchcase
+from typing import Any
+
+import botocore.session
+from botocore.config import Config
+
+from infra.lab.lambdas import ACCOUNT
+from infra.lab.moto import ACCESS_KEY, REGION, SECRET_KEY
+from tests.functions.lab import event, records
+
+SENDER = "203.0.113.7"
+"""Where requests come from, if nobody says otherwise: an address that the complete example lets."""
+
+_BATCH = 10
+_PATIENT = Config(read_timeout=330, retries={"total_max_attempts": 1})
+"""Longer than the longest function may take."""
+
+_PAUSE = 0.1
+_TICK = 3.0
+_INTEGRATION = re.compile(r"functions/(arn:[^/]+)/invocations")
+
+
+class Cloud:
+    """An installation's AWS: what rings, feeds and ticks its functions."""
+
+    def __init__(self, endpoint: str, bellhop: Mapping[str, Any]) -> None:
+        self.bellhop = bellhop
+        self._endpoint = endpoint
+        self._session = botocore.session.Session()
+        self._clients: dict[tuple[str, str], Any] = {}
+
+    def client(self, service: str) -> Any:
+        """Return a client with the rights of the account."""
+        return self.borrow("", service)
+
+    def borrow(self, role: str, service: str) -> Any:
+        """Return a client with the credentials of a role."""
+        if (role, service) not in self._clients:
+            keys: tuple[str | None, ...] = (ACCESS_KEY, SECRET_KEY, None)
+            if role:
+                told = self.client("sts").assume_role(RoleArn=role, RoleSessionName="service")
+                names = ("AccessKeyId", "SecretAccessKey", "SessionToken")
+                keys = tuple(told["Credentials"][name] for name in names)
+            self._clients[role, service] = self._session.create_client(
+                service,
+                REGION,
+                endpoint_url=self._endpoint,
+                aws_access_key_id=keys[0],
+                aws_secret_access_key=keys[1],
+                aws_session_token=keys[2],
+                config=_PATIENT,
+            )
+        return self._clients[role, service]
+
+    def close(self) -> None:
+        for each in self._clients.values():
+            each.close()
+
+    # Requests -----------------------------------------------------------------------------------
+
+    def send(
+        self, path: str, headers: Mapping[str, str], body: bytes, *, address: str = SENDER
+    ) -> dict[str, Any]:
+        """Have the API answer a POST, as it does to whoever calls what `ingest_url` names."""
+        sent = event("http_api")
+        sent["rawPath"] = sent["requestContext"]["http"]["path"] = path
+        sent["requestContext"]["http"]["sourceIp"] = address
+        told = {name.lower(): value for name, value in headers.items()}
+        sent["headers"] |= {**told, "x-forwarded-for": address}
+        sent |= {"body": base64.b64encode(body).decode(), "isBase64Encoded": True}
+        answer: dict[str, Any] = self._invoke(self._integration(), sent)
+        return answer
+
+    def _integration(self) -> str:
+        """Return the ARN of what the API calls, once it is known that it may."""
+        apis = self.client("apigatewayv2")
+        place = self.bellhop["ingest_url"].removeprefix("https://").partition(".")[0]
+        (route,) = apis.get_routes(ApiId=place)["Items"]
+        assert route["RouteKey"] == "$default"
+        number = route["Target"].rpartition("/")[2]
+        integration = apis.get_integration(ApiId=place, IntegrationId=number)
+        assert integration["PayloadFormatVersion"] == "2.0"
+        found = _INTEGRATION.search(integration["IntegrationUri"])
+        assert found
+        alias = found[1]
+        name, qualifier = alias.rsplit(":", 2)[1:]
+        told = self.client("lambda").get_policy(FunctionName=name, Qualifier=qualifier)
+        account = alias.split(":")[4]
+        asking = f"arn:aws:execute-api:{REGION}:{account}:{place}/$default/$default"
+        (statement,) = json.loads(told["Policy"])["Statement"]
+        assert statement["Principal"] == {"Service": "apigateway.amazonaws.com"}
+        assert fnmatchcase(asking, statement["Condition"]["ArnLike"]["AWS:SourceArn"])
+        return alias
+
+    # Messages -----------------------------------------------------------------------------------
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Feed the functions as long as the context lasts, and tick more often than AWS does."""
+        over = threading.Event()
+        failed: list[Exception] = []
+
+        def run() -> None:
+            ticked = 0.0
+            while not over.is_set():
+                try:
+                    fed = self.feed()
+                    if time.monotonic() - ticked > _TICK:
+                        self.tick()
+                        ticked = time.monotonic()
+                except Exception as error:  # noqa: BLE001 - told to the test
+                    failed.append(error)
+                    return
+                over.wait(0 if fed else _PAUSE)
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+        assert not failed, failed
+
+    def feed(self) -> int:
+        """Have each mapping hand over one batch; return how many messages there were."""
+        mappings = self.client("lambda").list_event_source_mappings()["EventSourceMappings"]
+        return sum(self._hand_over(each) for each in mappings if each["State"] == "Enabled")
+
+    def _hand_over(self, mapping: Mapping[str, Any]) -> int:
+        function, queue = mapping["FunctionArn"], mapping["EventSourceArn"]
+        sqs = self._as_role_of(function)
+        url = f"{self._endpoint}/{queue.split(':')[4]}/{queue.rpartition(':')[2]}"
+        taken = sqs.receive_message(
+            QueueUrl=url,
+            MaxNumberOfMessages=min(mapping["BatchSize"], _BATCH),
+            MessageSystemAttributeNames=["All"],
+            MessageAttributeNames=["All"],
+        ).get("Messages", [])
+        if taken:
+            failed = self._failed(function, records(queue, taken), mapping)
+            for each in taken:
+                if each["MessageId"] not in failed:
+                    sqs.delete_message(QueueUrl=url, ReceiptHandle=each["ReceiptHandle"])
+        return len(taken)
+
+    def _failed(
+        self, function: str, given: Mapping[str, Any], mapping: Mapping[str, Any]
+    ) -> Sequence[str]:
+        names = [each["messageId"] for each in given["Records"]]
+        assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+        try:
+            answer = self._invoke(function, given)
+        except FailedError:
+            return names
+        failed = [each["itemIdentifier"] for each in answer["batchItemFailures"]]
+        # An unknown name makes a failure of the whole batch.
+        return failed if set(failed) <= set(names) else names
+
+    def _as_role_of(self, function: str) -> Any:
+        name, qualifier = function.rsplit(":", 2)[1:]
+        told = self.client("lambda").get_function_configuration(
+            FunctionName=name, Qualifier=qualifier
+        )
+        return self.borrow(told["Role"], "sqs")
+
+    # Ticks --------------------------------------------------------------------------------------
+
+    def tick(self) -> None:
+        """Have each schedule of the installation do what it is for."""
+        scheduler = self.client("scheduler")
+        for each in scheduler.list_schedules(NamePrefix=self.bellhop["table"])["Schedules"]:
+            told = scheduler.get_schedule(Name=each["Name"], GroupName=each["GroupName"])
+            assert told["ScheduleExpression"] == "rate(1 minute)"
+            target = told["Target"]
+            given = target.get("Input") or json.dumps(event("scheduler"))
+            client = self.borrow(target["RoleArn"], "lambda")
+            self._invoke(target["Arn"], json.loads(given), client)
+
+    # Functions ----------------------------------------------------------------------------------
+
+    def invoke(self, stage: str, given: Any) -> Any:
+        """Invoke a stage's function by hand."""
+        return self._invoke(f"{self.bellhop['table']}-{stage}:live", given)
+
+    def _invoke(self, function: str, given: Any, client: Any = None) -> Any:
+        asked = client or self.client("lambda")
+        answer = asked.invoke(FunctionName=function, Payload=json.dumps(given))
+        told = json.loads(answer["Payload"].read())
+        if "FunctionError" in answer:
+            raise FailedError(told)
+        return told
+
+    def rights(self) -> dict[str, dict[str, list[str]]]:
+        """Return by role and resource which actions are allowed, without what is drawn."""
+        iam, name = self.client("iam"), self.bellhop["table"]
+        found: dict[str, dict[str, list[str]]] = {}
+        for role in self._all("iam", "list_roles", "Roles", "RoleName"):
+            (policy,) = iam.list_role_policies(RoleName=role)["PolicyNames"]
+            document = iam.get_role_policy(RoleName=role, PolicyName=policy)["PolicyDocument"]
+            actions: dict[str, list[str]] = defaultdict(list)
+            for statement in _listed(document["Statement"]):
+                for resource in _listed(statement["Resource"]):
+                    actions[_plain(resource, name)] += _listed(statement["Action"])
+            found[role.removeprefix(f"{name}-")] = {
+                resource: sorted(each) for resource, each in actions.items()
+            }
+        return found
+
+    def left(self) -> dict[str, list[str]]:
+        """Return what there is in the account, by kind; a key or secret that is going is none."""
+        kms = self.client("kms")
+        numbers = self._all("kms", "list_keys", "Keys", "KeyId")
+        keys = [kms.describe_key(KeyId=number)["KeyMetadata"] for number in numbers]
+        # Moto makes a key for each of AWS' own aliases that somebody asks for, as if it were ours.
+        keys = [each for each in keys if each["Description"] != "Default key"]
+        names = {
+            "alarms": self._all("cloudwatch", "describe_alarms", "MetricAlarms", "AlarmName"),
+            "aliases": self._all("kms", "list_aliases", "Aliases", "AliasName"),
+            "apis": [each["Name"] for each in self.client("apigatewayv2").get_apis()["Items"]],
+            "buckets": [each["Name"] for each in self.client("s3").list_buckets()["Buckets"]],
+            "dashboards": self._all(
+                "cloudwatch", "list_dashboards", "DashboardEntries", "DashboardName"
+            ),
+            "functions": self._all("lambda", "list_functions", "Functions", "FunctionName"),
+            "keys": [each["KeyId"] for each in keys if each["KeyState"] != "PendingDeletion"],
+            "log groups": self._all("logs", "describe_log_groups", "logGroups", "logGroupName"),
+            "mappings": self._all(
+                "lambda", "list_event_source_mappings", "EventSourceMappings", "UUID"
+            ),
+            "queues": self.client("sqs").list_queues().get("QueueUrls", []),
+            "roles": self._all("iam", "list_roles", "Roles", "RoleName"),
+            "schedules": self._all("scheduler", "list_schedules", "Schedules", "Name"),
+            "secrets": self._all("secretsmanager", "list_secrets", "SecretList", "Name"),
+            "tables": self.client("dynamodb").list_tables()["TableNames"],
+            "topics": self._all("sns", "list_topics", "Topics", "TopicArn"),
+        }
+        return {kind: each for kind, each in names.items() if each}
+
+    def _all(self, service: str, operation: str, kind: str, name: str) -> list[str]:
+        pages = self.client(service).get_paginator(operation).paginate()
+        found = [each[name] for page in pages for each in page[kind]]
+        return [each for each in found if not each.startswith("alias/aws/")]
+
+    def lines(self) -> Iterator[dict[str, Any]]:
+        """Yield what the functions have logged, as CloudWatch keeps it."""
+        logs = self.client("logs")
+        for group in self.bellhop["log_groups"].values():
+            for page in logs.get_paginator("filter_log_events").paginate(logGroupName=group):
+                for each in page["events"]:
+                    if each["message"].startswith("{"):
+                        yield json.loads(each["message"])
+
+    def words(self) -> str:
+        """Quote the last complaints."""
+        loud = [each for each in self.lines() if each.get("severity") in {"WARNING", "ERROR"}]
+        return json.dumps(sorted(loud, key=lambda each: str(each["time"]))[-4:])[:3_000]
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _plain(arn: str, name: str) -> str:
+    """Write a resource as `SERVICE NAME`, whatever account and region it is in."""
+    told = re.sub(r"^arn:aws:(\w+):[\w-]*:\d*:", r"\1 ", arn).replace(name, "NAME")
+    told = told.replace(ACCOUNT, "ACCOUNT").replace(REGION, "REGION")
+    return re.sub(r"(?<=NAME-sealing-key-)\w{6}$", "DRAWN", told)
+
+
+class FailedError(Exception):
+    """A function failed as a whole; it has what Lambda tells of it."""

@@ -1,0 +1,166 @@
+"""One installation in a session, applied by the real Terraform on a moto server of its own.
+
+An apply takes a minute and a half, so that all tests share it; each leaves it as it was found, and
+the last one destroys it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from bellhop.errors import MissingError
+from infra.demo.stand import Stand
+from infra.demo.user import User as Someone
+from infra.lab.cluster import Cluster
+from infra.lab.moto import ACCESS_KEY, SECRET_KEY, Moto
+from infra.lab.processes import Nursery
+from infra.lab.terraform import Stack, find_terraform
+from infra.package.wheels import machine_architecture
+from tests.terraform.cloud import Cloud
+from tests.terraform.door import Door
+
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
+_PATIENCE = 90.0
+
+
+@pytest.fixture(scope="session")
+def _terraform() -> None:
+    """Terraform with its provider; without them a test is skipped locally and fails in CI."""
+    try:
+        find_terraform()
+    except MissingError as error:
+        if os.environ.get("CI") == "true":
+            raise
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Moto]:
+    """An AWS account that has nothing yet."""
+    with Moto(tmp_path_factory.mktemp("account")) as moto:
+        yield moto
+
+
+@pytest.fixture(scope="session")
+def stack(
+    _terraform: None,
+    account: Moto,
+    packages: dict[str, Path],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Stack:
+    """The complete example, applied."""
+    variables = {"packages": str(packages["ingest"].parent), "architecture": machine_architecture()}
+    made = Stack(
+        tmp_path_factory.mktemp("stack") / "terraform", "aws-complete", account.url, variables
+    )
+    made.run("apply", "-auto-approve")
+    return made
+
+
+@pytest.fixture(scope="session")
+def cloud(account: Moto, stack: Stack) -> Iterator[Cloud]:
+    """What AWS does with it."""
+    one = Cloud(account.url, stack.outputs()["bellhop"])
+    yield one
+    one.close()
+
+
+class Fleet:
+    """An operator with the CLI, two clusters with who works in them, and AWS at work between."""
+
+    def __init__(
+        self, folder: Path, nursery: Nursery, cloud: Cloud, endpoint: str, door: Door
+    ) -> None:
+        self.cloud = cloud
+        self.stand = Stand(folder, nursery)
+        del self.stand.environment["BELLHOP_STATE"]
+        self.stand.environment |= {
+            "AWS_ACCESS_KEY_ID": ACCESS_KEY,
+            "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
+            "AWS_EC2_METADATA_DISABLED": "true",
+        }
+        self.endpoint = endpoint
+        self.more = ("--ingest-url", door.url, "--ingest-ca", str(door.ca))
+        self._people: dict[str, Someone] = {}
+        self._examples: list[str] = []
+        told = json.dumps({"bellhop": {"value": dict(cloud.bellhop)}})
+        self.do("context", "add", "prod", "--aws", "-", "--endpoint", endpoint, stdin=told)
+        self.do("context", "use", "prod")
+
+    def do(self, *arguments: str, stdin: str = "") -> str:
+        return self.stand.do(*arguments, stdin=stdin)
+
+    def run(self, line: str) -> subprocess.CompletedProcess[str]:
+        """Run a line of a page in a shell."""
+        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+        return subprocess.run(
+            ["/bin/sh", "-c", line],
+            cwd=EXAMPLES.parents[1],
+            env={**self.stand.environment, "PATH": path},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+    def register(self, cluster: Cluster, labels: str, *, forward: bool = True) -> Someone:
+        """Register a cluster; return who works in it."""
+        self.stand.register(
+            cluster,
+            *(self.more if forward else ()),
+            namespace="fleet",
+            labels=labels,
+            forward=forward,
+        )
+        self._people[cluster.name] = Someone(cluster.kubeconfig())
+        return self._people[cluster.name]
+
+    def apply(self, example: str) -> None:
+        """Apply an example of the docs."""
+        self.do("apply", "-f", str(EXAMPLES / example))
+        self._examples.append(example)
+
+    def rings(self, cluster: str) -> None:
+        """Wait until a cluster was swept after what was declared until now."""
+        asked = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        self.do("sweep", cluster)
+        self.until("it is swept", lambda: asked <= self._swept_at(cluster))
+
+    def _swept_at(self, cluster: str) -> str:
+        namespace, name = cluster.split("/")
+        told = json.loads(self.do("get", "cluster", name, "-n", namespace, "-o", "json"))
+        return str(told["status"].get("lastSweepTime", ""))
+
+    def leave(self) -> None:
+        """Take back all that was declared and registered."""
+        for example in self._examples:
+            self.do("delete", "-f", str(EXAMPLES / example))
+        for name, someone in self._people.items():
+            self.do("deregister", "cluster", f"fleet/{name}")
+            someone.close()
+
+    def until(self, what: str, done: Callable[[], object]) -> None:
+        """Wait until something is so, or fail saying what never was."""
+        deadline = time.monotonic() + _PATIENCE
+        while not done():
+            assert time.monotonic() < deadline, f"waited in vain until {what}: {self.cloud.words()}"
+            time.sleep(0.05)
+
+
+@pytest.fixture
+def fleet(tmp_path: Path, account: Moto, cloud: Cloud) -> Iterator[Fleet]:
+    """An operator; what was registered and declared is taken back afterwards."""
+    tmp_path.joinpath("door").mkdir()
+    with Nursery() as nursery, Door(tmp_path / "door", cloud) as door, cloud.running():
+        one = Fleet(tmp_path / "stand", nursery, cloud, account.url, door)
+        yield one
+        one.leave()

@@ -1,0 +1,168 @@
+"""The modules are in order: formatted, valid, described, and of one mind with the code."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tomllib
+import zipfile
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from bellhop.messages import INBOXES
+from bellhop.settings import Settings
+from infra.lab.moto import Moto
+from infra.lab.terraform import ROOT, Stack
+from infra.terraform_tables import Block, read, written
+
+AWS = ROOT / "modules" / "aws"
+EXAMPLES = sorted((ROOT / "examples").iterdir())
+FOLDERS = [AWS, *EXAMPLES]
+
+
+def named(path: Path) -> str:
+    return path.name
+
+
+def text(module: Path) -> str:
+    return "\n".join(path.read_text() for path in sorted(module.glob("*.tf")))
+
+
+def blocks(module: Path, kind: str) -> list[Block]:
+    return [each for each in read(module) if each.kind == kind]
+
+
+def words(value: str) -> set[str]:
+    return set(re.findall(r'"([\w-]+)"', value))
+
+
+def local(name: str) -> str:
+    """Return how the module defines a local value."""
+    found = re.search(rf"^  {name} += (.*?)(?=^  \w|^\}})", text(AWS), re.MULTILINE | re.DOTALL)
+    assert found
+    return found[1]
+
+
+@pytest.mark.parametrize("module", FOLDERS, ids=named)
+def test_says_what_each_variable_and_output_is(module: Path) -> None:
+    """Each has a description that is a sentence, and each variable a type."""
+    told = [*blocks(module, "variable"), *blocks(module, "output")]
+
+    assert [each.name for each in told if not each.text("description").endswith(".")] == []
+    assert [each.name for each in blocks(module, "variable") if "type" not in each.attributes] == []
+
+
+@pytest.mark.parametrize("module", FOLDERS, ids=named)
+def test_uses_what_it_declares(module: Path) -> None:
+    """No variable, local value or data source is left over."""
+    whole = text(module)
+    variables = [f"var.{each.name}" for each in blocks(module, "variable")]
+    data = [".".join(("data", *each.labels)) for each in blocks(module, "data")]
+    inside = re.findall(r"^locals \{\n(.*?)^\}", whole, re.MULTILINE | re.DOTALL)
+    values = [
+        f"local.{name}"
+        for body in inside
+        for name in re.findall(r"^  (\w+) +=", body, re.MULTILINE)
+    ]
+
+    unused = [each for each in [*variables, *data, *values] if not re.search(rf"\b{each}\b", whole)]
+    assert unused == []
+
+
+@pytest.mark.parametrize("module", FOLDERS, ids=named)
+def test_pins_terraform_and_the_provider(module: Path) -> None:
+    """A run next year takes nothing that was never tried."""
+    assert 'required_version = ">= 1.11"' in text(module)
+    assert re.findall(r"^ {6}version = (.*)$", text(module), re.MULTILINE) == ['"~> 5.100"']
+
+
+def test_labels_all_that_takes_labels() -> None:
+    """Whoever pays finds what it is for."""
+    without = {
+        *("aws_apigatewayv2_integration", "aws_apigatewayv2_route", "aws_cloudwatch_dashboard"),
+        *("aws_iam_role_policy", "aws_kms_alias", "aws_lambda_alias", "aws_lambda_invocation"),
+        *("aws_lambda_function_event_invoke_config", "aws_lambda_permission"),
+        *("aws_scheduler_schedule", "aws_secretsmanager_secret_version"),
+    }
+    bare = {
+        each.labels[0]
+        for each in blocks(AWS, "resource")
+        if each.attributes.get("tags") != "local.labels"
+        and not each.labels[0].startswith("aws_s3_bucket_")
+    }
+
+    assert bare == without
+
+
+def test_knows_the_settings() -> None:
+    """A setting that Terraform does not know could not be set, and one too many would be silent."""
+    assert words(local("known_settings")) == {each.name for each in fields(Settings)}
+
+
+def test_knows_the_inboxes_and_who_works_on_them() -> None:
+    """A queue for each inbox, and the stage that it feeds."""
+    told = dict(re.findall(r'(\w+) += "(\w+)"', local("inboxes")))
+
+    assert told == dict(INBOXES)
+
+
+def test_is_of_one_version_with_the_package() -> None:
+    """The output says which version the packages are of."""
+    project = tomllib.loads((ROOT.parent / "pyproject.toml").read_text())["project"]
+
+    assert words(local("version").replace(".", "-")) == {project["version"].replace(".", "-")}
+
+
+def test_has_tables_in_its_readme_that_are_current() -> None:
+    """`make terraform` writes them."""
+    assert (AWS / "README.md").read_text() == written(AWS)
+
+
+def test_names_each_of_its_files_in_its_readme() -> None:
+    """Who looks for something finds the file."""
+    told = (AWS / "README.md").read_text()
+    silent = {each.name for each in AWS.glob("*.tf") if f"`{each.name}`" not in told}
+
+    assert silent == {"outputs.tf", "variables.tf", "versions.tf"}
+
+
+@pytest.mark.usefixtures("_terraform")
+def test_is_formatted() -> None:
+    """As `terraform fmt` writes it."""
+    program = shutil.which("terraform")
+    assert program
+    done = subprocess.run(
+        [program, "fmt", "-check", "-recursive", "-list=true", str(ROOT)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (done.stdout, done.returncode) == ("", 0)
+
+
+@pytest.mark.usefixtures("_terraform")
+@pytest.mark.parametrize("example", EXAMPLES, ids=named)
+def test_is_valid(example: Path, tmp_path: Path) -> None:
+    """Terraform and the provider take it as it is written."""
+    stack = Stack(tmp_path / "stack", example.name, "http://127.0.0.1:9", {})
+
+    assert "Success!" in stack.run("validate")
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.usefixtures("_terraform")
+def test_passes_its_own_tests(moto: Moto, tmp_path: Path) -> None:
+    """`terraform test`: what follows from the variables, and which values are refused."""
+    stack = Stack(tmp_path / "stack", "aws-minimal", moto.url, {})
+    packages = tmp_path / "stack" / "modules" / "aws" / "tests" / "packages"
+    packages.mkdir()
+    for stage in ("deploy", "evaluate", "ingest", "schedule", "sweep"):
+        zipfile.ZipFile(packages / f"{stage}-arm64.zip", "w").close()
+
+    told = stack.test("aws", moto.url)
+
+    assert re.search(r"Success! \d+ passed, 0 failed", told)
