@@ -43,8 +43,11 @@ terraform: install ## Format the Terraform modules, and write the tables of thei
 	terraform fmt -recursive terraform
 	@$(BIN)/python -m infra.terraform_tables
 
+# Tests mostly wait for servers, which those of a file share: two files are run at once.
+SHARED := -n 2 --dist loadfile
+
 test: install control-plane ## Run all tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(SHARED)
 
 test-fast: install ## Run the tests that need no servers
 	$(BIN)/python -m pytest tests/unit
@@ -53,7 +56,7 @@ test-fast: install ## Run the tests that need no servers
 # those of `infra` alone, and those that mostly wait for queues of a cloud, are left out.
 coverage: install control-plane ## Measure what the tests cover, in processes that they start too
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest -q -m "not timed" -k "not aws_queues" \
+	$(BIN)/coverage run -m pytest -q $(SHARED) -m "not timed" -k "not aws_queues" \
 	  tests/unit tests/contract tests/functions tests/golden tests/infra/test_forwarder_*.py tests/flow/test_http.py
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
