@@ -7,6 +7,7 @@ real forwarders; functions run from their packages, fed and ticked as AWS says i
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from tests.terraform.conftest import Fleet
 
 pytestmark = pytest.mark.timeout(900)
 
+ROOT = Path(__file__).parents[2]
 SERVICE = GVK("", "v1", "Service")
 ENDPOINTS = GVK("", "v1", "Endpoints")
 POLICY = GVK("networking.k8s.io", "v1", "NetworkPolicy")
@@ -85,6 +87,30 @@ def test_guards_each_service_with_its_own_policy(fleet: Fleet, source_cluster: C
     told = fleet.do("show", "events")
     for word in ("rang", "matched", "rendered", "applied"):
         assert word in told
+
+
+def test_the_page_runs_as_it_is_written(
+    fleet: Fleet, stack: Stack, source_cluster: Cluster, tmp_path: Path
+) -> None:
+    """Each command of the CLI; what is not AWS' or this machine's is put in its place."""
+    output = tmp_path / "output.json"
+    output.write_text(stack.run("output", "-json"))
+    source_cluster.kubeconfig(tmp_path / "eu-1.kubeconfig")
+    page = (ROOT / "docs/how-to/run-on-aws.md").read_text()
+    lines = [
+        line for line in page.splitlines() if re.match(r"(terraform output.*\| )?bellhop ", line)
+    ]
+    assert len(lines) > 6
+    for line in lines:
+        if "cluster-eks" in line:  # There is no EKS here; tests/cli registers one.
+            continue
+        here = line.replace("terraform output -json", f"cat {output}")
+        here = here.replace("eu-1.kubeconfig", str(tmp_path / "eu-1.kubeconfig"))
+        here += f" --endpoint {fleet.endpoint}" * ("context add" in line)
+        here += f" {' '.join(fleet.more)}" * ("register cluster prod/eu-1 " in line)
+        done = fleet.run(here)
+
+        assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
 
 
 def test_gives_each_function_what_its_stage_does(cloud: Cloud) -> None:
