@@ -32,6 +32,7 @@ from bellhop.adapters.aws.store import DynamoStore
 from bellhop.adapters.kube import access as kube_access
 from bellhop.aws.batch import Batch
 from bellhop.aws.front import Front
+from bellhop.aws.metrics import Metrics
 from bellhop.aws.resources import Resources
 from bellhop.aws.tick import Tick
 from bellhop.aws.told import ToldLedger
@@ -174,12 +175,15 @@ class Fleet:
         store = DynamoStore(self.services, "bellhop", clock=clock)
         records = Records(store, S3Blobs(self.services, "b"), Sealer(bytes(32)), clock, bounds)
         log = Log(io.StringIO())
-        records.ledger = ToldLedger(store, bounds, log)
+        metrics = Metrics("bellhop", log)
+        records.ledger = ToldLedger(records.store, bounds, log, metrics.count)
         records.ledger.gather()
         queues = {name: SqsQueue(self.services, _URL + name, clock=clock) for name in INBOXES}
         publisher = Publisher(queues)
         return Resources(
-            *(self.settings, records, queues, publisher, self.services, "bellhop", "", log, HERE)
+            *(self.settings, records, queues, publisher, self.services, "bellhop", "", log),
+            metrics=metrics,
+            reach=HERE,
         )
 
     def _access(self, here: Resources) -> Clusters:

@@ -76,6 +76,8 @@ ELSEWHERE = {
     "context": "tests/unit/cli/test_contexts.py, tests/cli/test_contexts.py",
     "dead-letters": "below",
     "doctor": "below",
+    "export": "tests/unit/cli/test_moving.py, tests/functions/test_moving.py",
+    "import": "tests/unit/cli/test_moving.py, tests/functions/test_moving.py",
     "logs": "tests/cli/test_logs.py",
     "register": "tests/cli/test_register.py",
     "render": "from files alone",

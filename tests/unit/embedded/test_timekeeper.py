@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from bellhop import __version__
 from bellhop.embedded.state import Embedded, open_state
 from bellhop.embedded.timekeeper import AT_MOST, PULSE, Timekeeper
 from bellhop.logs import Log
@@ -107,7 +108,7 @@ def test_writes_that_it_is_there(here: Embedded, clock: FakeClock) -> None:
         seen.append(pulses.get())
         clock.advance(SECOND)
 
-    expected = [Pulse(begun, begun + each * PULSE) for each in range(3)]
+    expected = [Pulse(begun, begun + each * PULSE, __version__) for each in range(3)]
     assert list(dict.fromkeys(seen)) == expected
 
 
