@@ -57,7 +57,8 @@ test-fast: install ## Run the tests that need no servers
 coverage: install control-plane ## Measure what the tests cover, in processes that they start too
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest -q $(SHARED) -m "not timed" -k "not aws_queues" \
-	  tests/unit tests/contract tests/functions tests/golden tests/infra/test_forwarder_*.py tests/flow/test_http.py
+	  tests/unit tests/cli tests/contract tests/functions tests/golden tests/infra/test_forwarder_*.py \
+	  tests/flow/test_http.py
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
