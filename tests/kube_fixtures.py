@@ -52,22 +52,30 @@ def _governed(control_plane: ControlPlane) -> Cluster:
 @pytest.fixture
 def source_cluster(_two_clusters: tuple[Cluster, Cluster]) -> Cluster:
     """The cluster that events come from, as after boot."""
-    return _as_after_boot(_two_clusters[0])
+    return as_after_boot(_two_clusters[0])
 
 
 @pytest.fixture
 def destination_cluster(_two_clusters: tuple[Cluster, Cluster]) -> Cluster:
     """The cluster that add-ons go to, as after boot."""
-    return _as_after_boot(_two_clusters[1])
+    return as_after_boot(_two_clusters[1])
+
+
+@pytest.fixture(scope="class")
+def both_clusters(_two_clusters: tuple[Cluster, Cluster]) -> tuple[Cluster, Cluster]:
+    """Source and destination for all tests of a class, as after boot for the first of them."""
+    source, destination = _two_clusters
+    return as_after_boot(source), as_after_boot(destination)
 
 
 @pytest.fixture
 def governed_cluster(_governed: Cluster) -> Cluster:
     """A cluster with controllers: garbage is collected, namespaces end, roles are aggregated."""
-    return _as_after_boot(_governed)
+    return as_after_boot(_governed)
 
 
-def _as_after_boot(cluster: Cluster) -> Cluster:
+def as_after_boot(cluster: Cluster) -> Cluster:
+    """Have a cluster run, and be as it was after boot."""
     cluster.start()
     cluster.reset()
     return cluster

@@ -8,7 +8,7 @@ one cluster's flood delays no other's event: inboxes serve shares in turn.
 
     stage       inboxes
     evaluate    evaluate  what rang          review  what a sweep found: rings overtake it
-                                             patient scripts that take long
+                                             patient scripts that take long, or see all that matches
     deploy      deploy    profiles made      apply   carried to one cluster, which may not answer
     sweep       sweep     clusters walked    confirm hints read back    probe  who is silent
 """
@@ -147,6 +147,29 @@ class Evaluate(Envelope):
     def share(self) -> str:
         """The cluster that sent it, or the source whose script takes long."""
         return self.source or self.cluster
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate(Envelope):
+    """Run a source's aggregatedSelection over what matches in a cluster, if any of it changed."""
+
+    do: ClassVar[str] = "aggregate"
+    usual: ClassVar[str] = "patient"
+    schema: ClassVar[int] = 2
+    cluster: str
+    source: str
+    trace: str = ""
+    rang: str = ""
+
+    @property
+    def group(self) -> str:
+        """One source in one cluster."""
+        return f"{self.source}/{self.cluster}"
+
+    @property
+    def share(self) -> str:
+        """The source, whose script may take long."""
+        return self.source
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,6 +363,26 @@ class Renew(Envelope):
 
 
 @dataclass(frozen=True, slots=True)
+class ReadKeys(Envelope):
+    """Read anew with which keys the tokens of a cluster's service accounts are signed."""
+
+    do: ClassVar[str] = "read-keys"
+    usual: ClassVar[str] = "sweep"
+    schema: ClassVar[int] = 2
+    cluster: str
+
+    @property
+    def group(self) -> str:
+        """One cluster's keys."""
+        return f"{self.cluster}/keys"
+
+    @property
+    def share(self) -> str:
+        """The cluster that is called."""
+        return self.cluster
+
+
+@dataclass(frozen=True, slots=True)
 class Tidy(Envelope):
     """Delete the traces of a forgotten cluster, once nobody is at work on it any more."""
 
@@ -378,6 +421,7 @@ class Keep(Envelope):
 
 _KINDS: tuple[type[Envelope], ...] = (
     Evaluate,
+    Aggregate,
     Instantiate,
     Resolve,
     Apply,
@@ -386,6 +430,7 @@ _KINDS: tuple[type[Envelope], ...] = (
     Confirm,
     Probe,
     Renew,
+    ReadKeys,
     Tidy,
     Keep,
 )

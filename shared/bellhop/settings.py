@@ -1,6 +1,7 @@
 """Every number an operator may turn, in one place; entry points read them, nothing else does.
 
-Each setting is an environment variable `BELLHOP_` + its name in capitals.
+Each setting is an environment variable `BELLHOP_` + its name in capitals; durations are in seconds.
+What is written below each is its row in docs/reference/settings.md.
 """
 
 from __future__ import annotations
@@ -19,25 +20,26 @@ class Settings:
     """Defaults suit one machine and a few dozen clusters."""
 
     body_limit: int = 4 * 1024 * 1024
-    """Largest request that ingest reads, in bytes; an API server sends 3 MiB at most."""
+    """Largest request that ingest reads; an API server sends 3 MiB at most."""
 
     sweep_interval: timedelta = timedelta(minutes=5)
-    """How long what the push missed may stay unnoticed, in seconds."""
+    """How long what the push missed may stay unnoticed."""
 
     attempts: int = 12
     """How often a message is tried before it becomes a dead letter."""
 
     retry_first: timedelta = timedelta(seconds=1)
-    """Pause before the second try, in seconds; each further pause is twice as long."""
+    """Pause before the second try; each further pause is twice as long."""
 
     retry_longest: timedelta = timedelta(seconds=60)
-    """Longest pause between two tries of a message, or two probes of a cluster, in seconds."""
+    """Longest pause between two tries of a message, and between two probes of a cluster that does
+    not answer."""
 
     retry_ceiling: timedelta = timedelta(minutes=15)
-    """Longest pause between two tries to apply a profile to a cluster that fails, in seconds."""
+    """Longest pause between two tries to apply a profile to a cluster that fails."""
 
     visibility: timedelta = timedelta(seconds=120)
-    """After how long a message in the hands of a worker that fell silent is given to another."""
+    """After how long a message in the hands of a silent worker is given to another."""
 
     turn: timedelta = timedelta(seconds=20)
     """How long one profile with many objects is applied to a cluster before others have a turn."""
@@ -50,17 +52,17 @@ class Settings:
     is run again where it delays none but its own."""
 
     script_memory: int = 64 * 1024 * 1024
-    """How much memory one evaluation by Lua or CEL may use, in bytes."""
+    """How much memory one evaluation by Lua or CEL may use."""
 
     template_seconds: float = 5.0
     """How long rendering one entry of a ConfigMap or Secret may take."""
 
     template_output: int = 8 * 1024 * 1024
-    """How much one entry may render to, in bytes."""
+    """How much one entry may render to."""
 
     workers: int = 8
-    """Threads of each process of the embedded mode that apply profiles; one cluster keeps no more
-    of all processes' busy."""
+    """Threads of each process that apply profiles, and how many of all together one cluster may
+    keep busy; those that wait for a cluster are replaced, by up to 64 others."""
 
     deletion_share: float = 0.5
     """A sweep that finds more than this share of a kind's objects gone waits for agreement."""
@@ -72,10 +74,11 @@ class Settings:
     """How many sweeps in a row must agree before such a deletion is believed."""
 
     ledger_days: float = 7
-    """How long the ledger's lines are kept, in days."""
+    """How long the ledger's lines are kept."""
 
     ledger_megabytes: int = 512
-    """How much the ledger may hold; the oldest lines beyond it are deleted, once an hour."""
+    """How much the ledger may hold; beyond it the oldest lines are deleted, each minute while
+    `bellhop serve` notes some, else once an hour."""
 
 
 _MAY_BE_ZERO = frozenset({"deletion_share", "deletion_floor"})

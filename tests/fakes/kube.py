@@ -47,7 +47,7 @@ _CLUSTER_SCOPED = {
     },
 }
 _SERVERS_FIELDS = ("uid", "resourceVersion", "creationTimestamp", "deletionTimestamp")
-_VERBS = ("resource", "served", "get", "list", "apply", "merge", "remove")
+_VERBS = ("resource", "served", "get", "list", "apply", "merge", "remove", "issuer")
 _VERSION = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
 
 
@@ -77,6 +77,7 @@ class FakeKube:
         self.calls: list[Call] = []
         self.skew: timedelta | None = None
         self.kubernetes = "v1.20.2"
+        self.keys: list[Manifest] = []
         self._lock = threading.RLock()
         self._objects: dict[Identity, Manifest] = {}
         self._applied: dict[Identity, Manifest] = {}
@@ -136,6 +137,12 @@ class FakeKube:
     def version(self) -> str:
         """Read the version; nothing is recorded as a call."""
         return self.kubernetes
+
+    def issuer(self) -> tuple[str, Manifest]:
+        """Read who makes its accounts' tokens; nothing is recorded as a call."""
+        if "issuer" in self._failures:
+            raise self._failures["issuer"]
+        return "https://kubernetes.default.svc", {"keys": list(self.keys)}
 
     def resource(self, gvk: GVK) -> Resource | None:
         """Find the resource that serves a kind in just this version; None if there is none."""

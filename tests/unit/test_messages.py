@@ -9,11 +9,13 @@ import pytest
 from bellhop import messages
 from bellhop.errors import InvalidError
 from bellhop.messages import (
+    Aggregate,
     Apply,
     Confirm,
     Evaluate,
     Instantiate,
     Publisher,
+    ReadKeys,
     Resolve,
     Survey,
     Sweep,
@@ -24,6 +26,7 @@ from bellhop.ports.queue import GROUP_LIMIT, Message
 EVERY = [
     Evaluate("fleet/east", "/v1/Service/default/web", "trace", "2026-01-01T00:00:00+00:00"),
     Evaluate("fleet/east", "/v1/Service/default/web", source="scripted"),
+    Aggregate("fleet/east", "choosing", "trace", "2026-01-01T00:00:00+00:00"),
     Instantiate("made", "fleet/east"),
     Instantiate("made", "fleet/east", "/v1/Service/default/web", "trace"),
     Resolve("own"),
@@ -32,6 +35,7 @@ EVERY = [
     Sweep("fleet/east", walk="w"),
     Survey("fleet/east", kind="/Service", after="token", last="default/web"),
     Confirm("fleet/east", "/v1/Service/default/web", "uid", 7),
+    ReadKeys("fleet/east"),
     Tidy("fleet/east"),
 ]
 

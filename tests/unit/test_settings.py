@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
 from bellhop.errors import InvalidError
 from bellhop.settings import Settings, read
-
-PAGE = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
 
 
 def test_reads_nothing_but_its_own_variables() -> None:
@@ -60,16 +56,3 @@ def test_refuses_a_value_that_means_nothing(name: str, text: str, expected: str)
         read({f"BELLHOP_{name}": text})
 
     assert str(caught.value) == f"cannot read the setting BELLHOP_{name}: '{text}' {expected}"
-
-
-def test_the_page_names_every_setting_with_its_default() -> None:
-    """No setting is secret, and no default is told wrong."""
-    told = dict(re.findall(r"^\| `BELLHOP_(\w+)` \| (\S+) \|", PAGE.read_text(), re.MULTILINE))
-    expected = {}
-    for field in fields(Settings):
-        value = getattr(Settings(), field.name)
-        expected[field.name.upper()] = float(
-            value.total_seconds() if isinstance(value, timedelta) else value
-        )
-
-    assert {name: float(text) for name, text in told.items()} == expected

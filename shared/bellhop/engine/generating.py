@@ -65,6 +65,7 @@ def draft_profile(catalog: Catalog, trigger: EventTrigger, cluster: str, key: st
         continue_on_conflict=trigger.continue_on_conflict,
         digest="",
         allow=trigger.allow,
+        sync=trigger.sync,
     )
 
 

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from bellhop.engine.hints import version_of
 from bellhop.errors import InvalidError
 from bellhop.model.gvk import ObjectKey
-from bellhop.model.identity import check_key, check_uid, check_version
+from bellhop.model.identity import check_key, check_uid, check_version, version_of
 from bellhop.model.record import Observation
 
 

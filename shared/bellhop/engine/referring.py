@@ -9,11 +9,14 @@ from typing import Any
 from bellhop.engine.instantiate import Fields
 from bellhop.errors import MissingError
 from bellhop.gotemplate import Limits
-from bellhop.model.kinds import ConfigMap, Secret
+from bellhop.model.kinds import KINDS, ConfigMap, Secret
 from bellhop.model.record import Reading
 
 Read = Callable[[Reading], Mapping[str, Any] | None]
 """Reads an object whose names are no templates any more; None where it is not there."""
+
+CLUSTER = "SveltosCluster"
+"""The kind as which a template reads a cluster."""
 
 _FIELD = "templateResourceRefs.resource"
 
@@ -68,3 +71,8 @@ def shown(holder: ConfigMap | Secret) -> dict[str, Any]:
         manifest["type"] = holder.type
     manifest["metadata"] = {**manifest["metadata"], "namespace": holder.namespace}
     return manifest
+
+
+def is_elsewhere(reading: Reading) -> bool:
+    """Say whether nobody tells when an object changes, since a cluster has it."""
+    return reading.kind not in KINDS and reading.kind != CLUSTER

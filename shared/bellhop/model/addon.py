@@ -14,7 +14,7 @@ from bellhop.model.names import (
     Share,
     Text,
 )
-from bellhop.model.record import PLAIN, Handling, Reading
+from bellhop.model.record import PLAIN, Handling, Reading, Sync
 
 Tier = Annotated[int, Field(ge=1, le=2**31 - 1)]
 DeploymentType = Literal["Remote", "Local"]
@@ -118,6 +118,11 @@ class AddonSpec(Model):
             for ref in self.policy_refs
             if ref.kind in {"ConfigMap", "Secret"}
         )
+
+    @property
+    def sync(self) -> Sync:
+        """Whether it is applied, or only tried dry; what is not built yet is refused before."""
+        return "DryRun" if self.sync_mode == "DryRun" else "Continuous"
 
     def readings(self) -> tuple[Reading, ...]:
         """List the objects that templates of deploy time read."""

@@ -38,9 +38,13 @@ class DeclarationKey(NamedTuple):
     namespace: str
     name: str
 
+    @property
+    def place(self) -> str:
+        """Namespace and name as users write them; the name alone where there is no namespace."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
     def __str__(self) -> str:
-        place = f"{self.namespace}/" if self.namespace else ""
-        return f"{self.kind} {place}{self.name}"
+        return f"{self.kind} {self.place}"
 
 
 class ObjectMeta(Model):

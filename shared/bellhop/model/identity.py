@@ -7,10 +7,14 @@ lines on terminals. What no API server can have is refused before anything is ke
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from bellhop.errors import InvalidError
 from bellhop.model.gvk import ObjectKey
+
+MANAGER = "bellhop"
+"""The field manager by which objects are applied, and by which their writes are known as ours."""
 
 LARGEST_VERSION = 2**63 - 1
 """A resourceVersion is a revision of etcd, which counts in 64 bits."""
@@ -74,6 +78,14 @@ def check_version(version: Any) -> int:
     if not 0 <= version <= LARGEST_VERSION:
         raise InvalidError("cannot take an object: its resourceVersion is larger than any can be")
     return version
+
+
+def version_of(metadata: Mapping[str, Any]) -> int:
+    """Read a resource version as a number; 0 where there is none."""
+    try:
+        return check_version(metadata.get("resourceVersion"))
+    except InvalidError:
+        return 0
 
 
 def _is_name(name: str) -> bool:

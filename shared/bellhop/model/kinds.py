@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from bellhop.errors import InvalidError
 from bellhop.model import marks
 from bellhop.model.addon import ClusterRef, PolicyRef
+from bellhop.model.cluster_set import ClusterSet
 from bellhop.model.core import (
     ConfigMap,
     Declaration,
@@ -35,6 +36,7 @@ __all__ = [
     "KINDS",
     "ClusterProfile",
     "ClusterRef",
+    "ClusterSet",
     "ConfigMap",
     "Declaration",
     "DeclarationKey",
@@ -68,6 +70,7 @@ KINDS: dict[str, tuple[type[Declaration], tuple[str, ...]]] = {
     "EventTrigger": (EventTrigger, _LIB),
     "EventBasedAddOn": (EventTrigger, _LIB),
     "ClusterProfile": (ClusterProfile, _CONFIG),
+    "ClusterSet": (ClusterSet, _LIB),
     "ConfigMap": (ConfigMap, ("v1",)),
     "Secret": (Secret, ("v1",)),
     "EventReport": (EventReport, _LIB),

@@ -26,6 +26,9 @@ LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 FORCE_RECREATE = "projectsveltos.io/forceRecreate"
 """On an object that is deployed: where its API server refuses the change, it is made anew."""
 
+OWNER = "projectsveltos.io/owner-name"
+"""On an object that is deployed: the profile that it comes from."""
+
 _SOURCES = ("EventSource",)
 _TRIGGERS = ("EventTrigger", "EventBasedAddOn")
 _PROFILES = ("ClusterProfile",)

@@ -9,7 +9,7 @@ from bellhop.model.base import Many
 from bellhop.model.core import Declaration
 from bellhop.model.marks import PROFILE_PAUSED
 from bellhop.model.names import Text
-from bellhop.model.record import Reading
+from bellhop.model.record import Reading, Sync
 from bellhop.model.selector import Selector
 
 
@@ -42,6 +42,11 @@ class ClusterProfile(Declaration):
         return tuple(ClusterRef(ref.namespace, ref.name) for ref in self.spec.cluster_refs)
 
     @property
+    def cluster_sets(self) -> tuple[str, ...]:
+        """The ClusterSets whose clusters get the add-ons, too."""
+        return self.spec.set_refs
+
+    @property
     def policy_refs(self) -> tuple[PolicyRef, ...]:
         """The ConfigMaps and Secrets that hold the add-ons, in their order."""
         return self.spec.refs()
@@ -65,6 +70,11 @@ class ClusterProfile(Declaration):
     def tier(self) -> int:
         """Who wins a conflict: the lower number."""
         return self.spec.tier
+
+    @property
+    def sync(self) -> Sync:
+        """Whether it is applied, or only tried dry."""
+        return self.spec.sync
 
     @property
     def continue_on_conflict(self) -> bool:

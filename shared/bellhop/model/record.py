@@ -6,13 +6,20 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from typing import Any, Literal
 
 from bellhop.errors import InvalidError
 from bellhop.model.gvk import GVK, Identity, ObjectKey
 
-Phase = Literal["Provisioning", "Provisioned", "Failed", "FailedNonRetriable", "Removed"]
-"""A profile's state on one cluster; FailedNonRetriable waits for somebody to change an input."""
+Phase = Literal["Provisioning", "Provisioned", "DryRun", "Failed", "FailedNonRetriable", "Removed"]
+"""A profile's state on one cluster; FailedNonRetriable waits for somebody to change an input.
+
+Of one in DryRun it is known what would be done there, and nothing was.
+"""
+
+Sync = Literal["Continuous", "DryRun"]
+"""Whether a profile is applied whenever it changes, or what that would do is only told."""
 
 MOST_LABELS = 256
 """Labels of one cluster: with the longest names and values they take a hundred kilobytes."""
@@ -31,8 +38,9 @@ class Cluster:
     `former_until`, or without an end while that is None. `uid` is that of the cluster's namespace
     kube-system, which no two clusters share. `abandoned` is the uid of the cluster that had this
     name before, while that one may still ring. `annotations` and `spec` are for templates alone,
-    which read them as a SveltosCluster's. `eks` is the ARN of the EKS cluster that it is: it is
-    reached by the role of whoever calls, and has no kubeconfig in the secret store.
+    which read them as a SveltosCluster's. `managed` is what its cloud calls it, the ARN of an EKS
+    cluster or the full name of a GKE cluster: it is reached as whoever calls, and has no kubeconfig
+    in the secret store.
     """
 
     namespace: str
@@ -49,7 +57,7 @@ class Cluster:
     abandoned: str = ""
     annotations: Mapping[str, str] = field(default_factory=dict)
     spec: Mapping[str, Any] = field(default_factory=dict)
-    eks: str = ""
+    managed: str = ""
 
     @property
     def key(self) -> str:
@@ -77,8 +85,24 @@ class Cluster:
     def gate(self, kinds: Iterable[WatchedKind], revision: int) -> Gate:
         """Return what ingest must know of this cluster, where these kinds count."""
         return Gate(
-            self.token_digest, tuple(kinds), revision, self.former_digest, self.former_until
+            self.token_digest,
+            tuple(kinds),
+            revision,
+            self.former_digest,
+            self.former_until,
+            direct=bool(self.forwarder.get("direct")),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The clusters that a set with maxReplicas has, in the order in which they were chosen.
+
+    Those that are `failing` are down, and stay as long as no other cluster can take their place.
+    """
+
+    clusters: tuple[str, ...] = ()
+    failing: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,17 +187,22 @@ class Walk:
 
 @dataclass(frozen=True, slots=True)
 class WatchedKind:
-    """A kind that counts in one cluster; `plural` is empty until discovery has told it."""
+    """A kind that counts in one cluster; `plural` is empty until discovery has told it.
+
+    Of an `own` one some source asks for what we apply ourselves, too.
+    """
 
     gvk: GVK
     plural: str = ""
+    own: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Gate:
     """All that ingest must know of one cluster: its tokens' digests and the kinds that count.
 
-    The former token counts until `former_until`, or without an end while that is None.
+    The former token counts until `former_until`, or without an end while that is None. In a
+    `direct` one the present token is an API server's: with that one rings, and tells nothing.
     """
 
     token_digest: str
@@ -181,12 +210,27 @@ class Gate:
     revision: int
     former_digest: str = ""
     former_until: datetime | None = None
+    direct: bool = False
 
     def digests(self, now: datetime) -> tuple[str, str]:
         """Return the digests of the present and of the former token, the same one for none."""
         ended = self.former_until is not None and self.former_until <= now
         former = self.token_digest if ended or not self.former_digest else self.former_digest
         return self.token_digest, former
+
+
+@dataclass(frozen=True, slots=True)
+class Issuer:
+    """Who makes the tokens of a cluster's service accounts, and with which keys, as of `read_at`.
+
+    A token counts that is for `audience`: the address that the cluster sends to. Where the keys may
+    not be read there are none.
+    """
+
+    issuer: str
+    audience: str
+    keys: tuple[Mapping[str, str], ...]
+    read_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,6 +307,49 @@ class Match:
     message: str = ""
     error: str = ""
     told: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """One resource of a selection, and since when it is there; none of it where none is collected.
+
+    The digest says which state of it is meant.
+    """
+
+    key: ObjectKey
+    digest: str
+    since: datetime
+    manifest: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What a source's aggregatedSelection made of what matches in a cluster: its report there.
+
+    `made_of` is a digest of the script and of the matches, and empty where it is to be made again.
+    With an `error`, `selected` is what it was before; of one that was never `made`, nobody knows.
+    It is `told` once deploy has been asked about it as it is.
+    """
+
+    cluster: str
+    source: str
+    since: datetime
+    selected: tuple[Selected, ...] = ()
+    made: bool = False
+    made_of: str = ""
+    message: str = ""
+    error: str = ""
+    told: bool = False
+
+    @cached_property
+    def by_key(self) -> Mapping[str, Selected]:
+        """Find what is selected by its key's text."""
+        return {str(each.key): each for each in self.selected}
+
+    @property
+    def marks(self) -> tuple[tuple[str, str], ...]:
+        """Return what is selected in which state, in the script's order."""
+        return tuple((key, each.digest) for key, each in self.by_key.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,7 +464,8 @@ class Profile:
     destinations: they are very many. `made_of` is a digest of what one for all objects was rendered
     from. Of one that is `paused` nothing is applied, put back or withdrawn. What its trigger's
     generators wrote is `generated`: it is there as long as the profile, and for all to read. What
-    it `reads` is read anew whenever it is rendered for a cluster.
+    it `reads` is read anew whenever it is rendered for a cluster. By its `sync` it may be tried
+    dry: no cluster is touched then.
     """
 
     name: str
@@ -402,6 +490,7 @@ class Profile:
     paused: bool = False
     generated: tuple[Mapping[str, Any], ...] = ()
     reads: tuple[Reading, ...] = ()
+    sync: Sync = "Continuous"
 
     @property
     def titles(self) -> tuple[tuple[str, str], ...]:
@@ -504,6 +593,30 @@ class Outcome:
     failures: int = 0
     retry_at: datetime | None = None
     reads: bool = False
+
+
+Action = Literal["Create", "Update", "Delete", "No Action", "Conflict", "Error"]
+"""What would become of one object, in Sveltos' words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What would become of one object; the `diff` hides what a Secret holds."""
+
+    key: Identity
+    action: Action
+    message: str = ""
+    diff: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What applying a profile to a cluster would do, as the cluster was then."""
+
+    cluster: str
+    profile: str
+    at: datetime
+    changes: tuple[Change, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,6 +107,11 @@ class EventSourceSpec(_Selecting):
         return self
 
 
+OWN_WRITES = "bellhop.dev/own-writes"
+"""The annotation of a source that asks for what Bellhop applies itself, as soon as it does."""
+
+_RING = "ring"
+
 FLAT_FIELDS = ("group", "version", "kind", *_Selecting.model_fields)
 
 
@@ -146,9 +151,26 @@ class EventSource(Declaration):
         return frozenset(selector.gvk for selector in self.selectors)
 
     @property
+    def asks_own_writes(self) -> bool:
+        """Tell whether what Bellhop applies itself is to ring for it as others' writes do."""
+        return OWN_WRITES in self.annotations
+
+    @model_validator(mode="after")
+    def _says_what_rings(self) -> Self:
+        asked = self.annotations.get(OWN_WRITES, _RING)
+        if asked != _RING:
+            raise mistake(f"{OWN_WRITES} is {asked!r}; it is {_RING!r}, or left out")
+        return self
+
+    @property
     def collect_resources(self) -> bool:
         """Tell whether the whole objects go into the report."""
         return self.spec.collect_resources
+
+    @property
+    def aggregation(self) -> str:
+        """Return the script that chooses among all that is selected; empty if all of it counts."""
+        return self.spec.aggregated_selection
 
     def _selectors(self) -> Iterator[ResourceSelector]:
         spec = self.spec

@@ -10,7 +10,7 @@ from bellhop.model.base import Later, Many, mistake
 from bellhop.model.core import Declaration
 from bellhop.model.marks import TRIGGER_PAUSED
 from bellhop.model.names import NameOrTemplate, Text, is_template
-from bellhop.model.record import Reading
+from bellhop.model.record import Reading, Sync
 from bellhop.model.selector import Selector
 
 if TYPE_CHECKING:
@@ -76,6 +76,11 @@ class EventTrigger(Declaration):
     def source_selector(self) -> Selector:
         """Which clusters are watched; an empty selector matches none."""
         return self.spec.source_cluster_selector
+
+    @property
+    def cluster_sets(self) -> tuple[str, ...]:
+        """The ClusterSets whose clusters are watched, too."""
+        return self.spec.cluster_set_refs
 
     @property
     def destination_selector(self) -> Selector | None:
@@ -146,6 +151,11 @@ class EventTrigger(Declaration):
     def tier(self) -> int:
         """Who wins a conflict: the lower number."""
         return self.spec.tier
+
+    @property
+    def sync(self) -> Sync:
+        """Whether it is applied, or only tried dry."""
+        return self.spec.sync
 
     @property
     def continue_on_conflict(self) -> bool:

@@ -17,7 +17,6 @@ _KUSTOMIZE = (
 _CHECKS = "checks are not run yet; leave the field out"
 _PATCHES = "patches are not applied yet; leave the field out, or write the change into the manifest"
 _FLUX = "Flux sources are not read yet; use kind ConfigMap or Secret"
-_SETS = "sets of clusters are not known yet; leave the field out, and select clusters by label"
 
 _SELECTING = {
     "includeDeletingResources": (
@@ -30,7 +29,6 @@ _ADDONS = {
     "syncMode=ContinuousWithDriftDetection": (
         "drift is not watched yet; use Continuous, or leave the field out"
     ),
-    "syncMode=DryRun": ("profiles cannot be tried dry yet; use Continuous, or leave the field out"),
     "maxUpdate": "roll-outs are not paced yet; leave the field out",
     "reloader": "workloads are not restarted yet; leave the field out",
     "dependsOn": (
@@ -60,7 +58,6 @@ _ADDONS = {
 }
 
 _TRIGGER = {
-    "clusterSetRefs": _SETS,
     "profileNameFormat": ("names of generated profiles cannot be chosen yet; leave the field out"),
     "cloudEventAction": (
         "CloudEvents bring add-ons only and never withdraw them yet; leave the field out"
@@ -72,10 +69,6 @@ NOT_YET: dict[str, dict[str, str]] = {
     "EventSource": {
         **{f"spec.{field}": sentence for field, sentence in _SELECTING.items()},
         **{f"spec.resourceSelectors[].{field}": said for field, said in _SELECTING.items()},
-        "spec.aggregatedSelection": (
-            "selections over all objects are not evaluated yet; decide object by object, "
-            "under evaluate"
-        ),
         "spec.messagingMatchCriteria": (
             "messaging systems are not listened to yet; send CloudEvents over HTTP"
         ),
@@ -83,12 +76,12 @@ NOT_YET: dict[str, dict[str, str]] = {
     "EventTrigger": {f"spec.{field}": sentence for field, sentence in _TRIGGER.items()},
     "ClusterProfile": {
         **{f"spec.{field}": sentence for field, sentence in _ADDONS.items()},
-        "spec.setRefs": _SETS,
         "spec.continueOnError": (
             "going on after an error cannot be chosen yet; leave the field out"
         ),
         "spec.maxConsecutiveFailures": "failures are not counted yet; leave the field out",
     },
+    "ClusterSet": {},
     "ConfigMap": {},
     "Secret": {},
 }
@@ -102,7 +95,6 @@ _KNOWN = {
     "Classifier": f"clusters are not classified; {_BY_LABEL}",
     "ClusterHealthCheck": "'bellhop show failures' tells what could not be applied",
     "ClusterPromotion": "write a ClusterProfile for each stage",
-    "ClusterSet": _BY_LABEL,
     "DebuggingConfiguration": "leave it out",
     "HealthCheck": "'bellhop show failures' tells what could not be applied",
     "ManagementClusterClassifier": f"there is no management cluster; {_BY_LABEL}",

@@ -41,6 +41,10 @@ class Kube(Protocol):
         """Read the API server's version, such as `v1.31.2`; `unknown` if it says something else."""
         ...
 
+    def issuer(self) -> tuple[str, Manifest]:
+        """Read who makes the tokens of its service accounts, and the key set that they fit."""
+        ...
+
     def resource(self, gvk: GVK) -> Resource | None:
         """Find the resource that serves a kind in just this version; None if there is none."""
         ...

@@ -8,16 +8,22 @@ provider has them, and shares keep one sender's flood from others; no correctnes
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Protocol
+
+from bellhop.errors import InvalidError, TooLargeError
 
 MESSAGE_LIMIT = 64 * 1024
 """Bytes of one body as JSON: SQS takes 256 KB for a batch of ten, and ours are identities."""
 
 GROUP_LIMIT = 128
 """Characters of a group's or a share's name, printable ASCII: what SQS takes for a group."""
+
+encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False, default=dict).encode
+"""Writes JSON as messages have it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +38,43 @@ class Message:
     body: Mapping[str, Any]
     group: str
     share: str = ""
+
+
+def named(message: Message) -> Message:
+    """Return a message whose group and share have names that every queue takes.
+
+    Raises:
+        InvalidError: one of them has none.
+    """
+    for noun, name, fewest in (("group", message.group, 1), ("share", message.share, 0)):
+        plain = name.isascii() and (name.isprintable() or not name)
+        if not (fewest <= len(name) <= GROUP_LIMIT and plain):
+            raise InvalidError(
+                f"cannot publish a message of the {noun} {name[:GROUP_LIMIT]!r}: a {noun}'s name"
+                f" has {fewest} to {GROUP_LIMIT} printable ASCII characters"
+            )
+    return message
+
+
+def written(message: Message) -> str:
+    """Write the body of a message that every queue takes.
+
+    Raises:
+        InvalidError: it is not JSON.
+        TooLargeError: it is longer than every queue takes.
+    """
+    try:
+        text = encode(dict(message.body))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidError(
+            f"cannot publish a message of the group {message.group!r}: it is not JSON"
+        ) from error
+    if len(text) > MESSAGE_LIMIT:
+        raise TooLargeError(
+            f"cannot publish a message of the group {message.group!r}: its {len(text)} bytes exceed"
+            f" the queue's {MESSAGE_LIMIT}"
+        )
+    return text
 
 
 @dataclass(frozen=True, slots=True)

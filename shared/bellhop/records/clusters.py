@@ -18,7 +18,7 @@ class Clusters:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        was = {"token_digest": "token", "registered_at": "at"}
+        was = {"token_digest": "token", "registered_at": "at", "managed": "eks"}
         self._table = Table(store, Cluster, was=was)
 
     def get(self, key: str) -> Kept[Cluster] | None:
@@ -28,6 +28,10 @@ class Clusters:
     def all(self) -> Iterator[Cluster]:
         """Yield all clusters, by name."""
         return (self._table.read(item.value) for item in self._table.items("cluster"))
+
+    def any(self) -> bool:
+        """Say whether there is a cluster at all; one is read at most."""
+        return any(True for _ in self._table.items("cluster", limit=1))
 
     def since(self, known: Mapping[str, Kept[Cluster]]) -> dict[str, Kept[Cluster]]:
         """Read all clusters by key; what is known, and was not written since, is not decoded."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
@@ -133,13 +134,26 @@ class Revision:
 Half = Literal["declared", "clusters"]
 
 _PLACE = ("catalog", "revision")
+_NUMBER = "number"
+_BUSY = "cannot tell that the catalog changed: others change it all the time"
+
+SHARES = tuple(f"catalog/{share}" for share in "0123")
+"""Where the number of a revision lies beside it: every event asks four times whether it stands."""
 
 _REMEMBERED = 16
-"""Keys that a revision tells of: every event reads it."""
+"""Keys that a revision tells of: it stays small."""
 
 
 class CatalogRevision:
-    """The one record that tells whether a catalog in memory still counts."""
+    """The record that tells whether a catalog in memory still counts, and shares of it to ask.
+
+     who changes   the revision: number n ─► each share: n, unless it says more ─► made
+     who asks      any one share: more than what is at hand? ─► the revision
+
+    A share is never behind a change that was made, so it does not matter which one is asked. What
+    is under way may be seen in one share and not yet in another: what follows from a change is
+    published when all of them tell it. Who dies before that has left a note of the change.
+    """
 
     def __init__(self, store: Store, trash: Trash, clock: Clock) -> None:
         self._store = store
@@ -149,6 +163,14 @@ class CatalogRevision:
     def read(self) -> Revision:
         """Read which catalog counts."""
         return self.kept().value
+
+    def stands(self, number: int) -> bool:
+        """Say whether no later change was made than the one with this number.
+
+        False as well where nobody knows: no change was made since there are shares.
+        """
+        told = self._store.get(SHARES[os.urandom(1)[0] % len(SHARES)], _NUMBER)
+        return told is not None and told.value["number"] <= number
 
     def kept(self) -> Kept[Revision]:
         """Read which catalog counts, with the token for who is about to write it."""
@@ -176,6 +198,12 @@ class CatalogRevision:
         Raises:
             StaleError: others change it all the time.
         """
+        revision = self._change(halves, keys)
+        for share in SHARES:
+            self._tell(share, revision.number)
+        return revision
+
+    def _change(self, halves: Sequence[Half], keys: Sequence[Key] | None) -> Revision:
         first: Revision | None = None
         for _ in range(_PATIENCE):
             kept = self.kept()
@@ -197,7 +225,19 @@ class CatalogRevision:
             except StaleError:
                 continue
             return new
-        raise StaleError("cannot tell that the catalog changed: others change it all the time")
+        raise StaleError(_BUSY)
+
+    def _tell(self, share: str, number: int) -> None:
+        """Have a share say a number, unless somebody who came later has made it say more."""
+        for _ in range(_PATIENCE):
+            told = self._store.get(share, _NUMBER)
+            if told and told.value["number"] >= number:
+                return
+            with suppress(StaleError):
+                item = Item(share, _NUMBER, {"number": number})
+                self._store.put(item, expect=told.token if told else ABSENT)
+                return
+        raise StaleError(_BUSY)
 
 
 def _revision(item: Item | None) -> Revision:

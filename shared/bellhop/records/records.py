@@ -9,12 +9,15 @@ from typing import Any
 from bellhop.ports.blobs import Blobs
 from bellhop.ports.clock import Clock
 from bellhop.ports.store import Item, Store
+from bellhop.records.callers import Callers
+from bellhop.records.choices import Choices
 from bellhop.records.circuits import Circuits
 from bellhop.records.clusters import Clusters, Gates, Healths
 from bellhop.records.declared import CatalogRevision, Manifests, Pending
 from bellhop.records.departures import Departures
 from bellhop.records.hearings import Hearings
 from bellhop.records.holdings import Findings, Inventories, Owners
+from bellhop.records.issuers import Issuers
 from bellhop.records.ledger import Bounds, Ledger
 from bellhop.records.looks import Looks
 from bellhop.records.matches import Matches
@@ -23,10 +26,12 @@ from bellhop.records.observations import Observations
 from bellhop.records.outcomes import Outcomes
 from bellhop.records.paces import Paces
 from bellhop.records.payloads import SHORT, Payloads, Sealed
+from bellhop.records.previews import Previews
 from bellhop.records.profiles import Profiles
 from bellhop.records.pulses import Pulses
 from bellhop.records.refusals import RefusalCounts
 from bellhop.records.sealing import Sealer
+from bellhop.records.selections import Selections
 from bellhop.records.snapshot import Snapshot
 from bellhop.records.timers import Timers
 from bellhop.records.titles import Titles
@@ -57,13 +62,17 @@ class Records:
         self.clock = clock
         self._payloads = Payloads(store, blobs, sealer, clock, short=short)
         self.clusters = Clusters(store)
+        self.choices = Choices(self._payloads)
         self.health = Healths(self._payloads)
         self.circuits = Circuits(store)
         self.walks = Walks(store, clock)
         self.strikes = Strikes(store)
         self.gates = Gates(self._payloads)
         self.refusals = RefusalCounts(store)
-        self.looks = Looks(store)
+        self.looks = Looks(store, "look")
+        self.issuers = Issuers(store)
+        self.callers = Callers(self._payloads)
+        self.inquiries = Looks(store, "inquiry")
         self.hearings = Hearings(store)
         self.pulses = Pulses(store)
         self.manifests = Manifests(self._payloads)
@@ -72,6 +81,7 @@ class Records:
         self.pending = Pending(self._payloads, clock)
         self.observations = Observations(self._payloads, clock)
         self.matches = Matches(store)
+        self.selections = Selections(self._payloads)
         self.departures = Departures(store)
         self.trails = Trails(store, clock)
         self.paces = Paces(store, clock)
@@ -81,6 +91,7 @@ class Records:
         self.inventories = Inventories(self._payloads, self.owners)
         self.findings = Findings(store, clock)
         self.outcomes = Outcomes(store)
+        self.previews = Previews(self._payloads)
         self.ledger = Ledger(store, ledger)
         self.timers = Timers(store)
         self.moves = Moves(store)
@@ -110,20 +121,27 @@ class Records:
         """Delete a cluster, and with it who may send for it; `forget_traces` does the rest."""
         self.clusters.delete(key)
         self.gates.delete(key)
+        self.issuers.delete(key)
+        self.callers.delete(key)
 
     def forget_traces(self, key: str) -> None:
         """Delete what was observed, matched and applied in a cluster, and how it was."""
         self._payloads.forget(f"observation/{key}")
         self.matches.forget(key)
+        self.selections.forget(key)
         self.trails.forget(key)
         self.forget_holdings(key)
         self.outcomes.forget(key)
+        self.previews.forget(key)
         self.strikes.forget(key)
         self.walks.forget(key)
         self.health.delete(key)
         self.refusals.delete(key)
         self.circuits.delete(key)
         self.looks.delete(key)
+        self.inquiries.delete(key)
+        self.issuers.delete(key)
+        self.callers.delete(key)
         self.hearings.delete(key)
 
     def doubt_holdings(self, key: str) -> None:

@@ -58,9 +58,11 @@ class Table(Generic[T]):
         item = Item(partition, sort, self.write(value), expires_at=expires_at)
         return self.store.put(item, expect=expect).token
 
-    def items(self, partition: str, prefix: str = "", after: str = "") -> Iterator[Item]:
+    def items(
+        self, partition: str, prefix: str = "", after: str = "", *, limit: int | None = None
+    ) -> Iterator[Item]:
         """Yield the items of a partition, for `read`."""
-        return self.store.query(partition, prefix=prefix, after=after)
+        return self.store.query(partition, prefix=prefix, after=after, limit=limit)
 
     def write(self, value: T) -> dict[str, Any]:
         """Write a record as an item's value."""

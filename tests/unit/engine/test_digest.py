@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bellhop.engine.digest import content, digest
@@ -25,12 +25,14 @@ def test_digests_stay_as_they_are() -> None:
     )
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(_json)
 def test_a_round_trip_changes_no_digest(value: Any) -> None:
     """What comes back from the store is what went in."""
     assert digest(json.loads(json.dumps(value))) == digest(value)
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(st.dictionaries(st.text(), _json, min_size=2, max_size=4))
 def test_the_order_of_keys_does_not_count(value: dict[str, Any]) -> None:
     """Manifests are mappings."""

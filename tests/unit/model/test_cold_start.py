@@ -10,7 +10,16 @@ import pytest
     ("module", "absent"),
     [
         pytest.param("bellhop.model.gvk", {"pydantic", "yaml"}, id="names of kinds"),
-        pytest.param("bellhop.stages.evaluate", {"bellhop.gotemplate", "yaml"}, id="evaluate"),
+        pytest.param(
+            "bellhop.stages.evaluate",
+            {"bellhop.gotemplate", "bellhop.engine.hints", "yaml"},
+            id="evaluate",
+        ),
+        pytest.param(
+            "bellhop.adapters.local.blobs, bellhop.stages.ingest",
+            {"pydantic", "uuid", "yaml"},
+            id="ingest on one machine",
+        ),
         pytest.param(
             "bellhop.model.kinds",
             {
@@ -27,6 +36,7 @@ import pytest
         ),
     ],
 )
+@pytest.mark.timed
 def test_importing_does_not_load(module: str, absent: set[str]) -> None:
     """Templates, YAML and what is not built yet wait until somebody asks for them."""
     program = f"import sys, {module}; print(*sys.modules)"

@@ -19,6 +19,7 @@ TITLES = {
     "EventTrigger": "EventTrigger and EventBasedAddOn",
     "EventBasedAddOn": "EventTrigger and EventBasedAddOn",
     "ClusterProfile": "ClusterProfile",
+    "ClusterSet": "ClusterSet",
     "ConfigMap": "ConfigMap",
     "Secret": "Secret",
 }
@@ -33,7 +34,9 @@ def rows(text: str) -> dict[str, list[str]]:
 def fields(kind: str) -> dict[str, list[str]]:
     """Give the rows of a kind's fields, those of add-ons included."""
     own = rows(SECTIONS[TITLES[kind]])
-    return own | rows(ADDONS) if kind in {*TITLES} - {"EventSource", "ConfigMap", "Secret"} else own
+    return (
+        own if kind in {"EventSource", "ClusterSet", "ConfigMap", "Secret"} else own | rows(ADDONS)
+    )
 
 
 def parts() -> set[str]:

@@ -466,6 +466,16 @@ def problems(text: str) -> list[str]:
             id="a kind of Sveltos that is not built yet",
         ),
         pytest.param(
+            "apiVersion: lib.projectsveltos.io/v1beta1\nkind: ClusterSet\nmetadata: {name: x}\n"
+            "spec: {maxReplicas: -1, clusterRefs: [{name: b}], replicas: 1}\n",
+            [
+                "line 4, spec.clusterRefs[0].namespace: the field 'namespace' is missing",
+                "line 4, spec.maxReplicas: this must be at least 0",
+                "line 4, spec.replicas: unknown field 'replicas'; did you mean 'maxReplicas'?",
+            ],
+            id="a set of clusters",
+        ),
+        pytest.param(
             SOURCE.replace("EventSource", "SveltosCluster"),
             [
                 (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import types
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
@@ -10,10 +11,12 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import pytest
 
+from bellhop.engine import accounts
 from bellhop.errors import InvalidError, StaleError
 from bellhop.model import record
 from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.model.record import MOST_LABELS, Health, Owner, Title, Walk, WatchedKind
+from bellhop.model.record import MOST_LABELS, Health, Issuer, Owner, Title, Walk, WatchedKind
+from bellhop.ports.store import ABSENT
 from bellhop.records import Records
 from bellhop.records.departures import Place
 from bellhop.records.trails import MOST_NAMED
@@ -29,6 +32,8 @@ MANY = 20_000
 # Which fields can grow ----------------------------------------------------------------------------
 
 APART = {
+    "Choice.clusters",
+    "Choice.failing",
     "Health.judgement",
     "Gate.kinds",
     "Observation.manifest",
@@ -42,6 +47,9 @@ APART = {
     "Profile.destinations",
     "Profile.leaving",
     "Inventory.held",
+    "Preview.changes",
+    "Selected.manifest",
+    "Selection.selected",
 }
 """Fields without a bound: they lie with a payload, always or when they are long, or have records of
 their own."""
@@ -52,6 +60,7 @@ BOUNDED = {
     "Cluster.annotations",
     "Cluster.spec",
     "Health.unseen",
+    "Issuer.keys",
     "Walk.untold",
     "Walk.unseen",
     "Walk.problems",
@@ -87,7 +96,7 @@ def test_each_field_that_can_grow_has_a_bound_or_lies_apart() -> None:
         for kind in kinds()
         for each in fields(kind)
         if grows(get_type_hints(kind)[each.name])
-    } - {"Observation.key", "Match.key", "Trail.key"}
+    } - {f"{each}.key" for each in ("Change", "Match", "Observation", "Selected", "Trail")}
 
     assert found == APART | BOUNDED
     assert APART.isdisjoint(BOUNDED)
@@ -257,6 +266,21 @@ def test_a_walk_at_all_its_bounds_fits_into_an_item(rig: Rig) -> None:
     health = Health("Down", "; ".join(said), START, unseen=unseen, judgement=JUDGED)
     rig.records.health.put(EAST, health)
     assert rig.records.health.get(EAST).value == health
+
+
+def test_all_keys_that_are_taken_fit_into_an_item(rig: Rig) -> None:
+    """An API server that publishes more, or longer ones, is told that it has no keys."""
+    longest = base64.urlsafe_b64encode(b"\xff" * 1024).decode().rstrip("=")
+    key = {"kty": "RSA", "e": "AQAB", "n": longest}
+    room = accounts._LONGEST_KEY - sum(map(len, key.values()))
+    most = [{"kid": f"{number:0>{room}}", **key} for number in range(accounts.MOST_KEYS)]
+    issuer = Issuer(f"https://{NAME}", f"https://{NAME}", accounts.read_keys({"keys": most}), START)
+    assert len(issuer.keys) == accounts.MOST_KEYS
+    rig.records.issuers.put(EAST, issuer, expect=ABSENT)
+
+    assert value_of(rig.records.issuers.get(EAST)) == issuer
+    with pytest.raises(InvalidError):
+        accounts.read_keys({"keys": [*most, {"kid": "one more", **key}]})
 
 
 def test_an_owner_with_all_who_wait_fits_into_an_item(rig: Rig) -> None:

@@ -9,11 +9,14 @@ from bellhop.model.record import (
     Heard,
     Held,
     Inventory,
+    Issuer,
     Match,
     Observation,
     Outcome,
     Owner,
     Refusals,
+    Selected,
+    Selection,
     Walk,
 )
 from bellhop.ports.store import ABSENT
@@ -40,6 +43,9 @@ def fill(rig: Rig, key: str) -> None:
     rig.records.health.put(key, Health("Healthy"))
     rig.records.refusals.put(key, Refusals(1, START, START))
     rig.records.looks.ask(key, rig.clock.now())
+    rig.records.callers.put(key, "token")
+    rig.records.inquiries.ask(key, rig.clock.now())
+    rig.records.issuers.put(key, Issuer("i", "a", ({"kid": "k"},), START))
     rig.records.hearings.put(key, Heard(START))
     rig.records.strikes.add(key, SERVICE, "walk")
     rig.records.walks.put(key, Walk("walk", "", ""))
@@ -47,6 +53,8 @@ def fill(rig: Rig, key: str) -> None:
     seen = observation(spec={"text": LARGE})
     rig.records.observations.put(Observation(key, WEB, "u", 1, seen.manifest, START))
     rig.records.matches.put(Match(key, "s", WEB, matching=True, digest="d", since=START))
+    chosen = Selected(WEB, "d", START, {"spec": {"text": LARGE[:8000]}})
+    rig.records.selections.put(Selection(key, "s", START, (chosen,), made=True))
     rig.records.trails.name(rig.records.trails.get(key, WEB), ["s"])
     rig.records.inventories.put(Inventory(key, "p", {WEB.identity: Held("d", "x")}))
     rig.records.owners.put(key, WEB.identity, Owner("p", "t", key, 100), expect=ABSENT)
@@ -54,12 +62,24 @@ def fill(rig: Rig, key: str) -> None:
 
 
 def left(rig: Rig, key: str) -> set[str]:
-    kinds = ("observation", "match", "trail", "inventory", "owner", "outcome", "strikes", "suspect")
+    kinds = ("observation", "match", "selection", "trail")
+    kinds += ("inventory", "owner", "outcome", "strikes", "suspect")
     found = {kind for kind in kinds if list(rig.store.query(f"{kind}/{key}"))}
     for kind in kinds:
         if any(list(rig.store.query(f"payload/{kind}/{key}/{shard}")) for shard in SHARDS):
             found.add(f"payload of {kind}")
-    named = ("cluster", "gate", "health", "heard", "refusals", "look", "walk")
+    named = (
+        "cluster",
+        "gate",
+        "health",
+        "heard",
+        "refusals",
+        "look",
+        "walk",
+        "issuer",
+        "inquiry",
+        "caller",
+    )
     return found | {kind for kind in named if rig.store.get(kind, key)}
 
 
@@ -68,10 +88,10 @@ def test_a_cluster_that_is_forgotten_leaves_nothing(rig: Rig) -> None:
     for key in (EAST, "fleet/east-2"):
         fill(rig, key)
     everything = left(rig, EAST)
-    assert (len(everything), rig.blobs()) == (16, 2)
+    assert (len(everything), rig.blobs()) == (21, 2)
 
     rig.records.forget_cluster(EAST)
-    assert left(rig, EAST).isdisjoint({"cluster", "gate"})
+    assert left(rig, EAST).isdisjoint({"cluster", "gate", "issuer", "caller"})
     rig.records.forget_traces(EAST)
 
     assert left(rig, EAST) == set()

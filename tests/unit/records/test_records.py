@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -16,6 +17,8 @@ from bellhop.model.record import (
     Match,
     Outcome,
     Owner,
+    Selected,
+    Selection,
 )
 from bellhop.ports.store import ABSENT, Item
 from bellhop.records import Kept
@@ -136,6 +139,26 @@ def test_keeps_matches(rig: Rig) -> None:
     assert len(list(rig.records.matches.of(EAST))) == 4
     rig.records.matches.delete(EAST, "web", WEB)
     assert rig.records.matches.get(EAST, "web", WEB) is None
+
+
+def test_keeps_selections(rig: Rig) -> None:
+    """What is selected lies sealed apart from its head, and is read once for each token."""
+    chosen = tuple(Selected(key, "d", START, {"a": {"b": [1]}}) for key in (WEB, ROLE))
+    selection = Selection(EAST, "web", START, chosen, made=True, made_of="m", message="two")
+    token = rig.records.selections.put(selection, expect=ABSENT)
+
+    assert rig.records.selections.get(EAST, "web") == Kept(selection, token)
+    assert value_of(rig.records.selections.get(EAST, "web")) is value_of(
+        rig.records.selections.get(EAST, "web")
+    )
+    assert list(rig.records.selections.heads(EAST)) == [replace(selection, selected=())]
+    told = replace(selection, told=True)
+    rig.records.selections.put_head(told, expect=token)
+    assert value_of(rig.records.selections.get(EAST, "web")) == told
+    with pytest.raises(StaleError):
+        rig.records.selections.put(selection, expect=token)
+    rig.records.selections.delete(EAST, "web")
+    assert rig.records.selections.get(EAST, "web") is None
 
 
 def test_opens_a_profile_once_for_as_long_as_it_stays(rig: Rig) -> None:

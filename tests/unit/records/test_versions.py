@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import ClassVar
@@ -13,15 +14,16 @@ import pytest
 from bellhop import messages
 from bellhop.errors import InvalidError, TemporaryError
 from bellhop.messages import INBOXES, Resolve, Sweep
+from bellhop.model.record import Sync
 from bellhop.ports.store import ABSENT, Item
-from bellhop.records.versions import Versioned
+from bellhop.records.versions import SCHEMAS, Versioned
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import FOR_EACH, INSTANTIATE, config, holder, join, source, trigger
-from tests.unit.records.rig import Rig
+from tests.unit.records.rig import Rig, profile
 
 RULES = join(source(), trigger(), holder("made", config(FOR_EACH), annotations=INSTANTIATE))
-LATER = {"match": 2}
+LATER = {**SCHEMAS, "match": 2}
 
 
 @pytest.fixture
@@ -130,3 +132,15 @@ def test_an_old_version_leaves_a_timer_of_the_new_one(fleet: Fleet) -> None:
 
     assert fleet.records.timers.get("new") is not None
     assert fleet.records.timers.get("old") is None
+
+
+def test_a_profile_has_a_number_only_while_it_is_tried_dry(rig: Rig) -> None:
+    """The version before would apply it; every other profile it goes on with."""
+    before = {name: number for name, number in SCHEMAS.items() if name != "profile"}
+    now, then = rig.anew(rig.store), Versioned(rig.store, before)  # type: ignore[arg-type]
+    modes: tuple[Sync, ...] = ("Continuous", "DryRun", "Continuous")
+    for sync in modes:
+        now.profiles.put(replace(profile(), sync=sync))
+        (found,) = (each for each in rig.store.all() if each.partition.startswith("profile/"))
+        with pytest.raises(TemporaryError) if sync == "DryRun" else nullcontext():
+            then.get(found.partition, found.sort)

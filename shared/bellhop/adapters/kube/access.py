@@ -5,6 +5,9 @@ only when there is reason to: the version that a cluster's record names is anoth
 of the client, or the API server stops accepting the credentials, so that neither a cluster that
 was registered anew nor a rotated token costs a failure. Who names no version is given a client
 whose secret was read within the last minute. The client is replaced only if the content changed.
+
+A token that was made, and not stored, is made anew when it is refused: before the credentials are
+read again, whoever makes them is told which these were.
 """
 
 from __future__ import annotations
@@ -24,12 +27,15 @@ from bellhop.model.reach import Reach
 from bellhop.ports.secrets import Secrets
 
 FRESH_SECONDS = 60
-# How often one doubt may send us to the secret store, which bills each read.
+# How often a doubt may send us to the secret store, which bills each read, or have a token made.
 _DOUBT_SECONDS = 5
 # A sweep or a profile for all of a fleet walks through its clusters in order: where fewer are kept
 # than there are, none is ever found. One takes some twenty kilobytes; connections have a bound of
 # their own.
 _KEPT = 8192
+
+Refused = Callable[[str, str], object]
+"""Tells who makes the credentials of a cluster that it has refused this token."""
 
 
 @dataclass(slots=True)
@@ -41,6 +47,8 @@ class _Entry:
     sought: str = ""
     """The version that was asked for when the secret was read last; it may have another one."""
     read_at: float = float("-inf")
+    doubted_at: float = float("-inf")
+    """When credentials that were refused were read again."""
 
 
 class KubeAccess:
@@ -54,11 +62,13 @@ class KubeAccess:
         secrets: Secrets,
         *,
         reach: Reach,
+        refused: Refused = lambda _cluster, _token: None,
         waiting: Waiting = nullcontext,
         seconds: Callable[[], float] = time.monotonic,
     ) -> None:
         self._waiting = waiting
         self._secrets = secrets
+        self._refused = refused
         self._reach = reach
         self._seconds = seconds
         self._lock = threading.Lock()
@@ -81,7 +91,7 @@ class KubeAccess:
                 entry.client = KubeClient(
                     cluster,
                     kubeconfig,
-                    renew=lambda: self._renew(cluster),
+                    renew=lambda refused: self._renew(cluster, refused),
                     reach=self._reach,
                     waiting=self._waiting,
                 )
@@ -115,12 +125,14 @@ class KubeAccess:
             _close(oldest)
         return entry
 
-    def _renew(self, cluster: str) -> Kubeconfig | None:
+    def _renew(self, cluster: str, refused: Kubeconfig) -> Kubeconfig | None:
         """Read the credentials again for a client whose own were refused."""
         entry = self._entry(cluster)
         with entry.lock:
-            if self._seconds() - entry.read_at < _DOUBT_SECONDS:
+            if self._seconds() - entry.doubted_at < _DOUBT_SECONDS:
                 return None
+            entry.doubted_at = self._seconds()
+            self._refused(cluster, refused.token)
             kubeconfig = self._read(cluster)
             entry.version, entry.read_at = kubeconfig.version, self._seconds()
             return kubeconfig

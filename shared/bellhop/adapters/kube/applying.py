@@ -13,7 +13,7 @@ from typing import Any
 
 from bellhop.adapters.kube.errors import Call, Refusal
 from bellhop.adapters.kube.transport import Request, Transport
-from bellhop.engine.planning import MANAGER
+from bellhop.model.identity import MANAGER
 from bellhop.ports.kube import Manifest
 
 _APPLY = "application/apply-patch+yaml"

@@ -19,7 +19,6 @@ from bellhop.adapters.kube import applying
 from bellhop.adapters.kube.discovery import Discovery, group_path
 from bellhop.adapters.kube.errors import Call, LateError, Refusal, refusal_error
 from bellhop.adapters.kube.transport import Renew, Request, Transport, Waiting
-from bellhop.engine.planning import MANAGER
 from bellhop.errors import (
     InvalidError,
     MissingError,
@@ -28,6 +27,7 @@ from bellhop.errors import (
     UnreachableError,
 )
 from bellhop.model.gvk import GVK, ObjectKey, Resource
+from bellhop.model.identity import MANAGER
 from bellhop.model.kubeconfig import Kubeconfig
 from bellhop.model.reach import ABROAD, Reach
 from bellhop.ports.kube import Manifest, Page
@@ -63,7 +63,7 @@ class KubeClient:
         kubeconfig: Kubeconfig,
         *,
         as_user: str = "",
-        renew: Renew = lambda: None,
+        renew: Renew = lambda _: None,
         reach: Reach = ABROAD,
         waiting: Waiting = nullcontext,
     ) -> None:
@@ -193,6 +193,20 @@ class KubeClient:
         version = str(answer.get("gitVersion") or "")
         return version if _VERSION.fullmatch(version) else "unknown"
 
+    def issuer(self) -> tuple[str, Manifest]:
+        """Read who makes the tokens of its service accounts, and the key set that they fit.
+
+        The keys are those of the API server itself, wherever else it says that they are published.
+        """
+        call = Call(self._name, "read the keys of its service accounts")
+        described = self._transport.send(Request("GET", "/.well-known/openid-configuration"), call)
+        issuer = _object(described, call).get("issuer")
+        if not issuer or not isinstance(issuer, str):
+            raise UnreachableError(f"{call}: the answer names no issuer")
+        # An API server has its keys in no other form.
+        keys = Request("GET", "/openid/v1/jwks", accept="application/jwk-set+json")
+        return issuer, _object(self._transport.send(keys, call), call)
+
     def rights(
         self, checks: Sequence[Right | tuple[str, str, str, str, str]]
     ) -> builtins.list[Right]:
@@ -223,9 +237,9 @@ class KubeClient:
         """Close the idle connections; those in use finish first."""
         self._transport.close()
 
-    def _renewed(self) -> Kubeconfig | None:
+    def _renewed(self, refused: Kubeconfig) -> Kubeconfig | None:
         """Read the credentials anew; another server knows other kinds."""
-        kubeconfig = self._renew()
+        kubeconfig = self._renew(refused)
         if kubeconfig is not None and kubeconfig.server != self._server:
             self._server = kubeconfig.server
             self._discovery.clear()

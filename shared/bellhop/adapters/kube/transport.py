@@ -53,7 +53,9 @@ _REPEATABLE = {"GET", "PATCH"}
 _SHORTEST_TOKEN = 16
 """Bytes; what is shorter is found in words that mean nothing by it."""
 
-Renew = Callable[[], Kubeconfig | None]
+Renew = Callable[[Kubeconfig], Kubeconfig | None]
+"""Finds others for credentials that were refused; None if there are none."""
+
 Waiting = Callable[[], AbstractContextManager[object]]
 """What a thread does around a call, as it waits for its answer."""
 
@@ -71,6 +73,9 @@ class Request:
     warns: bool = False
     """Whether the answer's warnings are asked for, not its content."""
 
+    accept: str = "application/json"
+    """The kind of JSON that is asked for."""
+
 
 _GREETING = Request("GET", "/version", {"timeout": f"{GREETING_SECONDS}s"}, answers_json=False)
 
@@ -84,7 +89,7 @@ class Transport:
         kubeconfig: Kubeconfig,
         *,
         as_user: str = "",
-        renew: Renew = lambda: None,
+        renew: Renew = lambda _: None,
         reach: Reach = ABROAD,
         lookups: Lookups = LOOKUPS,
         waiting: Waiting = nullcontext,
@@ -144,7 +149,7 @@ class Transport:
         with self._renewing:
             if self._session is not refused:  # Another thread was faster.
                 return self._session
-            kubeconfig = self._renew()
+            kubeconfig = self._renew(refused.kubeconfig)
             if kubeconfig is None or kubeconfig == refused.kubeconfig:
                 return None
             self._session = _Session(kubeconfig, self._wire(kubeconfig), self._as_user)
@@ -158,7 +163,7 @@ class _Session:
         self.kubeconfig = kubeconfig
         self.wire = wire
         self._dated = ("", datetime.now(UTC))
-        self._headers = {"Accept": "application/json", "User-Agent": "bellhop"}
+        self._headers = {"User-Agent": "bellhop"}
         # API servers compress only from 128 KiB on.
         self._headers["Accept-Encoding"] = "gzip"
         if kubeconfig.token:
@@ -192,7 +197,11 @@ class _Session:
 
     def _once(self, request: Request, call: Call, *, patience: float = 0) -> Any:
         body = _body(request.body, call)
-        headers = {**self._headers, "Content-Type": request.content_type}
+        headers = {
+            **self._headers,
+            "Accept": request.accept,
+            "Content-Type": request.content_type,
+        }
         try:
             answer = self.wire.request(
                 request.method,

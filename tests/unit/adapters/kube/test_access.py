@@ -193,6 +193,27 @@ def test_a_rotated_token_costs_no_failure(
     assert len(secrets.reads) == 2
 
 
+def test_who_makes_tokens_is_told_which_one_was_refused(
+    secrets: CountedSecrets, hand: Hand, api: ScriptedApi
+) -> None:
+    """He makes another one before it is read again, as early as that is."""
+    secrets.register("a/b", api.url)
+    told: list[tuple[str, str]] = []
+
+    def refused(cluster: str, token: str) -> None:
+        told.append((cluster, token))
+        secrets.register(cluster, api.url, token="second")
+
+    opener = KubeAccess(secrets, reach=HERE, refused=refused, seconds=hand)
+    api.script = [Answer(401), OBJECT, Answer(401)]
+    client = opener.open("a/b")
+    client.get(CONFIG_MAP, "web", "a")
+    with pytest.raises(DeniedError):
+        client.get(CONFIG_MAP, "web", "a")
+
+    assert told == [("a/b", "first")]
+
+
 def test_refused_credentials_are_read_again_only_now_and_then(
     opener: KubeAccess, secrets: CountedSecrets, hand: Hand, api: ScriptedApi
 ) -> None:

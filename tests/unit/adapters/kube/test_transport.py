@@ -280,7 +280,7 @@ def test_reads_the_credentials_anew_when_they_are_refused(api: ScriptedApi) -> N
     """A rotated token costs one more request, and no failure."""
     api.script = [Answer(401), Answer(body={"ok": 1}), Answer(body={"ok": 2})]
     sender = Transport(
-        "a/b", api.kubeconfig, renew=lambda: Kubeconfig(api.url, token="second"), reach=HERE
+        "a/b", api.kubeconfig, renew=lambda _: Kubeconfig(api.url, token="second"), reach=HERE
     )
 
     assert [sender.send(GET, CALL), sender.send(GET, CALL)] == [{"ok": 1}, {"ok": 2}]
@@ -298,7 +298,7 @@ def test_is_denied_when_there_are_no_other_credentials(api: ScriptedApi, token: 
     renewed = Kubeconfig(api.url, token=token) if token else None
 
     with pytest.raises(DeniedError, match="credentials are not accepted"):
-        Transport("a/b", api.kubeconfig, renew=lambda: renewed, reach=HERE).send(GET, CALL)
+        Transport("a/b", api.kubeconfig, renew=lambda _: renewed, reach=HERE).send(GET, CALL)
 
 
 def test_is_denied_when_the_new_credentials_are_refused_too(api: ScriptedApi) -> None:
@@ -307,7 +307,7 @@ def test_is_denied_when_the_new_credentials_are_refused_too(api: ScriptedApi) ->
 
     with pytest.raises(DeniedError):
         Transport(
-            "a/b", api.kubeconfig, renew=lambda: Kubeconfig(api.url, token="x"), reach=HERE
+            "a/b", api.kubeconfig, renew=lambda _: Kubeconfig(api.url, token="x"), reach=HERE
         ).send(GET, CALL)
 
 
@@ -322,7 +322,7 @@ def test_threads_that_are_refused_together_renew_once(api: ScriptedApi) -> None:
             return Answer(401)
         return Answer(body={"ok": 1})
 
-    def renew() -> Kubeconfig:
+    def renew(_refused: Kubeconfig) -> Kubeconfig:
         renewals.append(1)
         return Kubeconfig(api.url, token="second")
 
@@ -339,7 +339,7 @@ def test_threads_that_are_refused_together_renew_once(api: ScriptedApi) -> None:
 def test_a_failure_to_renew_is_what_is_said(api: ScriptedApi) -> None:
     """A cluster whose secret is gone is no longer registered."""
 
-    def gone() -> Kubeconfig:
+    def gone(_refused: Kubeconfig) -> Kubeconfig:
         raise MissingError("cluster 'a/b' has no stored credentials; register it")
 
     api.script = [Answer(401)]

@@ -1,0 +1,131 @@
+"""Sets with maxReplicas choose their clusters, and choose again when one is down or leaves.
+
+    declared, labelled, came, went ─► settle ─┬─► a choice is written, on condition ─► the revision
+    a sweep or a probe ended ──► heed ─► settle └► nothing to write: settled      └► settle again
+
+What is written is looked at once more by a catalog of at least that revision, so of two who settle
+at once the later sees what both did. Who dies after a choice was written has noted its set, and
+`Declare.resume` publishes all that may follow.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from contextlib import suppress
+
+from bellhop.engine.catalog import Catalog
+from bellhop.engine.choosing import choose
+from bellhop.engine.difference import Key
+from bellhop.errors import MissingError, StaleError
+from bellhop.model.record import Choice
+from bellhop.ports.store import ABSENT
+from bellhop.records import Kept, Records
+from bellhop.records.catalogs import Catalogs
+from bellhop.stages.consequences import Consequences
+
+_RETRIES = 16
+
+_AWAY = 3
+"""Failures in a row after which a cluster counts as down: a short outage moves nothing."""
+
+_NONE = Kept(Choice(), ABSENT)
+
+
+class Choosing:
+    """Has each set with maxReplicas choose among the clusters that are there."""
+
+    def __init__(self, records: Records, catalogs: Catalogs, consequences: Consequences) -> None:
+        self._records = records
+        self._catalogs = catalogs
+        self._consequences = consequences
+
+    def heed(self, cluster: str) -> None:
+        """Have sets choose again to which a cluster's state makes a difference by now."""
+        catalog = self._catalogs.current()
+        for place in catalog.choosing_from(cluster):
+            choice = catalog.choices.get(place, Choice())
+            down = self._is_down(cluster)
+            if cluster in choice.clusters:
+                differs = down != (cluster in choice.failing)
+            else:
+                vacant = len(choice.clusters) < (catalog.sets[place].most or 0)
+                differs = not down and (vacant or bool(choice.failing))
+            if differs:
+                self.settle()
+                return
+
+    def settle(self) -> None:
+        """Write what sets should choose, and publish what follows, until nothing is to be written.
+
+        Raises:
+            StaleError: others change it all the time.
+        """
+        for _ in range(_RETRIES):
+            try:
+                catalog = self._catalogs.current()
+            except MissingError:
+                # What is not known is not taken for deleted; who cures that settles.
+                return
+            kept = self._records.choices.all()
+            known = {place: each.value for place, each in kept.items() if place in catalog.choosing}
+            if known != catalog.choices:
+                # Somebody is about to change the revision, or died before.
+                self._records.catalog.change("clusters")
+                continue
+            changed = self._changed(catalog, kept)
+            if not changed:
+                return
+            with suppress(StaleError):
+                for place, choice in changed.items():
+                    self._write(catalog, place, choice, kept.get(place, _NONE).token)
+        raise StaleError("cannot choose the clusters of sets: they change all the time")
+
+    def _changed(
+        self, catalog: Catalog, kept: Mapping[str, Kept[Choice]]
+    ) -> dict[str, Choice | None]:
+        """Return the choices that are not as they should be; None for one of no set any more."""
+        changed: dict[str, Choice | None] = {}
+        for place, declared in catalog.choosing.items():
+            old = kept.get(place, _NONE).value
+            new = choose(declared.most or 0, catalog.pool(place), old, self._is_down)
+            if new != old:
+                changed[place] = new
+        return changed | dict.fromkeys(kept.keys() - catalog.choosing.keys())
+
+    def _write(self, before: Catalog, place: str, choice: Choice | None, token: str) -> None:
+        """Write one choice and publish what follows.
+
+        Raises:
+            StaleError: somebody else has written it meanwhile; nothing is changed.
+        """
+        key = _key(place)
+        pending = uuid.uuid4().hex
+        self._records.pending.put(pending, {"keys": [list(key)]})
+        try:
+            if choice is None:
+                self._records.choices.delete(place, expect=token)
+            else:
+                self._records.choices.put(place, choice, expect=token)
+        except StaleError:
+            self._records.pending.delete(pending)
+            raise
+        self._records.catalog.change("clusters")
+        self._consequences.follow([key], before, self._catalogs.known())
+        self._records.pending.delete(pending)
+
+    def _is_down(self, cluster: str) -> bool:
+        """Say whether a cluster has not answered, or could not be looked at, a few times in a row.
+
+        One that answers and does not ring is not: add-ons come to it as to any other.
+        """
+        circuit = self._records.circuits.get(cluster)
+        if circuit and not circuit.value.closing:
+            return circuit.value.failures >= _AWAY
+        health = self._records.health.head(cluster)
+        return health.state == "Down" and health.failures >= _AWAY
+
+
+def _key(place: str) -> Key:
+    namespace, _, name = place.rpartition("/")
+    return ("Set" if namespace else "ClusterSet", namespace, name)

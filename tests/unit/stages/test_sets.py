@@ -1,0 +1,314 @@
+"""ClusterSets: which clusters triggers watch and profiles go to by them, and who replaces whom."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bellhop.errors import UnreachableError
+from bellhop.messages import Sweep
+from bellhop.model.gvk import GVK
+from bellhop.model.record import Choice
+from bellhop.ports.store import ANY, Item
+from tests.fakes import rig
+from tests.fakes.fleet import Fleet, service
+from tests.fakes.kept import value_of
+from tests.fakes.kube import FakeKube
+from tests.fakes.manifests import (
+    FOR_EACH,
+    INSTANTIATE,
+    config,
+    holder,
+    join,
+    profile,
+    source,
+    trigger,
+)
+from tests.fakes.mortal import Fate, Killed, Mortal
+from tests.unit.stages.test_touched import asked
+
+CONFIG = GVK("", "v1", "ConfigMap")
+SELECTED = "{matchLabels: {env: production}}"
+
+
+def cluster_set(most: int | None = 1, name: str = "active", selector: str = SELECTED) -> str:
+    """Return a ClusterSet of the clusters in production."""
+    limit = "" if most is None else f"\n  maxReplicas: {most}"
+    return (
+        "apiVersion: lib.projectsveltos.io/v1beta1\nkind: ClusterSet\n"
+        f"metadata: {{name: {name}}}\nspec:\n  clusterSelector: {selector}{limit}\n"
+    )
+
+
+def by_set(*names: str) -> str:
+    """Return a user's own profile that goes to sets, and what it brings."""
+    selecting = profile(f"setRefs: [{', '.join(names or ('active',))}]")
+    return join(selecting, holder("own", config("own")))
+
+
+def watching() -> str:
+    """Return a trigger that watches a set's clusters alone, and what it brings."""
+    rule = trigger(ref="made").replace(
+        "sourceClusterSelector: {matchLabels: {env: production}}", "clusterSetRefs: [active]"
+    )
+    assert "clusterSetRefs" in rule
+    made = holder("made", config(FOR_EACH), annotations=INSTANTIATE)
+    return join(source(), rule, made)
+
+
+def has(fleet: Fleet, *clusters: str) -> list[str]:
+    """Return which of some clusters have something that was brought."""
+    return [x for x in clusters if fleet.access.clusters[f"fleet/{x}"].objects(CONFIG)]
+
+
+def chosen(fleet: Fleet, name: str = "active") -> Choice:
+    return fleet.records.choices.all()[name].value
+
+
+def fail(fleet: Fleet, kube: FakeKube, *, times: int = 3) -> None:
+    """Have a cluster not answer for so many looks of ours."""
+    kube.fail_with(UnreachableError(f"cannot reach '{kube.cluster}'"))
+    fleet.publisher.publish([Sweep(kube.cluster)])
+    for _ in range(times):
+        fleet.pump()
+        fleet.clock.advance(timedelta(minutes=2))
+
+
+def recover(fleet: Fleet, kube: FakeKube) -> None:
+    kube.fail_with(None)
+    fleet.clock.advance(timedelta(minutes=10))
+    fleet.pump()
+
+
+def three(fleet: Fleet) -> tuple[FakeKube, FakeKube, FakeKube]:
+    east, north, west = (fleet.register(x, env="production") for x in ("east", "north", "west"))
+    fleet.pump()
+    return east, north, west
+
+
+ALL = ("east", "north", "west")
+
+
+def test_a_profile_goes_to_all_clusters_of_a_set_without_a_limit(fleet: Fleet) -> None:
+    """A label brings one in and takes it out, as a selector does; no choice is kept."""
+    three(fleet)
+    fleet.apply(cluster_set(None), by_set())
+    fleet.pump()
+    assert has(fleet, *ALL) == ["east", "north", "west"]
+
+    fleet.declare.label("fleet/north", {"env": "test"})
+    fleet.pump()
+
+    assert has(fleet, *ALL) == ["east", "west"]
+    assert fleet.records.choices.all() == {}
+
+
+def test_as_many_clusters_as_maxreplicas_says_stay_chosen(fleet: Fleet) -> None:
+    """One that comes before them by its name does not take anybody's place."""
+    fleet.apply(cluster_set(2), by_set())
+    fleet.register("west", env="production")
+    fleet.pump()
+    three(fleet)
+
+    assert has(fleet, *ALL) == ["east", "west"]
+    fleet.register("alpha", env="production")
+    fleet.pump()
+    assert has(fleet, "alpha", *ALL) == ["east", "west"]
+
+
+@pytest.mark.parametrize("how", ["label", "deregister"])
+def test_a_cluster_that_leaves_is_replaced(fleet: Fleet, how: str) -> None:
+    """What it had is withdrawn where it is still known."""
+    three(fleet)
+    fleet.apply(cluster_set(1), by_set())
+    fleet.pump()
+    assert has(fleet, *ALL) == ["east"]
+
+    if how == "label":
+        fleet.declare.label("fleet/east", {"env": None})
+    else:
+        fleet.declare.deregister("fleet/east")
+    fleet.pump()
+
+    assert chosen(fleet) == Choice(("fleet/north",))
+    assert has(fleet, "north", "west") == ["north"]
+    assert has(fleet, "east") == (["east"] if how == "deregister" else [])
+
+
+def test_a_cluster_that_is_down_is_replaced_and_not_put_back(fleet: Fleet) -> None:
+    """A short outage moves nothing; once it answers, it is rid of what it had."""
+    east, _, _ = three(fleet)
+    fleet.apply(cluster_set(1), by_set())
+    fleet.pump()
+    fail(fleet, east, times=1)
+    assert chosen(fleet) == Choice(("fleet/east",))
+
+    fail(fleet, east, times=3)
+    assert chosen(fleet) == Choice(("fleet/north",))
+    assert has(fleet, "north", "west") == ["north"]
+
+    recover(fleet, east)
+    assert chosen(fleet) == Choice(("fleet/north",))
+    assert has(fleet, *ALL) == ["north"]
+
+
+def test_a_cluster_that_nobody_can_replace_stays(fleet: Fleet) -> None:
+    """It is marked until it answers, or another one that can take its place comes."""
+    east = fleet.register("east", env="production")
+    fleet.apply(cluster_set(1), by_set())
+    fleet.pump()
+    fail(fleet, east)
+    assert chosen(fleet) == Choice(("fleet/east",), ("fleet/east",))
+
+    recover(fleet, east)
+    assert chosen(fleet) == Choice(("fleet/east",))
+
+    fail(fleet, east)
+    assert chosen(fleet).failing
+    fleet.register("west", env="production")
+    fleet.pump()
+    assert chosen(fleet) == Choice(("fleet/west",))
+
+
+def test_a_place_that_is_free_is_taken_by_who_answers_again(fleet: Fleet) -> None:
+    """No cluster that is down is chosen anew."""
+    east, _, _ = three(fleet)
+    fail(fleet, east)
+    fleet.apply(cluster_set(3), by_set())
+    fleet.pump()
+    assert set(chosen(fleet).clusters) == {"fleet/north", "fleet/west"}
+
+    recover(fleet, east)
+
+    assert set(chosen(fleet).clusters) == {"fleet/east", "fleet/north", "fleet/west"}
+    assert has(fleet, *ALL) == ["east", "north", "west"]
+
+
+def test_a_limit_may_be_changed_and_taken_away(fleet: Fleet) -> None:
+    """Those chosen last go first; a set that is deleted has no cluster, and leaves no choice."""
+    three(fleet)
+    counts = []
+    for most in (2, 1, 0, 3, None):
+        fleet.apply(cluster_set(most), by_set())
+        fleet.pump()
+        counts.append(has(fleet, *ALL))
+    assert counts == [["east", "north"], ["east"], [], [*ALL], [*ALL]]
+
+    fleet.apply(cluster_set(2))
+    fleet.declare.delete([("ClusterSet", "", "active")])
+    fleet.pump()
+    assert has(fleet, *ALL) == []
+    assert fleet.records.choices.all() == {}
+
+
+def test_a_trigger_watches_the_clusters_of_its_sets(fleet: Fleet) -> None:
+    """What happens in others is no event; a cluster that is chosen is swept, one that goes left."""
+    three(fleet)
+    for name in ALL:
+        fleet.access.clusters[f"fleet/{name}"].put(service("web"))
+    fleet.apply(cluster_set(1), watching())
+    fleet.pump()
+    assert has(fleet, *ALL) == ["east"]
+    assert [key for key in fleet.catalogs.current().clusters if kinds(fleet, key)] == ["fleet/east"]
+
+    fleet.declare.label("fleet/east", {"env": None})
+    fleet.pump()
+
+    assert has(fleet, *ALL) == ["north"]
+
+
+def kinds(fleet: Fleet, cluster: str) -> Any:
+    """Return what ingest lets in from a cluster."""
+    return value_of(fleet.records.gates.get(cluster)).kinds
+
+
+def test_a_choice_asks_for_those_alone_whom_it_concerns(fleet: Fleet) -> None:
+    """However many clusters a set has, one that is replaced concerns two."""
+    for number in range(8):
+        fleet.register(f"c{number}", env="production").put(service("web"))
+    fleet.apply(cluster_set(6), watching(), by_set())
+
+    found = asked(fleet, lambda: fleet.declare.label("fleet/c2", {"env": None}))
+
+    assert chosen(fleet).clusters[-1] == "fleet/c6"
+    assert found["sweep"] == 2
+    # For all objects and for each of one, in the cluster that leaves and in the one that comes.
+    assert found["instantiate"] <= 10
+    assert found["resolve"] == 2
+
+
+class Between:
+    """A store that lets something happen before the first choice is written."""
+
+    def __init__(self, store: Any, act: Any) -> None:
+        self._store, self._act = store, act
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def put(self, item: Item, *, expect: str | None = ANY) -> Item:
+        if item.partition == "choice" and self._act:
+            act, self._act = self._act, None
+            act()
+        found: Item = self._store.put(item, expect=expect)
+        return found
+
+
+def test_of_two_who_choose_at_once_both_are_heeded(fleet: Fleet) -> None:
+    """The slower one finds another choice than it had read, and chooses by what there is then."""
+    three(fleet)
+    fleet.apply(cluster_set(1), by_set())
+    fleet.pump()
+    other = rig.process(fleet)
+
+    def leave() -> None:
+        other.declare.label("fleet/north", {"env": None})
+
+    fleet.store._store = Between(fleet.store._store, leave)  # type: ignore[assignment]
+    fleet.declare.label("fleet/east", {"env": None})
+    fleet.pump()
+
+    assert chosen(fleet) == Choice(("fleet/west",))
+    assert has(fleet, *ALL) == ["west"]
+    assert not list(fleet.records.pending.all())
+
+
+@pytest.mark.parametrize("offset", range(2))
+def test_death_at_any_step_of_a_choice_is_made_good(offset: int) -> None:
+    """Whoever comes next finishes what was noted: one cluster is chosen, and it alone has all."""
+    for steps in range(1 + offset, 140, 14):
+        with rig.folder() as folder:
+            die_and_go_on(Path(folder), steps)
+
+
+def die_and_go_on(folder: Path, steps: int) -> None:
+    fleet, fate = Fleet(folder), Fate()
+    three(fleet)
+    fleet.apply(cluster_set(1), by_set())
+    fleet.pump()
+    clusters = fleet.access.clusters
+    rig.interpose(fleet, partial(mortal, fate))
+    fleet.access.clusters = clusters
+    fate.doom(steps)
+    with suppress(Killed):
+        fleet.declare.label("fleet/east", {"env": None})
+    fate.revive()
+    fleet.reread()
+    fleet.declare.label("fleet/east", {"env": None})
+    fleet.clock.advance(timedelta(minutes=1))
+    rig.tick(fleet)
+    fleet.pump()
+
+    assert chosen(fleet) == Choice(("fleet/north",))
+    assert has(fleet, *ALL) == ["north"]
+    assert not list(fleet.records.pending.all())
+    fleet.close()
+
+
+def mortal(fate: Fate, name: str, port: Any) -> Mortal:
+    return Mortal(name, port, fate)
