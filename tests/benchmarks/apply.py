@@ -23,7 +23,6 @@ import yaml
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.embedded.serve import running
 from bellhop.embedded.state import open_state
-from bellhop.engine.planning import decorate, desired
 from bellhop.fleet.installation import Installation
 from bellhop.logs import Log
 from bellhop.model.gvk import ObjectKey
@@ -32,6 +31,7 @@ from bellhop.model.kubeconfig import sanitise
 from bellhop.model.reach import HERE
 from bellhop.model.record import Cluster, Content
 from bellhop.settings import Settings
+from bellhop.stages.features.resources.planning import decorate, desired
 from infra.lab.control_plane import ControlPlane
 from tests.benchmarks.figures import in_turns, lab, run, spread, table
 

@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.engine.planning import decorate, desired
 from bellhop.fleet.installation import Installation
 from bellhop.model.kubeconfig import sanitise
 from bellhop.model.reach import HERE
 from bellhop.model.record import Content
+from bellhop.stages.features.resources.planning import decorate, desired
 from infra.lab.control_plane import ControlPlane
 from tests.benchmarks.apply import THREADS, config_map, declare, register, seconds, serving
 from tests.benchmarks.figures import in_turns, lab, run, spread, table

@@ -56,7 +56,7 @@ class Front:
         cluster, token, gate = environ[_LET_IN]
         body = environ["wsgi.input"].read(_length(environ))
         media, sent = environ.get("CONTENT_TYPE", ""), environ.get("HTTP_DATE", "")
-        with BATON.held():
+        with BATON.held(cluster):
             reply = self._stage.respond(Request(cluster, token, body, media, sent), gate)
         return _answer(reply)
 

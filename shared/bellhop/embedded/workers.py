@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
+from functools import partial
 
 from bellhop.adapters.local.queue import SqliteQueue
 from bellhop.embedded.baton import BATON
 from bellhop.embedded.pool import Pool, Size
+from bellhop.embedded.seats import Seats
 from bellhop.embedded.state import NEVER_STUCK, Embedded
 from bellhop.embedded.timekeeper import Timekeeper
 from bellhop.logs import Log
@@ -24,6 +26,10 @@ _QUICK = 0.02
 """A thread that is done with what it took in fewer seconds takes twice as many groups the next
 time, up to a lump: under load receiving and settling cost more than most work. Whoever takes
 longer takes one, as does whoever may be stuck with it."""
+
+_CROWDED = NEVER_STUCK | {"apply"}
+"""Inboxes where one share may have so much to do that its work is all there is; where a walk or a
+look waits for its cluster, others are started instead."""
 
 _NOW = timedelta(0)
 _TICK = 0.5
@@ -62,18 +68,13 @@ class Workers:
         self._stopping = threading.Event()
         self._queues = tuple(embedded.queues.values())
         self._in_hand: dict[str, tuple[SqliteQueue, tuple[Delivery, ...]]] = {}
-        self._pools = [
-            Pool(
-                name,
-                self._feed(
-                    name, embedded.queues[name], Inbox(name, stages[INBOXES[name]], settings, log)
-                ),
-                size,
-                log,
-            )
-            for name, size in sizes(settings).items()
-            if INBOXES[name] in stages
-        ]
+        self._pools = []
+        for name, size in sizes(settings).items():
+            if INBOXES[name] in stages:
+                inbox = Inbox(name, stages[INBOXES[name]], settings, log)
+                seats = Seats(size.few if name in _CROWDED else 1)
+                feed = self._feed(name, embedded.queues[name], inbox, seats)
+                self._pools.append(Pool(name, feed, size, log))
         pause = settings.visibility.total_seconds() / _EXTENSIONS
         self._threads = [
             threading.Thread(target=self._repeat, args=(self._hold_on, pause), name="holding")
@@ -101,29 +102,33 @@ class Workers:
             thread.join()
 
     def _feed(
-        self, name: str, queue: SqliteQueue, inbox: Inbox
+        self, name: str, queue: SqliteQueue, inbox: Inbox, seats: Seats
     ) -> Callable[[Callable[[], None], float], bool]:
         most = _LUMP if name in NEVER_STUCK else 1
         mine = threading.local()
 
         def feed(begin: Callable[[], None], wait: float) -> bool:
             me = threading.current_thread().name
+            receive = partial(
+                queue.receive, _BATCH, groups=getattr(mine, "lump", 1), but=seats.full
+            )
             with BATON.held():
-                taken = queue.receive(_BATCH, wait=_NOW, groups=getattr(mine, "lump", 1))
+                taken = receive(wait=_NOW)
             if not taken:
-                taken = queue.receive(
-                    _BATCH, wait=timedelta(seconds=wait), groups=getattr(mine, "lump", 1)
-                )
+                seats.leave()
+                taken = receive(wait=timedelta(seconds=wait))
             if not taken:
                 return False
+            if seats.take(taken):
+                queue.nudge()
             begin()
             begun = time.monotonic()
             # The last of each group, which is held as a whole.
             lasts = {each.message.group: each for each in taken}
             self._in_hand[me] = queue, tuple(lasts.values())
             try:
-                with BATON.held():
-                    self._settle(name, queue, inbox.work(taken))
+                with BATON.held(taken[0].message.share):
+                    self._settle(name, queue, _in_turn(taken, inbox.work(taken)))
             finally:
                 self._in_hand.pop(me, None)
             took = time.monotonic() - begun
@@ -173,3 +178,12 @@ class Workers:
                 self._log.error("Failed to look what is due", error)
                 self._stopping.wait(1.0)
             self._stopping.wait(pause)
+
+
+def _in_turn(
+    taken: Sequence[Delivery], worked: Iterator[tuple[Delivery, Result]]
+) -> Iterator[tuple[Delivery, Result]]:
+    """Work on each delivery for its own share."""
+    for each in taken:
+        BATON.go_on(each.message.share)
+        yield next(worked)

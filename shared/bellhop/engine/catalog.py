@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -12,16 +13,17 @@ from bellhop.model.gvk import GVK
 from bellhop.model.kinds import (
     KINDS,
     ClusterProfile,
+    ClusterSet,
     Declaration,
     DeclarationKey,
     EventSource,
     EventTrigger,
 )
-from bellhop.model.record import Cluster
+from bellhop.model.record import Choice, Cluster
 
 _DIGEST = 16
 
-_Rule = TypeVar("_Rule", EventSource, EventTrigger, ClusterProfile)
+_Rule = TypeVar("_Rule", EventSource, EventTrigger, ClusterProfile, ClusterSet)
 
 
 _Bringing = TypeVar("_Bringing", EventTrigger, ClusterProfile)
@@ -40,6 +42,8 @@ class _Found:
 
 
 _NOTHING = _Found({}, {}, {})
+_NOBODY: frozenset[str] = frozenset()
+_UNCHOSEN: Mapping[str, Choice] = {}
 
 
 def cluster_object(cluster: Cluster) -> dict[str, Any]:
@@ -64,6 +68,8 @@ class Catalog:
     A source is in force in a cluster if a trigger that selects the cluster names it, as Sveltos
     copies an EventSource only to the clusters that a trigger selects. A trigger whose
     eventSourceName cannot be rendered for a cluster is not in force there; `problems_in` says why.
+    `choices` are what sets with maxReplicas have chosen, by their places; sets without it have all
+    the clusters that they select or name.
     """
 
     def __init__(
@@ -73,42 +79,70 @@ class Catalog:
         sources: Iterable[EventSource],
         triggers: Iterable[EventTrigger],
         profiles: Iterable[ClusterProfile],
+        sets: Iterable[ClusterSet] = (),
+        choices: Mapping[str, Choice] = _UNCHOSEN,
     ) -> None:
         self.revision = revision
         self.clusters = {cluster.key: cluster for cluster in clusters}
         self.sources = {source.name: source for source in sources}
         self.triggers = {trigger.name: trigger for trigger in triggers}
         self.profiles = {profile.name: profile for profile in profiles}
+        self.sets = {each.key.place: each for each in sets}
+        self._choose(choices)
         self.named = {name: each.event_source_name for name, each in self.triggers.items()}
+        self.asking = {name for name, each in self.sources.items() if each.asks_own_writes}
         # Few templates read other objects: who declares one asks these alone.
         self.reading_triggers = _reading(self.triggers)
         self.reading_profiles = _reading(self.profiles)
         # A catalog is asked the same few questions by every event: each is answered once.
         self._found: dict[str, _Found] = {}
+        # Most clusters of a fleet are selected alike, and share what is found.
+        self._alike: dict[tuple[tuple[str, str], ...], _Found] = {}
         self._digests: dict[str, str] = {}
         # What an earlier catalog found holds but for these triggers, where clusters are the same.
         self._earlier: tuple[Mapping[str, _Found], Collection[str]] = {}, ()
 
-    def with_clusters(self, revision: int, clusters: Iterable[Cluster]) -> Catalog:
+    def _choose(self, choices: Mapping[str, Choice]) -> None:
+        self.choosing = {name: each for name, each in self.sets.items() if each.most is not None}
+        self.choices = {name: each for name, each in choices.items() if name in self.choosing}
+        self._chosen = {name: frozenset(each.clusters) for name, each in self.choices.items()}
+
+    def with_clusters(
+        self,
+        revision: int,
+        clusters: Iterable[Cluster],
+        choices: Mapping[str, Choice] = _UNCHOSEN,
+    ) -> Catalog:
         """Return a later catalog of the same rules, which still knows about unchanged clusters."""
         later = Catalog(revision, clusters, (), (), ())
         later.sources, later.triggers, later.profiles = self.sources, self.triggers, self.profiles
-        later.named = self.named
+        later.sets = self.sets
+        later._choose(choices)
+        later.named, later.asking = self.named, self.asking
         later.reading_triggers = self.reading_triggers
         later.reading_profiles = self.reading_profiles
-        later._digests = self._digests
-        later._found = {
+        later._digests, later._alike = self._digests, self._alike
+        later._found = self._still(later)
+        return later
+
+    def _still(self, later: Catalog) -> dict[str, _Found]:
+        """Return what was found about clusters that are the same, and chosen by the same sets."""
+        old, new = self._chosen, later._chosen
+        moved: set[str] = set()
+        for place in old.keys() | new.keys():
+            moved |= old.get(place, _NOBODY) ^ new.get(place, _NOBODY)
+        return {
             key: found
             for key, found in list(self._found.items())
-            if key in later.clusters and later.clusters[key] == self.clusters.get(key)
+            if key not in moved and later.clusters.get(key) == self.clusters[key]
         }
-        return later
 
     def with_rules(
         self,
         revision: int,
         clusters: Iterable[Cluster],
         changed: Mapping[DeclarationKey, Declaration | None],
+        choices: Mapping[str, Choice] = _UNCHOSEN,
     ) -> Catalog:
         """Return a later catalog, which still knows what the rules that changed do not concern.
 
@@ -118,8 +152,13 @@ class Catalog:
         later.sources = _changed(self.sources, EventSource, changed)
         later.triggers = _changed(self.triggers, EventTrigger, changed)
         later.profiles = _changed(self.profiles, ClusterProfile, changed)
+        later.sets = _changed(self.sets, ClusterSet, changed)
+        later._choose(choices)
         later.named, later._digests = dict(self.named), dict(self._digests)
         names = {key.name for key in changed}
+        anew = {name for name in names if name in later.sources}
+        later.asking = self.asking - names
+        later.asking |= {name for name in anew if later.sources[name].asks_own_writes}
         later.reading_triggers = _reread(self.reading_triggers, later.triggers, names)
         later.reading_profiles = _reread(self.reading_profiles, later.profiles, names)
         for name in names:
@@ -127,12 +166,8 @@ class Catalog:
             later._digests.pop(name, None)
             if name in later.triggers:
                 later.named[name] = later.triggers[name].event_source_name
-        same = {
-            key: found
-            for key, found in list(self._found.items())
-            if later.clusters.get(key) == self.clusters[key]
-        }
-        later._earlier = same, names
+        sets = {key.place for key in changed if KINDS[key.kind][0] is ClusterSet}
+        later._earlier = self._still(later), names | later.watching_sets(sets)
         return later
 
     def sources_for(self, cluster: str, gvk: GVK) -> tuple[EventSource, ...]:
@@ -155,6 +190,13 @@ class Catalog:
             for selector in self.sources[name].selectors
         }
         return tuple(sorted(kinds))
+
+    def own_kinds_in(self, cluster: str) -> frozenset[GVK]:
+        """Return the kinds of which sources in force in a cluster ask for what we apply."""
+        if not self.asking:
+            return frozenset()
+        asking = self.asking & self._in_force(cluster).keys()
+        return frozenset().union(*(self.sources[name].kinds for name in asking))
 
     def judgement(self, cluster: str) -> Mapping[str, str]:
         """Return a digest of each source in force in a cluster: what decides what matches."""
@@ -194,6 +236,36 @@ class Catalog:
             )
         )
 
+    def watches(self, trigger: EventTrigger, cluster: str) -> bool:
+        """Say whether a trigger selects a cluster as one where its source counts."""
+        found = self.clusters.get(cluster)
+        return found is not None and (
+            trigger.source_selector.matches(found.labels)
+            or any(self.has(place, cluster) for place in trigger.cluster_sets)
+        )
+
+    def watching_sets(self, places: AbstractSet[str]) -> set[str]:
+        """Return the triggers that watch the clusters of some sets."""
+        found = self.triggers.items() if places else ()
+        return {name for name, each in found if not places.isdisjoint(each.cluster_sets)}
+
+    def has(self, place: str, cluster: str) -> bool:
+        """Say whether a set, by its place, has a cluster; one that is not there has none."""
+        declared, found = self.sets.get(place), self.clusters.get(cluster)
+        if declared is None or found is None or not declared.takes(found):
+            return False
+        return declared.most is None or cluster in self._chosen.get(place, _NOBODY)
+
+    def pool(self, place: str) -> list[str]:
+        """Return the clusters that a set selects or names, be they chosen or not, by name."""
+        declared = self.sets[place]
+        return sorted(key for key, each in self.clusters.items() if declared.takes(each))
+
+    def choosing_from(self, cluster: str) -> Iterator[str]:
+        """Yield the places of the sets with maxReplicas that may choose a cluster."""
+        found = self.clusters.get(cluster)
+        return (name for name, each in self.choosing.items() if found and each.takes(found))
+
     def profile_destinations(self, profile: ClusterProfile) -> tuple[str, ...]:
         """Return the clusters that a user's own profile selects or names."""
         return tuple(sorted(key for key in self.clusters if self.selects(profile, key)))
@@ -204,6 +276,7 @@ class Catalog:
         return found is not None and (
             (found.namespace, found.name) in profile.cluster_refs
             or profile.cluster_selector.matches(found.labels)
+            or any(self.has(place, cluster) for place in profile.cluster_sets)
         )
 
     def _in_force(self, cluster: str) -> Mapping[str, tuple[str, ...]]:
@@ -225,18 +298,22 @@ class Catalog:
         problems = {name: found for name, found in old.problems.items() if name not in asked}
         cluster = self.clusters[key]
         for trigger in (self.triggers[name] for name in asked if name in self.triggers):
-            if not trigger.source_selector.matches(cluster.labels):
+            if not self.watches(trigger, key):
                 continue
             try:
                 named[trigger.name] = _source_name(trigger, cluster)
             except PermanentError as error:
                 problems[trigger.name] = error
+        alike = tuple(sorted(named.items()))
+        if not problems and alike in self._alike:
+            return self._alike[alike]
         joined: dict[str, list[str]] = {}
-        for name, source in sorted(named.items()):
+        for name, source in alike:
             if source in self.sources:
                 joined.setdefault(source, []).append(name)
         in_force = {source: tuple(names) for source, names in sorted(joined.items())}
-        return _Found(named, dict(sorted(problems.items())), in_force)
+        found = _Found(named, dict(sorted(problems.items())), in_force)
+        return found if problems else self._alike.setdefault(alike, found)
 
 
 def _changed(
@@ -248,8 +325,8 @@ def _changed(
     for key in changed:
         # One that went may come again as another kind, which is the same: it is set below.
         if KINDS[key.kind][0] is kind:
-            new.pop(key.name, None)
-    return new | {each.name: each for each in changed.values() if isinstance(each, kind)}
+            new.pop(key.place, None)
+    return new | {each.key.place: each for each in changed.values() if isinstance(each, kind)}
 
 
 def _reading(rules: Mapping[str, _Bringing]) -> dict[str, _Bringing]:

@@ -1,10 +1,13 @@
 """Reads the catalog, and keeps of it what is not out of date.
 
+a share of the revision says nothing new ──────────► what is at hand
+
 the revision ─┬─ the rules' mark is the one at hand ────► the same rules, parsed
               │    └ another ─► what was declared since, beside the rules at hand or those of
               │                 the blob; or all manifests. Unchanged ones are not parsed again
               └─ the clusters' mark is the one at hand ─► the same clusters
-                   └ another ─► one query; answers about clusters that did not change stand
+                   └ another ─► one query; answers about clusters that did not change stand.
+                     What sets with maxReplicas have chosen, if any has, is one more
 
 A mark is that of `declared.Revision`; how the snapshot is written is told in `snapshot`.
 """
@@ -18,18 +21,19 @@ from dataclasses import dataclass
 from bellhop.engine.catalog import Catalog
 from bellhop.errors import MissingError
 from bellhop.model.kinds import (
+    ClusterSet,
     ConfigMap,
     Declaration,
     DeclarationKey,
     Secret,
     of,
 )
-from bellhop.model.record import Cluster
+from bellhop.model.record import Choice, Cluster
 from bellhop.records.declared import Manifest, Revision
 from bellhop.records.records import Records
 from bellhop.records.table import Kept
 
-_RULES = ("EventSource", "EventTrigger", "EventBasedAddOn", "ClusterProfile")
+_RULES = ("EventSource", "EventTrigger", "EventBasedAddOn", "ClusterProfile", "ClusterSet")
 _FEW = 8
 """Rules read one by one beside a blob; it is written anew when there are more."""
 
@@ -55,7 +59,7 @@ _NOTHING = _Known(Revision(-1, "-", "-"), {}, {}, Catalog(0, (), (), (), ()))
 
 
 class Catalogs:
-    """The newest Catalog for one read of its revision; shared between threads."""
+    """The newest Catalog for one small read; shared between threads."""
 
     def __init__(self, records: Records) -> None:
         self._records = records
@@ -108,6 +112,9 @@ class Catalogs:
         return holder
 
     def _current(self, written: Rules | None = None) -> _Known:
+        newest = self._newest
+        if newest is not _NOTHING and self._records.catalog.stands(newest.revision.number):
+            return newest
         revision = self._records.catalog.read()
         if self._newest.revision.number >= revision.number:
             return self._newest
@@ -130,12 +137,21 @@ class Catalogs:
         if newest.revision.clusters != revision.clusters:
             clusters = self._records.clusters.since(clusters)
         values = [kept.value for kept in clusters.values()]
+        changed = {} if same_rules else _changed(newest.rules, rules)
+        choices = self._choices(newest.catalog, changed.values())
         if same_rules:
-            catalog = newest.catalog.with_clusters(revision.number, values)
+            catalog = newest.catalog.with_clusters(revision.number, values, choices)
         else:
-            changed = _changed(newest.rules, rules)
-            catalog = newest.catalog.with_rules(revision.number, values, changed)
+            catalog = newest.catalog.with_rules(revision.number, values, changed, choices)
         return _Known(revision, rules, clusters, catalog)
+
+    def _choices(
+        self, earlier: Catalog, changed: Iterable[Declaration | None]
+    ) -> dict[str, Choice]:
+        """Read what sets have chosen, where any may choose; a choice changes the clusters' mark."""
+        if earlier.choosing or any(isinstance(each, ClusterSet) for each in changed):
+            return {place: kept.value for place, kept in self._records.choices.all().items()}
+        return {}
 
     def _rules(self, revision: Revision, parsed: Rules, *, whole: bool) -> Rules:
         """Read the rules that changed, or all; without `whole`, those that are not lost."""

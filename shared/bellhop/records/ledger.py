@@ -50,6 +50,9 @@ _HOUR = timedelta(hours=1)
 _OPEN = 2 * _HOUR
 """How old an hour is to which somebody may still add."""
 
+_COUNTED = "counted"
+"""The place, beside the hours' sums, of how far they have been counted."""
+
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
@@ -191,18 +194,36 @@ class Ledger:
         return freed
 
     def _hours(self, now: datetime) -> dict[str, int]:
-        """Count the bytes of each hour, oldest first; one that is over is counted once."""
-        known = {item.sort: item.value for item in self._store.query("ledgers")}
+        """Count the bytes of each hour, oldest first; one that is over is counted once.
+
+        Whoever dies before he has counted all leaves them to the next one.
+        """
+        sums = {item.sort: item.value for item in self._store.query("ledgers")}
+        since, begun = self._uncounted(sums.pop(_COUNTED, {}), now), _hour(now - _OPEN)
         found = {}
         for hour in hours_between(now - self._bounds.age - _HOUR, now):
-            totals = known.get(hour)
-            if totals is None or hour >= _hour(now - _OPEN):
-                cut = totals["cut"] if totals else 0
-                totals = {"bytes": sum(self._written(hour).values()), "cut": cut}
+            totals = sums.get(hour, {"bytes": 0, "cut": 0})
+            if hour >= min(since, begun):
+                totals = {**totals, "bytes": sum(self._written(hour).values())}
                 if totals["bytes"]:
                     self._total(hour, totals)
             found[hour] = totals["bytes"] - totals["cut"]
+        if since != begun:
+            self._count_from(begun, now)
         return found
+
+    def _uncounted(self, counted: Mapping[str, Any], now: datetime) -> str:
+        """Name the hour from which on all are to be counted; one before, without a sum, is empty.
+
+        It is the first of all where lines were kept for another time, or the clock was ahead.
+        """
+        good = counted.get("age") == self._bounds.age.total_seconds()
+        return counted["hour"] if good and counted["hour"] <= _hour(now) else ""
+
+    def _count_from(self, hour: str, now: datetime) -> None:
+        value = {"hour": hour, "age": self._bounds.age.total_seconds()}
+        expires = now + self._bounds.age + _OPEN
+        self._store.put(Item("ledgers", _COUNTED, value, expires_at=expires))
 
     def _total(self, hour: str, totals: Mapping[str, int]) -> None:
         expires = _begin(hour) + self._bounds.age + _OPEN

@@ -81,10 +81,24 @@ class Timers:
         """Yield what is due, for each shard up to `limit` and in the order of time."""
         latest = _moment(now)
         for shard in SHARDS:
-            for item in self._store.query(f"due/{shard}", limit=limit):
+            for item in self._entries(f"due/{shard}", limit):
                 if item.value["at"] > latest:
                     break
                 yield Due(item, self.get(item.value["name"]))
+
+    def _entries(self, shard: str, limit: int) -> Iterator[Item]:
+        """Yield a shard's entries in the order of time; few are read beyond those that are wanted.
+
+        A cloud may take money for each of them, and all of a fleet's next sweeps are among them.
+        """
+        after, page = "", 1
+        while limit > 0:
+            asked = min(page, limit)
+            found = list(self._store.query(shard, after=after, limit=asked))
+            yield from found
+            if len(found) < asked:
+                return
+            after, page, limit = found[-1].sort, page * 4, limit - asked
 
     def next_at(self) -> datetime | None:
         """Return when the index is to be looked at next; None where it is empty."""

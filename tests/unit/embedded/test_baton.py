@@ -62,15 +62,126 @@ def test_who_waits_passes_it_and_takes_it_again() -> None:
 
 
 def test_nobody_is_locked_out() -> None:
-    """Who holds it and does not come back delays each other one by its patience, once."""
+    """Who keeps it and does not come back loses it, and gets it again where it would wait."""
     baton = Baton(0.05)
     with baton.held():
         begun = time.monotonic()
-        assert taken(baton) == [False]
+        assert taken(baton) == [True]
+        assert not baton.mine
+        with baton.passed():
+            pass
+        assert baton.mine
     assert time.monotonic() - begun < LONG / 2
 
     with baton.held():
         assert baton.mine
+
+
+def test_who_lost_it_takes_it_from_nobody() -> None:
+    """The end of a block in which it was lost leaves it with whoever has it by then."""
+    baton, ended, kept = Baton(0.05), threading.Event(), []
+    has = threading.Event()
+
+    def other() -> None:
+        with baton.held():
+            has.set()
+            assert ended.wait(LONG)
+            kept.append(baton.mine)
+
+    with baton.held():
+        thread = run(other)
+        assert has.wait(LONG)
+    ended.set()
+    thread.join(LONG)
+
+    assert kept == [True]
+
+
+class Race:
+    """Threads that wait for a baton, in the order of their coming, and hold it for a while."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.baton = Baton(LONG, seconds=lambda: self.now)
+        self.order: list[str] = []
+        self._threads: list[threading.Thread] = []
+
+    def join(self, share: str, *pieces: float) -> None:
+        """Have a thread wait for a share, with work of so many seconds, piece by piece."""
+
+        def work() -> None:
+            with self.baton.held(share):
+                for piece in pieces:
+                    self.baton.go_on(share)
+                    self.order.append(share)
+                    self.now += piece
+
+        before = self._waits()
+        self._threads.append(run(work))
+        deadline = time.monotonic() + LONG
+        while self._waits() == before and time.monotonic() < deadline:
+            time.sleep(0.001)
+
+    def end(self) -> list[str]:
+        for each in self._threads:
+            each.join(LONG)
+        return self.order
+
+    def _waits(self) -> int:
+        return sum(map(len, self.baton._waiting.values()))
+
+
+def test_the_share_comes_first_that_has_had_least() -> None:
+    """One with many at work gets one turn for each turn of another; within one, in order."""
+    race = Race()
+    with race.baton.held("before"):
+        for _ in range(4):
+            race.join("flood", 1.0)
+        race.join("single", 1.0)
+        race.join("other", 1.0)
+
+    assert race.end() == ["flood", "single", "other", "flood", "flood", "flood"]
+
+
+def test_whoever_has_had_much_lets_others_go_first_between_two_pieces_of_work() -> None:
+    """A flood with a hundred pieces in hand delays a single event by one of them."""
+    race = Race()
+    with race.baton.held("before"):
+        race.join("flood", *[1.0] * 3)
+        race.join("single", 1.0)
+
+    assert race.end() == ["flood", "single", "flood", "flood"]
+
+
+def test_little_work_is_not_handed_over_each_time() -> None:
+    """Shares that wait let each other go on for a few milliseconds."""
+    race = Race()
+    with race.baton.held("before"):
+        race.join("some", *[0.002] * 6)
+        race.join("others", *[0.002] * 3)
+
+    assert race.end() == [*["some"] * 3, *["others"] * 3, *["some"] * 3]
+
+
+def test_who_had_much_long_ago_does_not_pay_for_it_for_ever() -> None:
+    """What a share has had counts against it only while others had less at the same time."""
+    race = Race()
+    with race.baton.held("busy"):
+        race.now += 1000.0
+    with race.baton.held("others"):
+        race.now += 2000.0
+        race.join("busy", 1.0)
+        race.join("others", 1.0)
+    assert race.end() == ["busy", "others"]
+
+
+def test_shares_that_owe_nothing_are_forgotten() -> None:
+    """A fleet of ten thousand clusters leaves no trace of each."""
+    race = Race()
+    for number in range(10_000):
+        with race.baton.held(f"c{number}"):
+            race.now += 1.0
+    assert len(race.baton._had) < 2_000
 
 
 def test_it_is_given_back_whatever_happens() -> None:

@@ -6,7 +6,7 @@ import io
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -26,6 +26,8 @@ from bellhop.ports.queue import Delivery, Result
 from bellhop.settings import Settings
 
 PATIENCE = 30.0
+CALM = 4.0
+"""Seconds, fewer than after which a thread looks that nobody woke."""
 
 
 def wait_for(condition: Any) -> bool:
@@ -75,11 +77,9 @@ class Counting(SqliteQueue):
         self.asked: list[int | None] = []
         self.settled: list[int] = []
 
-    def receive(
-        self, limit: int, *, wait: timedelta, groups: int | None = None
-    ) -> Sequence[Delivery]:
-        self.asked.append(groups)
-        return super().receive(limit, wait=wait, groups=groups)
+    def receive(self, limit: int, **options: Any) -> Sequence[Delivery]:
+        self.asked.append(options["groups"])
+        return super().receive(limit, **options)
 
     def settle_all(self, worked: Sequence[tuple[Delivery, Result]]) -> Sequence[Result]:
         self.settled.append(len(worked))
@@ -203,4 +203,74 @@ def test_workers_outlive_a_store_that_fails(tmp_path: Path) -> None:
         assert wait_for(lambda: slow.ended == Counter("a"))
     finally:
         workers.stop()
+        embedded.close()
+
+
+def test_whoever_has_much_to_do_leaves_one_thread_to_others(tmp_path: Path) -> None:
+    """All of a cluster's work takes long and waits for something; another's is done meanwhile."""
+    embedded = open_state(tmp_path / "state", Settings())
+    let_go = threading.Event()
+    begun: Counter[str] = Counter()
+
+    class Stage:
+        def handle(self, message: Evaluate) -> None:
+            begun[message.cluster] += 1
+            if message.cluster == "a/flood":
+                assert let_go.wait(PATIENCE)
+
+    def publish(cluster: str, count: int) -> None:
+        embedded.installation.publisher.publish(
+            Evaluate(cluster, f"/v1/X/n/{count}-{number}", rang="now") for number in range(count)
+        )
+
+    workers = Workers(embedded, {"evaluate": Stage()}, Log(io.StringIO()))
+    publish("a/flood", 1)
+    workers.start()
+    try:
+        assert wait_for(lambda: begun["a/flood"])
+        publish("a/flood", 10)
+        publish("a/single", 1)
+        assert wait_for(lambda: begun["a/single"])
+        assert begun["a/flood"] == 1
+    finally:
+        let_go.set()
+        wait_for(lambda: begun["a/flood"] == 11)
+        workers.stop()
+        embedded.close()
+
+    assert begun == Counter({"a/flood": 11, "a/single": 1})
+
+
+def test_whoever_waits_keeps_no_place(tmp_path: Path) -> None:
+    """A cluster's next event is taken by whoever is woken, not after the last one's wait."""
+    embedded = open_state(tmp_path / "state", Settings())
+    kept: list[Callable[[], Collection[str]]] = []
+    done = threading.Event()
+
+    class Asked(SqliteQueue):
+        def receive(self, limit: int, **options: Any) -> Sequence[Delivery]:
+            kept.append(options["but"])
+            return super().receive(limit, **options)
+
+    class Stage:
+        def handle(self, message: Evaluate) -> None:
+            del message
+            done.set()
+
+    queue = Asked(tmp_path / "state" / "queue.db", "evaluate", clock=SystemClock())
+    workers = Workers(
+        replace(embedded, queues={**embedded.queues, "evaluate": queue}),
+        {"evaluate": Stage()},
+        Log(io.StringIO()),
+    )
+    workers.start()
+    try:
+        queue.publish([Evaluate("a/b", "/v1/X/n/x", rang="now").message()])
+        assert done.wait(PATIENCE)
+        begun = time.monotonic()
+        assert wait_for(lambda: not kept[0]())
+        assert time.monotonic() - begun < CALM
+    finally:
+        workers.stop()
+        queue.close()
         embedded.close()

@@ -9,9 +9,17 @@ import pytest
 
 from bellhop.engine.catalog import Catalog, cluster_object
 from bellhop.engine.difference import difference
-from bellhop.model.gvk import GVK
-from bellhop.model.kinds import ClusterProfile, DeclarationKey, EventSource, EventTrigger, of
-from bellhop.model.record import Cluster
+from bellhop.fleet.rights import watched
+from bellhop.model.gvk import GVK, Resource
+from bellhop.model.kinds import (
+    ClusterProfile,
+    ClusterSet,
+    DeclarationKey,
+    EventSource,
+    EventTrigger,
+    of,
+)
+from bellhop.model.record import Choice, Cluster
 from tests.fakes.clock import START
 
 SERVICE, POD = GVK("", "v1", "Service"), GVK("", "v1", "Pod")
@@ -228,6 +236,79 @@ def test_a_judgement_changes_with_what_decides(changed: Catalog, *, same: bool) 
     assert changed.judgement("fleet/idle") == before.judgement("fleet/idle")
 
 
+def cluster_set(name: str, **spec: Any) -> ClusterSet:
+    found = of({"apiVersion": LIB, "kind": "ClusterSet", "metadata": {"name": name}, "spec": spec})
+    assert isinstance(found, ClusterSet)
+    return found
+
+
+PROD = {"clusterSelector": {"matchLabels": {"env": "prod"}}}
+ONE = cluster_set("one", **PROD, maxReplicas=1)
+BY_SET: dict[str, Any] = {"sourceClusterSelector": {}, "clusterSetRefs": ["one", "absent"]}
+
+
+def choosing(*clusters: str) -> Catalog:
+    sets = {"one": Choice(clusters)}
+    return Catalog(
+        1, CLUSTERS, [source("s", "Service")], [trigger("t", "s", **BY_SET)], (), [ONE], sets
+    )
+
+
+def test_a_set_has_whom_it_chose_as_long_as_it_selects_them() -> None:
+    """A choice is older than the labels; one of a set that is not there says nothing."""
+    known = choosing("fleet/idle", "fleet/west", "fleet/gone")
+
+    assert [key for key in known.clusters if known.has("one", key)] == ["fleet/west"]
+    assert known.pool("one") == ["fleet/east", "fleet/west"]
+    assert known.sources_in("fleet/west") == ("s",)
+    assert known.sources_in("fleet/east") == ()
+    assert known.profile_destinations(profile(setRefs=["one", "absent"])) == ("fleet/west",)
+
+
+@pytest.mark.parametrize("rules", [False, True])
+def test_a_choice_changes_what_is_known_of_those_it_moves(*, rules: bool) -> None:
+    """Be the rules read anew beside it or not."""
+    known = choosing("fleet/west")
+    assert [*map(known.sources_in, known.clusters)] == [(), ("s",), ()]
+    sets = {"one": Choice(("fleet/east",))}
+
+    later = (
+        known.with_rules(2, CLUSTERS, {}, sets) if rules else known.with_clusters(2, CLUSTERS, sets)
+    )
+
+    assert [*map(later.sources_in, later.clusters)] == [("s",), (), ()]
+
+
+def test_a_set_that_changes_changes_its_triggers_alone() -> None:
+    """Without its limit it has all that it selects; deleted, none."""
+    known = choosing("fleet/west")
+    assert known.sources_in("fleet/east") == ()
+    all_of_them = cluster_set("one", **PROD)
+
+    wider = known.with_rules(2, CLUSTERS, {ONE.key: all_of_them})
+    gone = wider.with_rules(3, CLUSTERS, {ONE.key: None})
+
+    assert [*map(wider.sources_in, wider.clusters)] == [("s",), ("s",), ()]
+    assert [*map(gone.sources_in, gone.clusters)] == [(), (), ()]
+    assert difference(wider, gone, [ONE.key]).instantiated == {
+        ("t", "fleet/east"),
+        ("t", "fleet/west"),
+    }
+
+
+def test_registration_reckons_with_being_chosen() -> None:
+    """What a set that may choose the cluster would have it ring for."""
+
+    class Served:
+        def resource(self, gvk: GVK) -> Resource:
+            return Resource(gvk, "services", namespaced=True)
+
+    found = watched(Served(), choosing("fleet/west"), cluster("new", env="prod"))
+
+    assert [each.gvk for each in found] == [SERVICE]
+    assert watched(Served(), choosing("fleet/west"), cluster("other")) == []
+
+
 def test_templates_see_a_cluster_as_sveltos_has_it() -> None:
     """Its name, labels, annotations, spec and version; neither token nor address."""
     told = replace(cluster("east", env="prod"), annotations={"a": "b"}, spec={"data": {"c": "d"}})
@@ -307,3 +388,25 @@ def test_knows_whose_templates_read_other_objects() -> None:
         catalog = catalog.with_rules(2, [], {key: changed})
         assert set(catalog.reading_triggers) == expected
         assert set(catalog.with_clusters(3, []).reading_triggers) == expected
+
+
+def test_clusters_that_are_selected_alike_share_what_is_found() -> None:
+    """A fleet of a thousand clusters in which the same is in force takes the memory of one."""
+    rules = [source("s", "Service"), trigger("t", "s"), trigger("later", "not-there")]
+    one = Catalog(
+        1,
+        [cluster("a", env="prod"), cluster("b", env="prod", more="labels"), cluster("c", env="x")],
+        rules[:1],
+        rules[1:],
+        [],
+    )
+    for key in one.clusters:
+        one.kinds_in(key)
+    assert one._found["fleet/a"] is one._found["fleet/b"] is not one._found["fleet/c"]
+
+    added = source("not-there", "Pod")
+    assert isinstance(added, EventSource)
+    key = DeclarationKey("EventSource", "", "not-there")
+    later = one.with_rules(2, one.clusters.values(), {key: added})
+    assert later.kinds_in("fleet/a") == later.kinds_in("fleet/b") == (POD, SERVICE)
+    assert one.kinds_in("fleet/a") == (SERVICE,)

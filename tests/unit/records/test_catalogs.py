@@ -19,7 +19,7 @@ from bellhop.model.record import Cluster
 from bellhop.ports.store import ANY, Item
 from bellhop.records import Records, Sealer
 from bellhop.records.catalogs import Catalogs
-from bellhop.records.declared import Revision
+from bellhop.records.declared import SHARES, Revision
 from bellhop.records.payloads import SHARDS
 from tests.fakes.fleet import CountingStore
 from tests.unit.records.rig import LARGE, Rig, cluster
@@ -40,6 +40,11 @@ class Watched(CountingStore):
     def __init__(self, store: Any) -> None:
         super().__init__(store)
         self.before: dict[tuple[str, str], Callable[[], None]] = {}
+        self.asked: Counter[str] = Counter()
+
+    def get(self, partition: str, sort: str) -> Item | None:
+        self.asked[partition] += 1
+        return super().get(partition, sort)
 
     def put(self, item: Item, *, expect: str | None = ANY) -> Item:
         act = self.before.pop((item.partition, item.sort), None)
@@ -114,7 +119,7 @@ def test_a_label_reads_the_clusters_and_no_rule(records: Records, store: Watched
     records.clusters.put(cluster("west"))
     records.catalog.change("clusters")
 
-    assert reads(store, catalogs.current) == {"get": 1, "query": 1}
+    assert reads(store, catalogs.current) == {"get": 2, "query": 1}
     later = catalogs.current()
     assert sorted(later.clusters) == ["fleet/east", "fleet/west"]
     assert later.clusters["fleet/east"] is first.clusters["fleet/east"]
@@ -135,7 +140,7 @@ def test_a_declaration_reads_no_cluster_and_parses_what_changed(
     records.catalog.change("declared")
     names(records)
 
-    assert reads(store, catalogs.current) == {"get": 1, "blob": 1}
+    assert reads(store, catalogs.current) == {"get": 2, "blob": 1}
     later = catalogs.current()
     assert sorted(later.sources) == ["a", "b"]
     assert later.sources["a"] is first.sources["a"]
@@ -278,7 +283,7 @@ def test_a_snapshot_of_a_version_that_knew_less_is_not_used(records: Records) ->
 
     now = records.catalog.read()
     assert records.snapshot.get(now, ["EventSource"]) == {"EventSource": [source("a")]}
-    assert records.snapshot.get(now, ["EventSource", "ClusterSet"]) is None
+    assert records.snapshot.get(now, ["EventSource", "OfALaterVersion"]) is None
 
 
 def test_a_snapshot_that_cannot_be_written_keeps_nobody_from_reading(
@@ -343,6 +348,99 @@ def test_whoever_is_overtaken_by_another_declaration_names_what_it_wrote(
     assert sorted(catalogs.current().sources) == ["a", "b", "c"]
 
 
+# Its shares -------------------------------------------------------------------------------------
+
+READERS = 64
+"""So many that one share of four, if it were behind, would be asked by some of them."""
+
+
+def readers(records: Records) -> list[Catalogs]:
+    found = [Catalogs(records) for _ in range(READERS)]
+    for each in found:
+        each.current()
+    return found
+
+
+def test_who_asks_whether_a_catalog_stands_reads_one_of_its_shares(
+    records: Records, store: Watched
+) -> None:
+    """The revision itself is read when it changed: no item is asked for by every event."""
+    declare(records, "a")
+    catalogs = Catalogs(records)
+    catalogs.current()
+    store.asked.clear()
+    for _ in range(400):
+        catalogs.current()
+
+    assert store.asked.total() == 400
+    assert set(store.asked) == set(SHARES)
+    assert max(store.asked.values()) < 200
+
+
+def test_a_change_is_made_when_every_share_tells_of_it(records: Records) -> None:
+    """Whoever reads after it sees it, whichever share he asks."""
+    declare(records, "a")
+    asked = readers(records)
+    declare(records, "b")
+
+    assert [sorted(each.current().sources) for each in asked] == [["a", "b"]] * READERS
+
+
+@pytest.mark.parametrize("share", SHARES)
+def test_whoever_is_slow_takes_nothing_back(records: Records, store: Watched, share: str) -> None:
+    """A later change is made in the midst of one that then goes on to tell of its own."""
+    declare(records, "a")
+    asked = readers(records)
+
+    def overtake() -> None:
+        declare(records, "c")
+        assert all("c" in each.current().sources for each in asked)
+
+    store.before[share, "number"] = overtake
+    declare(records, "b")
+
+    assert [sorted(each.current().sources) for each in asked] == [["a", "b", "c"]] * READERS
+    numbers = {each: store.get(each, "number") for each in SHARES}
+    assert {each: item and item.value["number"] for each, item in numbers.items()} == dict.fromkeys(
+        SHARES, records.catalog.read().number
+    )
+
+
+def test_who_is_told_for_by_another_waits_for_the_shares(records: Records, store: Watched) -> None:
+    """Another label's mark tells of both, and its writer may have died before the shares knew."""
+    records.catalog.change("clusters")
+    asked = readers(records)
+    records.clusters.put(cluster())
+
+    def overtaken() -> None:
+        records.catalog.put(
+            replace(records.catalog.read(), number=2, clusters="x"),
+            expect=records.catalog.kept().token,
+        )
+
+    store.before["catalog", "revision"] = overtaken
+    records.catalog.change("clusters")
+
+    assert all(each.current().clusters for each in asked)
+
+
+def test_the_revision_is_read_where_nothing_was_told_yet(records: Records, store: Watched) -> None:
+    """An earlier version wrote no shares, and the first change by this one does."""
+    declare(records, "a")
+    catalogs = Catalogs(records)
+    catalogs.current()
+    for share in SHARES:
+        store.delete(share, "number")
+    records.manifests.put("EventSource", "", "b", source("b"))
+    store.put(Item("catalog", "revision", {"number": 9}))
+
+    assert sorted(catalogs.current().sources) == ["a", "b"]
+    declare(records, "c")
+    assert reads(store, catalogs.current)["get"] > 1
+    assert reads(store, catalogs.current) == {"get": 1}
+    assert sorted(catalogs.current().sources) == ["a", "b", "c"]
+
+
 # What a declaration names -----------------------------------------------------------------------
 
 
@@ -355,7 +453,7 @@ def tell(records: Records, *names: str) -> Revision:
 def test_one_more_is_read_alone_however_much_is_declared(
     records: Records, store: Watched, count: int
 ) -> None:
-    """Who has the rules at hand reads the revision, and the one manifest that it names."""
+    """Who has the rules at hand reads a share, the revision, and the manifest that it names."""
     for number in range(count):
         declare(records, f"s{number}")
     catalogs = Catalogs(records)
@@ -363,7 +461,7 @@ def test_one_more_is_read_alone_however_much_is_declared(
     declare(records, "more", tell=False)
     tell(records, "more")
 
-    assert reads(store, catalogs.current) == {"get": 3}
+    assert reads(store, catalogs.current) == {"get": 4}
     later = catalogs.current()
     assert set(later.sources) == {*first.sources, "more"}
     assert all(later.sources[name] is each for name, each in first.sources.items())

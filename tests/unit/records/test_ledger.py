@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 from random import Random
@@ -326,6 +327,56 @@ def test_trimming_reads_no_line_that_it_does_not_delete(rig: Rig) -> None:
     assert trimmed(store, before, 5) == 0
     assert store.counts["get"] == store.counts["delete"] == 0
     assert store.counts["item"] <= 5 + 2 * 3
+
+
+def test_hours_in_which_nothing_was_written_are_asked_for_once(rig: Rig) -> None:
+    """Of a quiet week the last three hours are counted, and what became old since."""
+    now = START + timedelta(days=30)
+    fill(rig.store, 2, "a/a")
+    store = CountingStore(rig.store)
+    ledger = Ledger(store, Bounds(size=0))
+    ledger.trim(now)
+    assert store.counts["query"] > 5 * 168
+
+    for hours, most in ((0, 3), (1, 4), (10, 13)):
+        store.counts.clear()
+        now += timedelta(hours=hours)
+        assert ledger.trim(now) == 0
+        assert store.counts["query"] <= 1 + 5 * most, hours
+
+
+@pytest.mark.parametrize(
+    ("hours", "age"),
+    [
+        pytest.param(10, timedelta(days=7), id="the clock was ahead"),
+        pytest.param(20, timedelta(days=8), id="lines were kept for another time"),
+    ],
+)
+def test_all_hours_are_counted_where_it_is_not_known_that_they_were(
+    rig: Rig, hours: int, age: timedelta
+) -> None:
+    """Lines that nobody has counted would be kept beyond the bound."""
+    trimmed(rig.store, 0, 20)
+    fill(rig.store, 2, "a/a")
+    assert trimmed(rig.store, 0, 20) == 0
+
+    assert Ledger(rig.store, Bounds(age, 0)).trim(START + timedelta(hours=hours)) > 0
+
+
+def test_a_death_while_counting_leaves_it_to_the_next(rig: Rig) -> None:
+    """Nothing is said to be counted before all is."""
+    before = fill(rig.store, 6, "a/a")
+
+    class Dying(CountingStore):
+        def query(self, partition: str, **options: Any) -> Iterator[Item]:
+            if self.counts["query"] == 5 * 165:
+                raise UnreachableError("The store does not answer.")
+            return super().query(partition, **options)
+
+    with pytest.raises(UnreachableError):
+        trimmed(Dying(rig.store), before, 6)
+
+    assert trimmed(rig.store, 0, 6) >= before * 9 // 10
 
 
 def test_a_death_while_trimming_is_followed_by_the_next(rig: Rig) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import stat
 import time
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -43,7 +42,7 @@ def write_whole(path: Path, value: bytes) -> None:
     """Write a file, 0600, so that readers see the older or the newer one and never a part."""
     with translated(path):
         path.parent.mkdir(exist_ok=True, mode=0o700)
-        unfinished = path.parent / f"{_UNFINISHED}{uuid.uuid4().hex}"
+        unfinished = path.parent / f"{_UNFINISHED}{os.urandom(16).hex()}"
         try:
             with os.fdopen(os.open(unfinished, _NEW, 0o600), "wb") as file:
                 file.write(value)

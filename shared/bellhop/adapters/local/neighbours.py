@@ -18,6 +18,7 @@ class Bell:
 
     def __init__(self) -> None:
         self.rung = 0
+        self._waiting = 0
         self._condition = threading.Condition(threading.Lock())
 
     def ring(self, count: int) -> None:
@@ -26,10 +27,22 @@ class Bell:
             self.rung += 1
             self._condition.notify(count)
 
-    def wait(self, seconds: float, rung: int) -> bool:
-        """Wait until it rings, or say False; True at once if it rang since `rung` was read."""
+    def call(self) -> bool:
+        """Wake one that waits, without ringing; say whether anybody does."""
         with self._condition:
-            return self.rung != rung or self._condition.wait(seconds)
+            self._condition.notify()
+            return bool(self._waiting)
+
+    def wait(self, seconds: float, rung: int) -> bool:
+        """Wait until it rings or calls; say whether it rang since `rung` was read."""
+        with self._condition:
+            if self.rung == rung:
+                self._waiting += 1
+                try:
+                    self._condition.wait(seconds)
+                finally:
+                    self._waiting -= 1
+            return self.rung != rung
 
 
 class Neighbours:
@@ -55,11 +68,19 @@ class Neighbours:
 
     def bell(self, name: str) -> Bell:
         """Return the bell of that name."""
-        return self._bells.setdefault(name, Bell())
+        return self._bells.get(name) or self._bells.setdefault(name, Bell())
 
     def names(self) -> list[str]:
         """Name the bells."""
         return list(self._bells)
+
+    def relieve(self) -> None:
+        """Let somebody else look out: one that waits for any of the bells, if anybody does.
+
+        Whoever is called does not do its own work first, and no others are woken for nothing.
+        """
+        self.lookout.release()
+        any(bell.call() for bell in tuple(self._bells.values()))
 
     def ring(self, count: int) -> None:
         """Wake up to `count` of those that wait for each of the bells."""

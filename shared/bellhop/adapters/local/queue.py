@@ -29,7 +29,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -37,11 +37,9 @@ from bellhop.adapters.local.clock import from_microseconds, to_microseconds
 from bellhop.adapters.local.database import Database, Place
 from bellhop.adapters.local.neighbours import Neighbours
 from bellhop.adapters.local.queue_schema import SCHEMA
-from bellhop.errors import InvalidError, MissingError, TooLargeError
+from bellhop.errors import InvalidError, MissingError
 from bellhop.ports.clock import Clock
 from bellhop.ports.queue import (
-    GROUP_LIMIT,
-    MESSAGE_LIMIT,
     Again,
     Backlog,
     DeadLetter,
@@ -50,6 +48,9 @@ from bellhop.ports.queue import (
     GivenUp,
     Message,
     Result,
+    encode,
+    named,
+    written,
 )
 
 _POLL = 0.02
@@ -67,6 +68,7 @@ _PICK = """
     SELECT s.id, s.name FROM shares s WHERE s.queue = :queue AND s.next_at <= :now AND s.width >
         (SELECT count(*) FROM groups g WHERE g.share_id = s.id AND g.held > 0 AND g.next_at > :now)
     ORDER BY s.turn LIMIT 1"""
+_PICK_BUT = _PICK.replace("ORDER", "AND s.name NOT IN (SELECT value FROM json_each(:but)) ORDER")
 _NOT_EMPTY = """
     SELECT value FROM json_each(?) WHERE EXISTS (SELECT 1 FROM shares WHERE queue = value)"""
 _LAST_TURN = "(SELECT coalesce(max(turn), 0) FROM shares WHERE queue = :queue)"
@@ -78,7 +80,10 @@ _DOUBLINGS = 20
 
 _DIGITS = 18
 _Execute = Callable[..., Any]
-_encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False, default=dict).encode
+
+
+def _nobody() -> Collection[str]:
+    return ()
 
 
 class SqliteQueue:
@@ -124,7 +129,7 @@ class SqliteQueue:
             TooLargeError: a body exceeds MESSAGE_LIMIT.
             InvalidError: a body is not JSON, or a group's name cannot be used.
         """
-        rows = [(_share(message), _group(message), _text(message)) for message in messages]
+        rows = [(each.share, each.group, written(named(each))) for each in messages]
         now = self._now()
         with self._database.transaction() as execute:
             for row in rows:
@@ -132,7 +137,12 @@ class SqliteQueue:
         self._ring(len(rows))
 
     def receive(
-        self, limit: int, *, wait: timedelta, groups: int | None = None
+        self,
+        limit: int,
+        *,
+        wait: timedelta,
+        groups: int | None = None,
+        but: Callable[[], Collection[str]] = _nobody,
     ) -> Sequence[Delivery]:
         """Take up to `limit` messages, waiting for the first one up to `wait`.
 
@@ -140,14 +150,14 @@ class SqliteQueue:
         each, as many in a row as are available. A message that was delivered before comes alone
         of its group: one that kills its workers does not use up the attempts of those behind it.
         `wait` is real time, whatever the clock says. They are of at most so many `groups`, or as
-        the queue was made for.
+        the queue was made for, and of none of the shares that `but` names when it is looked.
         """
         most = groups or self._groups
         deadline = time.monotonic() + wait.total_seconds()
         while limit > 0:
             rung = self._database.neighbours().bell(self._name).rung
             change = self._database.change()
-            deliveries, next_at = self._take(limit, most)
+            deliveries, next_at = self._take(limit, most, but())
             if deliveries or not self._pause(deadline, rung, change, next_at):
                 return deliveries
         return []
@@ -254,6 +264,10 @@ class SqliteQueue:
             execute(f"UPDATE shares SET next_at = {_NEXT_AT} WHERE queue = ?", (self._name,))  # noqa: S608
         self._ring(released)
 
+    def nudge(self) -> None:
+        """Have one who waits look again: a share may be taken from that it was kept from."""
+        self._ring(1)
+
     def wake(self) -> None:
         """Have whoever waits for a message through this object, now or later, wait no longer."""
         self._woken = True
@@ -315,10 +329,16 @@ class SqliteQueue:
         if next_at == -1:
             execute("DELETE FROM shares WHERE id = ?", (share,))
 
-    def _take(self, limit: int, most: int | None) -> tuple[Sequence[Delivery], int | None]:
+    def _take(
+        self, limit: int, most: int | None, but: Collection[str]
+    ) -> tuple[Sequence[Delivery], int | None]:
         """Return what could be taken or, if nothing, when the next group may be."""
         now = self._now()
-        if not self._database.rows(_PICK, self._whom(now)):
+        whom: dict[str, Any] = {"queue": self._name, "now": now}
+        pick = _PICK
+        if but:
+            whom["but"], pick = encode(list(but)), _PICK_BUT
+        if not self._database.rows(pick, whom):
             # The usual case of a waiting worker: no lock is taken for it.
             later = self._database.rows(
                 "SELECT min(next_at) FROM groups WHERE queue = ? AND next_at > ?", (self._name, now)
@@ -328,16 +348,13 @@ class SqliteQueue:
         with self._database.transaction() as execute:
             groups = 0
             while len(deliveries) < limit and groups != most:
-                share = execute(_PICK, self._whom(now)).fetchone()
+                share = execute(pick, whom).fetchone()
                 if share is None:
                     break
                 taken = self._serve(execute, now, limit - len(deliveries), *share)
                 groups += bool(taken)
                 deliveries += taken
         return deliveries, now
-
-    def _whom(self, now: int) -> dict[str, Any]:
-        return {"queue": self._name, "now": now}
 
     def _serve(
         self, execute: _Execute, now: int, limit: int, share: int, name: str
@@ -470,6 +487,8 @@ class SqliteQueue:
 
     def _pause(self, deadline: float, rung: int, change: int, next_at: int | None) -> bool:
         """Wait until there may be something to take; say False once the deadline has passed."""
+        if self._woken or time.monotonic() >= deadline:
+            return False
         neighbours = self._database.neighbours()
         looking = neighbours.lookout.acquire(blocking=False)
         try:
@@ -488,13 +507,11 @@ class SqliteQueue:
             return False
         finally:
             if looking:
-                neighbours.lookout.release()
-                # Somebody else is to look out at once.
-                neighbours.ring(1)
+                neighbours.relieve()
 
     def _pass_on(self, neighbours: Neighbours) -> bool:
         """Wake those whose queue holds anything, as somebody wrote; say whether ours does."""
-        known = _encode(neighbours.names())
+        known = encode(neighbours.names())
         found = [name for (name,) in self._database.rows(_NOT_EMPTY, (known,))]
         for name in found:
             neighbours.bell(name).ring(_ALL)
@@ -505,45 +522,6 @@ class SqliteQueue:
 
     def _now(self) -> int:
         return to_microseconds(self._clock.now())
-
-
-def _group(message: Message) -> str:
-    group = message.group
-    if not (group and _is_name(group)):
-        raise InvalidError(
-            f"cannot publish a message of the group {group[:GROUP_LIMIT]!r}: a group's name has 1"
-            f" to {GROUP_LIMIT} printable ASCII characters"
-        )
-    return group
-
-
-def _share(message: Message) -> str:
-    share = message.share
-    if not _is_name(share):
-        raise InvalidError(
-            f"cannot publish a message of the share {share[:GROUP_LIMIT]!r}: a share's name has at"
-            f" most {GROUP_LIMIT} printable ASCII characters"
-        )
-    return share
-
-
-def _is_name(text: str) -> bool:
-    return len(text) <= GROUP_LIMIT and text.isascii() and (text.isprintable() or not text)
-
-
-def _text(message: Message) -> str:
-    try:
-        text = _encode(dict(message.body))
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidError(
-            f"cannot publish a message of the group {message.group!r}: it is not JSON"
-        ) from error
-    if len(text) > MESSAGE_LIMIT:
-        raise TooLargeError(
-            f"cannot publish a message of the group {message.group!r}: its {len(text)} bytes exceed"
-            f" the queue's {MESSAGE_LIMIT}"
-        )
-    return text
 
 
 def _parse(receipt: str) -> tuple[int, int]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import NoReturn
 
 from bellhop.cli.contexts import Context
-from bellhop.cli.places import Opened
+from bellhop.cli.places import Opened, unreachable
 from bellhop.embedded.state import Embedded, look_into, open_state, require_state, vitals
 from bellhop.errors import InvalidError
 from bellhop.settings import read
@@ -46,17 +46,14 @@ def journal(context: Context, environment: Mapping[str, str], stage: str) -> NoR
     )
 
 
-def eks(context: Context, opened: Opened, name: str, region: str) -> NoReturn:
-    """Refuse: one machine has no role of AWS.
+def managed(context: Context, opened: Opened, service: str, name: str, region: str) -> NoReturn:
+    """Refuse: one machine is nobody in a cloud.
 
     Raises:
         InvalidError: always.
     """
     del context, opened, region
-    raise InvalidError(
-        f"cannot register the EKS cluster '{name}' in an embedded installation, which has no role"
-        " of AWS to reach it by; `bellhop register cluster` takes a kubeconfig with a token"
-    )
+    raise unreachable(service, name, "an embedded installation")
 
 
 def there(context: Context) -> bool:

@@ -195,6 +195,22 @@ def test_holds_so_many_of_a_share_and_no_more(open_queue: Open, clock: FakeClock
     assert came == [[9], [3], [1], []]
 
 
+def test_takes_nothing_of_the_shares_that_are_left_to_others(open_queue: Open) -> None:
+    """They are named anew with each look: what is left now may be taken later."""
+    queue = open_queue("evaluate")
+    queue.publish([Message({}, f"f{n}", "flood") for n in range(3)])
+    queue.publish([Message({}, "s", "single")])
+    names = {"flood"}
+
+    def take() -> list[str]:
+        taken = queue.receive(1, wait=NOW, but=lambda: names)
+        return [each.message.share for each in taken]
+
+    assert [take(), take()] == [["single"], []]
+    names.clear()
+    assert take() == ["flood"]
+
+
 def test_a_share_begins_with_few_and_widens(open_queue: Open) -> None:
     """Two until one comes back, then twice as many each time, up to the limit: as TCP begins."""
     queue = open_queue(per_share=8, groups=1)
@@ -414,6 +430,27 @@ def test_who_waits_for_an_empty_queue_is_not_woken_for_another(tmp_path: Path) -
     waiting.join()
 
     assert rung == 0
+
+
+def test_whoever_looks_out_no_longer_wakes_nobody_to_look_for_messages(tmp_path: Path) -> None:
+    """Threads that wait in vain, one after the other, ring for none: an idle process sleeps."""
+    path = tmp_path / "queue.db"
+    names = ("a", "b", "c")
+    inboxes = [SqliteQueue(path, name, clock=SystemClock()) for name in names]
+    waits = [0.05, 0.1, 0.15, 0.2, 0.25, 0.3]
+    threads = [
+        threading.Thread(target=inbox.receive, args=(1,), kwargs={"wait": SECOND * wait})
+        for inbox in inboxes
+        for wait in waits
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    neighbours = inboxes[0]._database.neighbours()
+    assert [neighbours.bell(name).rung for name in names] == [0, 0, 0]
+    assert not neighbours.lookout.locked()
 
 
 def test_who_is_woken_waits_no_longer(tmp_path: Path) -> None:
