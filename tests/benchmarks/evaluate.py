@@ -233,7 +233,8 @@ def event(fleet: Fleet) -> Callable[[], list[float]]:
 
 def burst(fleet: Fleet, size: int, v: str) -> tuple[float, int]:
     """Return the seconds that many changes at once take, and how often they were rendered."""
-    stage: Any = fleet.stages["deploy"]
+    deploy: Any = fleet.stages["deploy"]
+    stage = deploy._instantiation
     fill, renders = stage._fill, []
     done = threading.Event()
     last = [time.perf_counter()]

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import re
-import shlex
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from bellhop.celbox.library import functions
 from bellhop.celbox.limits import Limits
-from bellhop.cli.main import cli
+from tests.docs.typed import type_page
 
 PAGE = (Path(__file__).parents[2] / "docs/how-to/write-cel.md").read_text()
-BLOCK = re.compile(r"^```(\w+) ?([^\n]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
 def test_every_command_prints_what_stands_below_it(
@@ -22,22 +19,7 @@ def test_every_command_prints_what_stands_below_it(
 ) -> None:
     """A reader who saves the files and types the commands sees what the page shows."""
     monkeypatch.chdir(tmp_path)
-    said, compared = "", 0
-    for language, mark, body in BLOCK.findall(PAGE):
-        if language == "bash":
-            program, *arguments = shlex.split(body)
-            assert program == "bellhop"
-            said = CliRunner().invoke(cli, arguments).stderr
-        elif mark.startswith("file="):
-            path = Path(mark.removeprefix("file="))
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(body)
-        else:
-            compared += 1
-
-            assert body.strip() in said
-
-    assert compared == PAGE.count("\nbellhop ")
+    type_page(PAGE, tmp_path)
 
 
 def test_every_function_is_named() -> None:

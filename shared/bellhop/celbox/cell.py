@@ -8,8 +8,9 @@
            ◄── one answer ──────── ends
            ◄── dies by a signal ── it met a limit: SIGPROF is time, all else is memory
 
-It is given the object by a pipe, no environment, and no file but its three. Who asks may die:
-its clock runs on, so that it does not outlive its limit by more than the time it was given.
+It is given the object by a pipe, no environment but where code lies, and no file but its three.
+Who asks may die: its clock runs on, so that it does not outlive its limit by more than the time it
+was given.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def ask(text: str, name: str, written: bytes, limits: Limits) -> bool:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        env={"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        env=_environment(),
     )
     try:
         answer, _ = cell.communicate(given, timeout=_PATIENCE + 10 * limits.seconds)
@@ -78,6 +79,12 @@ def ask(text: str, name: str, written: bytes, limits: Limits) -> bool:
     if kind == "failed":
         raise CelRuntimeError(value, name=name)
     return bool(value)
+
+
+def _environment() -> dict[str, str]:
+    """Say where its modules lie, and on Lambda the interpreter's own library."""
+    libraries = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
+    return {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **libraries}
 
 
 def _stopped(kind: str, name: str, limits: Limits) -> CelLimitError:

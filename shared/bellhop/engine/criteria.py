@@ -3,31 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from bellhop.model.gvk import GVK
 from bellhop.model.source import LabelFilter, ResourceSelector
 
 
-def selects(selector: ResourceSelector, obj: Mapping[str, Any]) -> bool:
+class Traits(NamedTuple):
+    """What selectors ask of an object; read once, however many ask."""
+
+    gvk: GVK
+    namespace: Any
+    name: Any
+    labels: Mapping[str, Any]
+    deleted: bool
+
+    @classmethod
+    def of(cls, obj: Mapping[str, Any]) -> Traits:
+        """Read them, whatever stands in their places."""
+        metadata = _mapping(obj.get("metadata"))
+        return cls(
+            GVK.of(obj),
+            metadata.get("namespace"),
+            metadata.get("name"),
+            _mapping(metadata.get("labels")),
+            bool(metadata.get("deletionTimestamp")),
+        )
+
+
+def selects(selector: ResourceSelector, traits: Traits) -> bool:
     """Tell whether an object is of the kind, at the place and with the labels that are asked.
 
     An object that is being deleted is not selected: what it brought is about to lose its reason.
     The script is not run; an empty namespace, name or label selector asks nothing.
     """
-    if GVK.of(obj) != selector.gvk:
+    if traits.deleted or traits.gvk != selector.gvk:
         return False
-    metadata = _mapping(obj.get("metadata"))
-    if metadata.get("deletionTimestamp"):
+    if selector.namespace and traits.namespace != selector.namespace:
         return False
-    if selector.namespace and metadata.get("namespace") != selector.namespace:
+    if selector.name and traits.name != selector.name:
         return False
-    if selector.name and metadata.get("name") != selector.name:
+    if selector.selector is not None and not selector.selector.admits(traits.labels):
         return False
-    labels = _mapping(metadata.get("labels"))
-    if selector.selector is not None and not selector.selector.admits(labels):
-        return False
-    return passes(selector.label_filters, labels)
+    return not selector.label_filters or passes(selector.label_filters, traits.labels)
 
 
 def passes(filters: Iterable[LabelFilter], labels: Mapping[str, Any]) -> bool:
@@ -48,5 +66,4 @@ def _passes(entry: LabelFilter, labels: Mapping[str, Any]) -> bool:
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
-    # Every event asks for every source: a dict is told at once, where the abstract class is not.
-    return value if isinstance(value, (dict, Mapping)) else {}
+    return value if isinstance(value, Mapping) else {}

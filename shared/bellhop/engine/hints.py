@@ -9,17 +9,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from bellhop.errors import InvalidError
 from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.model.identity import check_key, check_uid, check_version
+from bellhop.model.identity import MANAGER, check_key, check_uid, check_version
 from bellhop.model.record import WatchedKind
+
+KNOCKER = "bellhop-doctor"
+"""Who changes nothing in a dry run, to see whether the forwarder is rung: it answers with a warning
+that begins with its name."""
+
+INGEST = "bellhop-ingest"
+"""Who answers so where an API server calls ingest itself."""
 
 _NAMESPACE = GVK("", "v1", "Namespace")
 _WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+_STORING = frozenset({"create", "update", "patch"})
 _SAME_OBJECT = frozenset({"", "status"})
 # A namespace ends with an update of this subresource, which brings the Namespace itself.
 _SAME_IN_ADMISSION = _SAME_OBJECT | {"finalize"}
@@ -27,11 +35,15 @@ _SAME_IN_ADMISSION = _SAME_OBJECT | {"finalize"}
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """An object may be about to change; `before` is its resource version as the hint had it."""
+    """An object may be about to change; `before` is its resource version as the hint had it.
+
+    By one that is our `own` we apply it ourselves.
+    """
 
     key: ObjectKey
     uid: str
     before: int
+    own: bool = False
 
 
 class Watched:
@@ -41,9 +53,11 @@ class Watched:
     """
 
     def __init__(self, kinds: Iterable[WatchedKind]) -> None:
+        kinds = set(kinds)
+        self._asking = [each for each in kinds if each.own]
         self._kinds: dict[tuple[str, str], list[GVK]] = {}
         self._plurals: dict[tuple[str, str], list[GVK]] = {}
-        for watched in sorted(set(kinds), key=lambda each: each.gvk):
+        for watched in sorted(kinds, key=lambda each: each.gvk):
             gvk = watched.gvk
             self._kinds.setdefault((gvk.group, gvk.kind), []).append(gvk)
             if watched.plural:
@@ -51,6 +65,10 @@ class Watched:
 
     def __contains__(self, gvk: GVK) -> bool:
         return gvk in self.versions(gvk)
+
+    def by(self, *, own: bool) -> Watched:
+        """Return the kinds that count for a write: for one of our own those that ask for such."""
+        return Watched(self._asking) if own else self
 
     def versions(self, gvk: GVK) -> Sequence[GVK]:
         """Return the versions that count of a kind."""
@@ -66,6 +84,11 @@ class AnyKind(Watched):
 
     def __init__(self) -> None:
         super().__init__(())
+
+    def by(self, *, own: bool) -> Watched:
+        """Return the kinds that count for a write, whoever does it: others tell what is ours."""
+        assert own in (True, False)
+        return self
 
     def versions(self, gvk: GVK) -> Sequence[GVK]:
         """Return the version that was asked for."""
@@ -84,6 +107,8 @@ def admission(request: Mapping[str, Any], watched: Watched) -> Sequence[Hint]:
     """
     if request.get("dryRun"):
         return []
+    own = _is_own(request)
+    watched = watched.by(own=own)
     same = _text(request.get("subResource")) in _SAME_IN_ADMISSION
     if same:
         kind = _mapping(request.get("kind"))
@@ -100,7 +125,49 @@ def admission(request: Mapping[str, Any], watched: Watched) -> Sequence[Hint]:
     if not name:
         return []
     namespace = _text(request.get("namespace"))
-    return _hints(versions, namespace, name, metadata if same else {})
+    hints = _hints(versions, namespace, name, metadata if same else {})
+    return [replace(each, own=own) for each in hints]
+
+
+def _is_own(request: Mapping[str, Any]) -> bool:
+    """Say whether a write is ours, by the field manager that it is done as.
+
+    The object itself does not tell: who takes a label away that we own leaves no trace in it. A
+    deletion has no field manager, and counts whoever does it.
+    """
+    options = request.get("options")
+    return (
+        request.get("operation") in ("CREATE", "UPDATE")
+        and isinstance(options, Mapping)
+        and options.get("fieldManager") == MANAGER
+    )
+
+
+def changes_nothing(request: Mapping[str, Any]) -> bool:
+    """Say if an update would leave the object as it was; API servers then store nothing.
+
+    Controllers that apply the same thing every few seconds would otherwise cost a dozen reads
+    each time. What only changes managedFields counts as nothing, since these are not sent.
+    """
+    if request.get("operation") != "UPDATE":
+        return False
+    before, after = request.get("oldObject"), request.get("object")
+    if not isinstance(before, dict) or not isinstance(after, dict):
+        return False
+    return _bare(before) == _bare(after)
+
+
+def _bare(manifest: dict[str, Any]) -> dict[str, Any]:
+    metadata = {**(manifest.get("metadata") or {})}
+    metadata.pop("managedFields", None)
+    return {**manifest, "metadata": metadata}
+
+
+def is_knock(request: Mapping[str, Any]) -> bool:
+    """Say if somebody only wants to know whether we are rung."""
+    options = request.get("options")
+    manager = options.get("fieldManager") if isinstance(options, dict) else ""
+    return request.get("dryRun") is True and manager == KNOCKER
 
 
 def audit(events: Iterable[Any], watched: Watched) -> Iterator[Hint | dict[str, Any]]:
@@ -121,19 +188,14 @@ def audit(events: Iterable[Any], watched: Watched) -> Iterator[Hint | dict[str, 
 def _of_event(event: Mapping[str, Any], watched: Watched) -> Iterator[Hint | dict[str, Any]]:
     if not _happened(event):
         return
+    if event.get("verb") in _STORING:
+        managers = parse_qs(urlsplit(_text(event.get("requestURI"))).query).get("fieldManager")
+        watched = watched.by(own=managers == [MANAGER])
     ref, response = _mapping(event.get("objectRef")), _mapping(event.get("responseObject"))
-    if event.get("verb") in {"create", "update", "patch"} and _same_object(ref, response):
+    if event.get("verb") in _STORING and _same_object(ref, response):
         yield from _stored(response, watched)
         return
     yield from _deletions(event, ref, response, watched)
-
-
-def version_of(metadata: Mapping[str, Any]) -> int:
-    """Read a resource version as a number; 0 where there is none."""
-    try:
-        return check_version(metadata.get("resourceVersion"))
-    except InvalidError:
-        return 0
 
 
 def _hints(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bellhop import celbox, luabox
 from bellhop.engine import secrecy
-from bellhop.engine.criteria import passes, selects
+from bellhop.engine.criteria import Traits, passes, selects
 from bellhop.engine.digest import content, digest
 from bellhop.errors import ScriptError
 from bellhop.model.gvk import GVK
@@ -56,6 +56,7 @@ class Candidate:
     def __init__(self, manifest: Mapping[str, Any]) -> None:
         self.manifest = manifest
         self.secret = secrecy.holds_values(manifest)
+        self.traits = Traits.of(manifest)
         self.subject = luabox.Subject(dict(manifest))
 
     @cached_property
@@ -130,22 +131,25 @@ def _ask(
     source: EventSource, candidate: Candidate, limits: luabox.Limits | None, *, secret: bool
 ) -> Ruling:
     message, run, declined = "", False, []
+    name, traits = source.name, candidate.traits
     for selector in source.selectors:
-        if not selects(selector, candidate.manifest):
+        if not selects(selector, traits):
             declined.append(Declined(selector))
             continue
         if not selector.script and not selector.rules:
             return Ruling(matching=True, run=run, declined=declined)
         run = True
         # Of rules and a script either is enough, and rules are the cheaper ones.
-        ruled = _by_rules(selector.rules, source.name, candidate, limits, secret=secret)
+        ruled = _UNRULED
+        if selector.rules:
+            ruled = _by_rules(selector.rules, name, candidate, limits, secret=secret)
         if ruled.holds:
             return Ruling(
                 matching=True, message=ruled.said, run=run, rule=ruled.holds, declined=declined
             )
         message, said = ruled.said, None
         if selector.script:
-            verdict = _run(selector.script, source.name, candidate, limits, secret=secret)
+            verdict = _run(selector.script, name, candidate, limits, secret=secret)
             message = said = "" if secret else verdict.message
             if verdict.matching:
                 return Ruling(matching=True, message=message, run=run, declined=declined)
@@ -160,6 +164,9 @@ class _Ruled(NamedTuple):
     said: str
 
 
+_UNRULED = _Ruled("", "")
+
+
 def _by_rules(
     rules: Sequence[CelRule],
     name: str,
@@ -169,7 +176,7 @@ def _by_rules(
     secret: bool,
 ) -> _Ruled:
     """Ask rules in turn until one holds; one that fails does not, and is told of."""
-    if rules and limits is None:
+    if limits is None:
         raise SlowScriptError("the rules take long", name=name)
     failed = []
     for rule in rules:
@@ -183,7 +190,7 @@ def _by_rules(
             slow = isinstance(error, celbox.CelLimitError) and error.kind == "time"
             raise (SlowScriptError if slow else ScriptError)(str(error), name=name) from error
     withheld = f"; {secrecy.LOCALLY}" if failed and secret else ""
-    return _Ruled("", "".join(("no CEL rule holds", *failed, withheld)) if rules else "")
+    return _Ruled("", "".join(("no CEL rule holds", *failed, withheld)))
 
 
 @lru_cache(maxsize=4096)

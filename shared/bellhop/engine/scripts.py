@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from bellhop import celbox, luabox
 from bellhop.model.document import Path
 from bellhop.model.kinds import EventSource
+from bellhop.model.source import EventSourceSpec
 
 if TYPE_CHECKING:
     from bellhop.model.rules import CelRule
@@ -41,7 +42,10 @@ def _objection(rule: CelRule, error: celbox.CelError) -> str:
 
 def _scripts(source: EventSource) -> Iterator[tuple[Path, str]]:
     spec = source.spec
-    yield from ((("spec", field), getattr(spec, field)) for field in _FIELDS if _has(spec, field))
+    fields = (*_FIELDS, "aggregated_selection")
+    yield from (
+        (("spec", _alias(each)), getattr(spec, each)) for each in fields if _has(spec, each)
+    )
     for index, entry in enumerate(spec.resource_selectors):
         for field in _FIELDS:
             if _has(entry, field):
@@ -60,6 +64,10 @@ def _rules(source: EventSource) -> Iterator[tuple[Path, CelRule]]:
 
 _FIELDS = ("script", "evaluate")
 _CEL = "evaluateCEL"
+
+
+def _alias(field: str) -> str:
+    return EventSourceSpec.model_fields[field].alias or field
 
 
 def _has(spec: object, field: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from bellhop.luabox import convert
 from bellhop.luabox.errors import LuaResultError
 from bellhop.luabox.given import Given
 
@@ -18,6 +19,10 @@ class Verdict(NamedTuple):
 
     matching: bool
     message: str
+
+
+_USUAL = {f'{{"matching":{word}}}': Verdict(word == "true", "") for word in ("true", "false")}
+"""What nearly every script returns, as the box writes it."""
 
 
 class Selection(NamedTuple):
@@ -55,7 +60,10 @@ def evaluate(script: Script, obj: dict[str, Any] | Subject) -> Verdict:
         LuaError: the script failed, or returned no table with the right fields.
     """
     subject = obj if isinstance(obj, Subject) else Subject(obj)
-    returned = _table(script, script.run("evaluate", subject.given_to(script)))
+    written = script.run("evaluate", subject.given_to(script))
+    if written in _USUAL:
+        return _USUAL[written]
+    returned = _table(script, convert.restore(written))
     matching = _field(returned, "matching", default=False)
     if not isinstance(matching, bool):
         raise _unfit(script, f"'matching' must be a boolean, not {_kind(matching)}")

@@ -78,10 +78,11 @@ class Script:
             LuaResultError: what it returned cannot be JSON.
             TypeError: a value given is not JSON-like.
         """
-        return self.run(function, Given(globals, args, depth=self.limits.depth, name=self.name))
+        given = Given(globals, args, depth=self.limits.depth, name=self.name)
+        return convert.restore(self.run(function, given))
 
-    def run(self, function: str, given: Given) -> Any:
-        """Do what `call` does with values that were converted before.
+    def run(self, function: str, given: Given) -> str:
+        """Do what `call` does with values that were converted before; return what Lua wrote.
 
         Raises:
             LuaError: as `call` does, of the script.
@@ -92,7 +93,7 @@ class Script:
         if not spent:
             _pool.put(state)
         if status == "ok":
-            return convert.restore(text)
+            return text
         raise self._error(status, text, line, function)
 
     def _error(self, status: str, text: str, line: float | None, function: str) -> LuaError:

@@ -7,50 +7,31 @@ published; what a crash leaves in between is made good by `resume`, which the sc
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from itertools import islice
 from typing import Literal
 
 from bellhop.engine.catalog import Catalog
-from bellhop.engine.difference import TRIGGERS, Key, Touched, difference
-from bellhop.engine.pacing import renewal_timer, spread, sweep_timer
+from bellhop.engine.difference import TRIGGERS, Key
 from bellhop.errors import InvalidError, MissingError, StaleError
-from bellhop.messages import (
-    Apply,
-    Envelope,
-    Instantiate,
-    Publisher,
-    Renew,
-    Resolve,
-    Sweep,
-    Tidy,
-)
+from bellhop.messages import Publisher
 from bellhop.model.kinds import Declaration, DeclarationKey, EventTrigger, of
-from bellhop.model.record import Cluster, Profile, WatchedKind
+from bellhop.model.record import Cluster
 from bellhop.ports.store import ANY
 from bellhop.records import Kept, Records
 from bellhop.records.catalogs import Catalogs
 from bellhop.records.declared import Manifest
 from bellhop.settings import Settings
-from bellhop.stages.reread import applied_again
+from bellhop.stages.choosing import Choosing
+from bellhop.stages.consequences import Consequences
 
 _NOTHING: Mapping[str, str | None] = {}
 
 Change = Literal["created", "configured", "unchanged", "deleted"]
 
 _RETRIES = 8
-_PAGE = 500
-"""Messages published at a time: a declaration may touch every profile of the fleet."""
-
-_WORK = timedelta(minutes=2)
-"""Longer than work on one message takes."""
-
-_REGISTERING = timedelta(minutes=1)
-"""Longer than it takes to register a cluster, from its record on."""
-
 _ABANDONED = timedelta(seconds=30)
 """A change noted longer ago than this belongs to nobody who is still at it."""
 
@@ -73,8 +54,8 @@ class Declare:
     ) -> None:
         self._records = records
         self._catalogs = catalogs
-        self._publisher = publisher
-        self._settings = settings
+        self._consequences = Consequences(records, publisher, settings)
+        self._choosing = Choosing(records, catalogs, self._consequences)
 
     # Manifests --------------------------------------------------------------------------------
 
@@ -97,8 +78,7 @@ class Declare:
             for key, (manifest, _) in written.items():
                 self._records.manifests.put(*key, manifest)
             self._records.catalog.change("declared", keys=list(written))
-            self._follow(list(written), before, self._catalogs.known(written))
-            self._records.pending.delete(pending)
+            self._follow(list(written), before, pending, self._catalogs.known(written))
         return results
 
     def rehearse(self, declarations: Sequence[Declaration]) -> list[Declared]:
@@ -131,8 +111,7 @@ class Declare:
         for key in keys:
             self._records.manifests.delete(*key)
         self._records.catalog.change("declared", keys=keys)
-        self._follow(keys, before)
-        self._records.pending.delete(pending)
+        self._follow(keys, before, pending)
         return [Declared(*key, "deleted") for key in keys]
 
     def _old(self, new: Declaration) -> Manifest | None:
@@ -184,8 +163,7 @@ class Declare:
             # only one of two succeeds in; before the gate is open, and anything new is kept.
             self._forget_traces(cluster.key)
         self._records.catalog.change("clusters")
-        self._follow([("Cluster", cluster.namespace, cluster.name)], before)
-        self._records.pending.delete(pending)
+        self._follow([("Cluster", cluster.namespace, cluster.name)], before, pending)
         return token
 
     def label(self, key: str, labels: Mapping[str, str | None]) -> Cluster:
@@ -241,8 +219,7 @@ class Declare:
         pending = self._begin([("Cluster", cluster.namespace, cluster.name)])
         self._forget(key)
         self._records.catalog.change("clusters")
-        self._follow([("Cluster", cluster.namespace, cluster.name)], before)
-        self._records.pending.delete(pending)
+        self._follow([("Cluster", cluster.namespace, cluster.name)], before, pending)
         return cluster
 
     def _forget(self, key: str) -> None:
@@ -251,7 +228,7 @@ class Declare:
         self._forget_traces(key)
 
     def _forget_traces(self, key: str) -> None:
-        self._publish(self._applied_again(key, ()))
+        self._consequences.tell_profiles(key)
         self._records.forget_traces(key)
 
     def _cluster(self, key: str, verb: str) -> Kept[Cluster]:
@@ -278,8 +255,7 @@ class Declare:
                 ):
                     self._forget(f"{namespace}/{cluster}")
             self._records.catalog.change("declared", "clusters", keys=keys)
-            self._follow(keys, None)
-            self._records.pending.delete(name)
+            self._follow(keys, None, name)
         return len(abandoned)
 
     def _begin(self, keys: Iterable[tuple[str, str, str]]) -> str:
@@ -289,130 +265,18 @@ class Declare:
         return name
 
     def _follow(
-        self, keys: Sequence[Key], before: Catalog | None, after: Catalog | None = None
+        self,
+        keys: Sequence[Key],
+        before: Catalog | None,
+        pending: str,
+        after: Catalog | None = None,
     ) -> None:
-        """Publish all that follows from changed objects; without a `before`, all that may."""
+        """Publish what follows from a change, have sets choose anew, and strike the change out."""
         after = after or self._catalogs.known()
-        touched = difference(before, after, keys)
-        self._open_gates(after, touched.gates)
-        for key in sorted(touched.swept):
-            if key in after.clusters:
-                self._keep_sweeping(key)
-            else:
-                self._tidy_later(key)
-        for kind, namespace, name in keys:
-            if kind == "Cluster" and f"{namespace}/{name}" in after.clusters:
-                self._keep_renewing(after.clusters[f"{namespace}/{name}"])
-        self._publish(self._following(after, touched))
-
-    def _publish(self, messages: Iterable[Envelope]) -> None:
-        """Publish messages in pages, as they are read from the records, however many."""
-        rest = iter(messages)
-        while page := list(islice(rest, _PAGE)):
-            self._publisher.publish(page)
-
-    def _following(self, after: Catalog, touched: Touched) -> Iterator[Envelope]:
-        """Yield what asks for all that is touched."""
-        for key in sorted(touched.swept & set(after.clusters)):
-            yield Sweep(key, full=key in touched.anew)
-        for trigger, cluster in sorted(touched.instantiated, key=str):
-            yield from self._instantiated(after, trigger, cluster)
-        for trigger, destination in sorted(touched.placed):
-            yield from self._placed(trigger, destination)
-        yield from (Resolve(name) for name in sorted(touched.resolved))
-        yield from applied_again(self._records, *touched.reread)
-        for destination in sorted(touched.relabelled):
-            came = destination in touched.anew and destination in after.clusters
-            yield from self._applied_again(
-                destination, self._naming(after, destination) if came else ()
-            )
-
-    def _keep_sweeping(self, cluster: str) -> None:
-        name = sweep_timer(cluster)
-        if self._records.timers.get(name) is None:
-            at = self._records.clock.now() + spread(name, self._settings.sweep_interval)
-            self._records.timers.set(name, at, Sweep(cluster).message().body)
-
-    def _keep_renewing(self, cluster: Cluster) -> None:
-        """Have it looked at what a cluster that rings needs next: its record may say another time.
-
-        Soon enough to finish a registration that dies; whoever looks sets the time after that.
-        """
-        if not cluster.forwarder and not cluster.abandoned:
-            return
-        name, at = renewal_timer(cluster.key), self._records.clock.now() + _REGISTERING
-        kept = self._records.timers.get(name)
-        # Written anew in any case: who has looked at an older record is to notice.
-        at = min(at, kept.value.at) if kept else at
-        self._records.timers.set(name, at, Renew(cluster.key).message().body)
-
-    def _tidy_later(self, cluster: str) -> None:
-        """Have the traces of a cluster deleted that those leave who are at work on it now."""
-        self._records.timers.cancel(sweep_timer(cluster))
-        self._records.timers.cancel(renewal_timer(cluster))
-        at = self._records.clock.now() + _WORK
-        self._records.timers.set(f"tidy/{cluster}", at, Tidy(cluster).message().body)
-
-    def _instantiated(
-        self, catalog: Catalog, name: str, cluster: str | None
-    ) -> Iterator[Instantiate]:
-        """Ask for a trigger in one cluster, or wherever it is in force or has left profiles."""
-        clusters = (
-            {cluster} if cluster else {each.cluster for each in self._records.profiles.heads(name)}
-        )
-        if cluster is None and name in catalog.triggers:
-            clusters |= {
-                key
-                for key in catalog.clusters
-                if catalog.source_of(catalog.triggers[name], key) is not None
-            }
-        return (Instantiate(name, each) for each in sorted(filter(None, clusters)))
-
-    def _placed(self, trigger: str, destination: str) -> Iterator[Envelope]:
-        """Ask for all profiles of a trigger that now selects a destination, or no longer does.
-
-        Those that name it already may have named another cluster that had its name.
-        """
-        for each in self._records.profiles.heads(trigger):
-            yield Instantiate(trigger, each.cluster, each.object)
-            if each.may_name(destination):
-                yield Apply(trigger, each.cluster, each.name, destination)
-
-    def _applied_again(self, destination: str, profiles: Iterable[Profile]) -> Iterator[Apply]:
-        """Ask for the profiles there, which may be rendered with its labels, and for others."""
-        asked = {
-            (each.trigger, each.source, each.profile)
-            for each in self._records.outcomes.of(destination)
-        }
-        asked |= {(each.trigger, each.cluster, each.name) for each in profiles}
-        for trigger, cluster, name in sorted(asked):
-            yield Apply(trigger, cluster, name, destination)
-
-    def _naming(self, catalog: Catalog, cluster: str) -> Iterator[Profile]:
-        """Yield the profiles that name a cluster, for one that came.
-
-        They may have named another one of its name, whose end they have not heard of; what was
-        applied there is forgotten, and they would not be asked for again. `_placed` asks for those
-        that select it by its labels.
-        """
-        heads = self._records.profiles
-        labels = catalog.clusters[cluster].labels
-        for trigger in catalog.triggers.values():
-            if trigger.source_selector.matches(labels):
-                found = heads.heads(trigger.name, cluster)
-                yield from (each for each in found if each.may_name(cluster))
-        yield from (each for each in heads.heads("") if each.may_name(cluster))
-
-    def _open_gates(self, catalog: Catalog, clusters: Iterable[str]) -> None:
-        """Let each cluster's kinds in; what discovery told of them before is kept."""
-        for key in sorted(set(clusters) & set(catalog.clusters)):
-            cluster = catalog.clusters[key]
-            old = self._records.gates.known(key)
-            plurals = {each.gvk: each.plural for each in old.value.kinds} if old else {}
-            kinds = (WatchedKind(gvk, plurals.get(gvk, "")) for gvk in catalog.kinds_in(key))
-            gate = cluster.gate(kinds, catalog.revision)
-            if not old or replace(old.value, revision=gate.revision) != gate:
-                self._records.gates.put(key, gate)
+        self._consequences.follow(keys, before, after)
+        if before is None or before.choosing or after.choosing:
+            self._choosing.settle()
+        self._records.pending.delete(pending)
 
 
 def _merged(old: Mapping[str, str], changes: Mapping[str, str | None]) -> dict[str, str]:

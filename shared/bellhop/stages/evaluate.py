@@ -1,9 +1,10 @@
 """Evaluate: one object's newest observation against the sources in force in its cluster.
 
 It talks to no cluster and touches the records of this one object only, so an event costs the
-same however many objects match. Of the sources those are asked for their match that the object
-matches now, or has matched: its trail names them. A script that does not end in a short slice of
-time is run again apart, by a message of its own, and delays no other source and no other object.
+same however many objects match; what a script selects among all of them is `aggregate`'s. Of the
+sources those are asked for their match that the object matches now, or has matched: its trail
+names them. A script that does not end in a short slice of time is run again apart, by a message
+of its own, and delays no other source and no other object.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from bellhop.engine.judging import Candidate, SlowScriptError, judge
 from bellhop.engine.observe import bury
 from bellhop.errors import ScriptError, StaleError
 from bellhop.logs import Log
+from bellhop.messages import Aggregate as Aggregation
+from bellhop.messages import Envelope, Instantiate, Publisher
 from bellhop.messages import Evaluate as Message
-from bellhop.messages import Instantiate, Publisher
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.kinds import EventSource
 from bellhop.model.record import Match, Observation
@@ -27,6 +29,7 @@ from bellhop.ports.store import ABSENT
 from bellhop.records import Kept, Records
 from bellhop.records.catalogs import Catalogs
 from bellhop.settings import Settings
+from bellhop.stages.aggregate import Aggregate
 from bellhop.stages.ledger import noting
 from bellhop.stages.pacing import Pacing
 
@@ -56,9 +59,13 @@ class _Judged:
 
     @property
     def digest(self) -> str:
-        """Say which state of the object matches: without collectResources templates see none."""
+        """Say which state of the object matches: without collectResources templates see none.
+
+        An aggregatedSelection sees all of it.
+        """
         assert self.candidate is not None
-        return self.candidate.digest if self.source.collect_resources else "reference"
+        whole = self.source.collect_resources or self.source.aggregation
+        return self.candidate.digest if whole else "reference"
 
 
 class Evaluate:
@@ -79,13 +86,20 @@ class Evaluate:
         first = min(settings.script_first_seconds, settings.script_seconds)
         self._first = self._limits._replace(seconds=first)
         self._pacing = Pacing(records, log)
+        self._aggregate = Aggregate(records, catalogs, publisher, self._limits)
 
-    def handle(self, message: Message) -> None:
-        """Bring the matches of one object up to date, and tell deploy.
+    def handle(self, message: Message | Aggregation) -> None:
+        """Bring the matches of one object up to date, or a selection among many, and tell deploy.
 
         Raises:
-            StaleError: the object changes faster than its sources can be run over it.
+            StaleError: what is judged changes faster than its sources can be run over it.
         """
+        if isinstance(message, Aggregation):
+            self._aggregate.handle(message)
+        else:
+            self._bring_up_to_date(message)
+
+    def _bring_up_to_date(self, message: Message) -> None:
         cluster, key = message.cluster, ObjectKey.parse(message.object)
         written: set[str] = set()
         for _ in range(_ROUNDS):
@@ -213,9 +227,8 @@ class Evaluate:
                     if changed:
                         token = self._put(match, token)
                     triggers = catalog.triggers_on(observation.cluster, source.name)
-                    self._publisher.publish(
-                        self._follow_up(catalog, triggers, observation, message)
-                    )
+                    follow_up = self._follow_up(catalog, source, triggers, observation, message)
+                    self._publisher.publish(follow_up)
                     self._mark(match, token)
                 except StaleError:
                     kept = self._records.matches.get(
@@ -271,10 +284,14 @@ class Evaluate:
     def _follow_up(
         self,
         catalog: Catalog,
+        source: EventSource,
         triggers: tuple[str, ...],
         observation: Observation,
         message: Message,
-    ) -> list[Instantiate]:
+    ) -> list[Envelope]:
+        if source.aggregation:
+            # What becomes of it depends on all others that match.
+            return [Aggregation(observation.cluster, source.name, message.trace, message.rang)]
         return [
             Instantiate(
                 name,

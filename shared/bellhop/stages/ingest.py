@@ -9,8 +9,8 @@ from __future__ import annotations
 import hashlib
 import hmac
 import math
+import os
 import threading
-import uuid
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -19,15 +19,32 @@ from email.utils import parsedate_to_datetime
 from itertools import islice
 from typing import Any
 
-from bellhop.engine.hints import Hint, Watched, admission, audit
+from bellhop import __version__
+from bellhop.engine.accounts import may_be_one
+from bellhop.engine.hints import (
+    INGEST,
+    Hint,
+    Watched,
+    admission,
+    audit,
+    changes_nothing,
+    is_knock,
+)
 from bellhop.engine.json import read_json
 from bellhop.engine.observe import bury_told, observe_told
-from bellhop.errors import BellhopError, InvalidError, TemporaryError, TooLargeError
+from bellhop.errors import (
+    BellhopError,
+    DeniedError,
+    InvalidError,
+    TemporaryError,
+    TooLargeError,
+)
 from bellhop.logs import Log
 from bellhop.messages import Confirm, Evaluate, Publisher, Sweep
 from bellhop.model.record import Gate, Heard, Observation
 from bellhop.records import Records
 from bellhop.settings import Settings
+from bellhop.stages.accounts import Accounts
 from bellhop.stages.hearing import Hearing, read_alive
 from bellhop.stages.ledger import Note, write
 from bellhop.stages.refusals import Refused
@@ -117,6 +134,7 @@ class Ingest:
         self._publisher = publisher
         self._settings = settings
         self._log = log
+        self._accounts = Accounts(records, publisher)
         self._refused = Refused(records)
         self._hearing = Hearing(records)
         self._skewed = _Seldom(_SAY_SKEW)
@@ -157,18 +175,40 @@ class Ingest:
     def _admit(self, cluster: str, token: str) -> Gate | Reply:
         kept = self._records.gates.get(cluster)
         gate = kept.value if kept else None
+        try:
+            self._judge(cluster, token, gate)
+        except DeniedError as error:
+            # A forwarder whose account is refused comes again with the token of its Secret.
+            if gate and token and not may_be_one(token):
+                self._refused.note(cluster)
+            return Reply(401, _body(error.code, str(error)))
+        assert gate
+        return gate
+
+    def _judge(self, cluster: str, token: str, gate: Gate | None) -> None:
+        """See that a token is one of a cluster's sender: one that it was given, or its account's.
+
+        Raises:
+            DeniedError: it is not.
+        """
         # Comparing with somebody's digests takes as long for a cluster that is not there.
         expected = gate.digests(self._records.clock.now()) if gate else (_NOBODY, _NOBODY)
-        given = hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()
-        if not any([hmac.compare_digest(each, given) for each in expected]) or gate is None:  # noqa: C419 - both are compared, however the first ends
-            if gate and token:
-                self._refused.note(cluster)
-            text = (
-                f"the token is not the one of cluster '{cluster}';"
-                " register the cluster, or give the sender its present token"
-            )
-            return Reply(401, _body("Denied", text))
-        return gate
+        given = _digest(token)
+        why = ""
+        if any([hmac.compare_digest(each, given) for each in expected]) and gate:  # noqa: C419 - both are compared, however the first ends
+            return
+        if may_be_one(token):
+            try:
+                self._accounts.judge(cluster, token)
+            except DeniedError as error:
+                why = f": {error}"
+            else:
+                if gate:
+                    return
+        raise DeniedError(
+            f"the token is not the one of cluster '{cluster}'{why};"
+            " register the cluster, or give the sender its present token"
+        )
 
     def _take(self, request: Request, gate: Gate) -> Reply:
         if len(request.body) > self._settings.body_limit:
@@ -178,6 +218,9 @@ class Ingest:
             return Reply(415, _body(InvalidError.code, text))
         skew = self._skew(request)
         data = read_json(request.body)
+        if data.get("kind") != "AdmissionReview" and _rings_alone(request.token, gate):
+            text = "this token rings by an AdmissionReview, and tells of nothing else"
+            return Reply(403, _body(DeniedError.code, text))
         heard = Heard(self._records.clock.now(), skew.total_seconds())
         if data.get("kind") == ALIVE and data.get("apiVersion") == "bellhop.dev/v1":
             heard = read_alive(data, heard)
@@ -234,10 +277,13 @@ class Ingest:
         request = data.get("request")
         if not isinstance(request, Mapping) or not isinstance(request.get("uid"), str):
             raise InvalidError("cannot read the AdmissionReview: it has no request with a uid")
-        hints = [self._confirm(cluster, hint) for hint in admission(request, watched)]
+        found = () if changes_nothing(request) else admission(request, watched)
+        hints = [self._confirm(cluster, hint) for hint in found]
         if hints:
             self._publisher.publish(hints)
-        response = {"uid": request["uid"], "allowed": True}
+        response: dict[str, Any] = {"uid": request["uid"], "allowed": True}
+        if is_knock(request):
+            response["warnings"] = [f"{INGEST} {__version__} was rung"]
         review = {
             "apiVersion": "admission.k8s.io/v1",
             "kind": "AdmissionReview",
@@ -266,9 +312,11 @@ class Ingest:
         items = _items(data)
         # All are read before one is kept: a batch is taken or refused as a whole.
         now = self._records.clock.now()
-        found = [(_observation(cluster, item, now), _rang(item, now)) for item in items]
+        found = [(_observation(cluster, item, now), _rang(item, now), _own(item)) for item in items]
         counting = [
-            (observation, rang) for observation, rang in found if observation.key.gvk in watched
+            (observation, rang)
+            for observation, rang, own in found
+            if observation.key.gvk in watched.by(own=own)
         ]
         self._keep(counting)
         return Reply(200, {"taken": len(counting), "dropped": len(items) - len(counting)})
@@ -323,8 +371,17 @@ class _Seldom:
             return True
 
 
+def _rings_alone(token: str, gate: Gate) -> bool:
+    """Say if a token stands in a webhook configuration, which many may read."""
+    return gate.direct and hmac.compare_digest(_digest(token), gate.token_digest)
+
+
+def _digest(token: str) -> str:
+    return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()
+
+
 def _trace() -> str:
-    return uuid.uuid4().hex[:12]
+    return os.urandom(6).hex()
 
 
 def _is_json(media: str) -> bool:
@@ -357,6 +414,11 @@ def _observation(cluster: str, item: Any, now: datetime) -> Observation:
     if item.get("object") is not None:
         return observe_told(cluster, item["object"], now)
     return bury_told(cluster, item.get("gone"), now)
+
+
+def _own(item: Mapping[str, Any]) -> bool:
+    """Say whether we wrote an object ourselves; that it is gone counts whoever wrote it."""
+    return item.get("own") is True and item.get("object") is not None
 
 
 def _rang(item: Mapping[str, Any], now: datetime) -> str:

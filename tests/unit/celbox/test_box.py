@@ -254,15 +254,16 @@ def test_says_the_same_apart_as_here() -> None:
 
 
 def test_a_cell_has_nothing_of_ours() -> None:
-    """Its environment holds the way to the library, and none of the credentials of a function."""
-    text = "import os; os.environ['AWS_SECRET_ACCESS_KEY'] = 'planted'\n" + _LISTING
+    """It knows where libraries lie, which Lambda's Python must, and none of the credentials."""
+    names = ("AWS_SECRET_ACCESS_KEY", "LD_LIBRARY_PATH")
+    text = f"import os; os.environ.update(dict.fromkeys({names}, 'planted'))\n{_LISTING}"
 
     told = subprocess.run(
         [sys.executable, "-c", text], capture_output=True, text=True, check=True, timeout=60
     ).stdout
 
-    assert "PYTHONPATH=" in told
-    assert "planted" not in told
+    known = sorted(each.partition("=")[0] for each in told.strip().split("\0") if each)
+    assert known == ["LD_LIBRARY_PATH", "PYTHONPATH"]
 
 
 _LISTING = """
@@ -393,7 +394,7 @@ def test_says_how_to_get_the_runtime() -> None:
 
     assert told == (
         "mine: CEL's runtime is not installed; install the extra `cel`"
-        " (pip install 'bellhop[cel]')\n"
+        " (pip install 'bellhop[cel]'), or on AWS set `cel = true` in the Terraform module\n"
     )
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bellhop.engine.criteria import passes, selects
+from bellhop.engine.criteria import Traits, passes, selects
 from bellhop.model.gvk import GVK
 from bellhop.model.selector import Selector
 from bellhop.model.source import FilterOperation, LabelFilter, ResourceSelector
@@ -97,7 +97,7 @@ def label(operation: FilterOperation, value: str = "") -> LabelFilter:
 )
 def test_selects(selector: ResourceSelector, obj: dict[str, Any], selected: bool) -> None:  # noqa: FBT001 - a table's column
     """Every condition that is set must be met."""
-    assert selects(selector, obj) is selected
+    assert selects(selector, Traits.of(obj)) is selected
 
 
 @pytest.mark.parametrize(

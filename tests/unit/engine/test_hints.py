@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from bellhop.engine.hints import AnyKind, Hint, Watched, admission, audit, version_of
+from bellhop.engine.hints import AnyKind, Hint, Watched, admission, audit
 from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.model.identity import MANAGER, version_of
 from bellhop.model.record import WatchedKind
 
 PAYLOADS = Path(__file__).parents[2] / "payloads" / "kube"
@@ -19,6 +20,7 @@ SERVICE = GVK("", "v1", "Service")
 NAMESPACE = GVK("", "v1", "Namespace")
 DEPLOYMENT = GVK("apps", "v1", "Deployment")
 POD = GVK("", "v1", "Pod")
+CRD = GVK("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
 FOO = GVK("lab.example", "v1", "Foo")
 WATCHED = Watched(
     [
@@ -28,6 +30,7 @@ WATCHED = Watched(
         WatchedKind(DEPLOYMENT, "deployments"),
         WatchedKind(POD, "pods"),
         WatchedKind(FOO, "foos"),
+        WatchedKind(CRD, "customresourcedefinitions"),
         WatchedKind(GVK("networking.k8s.io", "v1", "Ingress"), "ingresses"),
         WatchedKind(GVK("", "v1", "Secret"), "secrets"),
     ]
@@ -63,6 +66,9 @@ ADMISSIONS: dict[str, tuple[str, str, int] | None] = {
     "create-deployment": ("apps/v1/Deployment/default/d1", "c341c4", 0),
     "create-pod": (NAMED.format("Pod", "p1"), "068b44", 0),
     "create-cr": ("lab.example/v1/Foo/default/f1", "a37181", 0),
+    "create-crd-0": (str(ObjectKey(CRD, "", "foos.lab.example")), "eefc94", 0),
+    "create-crd-2": (str(ObjectKey(CRD, "", "foos.lab.example")), "eefc94", 234),
+    "create-crd-3": (str(ObjectKey(CRD, "", "foos.lab.example")), "eefc94", 236),
     "secret-create": (NAMED.format("Secret", "s1"), "1ad2de", 0),
     "ssa-create": (config_map("ssa1"), "b0b2f8", 0),
     "denied": (config_map("deny1"), "9f0619", 0),
@@ -100,6 +106,7 @@ ADMISSIONS: dict[str, tuple[str, str, int] | None] = {
     "ssa-dryrun": None,
     "delete-dryrun": None,
     # Of kinds that do not count.
+    "create-crd-1": None,
     "create-event": None,
     "create-sa": None,
     "create-sar": None,
@@ -159,6 +166,7 @@ AUDITS: dict[str, list[tuple[str, str, int]]] = {
     "create-service": [(STORED, NAMED.format("Service", "svc1"), 207)],
     "create-deployment": [(STORED, "apps/v1/Deployment/default/d1", 212)],
     "create-pod": [(STORED, NAMED.format("Pod", "p1"), 214)],
+    "create-crd": [(STORED, str(ObjectKey(CRD, "", "foos.lab.example")), 234)],
     "create-cr": [(STORED, "lab.example/v1/Foo/default/f1", 238)],
     "secret-create": [(STORED, NAMED.format("Secret", "s1"), 241)],
     "ssa-create": [(STORED, config_map("ssa1"), 202)],
@@ -311,6 +319,53 @@ def test_counts_each_version_for_itself() -> None:
     """A version that no source names does not count, though its kind does."""
     assert SCALERS[0] in TWO_VERSIONS
     assert GVK("autoscaling", "v2beta2", "HorizontalPodAutoscaler") not in TWO_VERSIONS
+
+
+ASKING = Watched([WatchedKind(CONFIG_MAP, "configmaps", own=True)])
+
+
+def applied(action: str = "ssa-update", **options: Any) -> dict[str, Any]:
+    """Return a recorded server-side apply, done by Bellhop."""
+    found = request(action)
+    return {**found, "options": {**found["options"], "fieldManager": "bellhop", **options}}
+
+
+@pytest.mark.parametrize("action", ["ssa-create", "ssa-update", "ssa-force", "patch-merge"])
+def test_what_we_apply_does_not_ring_unless_a_source_asks_for_it(action: str) -> None:
+    """A forwarder, which knows no source, says of it whose it is."""
+    assert admission(applied(action), WATCHED) == []
+    assert [each.own for each in admission(applied(action), ASKING)] == [True]
+    assert [each.own for each in admission(applied(action), AnyKind())] == [True]
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        pytest.param(request("ssa-update"), id="another manager"),
+        pytest.param(applied(fieldManager="bellhop-doctor"), id="a like manager"),
+        pytest.param(applied(fieldManager=["bellhop"]), id="no manager"),
+        pytest.param({**request("ssa-update"), "options": None}, id="nothing said"),
+        pytest.param({**request("delete"), "options": {"fieldManager": "bellhop"}}, id="an end"),
+    ],
+)
+def test_what_anybody_else_does_rings(found: dict[str, Any]) -> None:
+    """To an object of ours too; and who deletes one is not told."""
+    assert [each.own for each in admission(found, WATCHED)] == [False]
+
+
+@pytest.mark.parametrize("name", ["audit-ssa-create", "audit-ssa-update"])
+def test_what_we_apply_is_passed_over_in_audit_events_too(name: str) -> None:
+    """They tell the field manager in the request's URI."""
+    text = (PAYLOADS / f"{name}.json").read_text()
+    events = json.loads(text.replace("fieldManager=addon", "fieldManager=bellhop"))["items"]
+
+    assert list(audit(events, WATCHED)) == []
+    assert len(list(audit(events, ASKING))) == len(events) == 1
+
+
+def test_we_apply_as_the_manager_by_whom_own_writes_are_known() -> None:
+    """Otherwise all of them would ring."""
+    assert MANAGER == "bellhop"
 
 
 @pytest.mark.parametrize(

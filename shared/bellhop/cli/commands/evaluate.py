@@ -1,0 +1,139 @@
+"""`bellhop evaluate`: what an EventSource makes of objects, without a cluster."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bellhop.cli.completing import complete_file
+from bellhop.cli.examples import Command
+from bellhop.cli.options import headers_option, output_option, state_option
+from bellhop.cli.output import Column, present
+from bellhop.errors import InvalidError, MissingError
+
+if TYPE_CHECKING:
+    from bellhop.fleet.trial import Tried
+    from bellhop.model.kinds import EventSource
+
+
+def _answer(matching: bool | None) -> str:  # noqa: FBT001 - a cell's value
+    return "failed" if matching is None else ("yes" if matching else "no")
+
+
+_COLUMNS = (
+    Column("OBJECT", "object"),
+    Column("MATCHES", "matching", shown=_answer),
+    Column("SELECTOR", "selector", shown=lambda number: str(number or "")),
+    Column("MS", "ms", wide=True),
+    Column("WHY", "because", prose=True),
+)
+
+
+@click.command(
+    "evaluate",
+    cls=Command,
+    examples=(
+        "bellhop evaluate source.yaml --object service.yaml",
+        "kubectl get services -A -o yaml | bellhop evaluate source.yaml --object -",
+        "bellhop evaluate load-balancers --object service.yaml -o json",
+    ),
+)
+@click.argument("source", metavar="FILE|NAME", shell_complete=complete_file)
+@click.option(
+    "--object",
+    "paths",
+    multiple=True,
+    required=True,
+    metavar="FILE|DIR|-",
+    shell_complete=complete_file,
+    help="Objects to try it on; may be repeated.",
+)
+@click.option("-R", "--recursive", is_flag=True, help="Look into the folders of folders too.")
+@click.option("--show-secrets", is_flag=True, help="Let errors quote what stands in Secrets.")
+@output_option
+@headers_option
+@state_option
+def command(
+    source: str,
+    paths: Sequence[str],
+    form: str,
+    *,
+    recursive: bool,
+    show_secrets: bool,
+    headers: bool,
+) -> None:
+    """Say whether objects match an EventSource, by which of its selectors, and why.
+
+    The source is that of a file, or one that is declared. Labels, Lua and CEL are evaluated as
+    Bellhop does for events, within the same limits; nothing is written anywhere. For an
+    aggregatedSelection the objects are all that the cluster has.
+    """
+    from bellhop.cli.reading import documents, files
+    from bellhop.fleet.trial import Trial, objects
+    from bellhop.settings import read
+
+    if source == "-" and "-" in paths:
+        raise click.UsageError("the source and --object cannot both be standard input")
+    sources = _sources(source)
+    found = list(objects(documents(files(paths, recursive=recursive))))
+    trial = Trial(read(os.environ), quoting=show_secrets)
+    tried = [(each, one) for each in sources for one in trial.attempt_all(each, found)]
+    rows = [_row(of.name, one) for of, one in tried]
+    several = Column("SOURCE", "source", wide=len(sources) == 1)
+    present((several, *_COLUMNS), rows, form, nothing="No objects found.", headers=headers)
+    for _, one in tried:
+        if one.error:
+            # All were tried; the exit code tells of this one.
+            raise one.error
+
+
+def _sources(named: str) -> list[EventSource]:
+    """Return the sources of a file, or the declared one of a name.
+
+    Raises:
+        InvalidError: the file has mistakes, or no source.
+        MissingError: there is neither.
+    """
+    if named != "-" and not Path(named).exists():
+        return [_declared(named)]
+    from bellhop.cli.reading import declarations, documents, files
+    from bellhop.model.kinds import EventSource
+
+    given = declarations(documents(files([named], recursive=False)))
+    found = [each for each in given if isinstance(each, EventSource)]
+    if not found:
+        raise InvalidError(f"cannot evaluate '{named}': it has no EventSource; name its file")
+    return found
+
+
+def _declared(name: str) -> EventSource:
+    from bellhop.cli import session
+
+    neither = f"cannot evaluate '{name}': there is no such file, and no EventSource of that name"
+    try:
+        here = session.looking()
+    except MissingError as error:
+        raise MissingError(f"{neither}, as there is no installation") from error
+    found = here.catalogs.current().sources.get(name)
+    if found is None:
+        raise MissingError(f"{neither}; see `bellhop get eventsources`")
+    return found
+
+
+def _row(source: str, tried: Tried) -> dict[str, Any]:
+    from bellhop.fleet.overview import object_name
+
+    return {
+        "source": source,
+        "object": object_name(tried.key),
+        "matching": None if tried.error else tried.matching,
+        "selector": tried.selector,
+        "because": tried.because,
+        "message": tried.message,
+        "ms": tried.took_ms,
+        "error": str(tried.error) if tried.error else "",
+    }

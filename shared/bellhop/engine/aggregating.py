@@ -1,0 +1,141 @@
+"""What a source's aggregatedSelection makes of all that matches: these are the resources then."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from bellhop import luabox
+from bellhop.engine import secrecy
+from bellhop.engine.digest import content, digest
+from bellhop.errors import ScriptError
+from bellhop.model.gvk import ObjectKey
+from bellhop.model.kinds import EventSource
+
+_SHARE = 1000
+"""So many matches have as much time, and as many steps, as one object has."""
+
+_LONGEST = 253
+"""Characters of a name, or of another part of an object's identity."""
+
+
+class Resource(NamedTuple):
+    """One of the resources that a script chose or made, and a digest of its state."""
+
+    key: ObjectKey
+    digest: str
+    manifest: dict[str, Any]
+
+
+class Aggregate(NamedTuple):
+    """What a script returned, in its order: each resource once."""
+
+    resources: tuple[Resource, ...]
+    message: str
+
+
+def aggregate(
+    source: EventSource,
+    matching: Sequence[Mapping[str, Any]],
+    limits: luabox.Limits,
+    *,
+    quoting: bool = False,
+) -> Aggregate:
+    """Run a source's aggregatedSelection over objects, which may be none.
+
+    Where a Secret is among them no word of the script is told, unless by `quoting`, and what it
+    returns are objects as they were given: nobody could tell which of what it made quotes a value.
+
+    Raises:
+        ScriptError: the script fails, breaks out of its limits, or returns what is no resource.
+        TemporaryError: something unforeseen happened where a Secret was in reach.
+    """
+    secret = any(map(secrecy.holds_values, matching))
+    with secrecy.unforeseen(f"cannot evaluate source '{source.name}'", secret=secret):
+        limits = _for_many(limits, len(matching))
+        chosen = _select(source, matching, limits, secret=secret and not quoting)
+        resources = _resources(source.name, chosen.resources)
+        if secret:
+            _refuse_made(source.name, resources, matching)
+    return Aggregate(resources, "" if secret and not quoting else chosen.message)
+
+
+def _for_many(limits: luabox.Limits, count: int) -> luabox.Limits:
+    # By the thousand begun: a compiled script is kept for its limits.
+    factor = max(1, -(-count // _SHARE))
+    return limits._replace(seconds=limits.seconds * factor, steps=limits.steps * factor)
+
+
+def _select(
+    source: EventSource,
+    matching: Sequence[Mapping[str, Any]],
+    limits: luabox.Limits,
+    *,
+    secret: bool,
+) -> luabox.Selection:
+    name = f"{source.name}, aggregatedSelection"
+    try:
+        return luabox.select(_compile(source.aggregation, name, limits), list(map(dict, matching)))
+    except luabox.LuaError as error:
+        words = f"{error.plain}; {secrecy.LOCALLY}" if secret else str(error)
+        raise ScriptError(words, name=name) from None if secret else error
+
+
+@lru_cache(maxsize=256)
+def _compile(text: str, name: str, limits: luabox.Limits) -> luabox.Script:
+    return luabox.Script(text, name=name, limits=limits)
+
+
+def _resources(name: str, returned: Sequence[dict[str, Any]]) -> tuple[Resource, ...]:
+    """Read what a script returned; one that is there twice counts once.
+
+    Raises:
+        ScriptError: one of them has no identity, or two have the same and are not alike.
+    """
+    found: dict[ObjectKey, Resource] = {}
+    for number, manifest in enumerate(returned, start=1):
+        _refuse_nameless(name, number, manifest)
+        each = Resource(ObjectKey.of(manifest), digest(content(manifest)), manifest)
+        if found.setdefault(each.key, each).digest != each.digest:
+            raise _unfit(name, number, "is there twice, and not alike; return one of the two")
+    return tuple(found.values())
+
+
+def _refuse_nameless(name: str, number: int, manifest: Mapping[str, Any]) -> None:
+    """Refuse what no object of a cluster could be called.
+
+    Raises:
+        ScriptError: a part of its identity is missing, or is none.
+    """
+    metadata = manifest.get("metadata")
+    metadata = metadata if isinstance(metadata, Mapping) else {}
+    parts = {
+        "apiVersion": manifest.get("apiVersion"),
+        "kind": manifest.get("kind"),
+        "metadata.name": metadata.get("name"),
+        "metadata.namespace": metadata.get("namespace") or "default",
+    }
+    for part, text in parts.items():
+        if not isinstance(text, str) or not 0 < len(text) <= _LONGEST or not text.isprintable():
+            said = f"has no {part} of 1 to {_LONGEST} printable characters; give it one"
+            raise _unfit(name, number, said)
+        if text.count("/") > (part == "apiVersion"):
+            raise _unfit(name, number, f"has a '/' in its {part} that may not be there; mend it")
+
+
+def _refuse_made(
+    name: str, resources: Sequence[Resource], matching: Sequence[Mapping[str, Any]]
+) -> None:
+    given = {ObjectKey.of(each): digest(content(each)) for each in matching}
+    for number, each in enumerate(resources, start=1):
+        if given.get(each.key) != each.digest:
+            said = (
+                "is not as it was given, and may quote a Secret, for there are Secrets among what"
+                " matches; return objects unchanged, or leave the Secrets out"
+            )
+            raise _unfit(name, number, said)
+
+
+def _unfit(name: str, number: int, said: str) -> ScriptError:
+    return ScriptError(f"{name}, aggregatedSelection: resources[{number}] {said}", name=name)

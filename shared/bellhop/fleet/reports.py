@@ -1,0 +1,92 @@
+"""What sources take in clusters now, for people: what matches, or what a script made of that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bellhop.errors import MissingError, StaleError
+from bellhop.fleet.installation import Installation
+from bellhop.fleet.overview import object_name, sources_in_force
+from bellhop.model.record import Match, Selection
+
+AGGREGATION = "aggregatedSelection"
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a source takes in a cluster: each as a match, and what it fails on, with the error.
+
+    `message` is that of its aggregatedSelection, which has not said anything yet where `awaited`;
+    `given` counts what it was asked about.
+    """
+
+    matching: Sequence[Match]
+    errors: Sequence[tuple[str, str]] = ()
+    message: str = ""
+    given: int = 0
+    awaited: bool = False
+
+    @property
+    def told(self) -> Iterator[str]:
+        """Yield each failure as a sentence."""
+        return (f"{what}: {error}" for what, error in self.errors)
+
+
+def report(here: Installation, cluster: str, source: str) -> Report:
+    """Return what a source takes in a cluster."""
+    matches = list(here.records.matches.of(cluster, source))
+    matching = [each for each in matches if each.matching]
+    errors = [(object_name(each.key), each.error) for each in matches if each.error]
+    if not aggregates(here, source):
+        return Report(matching, errors)
+    kept = selection(here, cluster, source)
+    if not isinstance(kept, Selection):
+        errors += [(AGGREGATION, kept)] if kept else []
+        return Report((), errors, given=len(matching), awaited=True)
+    if kept.error:
+        errors.append((AGGREGATION, kept.error))
+    selected = [
+        Match(cluster, source, each.key, matching=True, digest=each.digest, since=each.since)
+        for each in kept.selected
+    ]
+    return Report(selected, errors, kept.message, len(matching), awaited=not kept.made)
+
+
+def reports(here: Installation, source: str) -> Mapping[str, Report]:
+    """Return what one source takes, by the clusters where it is in force."""
+    found = (cluster for cluster, name in sources_in_force(here) if name == source)
+    return {cluster: report(here, cluster, source) for cluster in found}
+
+
+def aggregates(here: Installation, source: str) -> bool:
+    """Say whether a source has an aggregatedSelection."""
+    found = here.catalogs.known().sources.get(source)
+    return bool(found and found.aggregation)
+
+
+def selection(here: Installation, cluster: str, source: str) -> Selection | str | None:
+    """Return what a source's aggregatedSelection made in a cluster, or why nobody can say."""
+    try:
+        kept = here.records.selections.get(cluster, source)
+    except MissingError as error:
+        return f"{error}; the next sweep of the cluster does"
+    return kept.value if kept else None
+
+
+def object_of(here: Installation, match: Match) -> Mapping[str, Any] | None:
+    """Return what matches as templates see it; None where it is gone, or lost until it is seen.
+
+    Of what a script selected without collecting it, what is known of the object.
+    """
+    if aggregates(here, match.source):
+        kept = selection(here, match.cluster, match.source)
+        selected = kept.by_key.get(str(match.key)) if isinstance(kept, Selection) else None
+        if selected and selected.manifest:
+            return selected.manifest
+    try:
+        seen = here.records.observations.get(match.cluster, match.key)
+    except StaleError:
+        return None
+    return seen.value.manifest if seen else None

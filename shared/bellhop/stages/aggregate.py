@@ -1,0 +1,281 @@
+"""Aggregate: what a source's aggregatedSelection makes of all that matches it in a cluster.
+
+evaluate: a match changed ─► aggregate: the matches, and the script ─► selection ─► deploy
+sweep: all was looked at  ─┘
+
+A selection says by a digest what it was made of: of a burst of changes the first message makes it
+anew, and the others find nothing to do. It costs as much as there is that matches, and one event
+that changes no match costs nothing here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+
+from bellhop import luabox
+from bellhop.engine import aggregating
+from bellhop.engine.catalog import Catalog
+from bellhop.engine.digest import digest
+from bellhop.errors import MissingError, ScriptError, StaleError, TemporaryError
+from bellhop.messages import Aggregate as Message
+from bellhop.messages import Instantiate, Publisher
+from bellhop.model.gvk import ObjectKey
+from bellhop.model.kinds import EventSource
+from bellhop.model.record import Selected, Selection
+from bellhop.ports.store import ABSENT
+from bellhop.records import Kept, Records
+from bellhop.records.catalogs import Catalogs
+from bellhop.stages.ledger import Note, noting
+from bellhop.stages.objects import Objects
+from bellhop.stages.rests import Rests
+
+MOST_GIVEN = 16 * 1024 * 1024
+"""Of all that a script is given, as JSON: in Lua it takes about ten times as much."""
+
+_BARE = "reference"
+"""The digest of what is named alone."""
+
+_ROUNDS = 8
+_LONGEST = 1024
+"""Characters of a script's message that are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Inputs:
+    """What decides a selection: a digest of all, and the matches, each in its state."""
+
+    mark: str
+    marks: tuple[tuple[str, str], ...]
+
+
+class Aggregate:
+    """Keeps the selections of sources right, and tells deploy what changed."""
+
+    def __init__(
+        self,
+        records: Records,
+        catalogs: Catalogs,
+        publisher: Publisher,
+        limits: luabox.Limits,
+        *,
+        most_given: int = MOST_GIVEN,
+    ) -> None:
+        self._records = records
+        self._catalogs = catalogs
+        self._publisher = publisher
+        self._limits = limits
+        self._most = most_given
+        self._objects = Objects(records)
+        # However short: who aggregates reads all that matches.
+        self._rests = Rests(records.clock, timedelta(0))
+
+    def handle(self, message: Message) -> None:
+        """Make a source's selection what its matches say, and tell deploy.
+
+        Matches are read after the selection, and looked at again after it is written: another
+        worker may have read newer ones meanwhile, and have found nothing to write.
+
+        Raises:
+            StaleError: what matches changes faster than the script can be run over it.
+            TemporaryError: it was run just now; the message comes again when it has rested.
+        """
+        cluster = message.cluster
+        for _ in range(_ROUNDS):
+            catalog = self._catalogs.current()
+            source = self._source(catalog, message)
+            if source is None or not self._is_judged(catalog, source, cluster):
+                return
+            kept = self._found(cluster, source)
+            inputs = self._inputs(catalog, source, cluster)
+            if kept is None or kept.value.made_of != inputs.mark:
+                self._rest(message)
+                done = self._make(source, kept, inputs, catalog, message)
+            else:
+                done = kept.value.told or self._tell(kept, None, catalog, message)
+            if not done:
+                continue
+            if inputs == self._inputs(self._catalogs.current(), source, cluster):
+                return
+            if self._rests.left((cluster, source.name)):
+                # What came meanwhile is done after the rest, by a message with all its tries.
+                self._publisher.publish([message])
+                return
+        raise StaleError(
+            f"cannot aggregate '{message.source}' in '{cluster}': what matches changes all the time"
+        )
+
+    def _source(self, catalog: Catalog, message: Message) -> EventSource | None:
+        """Return the source if it is in force in the cluster and aggregates."""
+        if message.source not in catalog.sources_in(message.cluster):
+            return None
+        source = catalog.sources[message.source]
+        return source if source.aggregation else None
+
+    def _is_judged(self, catalog: Catalog, source: EventSource, cluster: str) -> bool:
+        """Say whether all objects were looked at for the source as it is written.
+
+        What is said of some of them alone may be wrong, and the sweep that ends asks again.
+        """
+        health = self._records.health.get(cluster).value
+        return health.judgement.get(source.name) == catalog.digest(source.name)
+
+    def _found(self, cluster: str, source: EventSource) -> Kept[Selection] | None:
+        """Read the selection; one whose contents are lost is as one that was never made."""
+        selections = self._records.selections
+        try:
+            return selections.get(cluster, source.name)
+        except MissingError:
+            if (head := selections.head(cluster, source.name)) is None:
+                return None
+            lost = replace(head.value, made=False, made_of="", told=False)
+            return Kept(lost, head.token)
+
+    def _inputs(self, catalog: Catalog, source: EventSource, cluster: str) -> _Inputs:
+        marks = tuple(self._records.matches.marks(cluster, source.name))
+        written = catalog.digest(source.name) if source.name in catalog.sources else ""
+        return _Inputs(digest([written, marks]), marks)
+
+    def _rest(self, message: Message) -> None:
+        """Let a source rest that was aggregated just now, so that a burst is one piece of work.
+
+        Raises:
+            TemporaryError: it is to rest still.
+        """
+        if left := self._rests.left((message.cluster, message.source)):
+            raise TemporaryError(
+                f"cannot aggregate '{message.source}' in '{message.cluster}' yet: it was done just"
+                " now",
+                delay=left,
+            )
+
+    # Making -----------------------------------------------------------------------------------
+
+    def _make(
+        self,
+        source: EventSource,
+        kept: Kept[Selection] | None,
+        inputs: _Inputs,
+        catalog: Catalog,
+        message: Message,
+    ) -> bool:
+        """Write a selection anew and tell of it; False if another writer was quicker."""
+        begun = self._records.clock.now()
+        old = kept.value if kept else Selection(message.cluster, source.name, begun, told=True)
+        with noting(self._records, message, message.cluster, "") as note:
+            triggers = list(catalog.triggers_on(message.cluster, source.name))
+            note.context = {"source": source.name, "triggers": triggers}
+            new = self._run(source, old, inputs, note)
+            self._rests.begin((message.cluster, source.name), begun)
+            news = (new.marks, new.made, new.error) != (old.marks, old.made, old.error)
+            note.what = note.what if news else ""
+            if kept and new == old:
+                return True
+            try:
+                token = self._put(new, old, kept.token if kept else ABSENT)
+            except StaleError:
+                note.what = ""
+                return False
+        return new.told or self._tell(Kept(new, token), old, catalog, message)
+
+    def _run(self, source: EventSource, old: Selection, inputs: _Inputs, note: Note) -> Selection:
+        """Return the selection as the script makes it; as it was, where the script fails."""
+        try:
+            given = self._given(source, old.cluster, inputs)
+            made = aggregating.aggregate(source, given, self._limits)
+        except ScriptError as error:
+            note.what, note.detail = "failed", str(error)
+            return replace(old, made_of="", error=str(error))
+        new = replace(
+            old,
+            selected=tuple(self._selected(source, each, old) for each in made.resources),
+            made=True,
+            made_of=inputs.mark,
+            message=made.message[:_LONGEST],
+            error="",
+        )
+        count = f"{len(new.selected)} of {len(given)}"
+        note.what, note.detail = "selected", f"{count}: {made.message}" if made.message else count
+        if old.made and new.marks == old.marks:
+            return new
+        return replace(new, since=self._records.clock.now(), told=False)
+
+    def _given(self, source: EventSource, cluster: str, inputs: _Inputs) -> list[Mapping[str, Any]]:
+        """Read what matches.
+
+        Raises:
+            ScriptError: together that is more than a script is given.
+        """
+        found: list[Mapping[str, Any]] = []
+        size = 0
+        for key, mark in inputs.marks:
+            manifest = self._objects.get(cluster, ObjectKey.parse(key), mark)
+            if manifest is None:
+                continue
+            found.append(manifest)
+            size += len(json.dumps(manifest))
+            if size > self._most:
+                raise ScriptError(
+                    f"{source.name}, aggregatedSelection: the {len(inputs.marks)} objects that"
+                    f" match are together larger than {self._most // 1024**2} MiB; narrow the"
+                    " selectors"
+                )
+        return found
+
+    def _selected(
+        self, source: EventSource, made: aggregating.Resource, old: Selection
+    ) -> Selected:
+        """Return a resource as it is kept: without collectResources templates see none of it."""
+        known = old.by_key.get(str(made.key))
+        mark, manifest = (made.digest, made.manifest) if source.collect_resources else (_BARE, {})
+        if known and known.digest == mark:
+            return known
+        since = known.since if known else self._records.clock.now()
+        return Selected(made.key, mark, since, manifest)
+
+    def _put(self, new: Selection, old: Selection, token: str) -> str:
+        """Write a selection, what is selected only where that changed; return its token.
+
+        Raises:
+            StaleError: another writer was quicker.
+        """
+        if old.told and token != ABSENT and new.marks == old.marks:
+            return self._records.selections.put_head(new, expect=token)
+        return self._records.selections.put(new, expect=token)
+
+    # Telling ----------------------------------------------------------------------------------
+
+    def _tell(
+        self, kept: Kept[Selection], old: Selection | None, catalog: Catalog, message: Message
+    ) -> bool:
+        """Tell deploy of a selection and note it; False if another writer was quicker.
+
+        Without an `old` one that was told, nobody knows what deploy has heard of: it is asked for
+        everything.
+        """
+        changed = _changed(old, kept.value) if old and old.told and old.made else None
+        self._publisher.publish(self._follow_up(catalog, changed, message))
+        try:
+            self._records.selections.put_head(replace(kept.value, told=True), expect=kept.token)
+        except StaleError:
+            return False
+        return True
+
+    def _follow_up(
+        self, catalog: Catalog, changed: list[str] | None, message: Message
+    ) -> Iterator[Instantiate]:
+        for name in catalog.triggers_on(message.cluster, message.source):
+            one = catalog.triggers[name].one_for_event and changed is not None
+            for key in (changed or ()) if one else ("",):
+                yield Instantiate(
+                    name, message.cluster, key, trace=message.trace, rang=message.rang
+                )
+
+
+def _changed(old: Selection, new: Selection) -> list[str]:
+    """Name what came, changed or went."""
+    before, after = dict(old.marks), dict(new.marks)
+    return [key for key in {**before, **after} if before.get(key) != after.get(key)]

@@ -1,0 +1,75 @@
+"""What matches a source now: its matches, or what its aggregatedSelection made of them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bellhop.model.gvk import ObjectKey
+from bellhop.model.kinds import EventSource
+from bellhop.model.record import Selection
+from bellhop.records import Records
+from bellhop.stages.objects import Objects
+
+Marks = tuple[tuple[str, str], ...]
+"""Objects by the text of their keys, each with a digest of its state."""
+
+
+class Reports:
+    """Reports by cluster and source, as who renders them reads them."""
+
+    def __init__(self, records: Records) -> None:
+        self._records = records
+        self._objects = Objects(records)
+
+    def awaited(self, cluster: str, source: EventSource) -> bool:
+        """Say whether nobody knows yet what a source selects among all that matches it."""
+        if not source.aggregation:
+            return False
+        kept = self._records.selections.head(cluster, source.name)
+        return kept is None or not kept.value.made
+
+    def marks(self, cluster: str, source: EventSource) -> Marks:
+        """Return all that is in a report: by key, or in the order that a script gave it."""
+        if source.aggregation:
+            return self._selection(cluster, source).marks
+        return tuple(self._records.matches.marks(cluster, source.name))
+
+    def mark(self, cluster: str, source: EventSource, key: str) -> str:
+        """Return the digest of one object; empty where it is not in the report."""
+        if source.aggregation:
+            selected = self._selection(cluster, source).by_key.get(key)
+            return selected.digest if selected else ""
+        found = self._records.matches.get(cluster, source.name, ObjectKey.parse(key))
+        return found.value.digest if found and found.value.matching else ""
+
+    def objects(
+        self, cluster: str, source: EventSource, marks: Marks, *, many: bool
+    ) -> list[tuple[ObjectKey, Mapping[str, Any]]]:
+        """Return what is marked, by key; nothing of it where the source collects none.
+
+        An object may be newer than its mark, or be gone: who judges it is about to tell.
+        """
+        if source.aggregation:
+            return self._selected(self._selection(cluster, source), marks)
+        matching = sorted((ObjectKey.parse(key), mark) for key, mark in marks)
+        if not source.collect_resources:
+            return [(key, {}) for key, _ in matching]
+        if many:
+            found = [(key, self._objects.get(cluster, key, mark)) for key, mark in matching]
+        else:
+            # Nobody renders one object twice: it is not worth keeping.
+            found = [(key, self._objects.newest(cluster, key)) for key, _ in matching]
+        return [(key, manifest) for key, manifest in found if manifest]
+
+    def _selection(self, cluster: str, source: EventSource) -> Selection:
+        kept = self._records.selections.get(cluster, source.name)
+        return kept.value if kept else Selection(cluster, source.name, self._records.clock.now())
+
+    def _selected(
+        self, selection: Selection, marks: Sequence[tuple[str, str]]
+    ) -> list[tuple[ObjectKey, Mapping[str, Any]]]:
+        found = (selection.by_key.get(key) for key, _ in marks)
+        # A template may change what it is given.
+        return [(each.key, copy.deepcopy(each.manifest)) for each in found if each]
