@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 import json
 import threading
+import time
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -40,7 +42,9 @@ class Eks:
     def __init__(self, sts: str) -> None:
         self._sts = sts
         self.cluster: dict[str, Any] = {}
-        self.judged: list[str] = []
+        self.judged: set[str] = set()
+        self._refuses_one = False
+        self._refused = ""
         eks = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -70,10 +74,16 @@ class Eks:
         self.url = f"http://127.0.0.1:{self._server.server_port}"
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
+    def refuse_one(self) -> None:
+        """Refuse the next token that is judged, however often it is shown."""
+        self._refuses_one = True
+
     def judge(self, token: str) -> dict[str, Any]:
         """Say whose token it is."""
         prefix, _, encoded = token.partition(".")
-        if prefix != "k8s-aws-v1":
+        if self._refuses_one:
+            self._refuses_one, self._refused = False, token
+        if prefix != "k8s-aws-v1" or token == self._refused:
             return {"authenticated": False}
         url = base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)).decode()
         if not url.startswith(f"{self._sts}/") or "x-k8s-aws-id" not in url:
@@ -84,7 +94,7 @@ class Eks:
         request = urllib.request.Request(url, headers=headers)
         with urllib.request.urlopen(request, timeout=10) as answer:
             who = answer.read().decode()
-        self.judged.append(who)
+        self.judged.add(token)
         user = {"username": "arn", "groups": ["system:masters"]}
         return {"authenticated": "<Arn>arn:aws:" in who, "user": user}
 
@@ -126,7 +136,12 @@ def eks_cluster(
     }
     webhook.write_text(yaml.safe_dump(config))
     cluster = control_plane.start_cluster(
-        "eks", extra_args=[f"--authentication-token-webhook-config-file={webhook}"]
+        "eks",
+        extra_args=[
+            f"--authentication-token-webhook-config-file={webhook}",
+            # A token that is refused from now on is refused at once.
+            "--authentication-token-webhook-cache-ttl=0s",
+        ],
     )
     eks.describe(cluster)
     return cluster
@@ -162,6 +177,8 @@ def test_registers_by_a_kubeconfig(house: House, source_cluster: Cluster, tmp_pa
     again = house(*words.split(), "--print-manifests")
     assert again.exit_code == 0, again.stderr
     assert [each["kind"] for each in yaml.safe_load_all(again.stdout)].count("Deployment") == 1
+    rotated = house("rotate", "prod/eu-1")
+    assert "Cluster 'prod/eu-1' has a new token." in rotated.stdout, rotated.stderr
     examined = {
         each["piece"]: each["verdict"]
         for each in json.loads(house("doctor", "prod/eu-1", "-o", "json").stdout)
@@ -182,7 +199,7 @@ def test_registers_an_eks_cluster(house: House, eks: Eks) -> None:
 
     assert done.exit_code == 0, done.stderr
     assert eks.judged
-    assert (cluster.eks, cluster.credentials, cluster.labels) == (ARN, "", {"env": "prod"})
+    assert (cluster.managed, cluster.credentials, cluster.labels) == (ARN, "", {"env": "prod"})
     assert list(house.here.secrets.names()) == []
     assert (
         f"aws eks create-access-entry --cluster-name {NAME} --region {REGION} --principal-arn"
@@ -192,9 +209,28 @@ def test_registers_an_eks_cluster(house: House, eks: Eks) -> None:
     assert kube.get(_NAMESPACE, "", "bellhop-system")
     again = house(*words)
     assert "Cluster 'prod/eu-1' renewed" in again.stdout
+    rotated = house("rotate", "prod/eu-1")
+    assert "Cluster 'prod/eu-1' has a new token." in rotated.stdout, rotated.stderr
     assert house("doctor", "prod/eu-1").stdout.count("API server") == 1
     gone = house("deregister", "cluster", "prod/eu-1")
     assert (gone.exit_code, registered(house, "prod/eu-1")) == (0, None)
+
+
+@pytest.mark.usefixtures("eks_cluster")
+def test_a_token_that_is_refused_is_made_anew_at_once(house: House, eks: Eks) -> None:
+    """Nobody notices: of two that are refused together one signs."""
+    register = f"register cluster-eks prod/eu-1 --no-forwarder --eks {NAME}"
+    assert house(*register.split()).exit_code == 0
+    time.sleep(1)  # Of one second all signatures are the same, and who was taken is remembered.
+    kube = house.here.access.open("prod/eu-1")
+    before = set(eks.judged)
+    eks.refuse_one()
+    time.sleep(1)
+    with ThreadPoolExecutor(2) as threads:
+        found = list(threads.map(lambda _: kube.get(_NAMESPACE, "", "kube-system"), range(2)))
+
+    assert all(found)
+    assert len(eks.judged - before) == 1
 
 
 def test_leaves_a_kubeconfig_for_roles_and_comes_back(
@@ -215,7 +251,7 @@ def test_leaves_a_kubeconfig_for_roles_and_comes_back(
         assert done.exit_code == 0, done.stderr
         assert list(house.here.secrets.names()) == stored
         assert house.here.access.open("prod/eu-1").get(_NAMESPACE, "", "kube-system")
-    assert registered(house, "prod/eu-1").eks == ""
+    assert registered(house, "prod/eu-1").managed == ""
 
 
 @pytest.mark.usefixtures("eks_cluster")

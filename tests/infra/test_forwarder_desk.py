@@ -6,6 +6,7 @@ import io
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +115,22 @@ def test_looks_anew_at_what_rang_during_a_look_in_vain(desk: Desk) -> None:
 
 
 @pytest.mark.timed
+@pytest.mark.parametrize(("first", "second"), [(True, True), (True, False), (False, True)])
+@pytest.mark.parametrize("looking", [False, True])
+def test_what_others_write_meanwhile_is_not_our_own(
+    desk: Desk, *, first: bool, second: bool, looking: bool
+) -> None:
+    """Be it merged before the look, or settled by what the look has shown."""
+    desk.ring(replace(hint("u", 5), own=first), EARLY)
+    turn = desk.take() if looking else None
+    desk.ring(replace(hint("u", 6), own=second), LATE)
+    turn = turn or desk.take()
+    assert turn
+    desk.absorb(turn, Known("u", 9))
+
+    assert turn.debt.own is (first and second)
+
+
 def test_lets_no_burst_put_off_a_look_for_long(desk: Desk) -> None:
     """An object that rings without end is looked at all the same."""
     stop = threading.Event()

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from bellhop import __version__
 from bellhop.adapters.local.wsgi import Admission, Answer
-from bellhop.engine.hints import Hint
-from bellhop.engine.wiring import KNOCKER, NAME
+from bellhop.engine.hints import KNOCKER, Hint, changes_nothing
+from bellhop.engine.wiring import NAME
 from bellhop.forwarder.counts import Counts
-from bellhop.forwarder.door import BODY_BYTES, Door, changes_nothing
+from bellhop.forwarder.door import BODY_BYTES, Door
 from bellhop.logs import Log
 
 PATH = "/ring/abc"

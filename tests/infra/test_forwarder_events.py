@@ -64,6 +64,26 @@ def test_sends_a_change_of_status(rig: Rig) -> None:
     assert rig.inbox.named("web")[-1]["object"]["status"] == status
 
 
+def test_says_which_writes_are_bellhops_own(rig: Rig) -> None:
+    """By the manager of the request: who takes a label away leaves no trace in the object."""
+    ours = "?fieldManager=bellhop"
+    labelled = config_map("ours")
+    labelled["metadata"]["labels"] = {"a": "b"}
+    rig.api.do("POST", f"{MAPS}{ours}", labelled)
+    rig.settle()
+    rig.api.do("PATCH", f"{MAPS}/ours{ours}", {"data": {"colour": "red"}})
+    rig.settle()
+    rig.api.do("PATCH", f"{MAPS}/ours", {"metadata": {"labels": {"a": None}}})
+    rig.settle()
+    rig.api.do("DELETE", f"{MAPS}/ours")
+    rig.settle()
+
+    created, changed, taken, gone = rig.inbox.named("ours")
+    assert [each.get("own") for each in (created, changed, taken, gone)] == [True, True, None, None]
+    assert "labels" not in taken["object"]["metadata"]
+    assert "gone" in gone
+
+
 def test_sends_a_burst_once_when_the_way_is_slow(rig: Rig) -> None:
     """While one request is on its way, a hundred writes to one object become one item."""
     rig.inbox.answers.clear()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -51,6 +52,23 @@ def test_keeps_the_newest_of_an_object() -> None:
     [found] = outbox.take()
 
     assert (found.serial, found.rang) == (2, EARLY)
+
+
+@pytest.mark.parametrize("back", [False, True])
+@pytest.mark.parametrize(("first", "second"), [(True, True), (True, False), (False, True)])
+def test_what_was_written_by_others_too_is_not_our_own(
+    *, first: bool, second: bool, back: bool
+) -> None:
+    """One state stands for all writes before it, sent in vain or not sent yet."""
+    outbox = Outbox()
+    outbox.put(replace(item(serial=1), own=first))
+    taken = outbox.take() if back else []
+    outbox.put(replace(item(serial=2), own=second))
+    outbox.put_back(taken)
+
+    [found] = outbox.take()
+
+    assert found.own is (first and second)
 
 
 def test_takes_back_what_could_not_be_sent() -> None:

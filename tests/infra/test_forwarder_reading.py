@@ -122,3 +122,21 @@ def test_an_object_that_nobody_foresaw_ends_no_reader(room: Room) -> None:
     [item] = room.outbox.take(30) or []
     assert item.key == KEY
     assert room.readers.alive()
+
+
+def test_says_what_bellhop_wrote_itself_unless_it_is_gone(room: Room) -> None:
+    """Who deleted an object is not told, so its end counts whoever wrote it before."""
+    there = room.kube.put(MANIFEST)
+    uid, version = there["metadata"]["uid"], int(there["metadata"]["resourceVersion"])
+    now = datetime.now(UTC).isoformat()
+    for name, before in (("a", version - 1), ("b", 7)):
+        room.desk.ring(Hint(KEY._replace(name=name), uid, before, own=True), now)
+
+    found = dict[str, bool]()
+
+    def both() -> bool:
+        found.update((each.key.name, each.own) for each in room.outbox.take(0.01))
+        return len(found) == len("ab")
+
+    until(both)
+    assert found == {"a": True, "b": False}

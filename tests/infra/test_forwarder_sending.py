@@ -18,6 +18,7 @@ from bellhop.adapters.local.server import Server
 from bellhop.engine.hints import Hint
 from bellhop.errors import TemporaryError
 from bellhop.forwarder import backoff, outbox, trial
+from bellhop.forwarder.account import Account
 from bellhop.forwarder.counts import Counts
 from bellhop.forwarder.debt import Debt
 from bellhop.forwarder.desk import Desk
@@ -27,6 +28,8 @@ from bellhop.forwarder.sending import Sender
 from bellhop.forwarder.spool import Spool
 from bellhop.logs import Log
 from bellhop.model.gvk import GVK, ObjectKey
+from tests.fakes.clock import START
+from tests.fakes.tokens import Signer
 
 CONFIG = GVK("", "v1", "ConfigMap")
 
@@ -42,12 +45,15 @@ class Ingest:
         self.ahead = timedelta(0)
         self.rule: Callable[[dict[str, Any]], int] = lambda _: 200
         self.wait = ""
+        self.tokens: list[str] = []
+        self.denied: set[str] = set()
         self.server = Server(self, host="127.0.0.1", port=0)
         self.server.start()
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> list[bytes]:
         body = json.loads(environ["wsgi.input"].read())
-        status = self.rule(body)
+        self.tokens.append(environ["HTTP_AUTHORIZATION"].removeprefix("Bearer "))
+        status = 401 if self.tokens[-1] in self.denied else self.rule(body)
         if body["kind"] == "Missed":
             self.asked.append(time.monotonic())
         elif body["kind"] == "Alive":
@@ -77,6 +83,7 @@ class Office:
         self.desk = Desk(self.spool, log)
         instructions = Instructions(
             f"{self.ingest.server.url}/clusters/fleet/east",
+            self.ingest.server.url,
             "",
             "fleet/east",
             "t",
@@ -95,7 +102,9 @@ class Office:
             lambda: "".join(self.troubles),
         )
 
-    def put(self, name: str, rang: datetime | None = None, content: str = "") -> None:
+    def put(
+        self, name: str, rang: datetime | None = None, content: str = "", *, own: bool = False
+    ) -> None:
         """Have an object owed, and read already."""
         key = ObjectKey(CONFIG, "default", name)
         when = (rang or datetime.now(UTC)).isoformat()
@@ -103,7 +112,7 @@ class Office:
         manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
         manifest |= {"data": content} if content else {}
         body = json.dumps({"object": manifest}).encode()
-        self.outbox.put(Item(key, self.desk._serial, when, body))
+        self.outbox.put(Item(key, self.desk._serial, when, body, own=own))
 
     def names(self) -> set[str]:
         return {item["object"]["metadata"]["name"] for item in self.ingest.taken}
@@ -322,6 +331,17 @@ def test_tells_when_it_rang_by_the_clock_of_ingest(office: Office) -> None:
     assert office.written.getvalue().count("Our clock differs from ingest's") == 1
 
 
+def test_tells_which_objects_bellhop_wrote_itself(office: Office) -> None:
+    """Of the others it says nothing, as forwarders of earlier versions do."""
+    office.put("theirs")
+    office.put("ours", own=True)
+    office.sender.start()
+    until(lambda: len(office.ingest.taken) == 2)
+
+    told = {each["object"]["metadata"]["name"]: each.get("own") for each in office.ingest.taken}
+    assert told == {"theirs": None, "ours": True}
+
+
 def test_believes_its_own_clock_where_little_differs(office: Office) -> None:
     """Seconds are the network's."""
     office.ingest.ahead = timedelta(seconds=-30)
@@ -418,3 +438,48 @@ def test_asks_for_a_look_when_it_cannot_spool(tmp_path: Path) -> None:
 
     assert called == [True]
     spool.close()
+
+
+def test_sends_as_its_account(office: Office, tmp_path: Path) -> None:
+    """As the file says it each time; by the Secret, for a minute, if ingest does not take that."""
+    mounted = tmp_path / "token"
+    office.sender._account = Account(mounted)
+    signer = Signer("a", "P-256")
+    audience = office.ingest.server.url
+    one, other = (signer.token(datetime.now(UTC), aud=audience, sub=each) for each in ("1", "2"))
+    # It says at once that it is there.
+    mounted.write_text(one)
+    office.sender.start()
+    said: list[list[str]] = []
+    for number, token in enumerate((one, other, "", one, one, other)):
+        # In one step, as a kubelet does it: the sender may be reading.
+        fresh = tmp_path / "fresh"
+        fresh.write_text(token)
+        fresh.replace(mounted)
+        if number == 3:
+            office.ingest.denied = {one}
+        office.ingest.tokens.clear()
+        office.put(f"a{number}")
+        until(lambda: f"a{number}" in office.names())  # noqa: B023 - it is asked at once
+        said.append([*dict.fromkeys(office.ingest.tokens)])
+
+    assert said == [[one], [other], ["t"], [one, "t"], ["t"], [other]]
+    assert office.refused == []
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        pytest.param(Signer("a", "P-256").token(START), id="for another ingest"),
+        pytest.param("a.b.c", id="no token"),
+        pytest.param("x" * 100_000, id="very long"),
+        pytest.param("é.é.é", id="no ASCII"),
+        pytest.param(None, id="no file"),
+    ],
+)
+def test_sends_no_token_that_is_not_for_its_ingest(tmp_path: Path, token: str | None) -> None:
+    """It would be good for whoever gets it there."""
+    if token is not None:
+        (tmp_path / "token").write_text(token)
+
+    assert Account(tmp_path / "token").token("https://ingest.other") == ""

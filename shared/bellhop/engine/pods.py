@@ -21,6 +21,13 @@ IMAGE = f"{NAME}:{__version__}"
 CALLED = (443, 6443)
 """Where API servers listen in most clusters, and ingest."""
 
+AUDIENCE = "https://bellhop.example.com"
+"""For whom the token of the forwarder's account is, where nobody says where it sends to."""
+
+MOUNTED = "/var/run/secrets/bellhop.dev/token"
+"""Where the forwarder finds that token."""
+
+_TOKEN_SECONDS = 3600
 _CONTAINER = "forwarder"
 _RING, _HEALTH, _USER = 8443, 8080, 65532
 _IMAGE = re.compile(r"[A-Za-z0-9][\w.\-/:]*(?:@sha256:[0-9a-f]{64})?", re.ASCII)
@@ -29,10 +36,13 @@ _LABELS = {**_POD, "app.kubernetes.io/part-of": "bellhop"}
 _METADATA = {"name": NAME, "namespace": NAMESPACE, "labels": _LABELS}
 
 
-def forwarder_manifests(image: str, ports: Iterable[int] = ()) -> list[dict[str, Any]]:
+def forwarder_manifests(
+    image: str, ports: Iterable[int] = (), audience: str = AUDIENCE
+) -> list[dict[str, Any]]:
     """Return all that a cluster's forwarder needs but its Secret, and its role over kinds.
 
-    `ports` are those beside 443 and 6443 at which it calls its API server or ingest.
+    `ports` are those beside 443 and 6443 at which it calls its API server or ingest; `audience` is
+    the address of its ingest, for which alone the token is that it proves itself with.
 
     Raises:
         InvalidError: the image is none.
@@ -43,7 +53,12 @@ def forwarder_manifests(image: str, ports: Iterable[int] = ()) -> list[dict[str,
             " 'registry.example.com/bellhop-forwarder:0.1.0'"
         )
     called = sorted({*CALLED, *ports})
-    return [*forwarder_rights(), _service(), _deployment(image), _network(called)]
+    return [
+        *forwarder_rights(),
+        _service(),
+        _deployment(image, audience or AUDIENCE),
+        _network(called),
+    ]
 
 
 def image_of(deployment: Mapping[str, Any]) -> str:
@@ -64,7 +79,7 @@ def _service() -> dict[str, Any]:
     }
 
 
-def _deployment(image: str) -> dict[str, Any]:
+def _deployment(image: str, audience: str) -> dict[str, Any]:
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -76,12 +91,13 @@ def _deployment(image: str) -> dict[str, Any]:
                 "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1},
             },
             "selector": {"matchLabels": _POD},
-            "template": {"metadata": {"labels": _LABELS}, "spec": _pod(image)},
+            "template": {"metadata": {"labels": _LABELS}, "spec": _pod(image, audience)},
         },
     }
 
 
-def _pod(image: str) -> dict[str, Any]:
+def _pod(image: str, audience: str) -> dict[str, Any]:
+    token = {"audience": audience, "expirationSeconds": _TOKEN_SECONDS, "path": "token"}
     apart = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": _POD}}
     return {
         "serviceAccountName": NAME,
@@ -101,7 +117,10 @@ def _pod(image: str) -> dict[str, Any]:
             }
         },
         "containers": [_container(image)],
-        "volumes": [{"name": "spool", "emptyDir": {"sizeLimit": "256Mi"}}],
+        "volumes": [
+            {"name": "spool", "emptyDir": {"sizeLimit": "256Mi"}},
+            {"name": "account", "projected": {"sources": [{"serviceAccountToken": token}]}},
+        ],
     }
 
 
@@ -137,7 +156,10 @@ def _container(image: str) -> dict[str, Any]:
             "readOnlyRootFilesystem": True,
             "capabilities": {"drop": ["ALL"]},
         },
-        "volumeMounts": [{"name": "spool", "mountPath": "/var/spool/bellhop"}],
+        "volumeMounts": [
+            {"name": "spool", "mountPath": "/var/spool/bellhop"},
+            {"name": "account", "mountPath": MOUNTED.rpartition("/")[0], "readOnly": True},
+        ],
     }
 
 

@@ -18,10 +18,6 @@ NAME = "bellhop-forwarder"
 NAMESPACE = "bellhop-system"
 WEBHOOK = "ring.bellhop.dev"
 
-KNOCKER = "bellhop-doctor"
-"""Who changes nothing in a dry run, to see whether the forwarder is rung: it answers with a warning
-that begins with its name."""
-
 _TIMEOUT = 2
 _RINGING = frozenset({"status", "finalize"})
 """Subresources that write the object itself; a Namespace ends through its `finalize`."""
@@ -35,14 +31,16 @@ def webhook_configuration(
 ) -> dict[str, Any]:
     """Return the ValidatingWebhookConfiguration that rings the forwarder.
 
-    `forwarder` holds `url` (or nothing, for the Service in the cluster), `ca` (PEM) and `path`
-    (unguessable: an API server shows no other credential). A write never fails or waits for
+    `forwarder` holds `url` (or nothing, for the Service in the cluster), `ca` (PEM, or nothing for
+    public ones) and `path` (unguessable: an API server shows no other credential). It may as well
+    be ingest itself. A write never fails or waits for
     us: failurePolicy Ignore, a short timeout, no side effects on a dry run. Requests for
     objects in the forwarder's own namespace do not ring. A write rings once for each version of
     its kind that counts, in that version.
     """
-    bundle = base64.b64encode(forwarder["ca"].encode()).decode()
-    client: dict[str, Any] = {"caBundle": bundle}
+    client: dict[str, Any] = {}
+    if forwarder["ca"]:
+        client["caBundle"] = base64.b64encode(forwarder["ca"].encode()).decode()
     if forwarder.get("url"):
         client["url"] = forwarder["url"].rstrip("/") + forwarder["path"]
     else:
@@ -61,6 +59,21 @@ def webhook_configuration(
             for number, once in enumerate(_one_version_each(resources))
         ],
     }
+
+
+def is_direct(forwarder: Mapping[str, str]) -> bool:
+    """Say if the API server calls ingest itself, without a forwarder."""
+    return bool(forwarder.get("direct"))
+
+
+def is_audited(forwarder: Mapping[str, str]) -> bool:
+    """Say if the API server sends its audit log to ingest: nothing in the cluster says so."""
+    return bool(forwarder.get("audit"))
+
+
+def direct(forwarder: Mapping[str, str], token: str) -> dict[str, str]:
+    """Return where an API server calls ingest itself, which it shows a token in the path alone."""
+    return {**forwarder, "path": f"/{token}"}
 
 
 def is_callable(forwarder: Mapping[str, str]) -> bool:

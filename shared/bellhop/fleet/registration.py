@@ -22,18 +22,32 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import yaml
+
 from bellhop.adapters.kube.client import KubeClient
+from bellhop.adapters.local.files import write_whole
+from bellhop.engine import auditing
 from bellhop.engine.pods import IMAGE, forwarder_manifests, image_of
-from bellhop.engine.wiring import NAME, NAMESPACE, forwarder_rights, forwarder_role
+from bellhop.engine.wiring import (
+    NAME,
+    NAMESPACE,
+    direct,
+    forwarder_rights,
+    forwarder_role,
+    is_audited,
+    is_direct,
+)
 from bellhop.errors import (
     BellhopError,
     BusyError,
     ConflictError,
     DeniedError,
     MissingError,
+    PermanentError,
     StaleError,
 )
 from bellhop.fleet import ringing
@@ -49,13 +63,18 @@ from bellhop.fleet.unwiring import (
     silence,
     twin,
 )
+from bellhop.model.document import dump
 from bellhop.model.gvk import Resource
 from bellhop.model.kubeconfig import Kubeconfig, sanitise
-from bellhop.model.record import Cluster
+from bellhop.model.record import Cluster, Issuer
 from bellhop.ports.store import ABSENT
+from bellhop.stages import accounts
 
 PATIENCE = timedelta(minutes=1)
 """How long a registration that has begun is taken to be at work still."""
+
+_LASTING = timedelta(days=30)
+"""Credentials that end before are ones that somebody will have to think of."""
 
 _NO_FORWARDER = (
     "no forwarder is in the cluster yet, and nothing rings; register again with --install, or apply"
@@ -71,8 +90,11 @@ class Registration:
     """What a user asks for; `labels` of None keeps those the cluster has.
 
     `twice` takes a cluster that is registered under another name already; `install` brings the
-    forwarder's pods, with `image`, or where that is empty with the one they have. `eks` is the ARN
-    of the EKS cluster that it is: then its kubeconfig is good for minutes, and is not stored.
+    forwarder's pods, with `image`, or where that is empty with the one they have; by `direct` the
+    API server calls ingest itself, and there is no forwarder; nor is there where it sends its log
+    by the files in the folder `audit`. `managed` is what its cloud calls it: then its kubeconfig is
+    good for minutes, and is not stored. `renews` is when the cluster was registered that this one
+    renews, with what is stored of it: another, or none, is not made of it.
     """
 
     namespace: str
@@ -85,12 +107,20 @@ class Registration:
     twice: bool = False
     install: bool = False
     image: str = ""
-    eks: str = ""
+    direct: bool = False
+    audit: Path | None = None
+    managed: str = ""
+    renews: datetime | None = None
 
     @property
     def key(self) -> str:
         """Name the cluster: namespace/name."""
         return f"{self.namespace}/{self.name}"
+
+    @property
+    def audience(self) -> str:
+        """Say for whom the tokens of its forwarder's account are to be: where it sends to."""
+        return self.inbound.url.rstrip("/")
 
     def manifests(self, image: str = "") -> list[dict[str, Any]]:
         """Return what the cluster's forwarder needs but its Secret.
@@ -101,7 +131,7 @@ class Registration:
             InvalidError: the image is none.
         """
         ports = map(_port, (self.inbound.url, self.kubeconfig.server))
-        return forwarder_manifests(self.image or image or IMAGE, ports)
+        return forwarder_manifests(self.image or image or IMAGE, ports, self.audience)
 
 
 @dataclass(frozen=True)
@@ -124,6 +154,7 @@ def register(here: Installation, spec: Registration, *, pause: Pause = time.slee
         DeniedError: rights are missing; nothing is changed.
         ConflictError: it is registered under another name; nothing is changed.
         BusyError: it is being registered by somebody else.
+        MissingError: what it renews is not registered any more; nothing is changed.
     """
     sanitise(spec.kubeconfig.to_dict(), reach=here.reach)
     kube = KubeClient(spec.key, spec.kubeconfig, reach=here.reach)
@@ -160,23 +191,25 @@ class _Attempt:
         self._old = kept.value if kept else None
         self._uid = ""
         self._image = ""
+        self._issuer: Issuer | None = None
         self._resources: list[Resource] = []
         self._warnings: list[str] = []
 
     def run(self) -> Registered:
+        self._refuse_to_revive()
         cluster = self._look()
         forwarder = self._instructions(cluster) if self._spec.forwarder else None
-        if forwarder:
+        if forwarder and not self._bare:
             # Only an administrator may bind a role that is not there yet.
             for manifest in (forwarder_role(self._resources), *self._manifests()):
                 self._kube.apply(manifest)
         with undisturbed():
             cluster = self._begin(cluster, forwarder)
             self._step_back_from_a_second_name(cluster)
-            if forwarder:
+            if forwarder and not self._spec.audit:
                 self._tell(cluster, forwarder)
                 cluster = self._finish(cluster.key, forwarder.digest)
-            elif self._old and self._old.forwarder:
+            elif self._old and self._old.forwarder and not is_audited(self._old.forwarder):
                 self._still()
             if cluster.abandoned:
                 cluster = self._leave(cluster)
@@ -185,6 +218,14 @@ class _Attempt:
         return Registered(cluster, again, self._warnings, secret, self._image)
 
     # Before anything is changed ---------------------------------------------------------------
+
+    def _refuse_to_revive(self) -> None:
+        """Renew only what is there: who deregisters a cluster may come between any two steps."""
+        renews = self._spec.renews
+        if renews is not None and (self._old is None or self._old.registered_at != renews):
+            raise MissingError(
+                f"cannot renew cluster '{self._spec.key}': it was deregistered meanwhile"
+            )
 
     def _look(self) -> Cluster:
         self._refuse_while_another_is_at_it()
@@ -199,27 +240,58 @@ class _Attempt:
             kubernetes=version,
             token_digest="",
             registered_at=old.registered_at if old else self._now,
-            credentials="" if spec.eks else spec.kubeconfig.version,
+            credentials="" if spec.managed else spec.kubeconfig.version,
             uid=self._uid,
             annotations=old.annotations if old else {},
             spec=old.spec if old else {},
-            eks=spec.eks,
+            managed=spec.managed,
         )
         cluster.refuse_too_much()
         self._resources = watched(self._kube, self._here.catalogs.current(), cluster)
         missing = missing_for_watching(
-            self._kube, self._resources, ringing=spec.forwarder, installing=spec.install
+            self._kube,
+            self._resources,
+            ringing=spec.forwarder and not spec.audit,
+            installing=spec.install,
+            direct=spec.direct,
         )
         if missing:
             raise DeniedError(
                 f"cannot register cluster '{spec.key}': its credentials lack rights, which the"
                 " how-to 'Register a cluster' lists: they " + "; they ".join(missing)
             )
+        if spec.forwarder and not self._bare:
+            self._issuer = self._ask_for_keys()
         self._warnings += [
             f"the credentials {each}: an add-on they may not write fails, and says so"
             for each in missing_for_applying(self._kube)
         ]
+        self._warn_of_the_end()
         return cluster
+
+    def _warn_of_the_end(self) -> None:
+        """Say when the credentials end, if that is soon; whom a cloud knows gets new ones."""
+        ends_at = None if self._spec.managed else self._spec.kubeconfig.ends_at
+        if ends_at and ends_at - self._now < _LASTING:
+            self._warnings.append(
+                f"its token ends at {ends_at:%Y-%m-%d %H:%M} UTC, and nobody gets into the cluster"
+                " after that: register it again before, or by a token that does not end, as the"
+                " how-to 'Register a cluster' says"
+            )
+
+    def _ask_for_keys(self) -> Issuer | None:
+        """Read with which keys the tokens of its accounts are signed; None where that is not told.
+
+        No reason to refuse the cluster: its forwarder has a token of ours as well.
+        """
+        try:
+            return accounts.ask(self._kube, self._spec.audience, self._now)
+        except PermanentError as error:
+            self._warnings.append(
+                f"its forwarder cannot prove itself by its account, and does so by the token in its"
+                f" Secret: {error}"
+            )
+            return None
 
     def _refuse_while_another_is_at_it(self) -> None:
         begun = self._old.forwarder.get("begun") if self._old else None
@@ -262,11 +334,18 @@ class _Attempt:
 
     def _instructions(self, cluster: Cluster) -> ringing.Instructions:
         former: ringing.Former = ringing.Former()
-        if self._old and self._old.forwarder and not self._moves():
-            former = ringing.Former(self._old.forwarder, ringing.entries_in(self._kube))
-        made = ringing.draw_up(
-            cluster.key, self._spec.forwarder_url, self._spec.inbound, self._now, former
-        )
+        old = self._old.forwarder if self._old else {}
+        if self._bare:
+            way = "audit" if self._spec.audit else "direct"
+            made = ringing.draw_up_direct(
+                way, cluster.key, self._spec.inbound, self._now, self._in_file()
+            )
+        else:
+            if old and "path" in old and not self._moves():
+                former = ringing.Former(old, ringing.entries_in(self._kube))
+            made = ringing.draw_up(
+                cluster.key, self._spec.forwarder_url, self._spec.inbound, self._now, former
+            )
         if self._spec.inbound == self._here.inbound:
             return made
         # A renewal sends to where this one was told to.
@@ -281,31 +360,41 @@ class _Attempt:
     def _begin(self, cluster: Cluster, forwarder: ringing.Instructions | None) -> Cluster:
         """Write kubeconfig and record; from here on old and new token count."""
         key, old = cluster.key, self._old
+        if forwarder and self._spec.audit:
+            self._write(forwarder, self._spec.audit)
         if forwarder:
             cluster = replace(cluster, token_digest=forwarder.digest, forwarder=forwarder.record)
         stored = json.dumps(self._spec.kubeconfig.to_dict()).encode()
         if old and self._moves():
             self._put_aside(old, stored)
+            # Nobody of the former cluster sends for this one.
+            self._here.records.issuers.delete(key)
             cluster = replace(cluster, abandoned=known_uid(self._here, old))
         elif old:
-            former = ringing.in_use(old, ringing.entries_in(self._kube)) if forwarder else ""
+            former = ringing.in_use(old, self._entries()) if forwarder else ""
             abandoned = old.abandoned if old.abandoned != self._uid else ""
             cluster = replace(cluster, former_digest=former, abandoned=abandoned)
-        if not cluster.eks:
+        if forwarder and self._spec.audit:
+            cluster = self._audited(cluster)
+        if not cluster.managed and not self._spec.renews:
             # Stored first: the record names a version that is there.
             self._here.secrets.put(f"kubeconfig/{key}", stored)
         try:
             self._here.declare.register(cluster, expect=self._token)
         except StaleError as error:
             raise _OvertakenError(str(error)) from error
-        if cluster.eks and old and not old.eks:
+        if self._issuer:
+            self._here.records.issuers.put(key, self._issuer)
+        else:
+            self._here.records.issuers.delete(key)
+        if cluster.managed and old and not old.managed:
             # What was stored is a credential that nobody uses any more.
             self._here.secrets.delete(f"kubeconfig/{key}")
         return cluster
 
     def _put_aside(self, old: Cluster, stored: bytes) -> None:
         """Keep the credentials of the cluster that had the name, where there are any to keep."""
-        if old.eks:
+        if old.managed:
             return
         before = self._here.secrets.read(f"kubeconfig/{old.key}")
         if before != stored:
@@ -323,8 +412,73 @@ class _Attempt:
             self._take_back(cluster.key)
             raise _second_name(cluster.key, other.key)
 
+    @property
+    def _bare(self) -> bool:
+        """Say if nothing of ours runs in the cluster."""
+        return self._spec.direct or self._spec.audit is not None
+
+    def _write(self, forwarder: ringing.Instructions, folder: Path) -> None:
+        """Write what an API server is given.
+
+        The files come before the record: a token that nobody knows does no harm.
+        """
+        config = auditing.kubeconfig(forwarder.record, forwarder.entries["token"])
+        for name, manifest in (
+            (auditing.POLICY, auditing.policy(self._resources)),
+            (auditing.KUBECONFIG, config),
+        ):
+            write_whole(folder / name, dump(manifest).encode())
+
+    def _in_file(self) -> str:
+        """Return the token that an API server's file has, if it counts and is not to be rotated.
+
+        Raises:
+            BusyError: it is to be rotated, and the one before counts still.
+        """
+        old = self._old
+        if old is None or not is_audited(old.forwarder) or self._spec.audit is None:
+            return ""
+        if self._spec.renews:
+            if old.former_digest and (old.former_until or self._now) > self._now:
+                raise BusyError(
+                    f"cannot rotate the token of cluster '{old.key}' again: its API servers may"
+                    f" have the former one, which counts until {old.former_until:%Y-%m-%d %H:%M}"
+                    " UTC; give them the file that was written"
+                )
+            return ""
+        try:
+            found = (self._spec.audit / auditing.KUBECONFIG).read_text()
+            token = auditing.token_of(yaml.safe_load(found))
+        except (OSError, ValueError, yaml.YAMLError):
+            return ""
+        return token if ringing.digest_of(token) == old.token_digest else ""
+
+    def _audited(self, cluster: Cluster) -> Cluster:
+        """Have old and new token count for as long as API servers take to start again.
+
+        Nobody can see when one has read its file, so that the old token ends by time; where the
+        token stays, so does what was to end before.
+        """
+        old = self._old
+        if old and old.token_digest == cluster.token_digest:
+            settle = {k: v for k, v in old.forwarder.items() if k == "settle"}
+            record = {k: v for k, v in cluster.forwarder.items() if k != "begun"} | settle
+            former = {"former_digest": old.former_digest, "former_until": old.former_until}
+            return replace(cluster, forwarder=record, **former)  # type: ignore[arg-type]
+        record = ringing.told(cluster.forwarder, self._now, ringing.AUDIT_OVERLAP)
+        return replace(cluster, forwarder=record, former_until=self._now + ringing.AUDIT_OVERLAP)
+
+    def _entries(self) -> dict[str, str]:
+        """Read what the sender has been told last, as it can be read."""
+        if self._old and is_direct(self._old.forwarder):
+            return {"token": self._here.records.callers.get(self._old.key)}
+        return ringing.entries_in(self._kube)
+
     def _tell(self, cluster: Cluster, forwarder: ringing.Instructions) -> None:
         try:
+            if self._spec.direct:
+                self._have_it_call(cluster, forwarder.entries["token"])
+                return
             if "next-path" in cluster.forwarder:
                 ringing.wire(self._kube, self._resources, cluster.forwarder)
                 self._pause(ringing.SPREAD_SECONDS)
@@ -334,6 +488,14 @@ class _Attempt:
             if self._old is None:
                 self._take_back(cluster.key)
             raise
+
+    def _have_it_call(self, cluster: Cluster, token: str) -> None:
+        """Have the API server call ingest, with a token that counts by now."""
+        self._here.records.callers.put(cluster.key, token)
+        ringing.wire(self._kube, self._resources, direct(cluster.forwarder, token))
+        if self._old and "path" in self._old.forwarder:
+            # What its forwarder owes it sends while it ends.
+            self._still(rings=True)
 
     def _finish(self, key: str, digest: str) -> Cluster:
         """Note that the forwarder is told, whatever else was changed of the cluster meanwhile."""
@@ -355,10 +517,10 @@ class _Attempt:
         self._here.records.refusals.delete(key)
         return cluster
 
-    def _still(self) -> None:
-        """Silence a cluster that is to be swept alone from now on."""
+    def _still(self, *, rings: bool = False) -> None:
+        """Silence a cluster that is to be swept alone from now on, or `rings` in another way."""
         try:
-            for _ in silence(self._kube, self._spec.key):
+            for _ in silence(self._kube, self._spec.key, rings=rings):
                 pass
         except BellhopError as error:
             self._warnings.append(f"what made it ring may still be there: {error}; {BY_HAND}")

@@ -20,18 +20,20 @@ written since has set it anew. Killed anywhere, the timer of the step before fir
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 from bellhop.adapters.local.certificates import life
 from bellhop.engine.pacing import RENEWAL_PAUSE, renewal_timer
-from bellhop.engine.wiring import forwarder_secret, is_callable
+from bellhop.engine.wiring import direct, forwarder_secret, is_audited, is_callable, is_direct
 from bellhop.errors import BellhopError, DeniedError, InvalidError, MissingError, StaleError
 from bellhop.fleet import ringing
 from bellhop.fleet.installation import Inbound, Installation
-from bellhop.fleet.registration import PATIENCE, Registration, forget_abandoned, register
+from bellhop.fleet.registration import PATIENCE, Pause, Registration, forget_abandoned, register
 from bellhop.fleet.rewriting import rewrite
 from bellhop.fleet.rights import watched
 from bellhop.fleet.unwiring import leave_behind
@@ -39,6 +41,7 @@ from bellhop.logs import Log
 from bellhop.messages import Envelope, Renew
 from bellhop.model.kubeconfig import sanitise
 from bellhop.model.record import Cluster
+from bellhop.ports.kube import Kube
 from bellhop.ports.store import ABSENT
 from bellhop.stages.inbox import Stage
 
@@ -112,6 +115,42 @@ class Renewals:
                 records.timers.cancel(name, expect=token)
 
 
+def rotate(
+    here: Installation, key: str, audit: Path | None = None, *, pause: Pause = time.sleep
+) -> Cluster:
+    """Give a cluster's sender a new token now, as a renewal does; return the cluster as it is then.
+
+    That of an API server's audit log is written into the folder `audit`.
+
+    Old and new count together, so nothing is refused on the way. Killed anywhere, or done twice at
+    once, it ends as a registration would.
+
+    Raises:
+        MissingError: there is no such cluster, or it has no sender.
+        BellhopError: as registering does.
+    """
+    kept = here.records.clusters.get(key)
+    if kept is None:
+        raise MissingError(f"cannot rotate the token of cluster '{key}': it is not registered")
+    if not kept.value.forwarder:
+        raise MissingError(
+            f"cannot rotate the token of cluster '{key}': sweeps alone look at it, so that nobody"
+            " has a token; register it without --no-forwarder to have it ring"
+        )
+    if is_audited(kept.value.forwarder) != (audit is not None):
+        raise InvalidError(
+            f"cannot rotate the token of cluster '{key}': its API server has it in a file; give"
+            " --audit and the folder for the new one"
+            if audit is None
+            else f"cannot write files for cluster '{key}': it does not ring by its audit log"
+        )
+    _again(here, kept.value, pause, audit)
+    found = here.records.clusters.get(key)
+    if found is None:
+        raise MissingError(f"cannot rotate the token of cluster '{key}': it was deregistered now")
+    return found.value
+
+
 def ends_at(cluster: Cluster) -> datetime | None:
     """Return when the certificate of a cluster's forwarder ends; None if it has none."""
     span = _life(cluster)
@@ -132,6 +171,8 @@ def _plans(cluster: Cluster) -> Iterator[tuple[datetime, _Work]]:
         yield _AT_ONCE, _leave
     if settle:
         yield datetime.fromisoformat(settle), _settle
+    if is_direct(cluster.forwarder) or is_audited(cluster.forwarder):
+        return
     if cluster.forwarder and not is_callable(cluster.forwarder):
         yield _AT_ONCE, _again
     span = _life(cluster)
@@ -148,8 +189,12 @@ def _life(cluster: Cluster) -> tuple[datetime, datetime] | None:
         return None
 
 
-def _again(here: Installation, cluster: Cluster) -> str:
+def _again(
+    here: Installation, cluster: Cluster, pause: Pause = time.sleep, audit: Path | None = None
+) -> str:
     inbound = here.inbound
+    rings_directly = is_direct(cluster.forwarder)
+    runs_outside = not rings_directly and audit is None
     if cluster.forwarder.get("ingest-url"):
         inbound = Inbound(cluster.forwarder["ingest-url"], cluster.forwarder.get("ingest-ca", ""))
     if not inbound.url:
@@ -157,17 +202,23 @@ def _again(here: Installation, cluster: Cluster) -> str:
             f"cannot renew cluster '{cluster.key}': nobody knows where it is to send its events;"
             " register it again with --ingest-url"
         )
+    if cluster.managed:
+        # A token that was made earlier, and is refused by now, is made anew for who calls so.
+        here.access.open(cluster.key, version=cluster.credentials).version()
     spec = Registration(
         cluster.namespace,
         cluster.name,
         sanitise(here.secrets.read(f"kubeconfig/{cluster.key}"), reach=here.reach),
         labels=None,
         inbound=inbound,
-        forwarder_url=cluster.forwarder.get("url", ""),
+        forwarder_url=cluster.forwarder.get("url", "") if runs_outside else "",
+        direct=rings_directly,
+        audit=audit,
         twice=True,
-        eks=cluster.eks,
+        managed=cluster.managed,
+        renews=cluster.registered_at,
     )
-    register(here, spec)
+    register(here, spec, pause=pause)
     return "renewed its token and the certificate of its forwarder"
 
 
@@ -180,6 +231,11 @@ def _leave(here: Installation, cluster: Cluster) -> str:
 def _settle(here: Installation, cluster: Cluster) -> str:
     """Have old path, authority and token end; register anew where the Secret is not the one."""
     kube = here.access.open(cluster.key, version=cluster.credentials)
+    if is_audited(cluster.forwarder):
+        _end_former(here, cluster)
+        return "ended its former token" if cluster.former_digest else ""
+    if is_direct(cluster.forwarder):
+        return _settle_direct(here, cluster, kube)
     try:
         entries = ringing.entries_of(kube)
     except DeniedError:
@@ -199,6 +255,24 @@ def _settle(here: Installation, cluster: Cluster) -> str:
     if entries.pop("former-path", None) is not None:
         # The forwarder goes on to know it for some minutes, until all API servers follow.
         kube.apply(forwarder_secret(entries))
+    _end_former(here, cluster)
+    return "ended its former token, path and certificate" if cluster.former_digest else ""
+
+
+def _settle_direct(here: Installation, cluster: Cluster, kube: Kube) -> str:
+    """Have the old token end of an API server that calls by itself, once it has the new one."""
+    token = here.records.callers.get(cluster.key)
+    if ringing.digest_of(token) != cluster.token_digest:
+        # Of two registrations at once, one's record and the other's token may have stayed.
+        return _again(here, cluster)
+    resources = watched(kube, here.catalogs.current(), cluster)
+    # A sweep that was slow may have written the former one over it.
+    ringing.wire(kube, resources, direct(cluster.forwarder, token))
+    _end_former(here, cluster)
+    return "ended its former token" if cluster.former_digest else ""
+
+
+def _end_former(here: Installation, cluster: Cluster) -> None:
     _changed(
         here,
         cluster,
@@ -209,7 +283,6 @@ def _settle(here: Installation, cluster: Cluster) -> str:
             former_until=None,
         ),
     )
-    return "ended its former token, path and certificate" if cluster.former_digest else ""
 
 
 def _changed(

@@ -8,6 +8,7 @@ import signal
 import sys
 from pathlib import Path
 
+from bellhop.engine.pods import MOUNTED
 from bellhop.errors import BellhopError
 from bellhop.forwarder.forwarder import Forwarder, Options
 from bellhop.forwarder.home import connect
@@ -22,6 +23,7 @@ def main(arguments: list[str] | None = None) -> int:
         listen=given.listen,
         spool=given.spool,
         health=given.health,
+        account=given.account_token,
         linger=given.linger,
         grace=given.grace,
     )
@@ -50,6 +52,13 @@ def _parser() -> argparse.ArgumentParser:
         type=_address,
         default="0.0.0.0:8443",
         help="HOST:PORT of the webhook (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--account-token",
+        type=Path,
+        default=Path(MOUNTED),
+        help="a token of its account that is for ingest alone, where there is one"
+        " (default: %(default)s)",
     )
     parser.add_argument("--spool", type=Path, required=True, help="a folder that is kept")
     parser.add_argument("--health", type=_address, help="HOST:PORT of probes and metrics, http")

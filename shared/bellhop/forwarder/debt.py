@@ -20,8 +20,9 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, NamedTuple
 
-from bellhop.engine.hints import Hint, version_of
+from bellhop.engine.hints import Hint
 from bellhop.model.gvk import ObjectKey
+from bellhop.model.identity import version_of
 
 
 class Sight(Enum):
@@ -46,6 +47,7 @@ class Debt:
 
     `serial` grows with each hint. `rang` is when the first of them came. `sure` says that all
     hints started from one state, so that finding this state again means that nothing happened.
+    It is `own` if all of them are of writes of Bellhop.
     """
 
     key: ObjectKey
@@ -55,12 +57,13 @@ class Debt:
     rang: str
     serial: int
     sure: bool = True
+    own: bool = False
 
     @classmethod
     def of(cls, hint: Hint, rang: str, serial: int) -> Debt:
         """Begin with one hint."""
         known = Known(hint.uid, hint.before) if hint.uid and hint.before else None
-        return cls(hint.key, hint.uid, hint.before, known, rang, serial)
+        return cls(hint.key, hint.uid, hint.before, known, rang, serial, own=hint.own)
 
     def merge(self, later: Debt) -> Debt:
         """Return what is owed after a later hint; of one object's hints the newest version wins.
@@ -75,6 +78,7 @@ class Debt:
             rang=min(self.rang, later.rang),
             serial=later.serial,
             sure=self.sure and later.sure and self._baseline == later._baseline,
+            own=self.own and later.own,
         )
 
     def judge(self, state: Mapping[str, Any] | None) -> Sight:

@@ -128,7 +128,8 @@ class Desk:
         with self._changed:
             entry = self._entries[turn.debt.key]
             if entry.behind is not None and entry.behind.is_settled_by(seen):
-                turn.debt = replace(turn.debt, serial=entry.behind.serial)
+                own = turn.debt.own and entry.behind.own
+                turn.debt = replace(turn.debt, serial=entry.behind.serial, own=own)
                 entry.behind = None
 
     def finish(self, turn: Turn) -> None:

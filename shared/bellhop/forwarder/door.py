@@ -15,8 +15,8 @@ from typing import Any, BinaryIO
 
 from bellhop import __version__
 from bellhop.adapters.local.wsgi import Admission, Answer, Environ
-from bellhop.engine.hints import AnyKind, Hint, admission
-from bellhop.engine.wiring import KNOCKER, NAME
+from bellhop.engine.hints import AnyKind, Hint, admission, changes_nothing, is_knock
+from bellhop.engine.wiring import NAME
 from bellhop.errors import InvalidError
 from bellhop.forwarder.counts import Counts
 from bellhop.logs import Log
@@ -84,7 +84,7 @@ class Door:
             self._counts.add("malformed")
             return _answer(HTTPStatus.BAD_REQUEST)
         self._note(request)
-        return _answer(HTTPStatus.OK, _allowed(request["uid"], knocked=_is_knock(request)))
+        return _answer(HTTPStatus.OK, _allowed(request["uid"], knocked=is_knock(request)))
 
     def _is_for_us(self, path: str) -> bool:
         given = path.encode("latin-1", "replace")
@@ -105,39 +105,12 @@ class Door:
                 self._log.error("Failed to note a hint", error, object=str(hint.key))
 
 
-def changes_nothing(request: Mapping[str, Any]) -> bool:
-    """Say if an update would leave the object as it was; API servers then store nothing.
-
-    Controllers that apply the same thing every few seconds would otherwise cost a dozen reads
-    each time. What only changes managedFields counts as nothing, since these are not sent.
-    """
-    if request.get("operation") != "UPDATE":
-        return False
-    before, after = request.get("oldObject"), request.get("object")
-    if not isinstance(before, dict) or not isinstance(after, dict):
-        return False
-    return _bare(before) == _bare(after)
-
-
-def _bare(manifest: dict[str, Any]) -> dict[str, Any]:
-    metadata = {**(manifest.get("metadata") or {})}
-    metadata.pop("managedFields", None)
-    return {**manifest, "metadata": metadata}
-
-
 def _request(body: bytes) -> Mapping[str, Any] | None:
     try:
         request = json.loads(body)["request"]
         return request if isinstance(request["uid"], str) else None
     except (KeyError, TypeError, ValueError, RecursionError):
         return None
-
-
-def _is_knock(request: Mapping[str, Any]) -> bool:
-    """Say if somebody only wants to know whether we are rung."""
-    options = request.get("options")
-    manager = options.get("fieldManager") if isinstance(options, dict) else ""
-    return request.get("dryRun") is True and manager == KNOCKER
 
 
 def _allowed(uid: str, *, knocked: bool) -> bytes:

@@ -12,6 +12,7 @@ from queue import Empty, SimpleQueue
 from bellhop.adapters.local.server import Server
 from bellhop.errors import BellhopError
 from bellhop.forwarder import instructions as secret
+from bellhop.forwarder.account import Account
 from bellhop.forwarder.counts import Counts
 from bellhop.forwarder.desk import Desk
 from bellhop.forwarder.door import Door
@@ -48,6 +49,7 @@ class Options:
     health: tuple[str, int] | None = None
     linger: float = 0.0
     grace: float = 3.0
+    account: Path | None = None
 
 
 class Forwarder:
@@ -70,6 +72,7 @@ class Forwarder:
             self._counts,
             log,
             self._readers.trouble,
+            account=Account(options.account),
         )
         # A SimpleQueue, because a signal handler may put into it whatever its thread is at.
         self._calls: SimpleQueue[str] = SimpleQueue()

@@ -34,7 +34,7 @@ def connect(
     def read() -> Kubeconfig:
         return _of_file(kubeconfig) if kubeconfig else _of_account(environ, account)
 
-    def renew() -> Kubeconfig | None:
+    def renew(_refused: Kubeconfig) -> Kubeconfig | None:
         try:
             return read()
         except BellhopError:

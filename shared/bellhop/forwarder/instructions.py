@@ -29,6 +29,9 @@ class Instructions:
     ingest_url: str
     """Of this very cluster: `…/clusters/<namespace>/<name>`."""
 
+    audience: str
+    """Ingest itself, as tokens name it that are for it alone."""
+
     ingest_ca: str = field(repr=False)
     """PEM; empty to trust what the system trusts."""
 
@@ -73,8 +76,10 @@ def parse(secret: dict[str, Any]) -> Instructions:
     if not (entries["token"].isascii() and entries["token"].isprintable()):
         raise _malformed("token", "something that can stand in a header")
     _check_authority(entries.get("ingest-ca", ""))
+    address = _address(entries["ingest-url"])
     return Instructions(
-        ingest_url=f"{_address(entries['ingest-url'])}/clusters/{cluster}",
+        ingest_url=f"{address}/clusters/{cluster}",
+        audience=address,
         ingest_ca=entries.get("ingest-ca", ""),
         cluster=cluster,
         token=entries["token"],

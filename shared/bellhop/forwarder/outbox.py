@@ -28,7 +28,7 @@ ROOM_BYTES = 8 * 1024 * 1024
 class Item:
     """One element of a batch, and how far it covers what is owed about its object.
 
-    `body` is JSON, a mapping; when it rang is added by who sends it.
+    `body` is JSON, a mapping; when it rang, and whether it is `own`, is added by who sends it.
     """
 
     key: ObjectKey
@@ -36,6 +36,7 @@ class Item:
     rang: str
     body: bytes
     trial: Trial = field(default_factory=Trial)
+    own: bool = False
 
 
 class Outbox:
@@ -119,6 +120,7 @@ class Outbox:
                 if newer is not None:
                     newer.rang = min(newer.rang, item.rang)
                     newer.serial = max(newer.serial, item.serial)
+                    newer.own = newer.own and item.own
                     newer.trial = item.trial
                 else:
                     self._add(item)
@@ -171,6 +173,7 @@ class Outbox:
         if older is not None:
             item.rang = min(older.rang, item.rang)
             item.trial = older.trial
+            item.own = item.own and older.own
             self._remove(item.key)
         self._waiting[item.key] = item
         self._bytes += len(item.body)

@@ -16,7 +16,6 @@ import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from bellhop.engine.hints import version_of
 from bellhop.errors import (
     BellhopError,
     DeniedError,
@@ -31,6 +30,7 @@ from bellhop.forwarder.desk import Desk, Turn
 from bellhop.forwarder.outbox import Item, Outbox
 from bellhop.logs import Log
 from bellhop.model.gvk import GVK
+from bellhop.model.identity import version_of
 from bellhop.ports.kube import Kube
 
 READERS = 4
@@ -122,7 +122,9 @@ class Readers:
             found = {"object": {**state, "metadata": metadata}}
             self._desk.absorb(turn, Known(str(metadata.get("uid")), version_of(metadata)))
         text = json.dumps(found, separators=(",", ":"), ensure_ascii=False)
-        self._outbox.put(Item(debt.key, turn.debt.serial, debt.rang, text.encode()))
+        # That an object ended is told, whoever wrote it before.
+        own = turn.debt.own and state is not None
+        self._outbox.put(Item(debt.key, turn.debt.serial, debt.rang, text.encode(), own=own))
         self._desk.finish(turn)
 
     def _refused(self, turn: Turn, error: BellhopError) -> None:

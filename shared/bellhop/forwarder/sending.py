@@ -2,7 +2,8 @@
 
 2xx                      taken: forget it
 413, 400, 422            halve the batch; the item that is alone with it is dropped, and said
-401                      read the Secret again: the token may have been changed
+401                      to the token of our account: send that of the Secret, for a minute. To that
+                         one: read the Secret again, it may have been changed
 anything else, or no     keep everything and try again, for ever while nothing at all is taken. What
 answer                   fails alone while others are taken is dropped in the end, and said: `trial`
                          has when
@@ -27,6 +28,7 @@ from typing import Any, NamedTuple
 import urllib3
 
 from bellhop import __version__
+from bellhop.forwarder.account import Account
 from bellhop.forwarder.backoff import pause
 from bellhop.forwarder.counts import Counts
 from bellhop.forwarder.desk import Desk
@@ -41,6 +43,9 @@ PATIENCE_SECONDS = 60.0
 
 ALIVE_SECONDS = 120.0
 """How often ingest hears that we are there, and how we are, whatever rings."""
+
+DENIED_SECONDS = 60.0
+"""For how long a token of our account is not tried again that ingest did not take."""
 
 SKEW = timedelta(minutes=1)
 """From which difference on ingest's clock is believed more than ours."""
@@ -72,10 +77,11 @@ class Sender:
     """One thread that sends; while a batch is on its way, the next one gathers.
 
     `instructions` tells whom to send to at present; `refused` is called when the token is refused;
-    `trouble` tells what keeps objects from being read back, empty for nothing.
+    `trouble` tells what keeps objects from being read back, empty for nothing. Without an `account`
+    it is the token of the Secret alone that is sent.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the parts of one process, which know nothing of each other
         self,
         instructions: Callable[[], Instructions],
         refused: Callable[[], None],
@@ -84,8 +90,11 @@ class Sender:
         counts: Counts,
         log: Log,
         trouble: Callable[[], str] = lambda: "",
+        *,
+        account: Account | None = None,
     ) -> None:
         self._trouble = trouble
+        self._account = account or Account()
         self._instructions = instructions
         self._refused = refused
         self._outbox = outbox
@@ -208,12 +217,13 @@ class Sender:
 
     def _text(self, item: Item) -> bytes:
         rang = (datetime.fromisoformat(item.rang) - self._ahead).isoformat()
-        return b'%s,"rang":"%s"}' % (item.body[:-1], rang.encode())
+        own = b',"own":true' if item.own else b""
+        return b'%s,"rang":"%s"%s}' % (item.body[:-1], rang.encode(), own)
 
     def _post(self, body: bytes) -> _Answer:
         instructions = self._instructions()
         if self._line is None or self._line.instructions is not instructions:
-            self._line = _Line(instructions)
+            self._line = _Line(instructions, self._account)
         answer = self._line.post(body)
         if answer.ahead is not None:
             self._reckon(answer.ahead)
@@ -309,8 +319,10 @@ class Sender:
 class _Line:
     """The connection to ingest as one set of instructions has it."""
 
-    def __init__(self, instructions: Instructions) -> None:
+    def __init__(self, instructions: Instructions, account: Account) -> None:
         self.instructions = instructions
+        self._account = account
+        self._denied, self._again_at = "", 0.0
         options: dict[str, Any] = {}
         if instructions.ingest_url.startswith("https:"):
             authority = instructions.ingest_ca or None
@@ -323,18 +335,30 @@ class _Line:
             **options,
         )
         self._headers = {
-            "Authorization": f"Bearer {instructions.token}",
             "Content-Type": "application/json",
             "User-Agent": "bellhop-forwarder",
         }
 
     def post(self, body: bytes) -> _Answer:
+        """Send, as our account or, where ingest does not take that one, by the Secret."""
+        token = self._account.token(self.instructions.audience)
+        now = time.monotonic()
+        if token and (token != self._denied or now >= self._again_at):
+            answer = self._post(body, token)
+            if answer.status != HTTPStatus.UNAUTHORIZED:
+                return answer
+            # Its key may be a new one, which is soon known; or accounts do not count at all.
+            self._denied, self._again_at = token, now + DENIED_SECONDS
+        return self._post(body, self.instructions.token)
+
+    def _post(self, body: bytes, token: str) -> _Answer:
+        headers = {"Authorization": f"Bearer {token}", "Date": formatdate(usegmt=True)}
         try:
             response = self._pool.request(
                 "POST",
                 self.instructions.ingest_url,
                 body=body,
-                headers={**self._headers, "Date": formatdate(usegmt=True)},
+                headers={**self._headers, **headers},
                 redirect=False,
             )
         except (urllib3.exceptions.HTTPError, OSError) as error:

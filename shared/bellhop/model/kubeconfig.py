@@ -15,6 +15,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -30,6 +31,7 @@ _DEEPEST = 50
 _LONGEST_PLAIN = 4096
 _NAMED_AT_MOST = 20
 _VERSION_LENGTH = 32
+_JWT_PARTS = 3
 _FLATTEN = "embed it with `kubectl config view --raw --flatten`"
 _TOKEN = "make a service account token with `kubectl create token` and put it in `token`"  # noqa: S105 - advice
 
@@ -56,6 +58,14 @@ _USER_REFUSED = {
 }
 _CLUSTER_TAKEN = {"server", "certificate-authority-data", "tls-server-name"}
 _USER_TAKEN = {"token", "client-certificate-data", "client-key-data"}
+_PASSING = {
+    "k8s-aws-v1.": "`aws eks get-token` has made, and ends within fifteen minutes; on AWS, give"
+    " `bellhop register cluster-eks` instead",
+    "ya29.": "`gcloud` has made, and ends within an hour; on Google Cloud, give"
+    " `bellhop register cluster-gke` instead",
+}
+"""How tokens begin by which a cloud lets people in."""
+
 # What kubectl and its wrappers add without any effect on where or as whom a call goes.
 _HARMLESS = {"extensions", "disable-compression"}
 
@@ -91,6 +101,18 @@ class Kubeconfig:
             "its own certificate authority" if self.ca_data else "public certificate authorities"
         )
         return f"{self.server} with {' and '.join(login)}, trusting {trust}"
+
+    @property
+    def ends_at(self) -> datetime | None:
+        """Return when the token ends, as far as it says so itself; nothing is verified."""
+        parts = self.token.split(".")
+        if len(parts) != _JWT_PARTS:
+            return None
+        padded = parts[1] + "=" * (-len(parts[1]) % 4)
+        try:
+            return datetime.fromtimestamp(json.loads(base64.urlsafe_b64decode(padded))["exp"], UTC)
+        except (ValueError, TypeError, KeyError, OverflowError, OSError, RecursionError):
+            return None
 
     @property
     def version(self) -> str:
@@ -150,6 +172,17 @@ def sanitise(
     )
     _require_login(kubeconfig)
     return kubeconfig
+
+
+def refuse_passing(kubeconfig: Kubeconfig) -> None:
+    """Refuse a token that a cloud has made for whoever is at a keyboard, and that ends with it.
+
+    Raises:
+        InvalidError: it is one; the message says what to do.
+    """
+    for beginning, what in _PASSING.items():
+        if kubeconfig.token.startswith(beginning):
+            raise InvalidError(f"is one that {what}, else {_TOKEN}", where="user.token")
 
 
 def parse(text: str | bytes) -> Any:

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -271,18 +272,23 @@ def test_says_which_rights_are_missing_and_does_nothing(
     assert kube.get(GVK("", "v1", "Namespace"), "", NAMESPACE) is None
 
 
-def test_warns_of_rights_that_add_ons_may_need(
+def test_warns_of_rights_that_add_ons_may_need_and_of_an_end(
     register: Bellhop, kube: KubeClient, source_cluster: Cluster, tmp_path: Path
 ) -> None:
-    """Narrow credentials are good credentials: a warning, and the cluster is registered."""
+    """Narrow credentials are good credentials: a warning, and the cluster is registered.
+
+    Another one tells when they end, if that is soon.
+    """
     path = limited(kube, source_cluster, tmp_path, [])
     result = register("--no-forwarder", path=path)
 
     assert result.exit_code == 0
-    assert result.stderr == (
+    rights, end = result.stderr.splitlines()
+    assert rights == (
         "warning: the credentials may not get, create, patch or delete objects of every kind:"
-        " an add-on they may not write fails, and says so\n"
+        " an add-on they may not write fails, and says so"
     )
+    assert re.match(r"warning: its token ends at \d{4}-\d\d-\d\d \d\d:\d\d UTC, and nobody", end)
 
 
 def rules_of_the_how_to() -> list[dict[str, Any]]:
@@ -365,6 +371,16 @@ def test_wrong_credentials_are_not_registered(
             "are for a forwarder in the cluster",
             id="outside",
         ),
+        pytest.param(
+            ("--direct", "--install"), "--direct needs no forwarder", id="directly, with a pod"
+        ),
+        pytest.param(
+            ("--direct", "--no-forwarder"), "has the cluster ring", id="directly, and not at all"
+        ),
+        pytest.param(("--direct", "--audit", "x"), "two ways to ring", id="in two ways"),
+        pytest.param(
+            ("--audit", "x", "--no-forwarder"), "--audit has the cluster ring", id="audited, not"
+        ),
         pytest.param(("--show-secrets",), "belongs to --print-manifests", id="secrets alone"),
         pytest.param(
             (*INGEST, "--ingest-ca", "/dev/zero"), "more than 65536 bytes", id="endless authority"
@@ -409,6 +425,76 @@ def test_deregisters_a_cluster(
     assert kube.get(SECRET, NAMESPACE, NAME) is None
     assert here.records.clusters.get(KEY) is None
     assert list(here.secrets.names("kubeconfig/")) == []
+
+
+def test_registers_a_cluster_that_calls_by_itself(
+    register: Bellhop, bellhop: Bellhop, here: Installation, kube: KubeClient
+) -> None:
+    """Nothing but the webhook configuration is applied, and its token is not shown."""
+    result = register("--direct", *INGEST)
+
+    assert result.exit_code == 0, result.output
+    assert "  rings        directly: its API server calls https://ingest.example:8443" in (
+        result.stdout
+    )
+    token = here.records.callers.get(KEY)
+    assert token
+    assert token not in result.output
+    assert kube.get(WEBHOOK, "", NAME) is not None
+    assert kube.get(SECRET, NAMESPACE, NAME) is None
+    described = bellhop("describe", "cluster", KEY)
+    assert "directly: its API server calls ingest itself" in described.stdout
+    assert token not in described.output
+    again = register("--direct", *INGEST)
+    assert f"Cluster '{KEY}' renewed: credentials and token." in again.stdout
+
+
+def test_registers_a_cluster_that_sends_its_log(
+    register: Bellhop, bellhop: Bellhop, here: Installation, tmp_path: Path
+) -> None:
+    """What its API server is to be given is written, and its token shown nowhere else."""
+    folder = tmp_path / "audit"
+    result = register("--audit", str(folder), *INGEST)
+
+    assert result.exit_code == 0, result.output
+    config = yaml.safe_load((folder / "audit-webhook.kubeconfig").read_text())
+    token = config["users"][0]["user"]["token"]
+    assert config["clusters"][0]["cluster"] == {
+        "server": f"https://ingest.example:8443/clusters/{KEY}"
+    }
+    assert token not in result.output
+    assert "audit-webhook.kubeconfig, a secret, in" in " ".join(result.stdout.split())
+    assert "by its audit log" in bellhop("describe", "cluster", KEY).stdout
+    refused = bellhop("rotate", KEY)
+    assert (refused.exit_code, "give --audit" in refused.stderr) == (2, True)
+    rotated = bellhop("rotate", KEY, "--audit", str(folder))
+    assert rotated.exit_code == 0, rotated.output
+    cluster = value_of(here.records.clusters.get(KEY))
+    assert cluster is not None
+    assert cluster.former_digest == hashlib.sha256(token.encode()).hexdigest()
+
+
+def test_rotates_a_token(
+    register: Bellhop, bellhop: Bellhop, here: Installation, kube: KubeClient
+) -> None:
+    """The forwarder is told another one, which is not shown; and until when the old one counts."""
+    register(*INGEST)
+    former = entries(kube)["token"]
+    result = bellhop("rotate", KEY)
+
+    assert result.exit_code == 0, result.output
+    token = entries(kube)["token"]
+    cluster = value_of(here.records.clusters.get(KEY))
+    assert cluster is not None
+    assert hashlib.sha256(token.encode()).hexdigest() == cluster.token_digest
+    assert hashlib.sha256(former.encode()).hexdigest() == cluster.former_digest
+    assert cluster.former_until is not None
+    until = f"{cluster.former_until:%Y-%m-%dT%H:%M:%SZ}"
+    assert result.stdout == (
+        f"Cluster '{KEY}' has a new token.\n  former       counts until {until}\n"
+    )
+    unknown = bellhop("rotate", "prod/eu-2")
+    assert (unknown.exit_code, "eu-2" in unknown.stderr) == (1, True)
 
 
 def test_somebody_elses_namespace_stays(
@@ -669,3 +755,15 @@ def test_a_cluster_is_named_in_one_word(
     assert here.records.clusters.get(KEY)
     assert bellhop("deregister", "cluster", *named).exit_code == 0
     assert not here.records.clusters.get(KEY)
+
+
+def test_takes_no_persons_token(register: Bellhop, here: Installation, kubeconfig: Path) -> None:
+    """What ends within the hour would fail later: one sentence says so now."""
+    document = yaml.safe_load(kubeconfig.read_text())
+    document["users"][0]["user"] = {"token": "k8s-aws-v1.aHR0cHM6Ly9zdHMu"}
+    kubeconfig.write_text(yaml.safe_dump(document))
+    result = register(*INGEST)
+
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert "is one that `aws eks get-token` has made" in result.stderr
+    assert here.records.clusters.get(KEY) is None

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
+
+import pytest
 
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.engine.pacing import renewal_timer
 from bellhop.engine.wiring import NAME
+from bellhop.errors import BusyError, MissingError, UnreachableError
 from bellhop.fleet import ringing
 from bellhop.fleet.failures import failures
 from bellhop.fleet.installation import Inbound, Installation
-from bellhop.fleet.registration import register
-from bellhop.fleet.renewal import ends_at, next_at, renew
+from bellhop.fleet.registration import deregister, register
+from bellhop.fleet.renewal import ends_at, next_at, renew, rotate
 from bellhop.logs import Log
 from bellhop.messages import Sweep as Swept
 from bellhop.model.gvk import GVK
@@ -88,6 +93,54 @@ def test_renewing_twice_changes_nothing_the_second_time(
     assert (found(here), ringing.entries_of(source)) == once
 
 
+class Interrupted:
+    """A secret store in which somebody else does something right after a read."""
+
+    def __init__(self, secrets: Any, act: Callable[[], object]) -> None:
+        self._secrets = secrets
+        self._act = act
+
+    def read(self, name: str) -> bytes:
+        value: bytes = self._secrets.read(name)
+        self._act()
+        return value
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._secrets, name)
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_renewal_revives_nobody(
+    here: Installation,
+    wished: Wished,
+    source_cluster: Cluster,
+    clock: FakeClock,
+    *,
+    again: bool,
+) -> None:
+    """Deregistered while it began, and maybe registered anew: the renewal was of the one before."""
+    register(here, wished(source_cluster))
+    settle(here, clock)
+    clock.advance(ringing.VALIDITY / 2)
+
+    def act() -> None:
+        before, credentials = found(here), here.secrets.read(f"kubeconfig/{KEY}")
+        deregister(here, KEY)
+        if again:
+            here.secrets.put(f"kubeconfig/{KEY}", credentials)
+            later = clock.now() + timedelta(seconds=1)
+            here.declare.register(replace(before, labels={"other": "yes"}, registered_at=later))
+
+    busy = replace(here, secrets=Interrupted(here.secrets, act))
+    with pytest.raises(MissingError, match="it was deregistered meanwhile"):
+        renew(busy, KEY)
+
+    kept = here.records.clusters.get(KEY)
+    assert (kept is not None) == again
+    assert not kept or kept.value.labels == {"other": "yes"}
+    assert list(here.secrets.names()) == ([f"kubeconfig/{KEY}"] if again else [])
+
+
 def test_a_cluster_without_a_forwarder_has_nothing_to_renew(
     here: Installation, wished: Wished, source_cluster: Cluster, clock: FakeClock
 ) -> None:
@@ -97,6 +150,68 @@ def test_a_cluster_without_a_forwarder_has_nothing_to_renew(
 
     assert next_at(found(here)) is None
     assert renewals_due(here) == []
+
+
+def test_a_token_is_rotated_without_a_gap(
+    here: Installation,
+    wished: Wished,
+    source: KubeClient,
+    source_cluster: Cluster,
+    clock: FakeClock,
+) -> None:
+    """At every moment the token that the forwarder has is one that counts; then the old one ends.
+
+    Twice at once is twice one after the other: the record lets nobody else begin.
+    """
+    register(here, wished(source_cluster, labels={"env": "fv"}))
+    settle(here, clock)
+    before, first = found(here), ringing.entries_of(source)["token"]
+    during: list[bool] = []
+
+    def look(_: float) -> None:
+        gate = value_of(here.records.gates.get(KEY))
+        assert gate is not None
+        there = ringing.entries_of(source)["token"]
+        during.append(ringing.digest_of(there) in gate.digests(clock.now()))
+        with pytest.raises(BusyError):
+            rotate(here, KEY)
+
+    after = rotate(here, KEY, pause=look)
+    second = ringing.entries_of(source)["token"]
+
+    assert during == [True]
+    assert first != second
+    assert after.token_digest == ringing.digest_of(second)
+    assert after.former_digest == ringing.digest_of(first)
+    assert after.former_until == clock.now() + ringing.OVERLAP
+    assert (after.labels, after.registered_at) == ({"env": "fv"}, before.registered_at)
+    settle(here, clock)
+    assert found(here).former_digest == ""
+
+
+def test_rotates_nothing_that_has_no_token(
+    here: Installation, wished: Wished, source_cluster: Cluster
+) -> None:
+    """Neither of a cluster that is not there, nor of one that sweeps alone look at."""
+    with pytest.raises(MissingError, match="it is not registered"):
+        rotate(here, KEY)
+    register(here, wished(source_cluster, forwarder=False))
+    with pytest.raises(MissingError, match="nobody has a token"):
+        rotate(here, KEY)
+
+
+def test_a_rotation_that_meets_no_cluster_changes_nothing(
+    here: Installation, wished: Wished, source_cluster: Cluster, clock: FakeClock
+) -> None:
+    """The old token goes on to count, and nothing is left to be finished."""
+    register(here, wished(source_cluster))
+    settle(here, clock)
+    before = found(here)
+    source_cluster.stop()
+    with pytest.raises(UnreachableError):
+        rotate(here, KEY)
+
+    assert found(here) == before
 
 
 def as_of_an_earlier_version(here: Installation) -> Record:

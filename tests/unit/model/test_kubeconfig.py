@@ -6,6 +6,7 @@ import base64
 import copy
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -17,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from bellhop.errors import InvalidError, TooLargeError
-from bellhop.model.kubeconfig import Kubeconfig, sanitise
+from bellhop.model.kubeconfig import Kubeconfig, refuse_passing, sanitise
 from bellhop.model.reach import ABROAD, HERE
 
 TOKEN = "eyJhbGciOi.very-secret.token_123"
@@ -313,6 +314,47 @@ def test_takes_what_is_empty_or_harmless(change: Change) -> None:
     change(document)
 
     assert sanitise(document) == sanitise(_kubeconfig())
+
+
+@pytest.mark.parametrize(
+    ("token", "advice"),
+    [
+        pytest.param("k8s-aws-v1.aHR0cHM6", "`bellhop register cluster-eks`", id="of EKS"),
+        pytest.param("ya29.c.c0ASRK0Ga", "`bellhop register cluster-gke`", id="of Google"),
+    ],
+)
+def test_refuses_a_token_that_ends_within_the_hour(token: str, advice: str) -> None:
+    """What a cloud makes for a person is none to store; a function that has a new one takes it."""
+    kubeconfig = replace(sanitise(_kubeconfig()), token=token)
+
+    with pytest.raises(InvalidError, match=r"user\.token: is one that .* ends within") as caught:
+        refuse_passing(kubeconfig)
+    assert advice in str(caught.value)
+    assert "`kubectl create token`" in str(caught.value)
+    assert token not in str(caught.value)
+    assert sanitise(kubeconfig.to_dict()).token == token
+
+
+def _jwt(claims: object) -> str:
+    payload = base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip("=")
+    return f"e30.{payload}.c2ln"
+
+
+@pytest.mark.parametrize(
+    ("token", "expected"),
+    [
+        pytest.param(_jwt({"exp": 1795348800}), datetime(2026, 11, 22, 12, tzinfo=UTC), id="ends"),
+        pytest.param(_jwt({"sub": "x"}), None, id="does not end"),
+        pytest.param(_jwt({"exp": "soon"}), None, id="no number"),
+        pytest.param(_jwt({"exp": 1e300}), None, id="no time"),
+        pytest.param(_jwt([1]), None, id="no claims"),
+        pytest.param("e30.!!.c2ln", None, id="no base 64"),
+        pytest.param("plain", None, id="no JWT"),
+    ],
+)
+def test_tells_when_a_token_ends(token: str, expected: datetime | None) -> None:
+    """As far as it says so itself."""
+    assert replace(sanitise(_kubeconfig()), token=token).ends_at == expected
 
 
 def test_other_contexts_do_not_matter() -> None:

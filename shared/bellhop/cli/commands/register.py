@@ -32,6 +32,7 @@ _EXAMPLE = (
 )
 _INSTALL = f"{_EXAMPLE} --install --image registry.example.com/bellhop-forwarder:{__version__}"
 _EKS = "bellhop register cluster-eks prod/eu-1 --eks eu-1 --labels env=prod --install"
+_GKE = "bellhop register cluster-gke prod/eu-1 --gke europe-west1/eu-1 --labels env=prod --install"
 
 _HEAD = """\
 # The forwarder of a cluster, as `bellhop register cluster --print-manifests` writes it.
@@ -59,6 +60,8 @@ class _Wishes:
     print_manifests: bool
     show_secrets: bool
     image: str
+    direct: bool
+    audit: Path | None
     allow_twice: bool
     ingest_url: str | None
     ingest_ca: Path | None
@@ -70,8 +73,22 @@ class _Wishes:
                 "--install and --print-manifests are for a forwarder in the cluster, and belong"
                 " neither to --forwarder-url nor to --no-forwarder"
             )
+        if self.direct or self.audit:
+            self._refuse_a_forwarder("--direct" if self.direct else "--audit")
         if self.show_secrets and not self.print_manifests:
             raise click.UsageError("--show-secrets belongs to --print-manifests")
+
+    def _refuse_a_forwarder(self, way: str) -> None:
+        """Refuse what is for a forwarder, where the API server itself calls ingest."""
+        if self.direct and self.audit:
+            raise click.UsageError("--direct and --audit are two ways to ring; choose one")
+        if self.install or self.print_manifests or self.forwarder_url:
+            raise click.UsageError(
+                f"{way} needs no forwarder: it belongs neither to --install nor to"
+                " --print-manifests or --forwarder-url"
+            )
+        if not self.forwarder:
+            raise click.UsageError(f"{way} has the cluster ring, and --no-forwarder does not")
 
 
 _OPTIONS = (
@@ -108,12 +125,23 @@ _OPTIONS = (
         f" bellhop-forwarder:{__version__}.",
     ),
     click.option(
+        "--direct",
+        is_flag=True,
+        help="Have the cluster's API server call ingest itself, without a forwarder.",
+    ),
+    click.option(
+        "--audit",
+        type=click.Path(path_type=Path),
+        metavar="FOLDER",
+        help="Have its API server send its audit log; write the policy and the kubeconfig for it.",
+    ),
+    click.option(
         "--allow-twice",
         is_flag=True,
         help="Take a cluster whose kube-system has the uid of one that is registered already.",
     ),
     click.option(
-        "--ingest-url", help="Where the cluster sends events; else where `serve` listens."
+        "--ingest-url", help="Where the cluster sends events; else the installation's own address."
     ),
     click.option(
         "--ingest-ca",
@@ -186,18 +214,51 @@ def cluster_eks(
     No kubeconfig is stored. It is registered with your own rights in the cluster; the functions
     come with the roles of theirs, which the cluster must let in. What lets them in is printed.
     """
+    from bellhop.cli.places import EKS
+
+    _managed(EKS, eks, region, _place(key, namespace, cluster), _Wishes(**asked))
+
+
+@command.command("cluster-gke", cls=Command, examples=(_GKE,))
+@cluster_argument(required=False)
+@cluster_option
+@click.option(
+    "--gke",
+    required=True,
+    metavar="NAME",
+    help="The cluster in GKE: NAME, LOCATION/NAME, or its full name with its project.",
+)
+@_wishes
+@state_option
+def cluster_gke(key: str | None, namespace: str, cluster: str, gke: str, **asked: Any) -> None:
+    """Add a GKE cluster to the fleet, or renew one: it is reached by accounts of Google Cloud.
+
+    No kubeconfig is stored. It is registered with your own rights in the cluster; the functions
+    come as the service accounts that are theirs, which the cluster must let in. What lets them in
+    is printed. A cluster without a public address is reached over the Connect gateway if it is in
+    a fleet, else at its private address.
+    """
+    from bellhop.cli.places import GKE
+
+    _managed(GKE, gke, "", _place(key, namespace, cluster), _Wishes(**asked))
+
+
+def _managed(service: str, name: str, region: str, place: tuple[str, str], wishes: _Wishes) -> None:
+    """Register a cluster that a cloud manages, and say what lets the functions in."""
     from bellhop.cli.places import place_of
 
-    wishes, place = _Wishes(**asked), _place(key, namespace, cluster)
     wishes.refuse_contradictions()
     context = session.chosen()
     opened = session.open_chosen(click.get_current_context())
     click.get_current_context().find_root().call_on_close(opened.close)
-    found = place_of(context).eks(context, opened, eks, region)
-    _register(opened.installation, place, found.kubeconfig, wishes, eks=found.arn)
-    say("  let in       the functions, once, by who may do so in EKS:", err=wishes.print_manifests)
+    found = place_of(context).managed(context, opened, service, name, region)
+    _register(opened.installation, place, found.kubeconfig, wishes, managed=found.name)
+    err = wishes.print_manifests
+    if found.over:
+        say(f"  over         {found.over}", err=err)
+    say(f"  let in       the functions, once, by who may do so in {service}:", err=err)
     for line in found.entries:
-        say(f"    {line}", err=wishes.print_manifests)
+        say(f"    {line}", err=err)
 
 
 def _place(key: str | None, namespace: str, cluster: str) -> tuple[str, str]:
@@ -219,7 +280,7 @@ def _register(
     kubeconfig: Kubeconfig,
     wishes: _Wishes,
     *,
-    eks: str = "",
+    managed: str = "",
 ) -> None:
     """Register a cluster, and tell what came of it."""
     from bellhop.cli.labels import read_labels
@@ -242,7 +303,9 @@ def _register(
         twice=wishes.allow_twice,
         install=wishes.install,
         image=wishes.image,
-        eks=eks,
+        direct=wishes.direct,
+        audit=wishes.audit,
+        managed=managed,
     )
     # An image that is none is refused before anything is changed.
     spec.manifests()
@@ -289,14 +352,26 @@ def _show(manifests: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _tell(done: Registered, spec: Registration, *, err: bool) -> None:
+    from bellhop.engine.auditing import KUBECONFIG, POLICY
+
     found = done.cluster
-    word = "renewed: credentials, token and certificate" if done.again else "registered"
+    renewed = "credentials, token and certificate"
+    if spec.direct or spec.audit:
+        renewed = "credentials and token" if spec.direct else "credentials and files"
+    word = f"renewed: {renewed}" if done.again else "registered"
     lines = [
         f"Cluster '{found.key}' {word}.",
         f"  reached      {spec.kubeconfig.describe()}; Kubernetes {found.kubernetes}",
         f"  labels       {pairs(found.labels)}",
     ]
-    if spec.forwarder:
+    if spec.direct:
+        lines.append(f"  rings        directly: its API server calls {spec.inbound.url}")
+    elif spec.audit:
+        lines += [
+            f"  rings        by its audit log, which its API server sends to {spec.inbound.url}",
+            f"  written      {POLICY} and {KUBECONFIG}, a secret, in {spec.audit}",
+        ]
+    elif spec.forwarder:
         where = spec.forwarder_url or "a Service in the cluster"
         lines += [
             f"  forwarder    {where}; it sends to {spec.inbound.url}",

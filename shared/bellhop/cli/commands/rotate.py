@@ -1,0 +1,37 @@
+"""`bellhop rotate`: whoever sends for a cluster gets a new token, and the old one ends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from bellhop.cli import session
+from bellhop.cli.clusters import cluster_argument, known
+from bellhop.cli.examples import Command
+from bellhop.cli.options import state_option
+from bellhop.cli.output import say, stamp
+
+
+@click.command("rotate", cls=Command, examples=("bellhop rotate prod/eu-1",))
+@cluster_argument(required=True)
+@click.option(
+    "--audit",
+    type=click.Path(path_type=Path),
+    help="Folder for the files of an API server that sends its audit log; it has to start again.",
+)
+@state_option
+def command(key: str, audit: Path | None) -> None:
+    """Give whoever sends for a cluster a new token, without a gap.
+
+    The new token counts before its sender has it, and the old one for some minutes after that, so
+    that nothing is refused meanwhile. The certificate and the path at which the cluster rings are
+    renewed with it. Nobody has to rotate by the clock: it is for a token that somebody may have
+    seen.
+    """
+    from bellhop.fleet.renewal import rotate
+
+    here = session.installation()
+    cluster = rotate(here, known(here, key), audit)
+    say(f"Cluster '{cluster.key}' has a new token.")
+    say(f"  former       counts until {stamp(cluster.former_until)}")

@@ -1,0 +1,454 @@
+"""An API server that calls ingest itself, by a webhook or for its audit log; both are real."""
+
+from __future__ import annotations
+
+import io
+import json
+import stat
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from bellhop.adapters.kube.client import KubeClient
+from bellhop.adapters.local.certificates import issue, make_authority
+from bellhop.adapters.local.server import Server
+from bellhop.embedded.front import Front
+from bellhop.engine.auditing import KUBECONFIG, POLICY, policy
+from bellhop.engine.wiring import NAME, NAMESPACE
+from bellhop.errors import BusyError, InvalidError
+from bellhop.fleet import overview, ringing
+from bellhop.fleet.doctor import examine
+from bellhop.fleet.installation import Inbound, Installation
+from bellhop.fleet.registration import PATIENCE, Registration, deregister, register
+from bellhop.fleet.renewal import next_at, renew, rotate
+from bellhop.logs import Log
+from bellhop.messages import Confirm
+from bellhop.messages import Sweep as Swept
+from bellhop.model.gvk import GVK, ObjectKey, Resource
+from bellhop.model.kinds import parse_all, read_documents
+from bellhop.model.record import Cluster as Record
+from bellhop.stages.ingest import Ingest, Request
+from bellhop.stages.sweep import Sweep
+from infra.lab.cluster import Cluster
+from tests.fakes.clock import FakeClock
+from tests.fakes.kept import value_of
+from tests.unit.fleet.conftest import Wished
+
+KEY = "prod/eu-1"
+WEBHOOK = GVK("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration")
+CONFIG_MAP = GVK("", "v1", "ConfigMap")
+SOURCES = """
+apiVersion: lib.projectsveltos.io/v1beta1
+kind: EventSource
+metadata: {name: maps, annotations: {bellhop.dev/own-writes: ring}}
+spec:
+  resourceSelectors: [{group: "", version: v1, kind: ConfigMap}]
+---
+apiVersion: lib.projectsveltos.io/v1beta1
+kind: EventTrigger
+metadata: {name: maps}
+spec:
+  sourceClusterSelector: {matchLabels: {env: fv}}
+  eventSourceName: maps
+"""
+
+
+class House:
+    """An installation whose ingest is reached, and the one cluster that calls it."""
+
+    def __init__(self, here: Installation, spec: Registration, kube: KubeClient) -> None:
+        self.here = here
+        self.spec = spec
+        self.kube = kube
+        self.stage = Sweep(
+            here.records,
+            here.catalogs,
+            here.access,
+            here.publisher,
+            here.settings,
+            Log(io.StringIO()),
+        )
+
+    @property
+    def cluster(self) -> Record:
+        found = value_of(self.here.records.clusters.get(KEY))
+        assert found
+        return found
+
+    @property
+    def url(self) -> str:
+        """Where the API server calls."""
+        found = self.kube.get(WEBHOOK, "", NAME)
+        assert found
+        [hook] = found["webhooks"]
+        return str(hook["clientConfig"]["url"])
+
+    @property
+    def token(self) -> str:
+        return self.url.rpartition("/")[2]
+
+    def sweep(self) -> None:
+        self.stage.handle(Swept(KEY))
+
+    def hints(self) -> list[Confirm]:
+        """Take the hints that came."""
+        queue: Any = self.here.dead["confirm"]
+        found = []
+        for delivery in list(queue.receive(100, wait=timedelta(0))):
+            found.append(Confirm.of(delivery.message.body))
+            queue.settle(delivery, None)
+        return found
+
+    def rings(self, name: str) -> bool:
+        """Say whether a change of a ConfigMap is heard of, after the API server has followed."""
+        until = time.monotonic() + 5
+        number = 0
+        while time.monotonic() < until:
+            number += 1
+            self.kube.apply(config_map(name, str(number)))
+            if any(name in each.object for each in self.hints()):
+                return True
+        return False
+
+
+def config_map(name: str, value: str) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": "default"}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"a": value}}
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    """A clock that goes as that of the API server did when the test began."""
+    return FakeClock(datetime.now(UTC))
+
+
+@pytest.fixture
+def house(
+    here: Installation, wished: Wished, source: KubeClient, source_cluster: Cluster
+) -> Iterator[House]:
+    """An installation that listens, with a source in force where `env` is `fv`."""
+    now = datetime.now(UTC)
+    authority = make_authority("an ingest", now=now, validity=timedelta(hours=1))
+    certificate, key = issue(authority, ["127.0.0.1"], now=now, validity=timedelta(hours=1))
+    front = Front(Ingest(here.records, here.publisher, here.settings, Log(io.StringIO())))
+    server = Server(front, host="127.0.0.1", port=0, certificate_pem=certificate, key_pem=key)
+    server.start()
+    here.declare.apply(parse_all(list(read_documents(SOURCES, source="test.yaml"))))
+    inbound = Inbound(server.url, authority.certificate_pem.decode())
+    labels = {"env": "fv"}
+    yield House(here, wished(source_cluster, labels=labels, inbound=inbound, direct=True), source)
+    server.stop()
+
+
+def test_an_api_server_calls_ingest_itself(house: House) -> None:
+    """What is written is read back, also a deletion; no pod and no Secret is in the cluster."""
+    done = register(house.here, house.spec)
+    assert done.warnings == []
+    assert house.rings("first")
+    house.sweep()
+    place = ObjectKey(CONFIG_MAP, "default", "web")
+    house.hints()
+    house.kube.apply(config_map("web", "x"))
+    [hint] = house.hints()
+    house.stage.handle(hint)
+    stored = value_of(house.here.records.observations.get(KEY, place))
+    house.kube.apply(config_map("web", "x"), dry_run=True)
+    nothing = house.hints()
+    house.kube.remove(CONFIG_MAP, "default", "web")
+    [gone] = house.hints()
+    house.stage.handle(gone)
+    buried = value_of(house.here.records.observations.get(KEY, place))
+
+    assert stored is not None
+    assert stored.manifest is not None
+    assert stored.manifest["data"] == {"a": "x"}
+    assert nothing == []
+    assert buried is not None
+    assert buried.gone
+    assert house.kube.get(ringing.SECRET, NAMESPACE, NAME) is None
+    assert house.kube.get(GVK("", "v1", "Namespace"), "", NAMESPACE) is None
+    assert overview.ringing(house.here, KEY) == ""
+
+
+def test_keeps_its_token_to_itself(house: House) -> None:
+    """It is in the cluster alone, and sealed in the records; of it they say a digest."""
+    register(house.here, house.spec)
+
+    assert house.url == f"{house.spec.inbound.url}/clusters/{KEY}/{house.token}"
+    assert ringing.digest_of(house.token) == house.cluster.token_digest
+    items = list(house.here.records.store.all())
+    assert items
+    assert house.token not in repr(items)
+    assert house.token not in repr(house.cluster)
+
+
+def test_tells_nothing_but_that_it_rings(house: House) -> None:
+    """What stands in a webhook configuration is read by many: no fact is taken with it."""
+    register(house.here, house.spec)
+    ingest = Ingest(
+        house.here.records, house.here.publisher, house.here.settings, Log(io.StringIO())
+    )
+    told = {"object": {**config_map("forged", "x")}}
+    bodies = [
+        {"apiVersion": "bellhop.dev/v1", "kind": "Observations", "items": [told]},
+        {"apiVersion": "bellhop.dev/v1", "kind": "Missed"},
+        {"apiVersion": "audit.k8s.io/v1", "kind": "EventList", "items": []},
+    ]
+    statuses = [
+        ingest.respond(Request(KEY, house.token, json.dumps(body).encode())).status
+        for body in bodies
+    ]
+
+    assert statuses == [403, 403, 403]
+    assert list(house.here.records.observations.heads(KEY)) == []
+
+
+def test_rotates_a_token_that_is_in_use(house: House, clock: FakeClock) -> None:
+    """The old one counts for minutes after the API server was told the new one; then it ends."""
+    register(house.here, house.spec)
+    clock.advance(ringing.OVERLAP)
+    renew(house.here, KEY)
+    first = house.token
+    rotate(house.here, KEY)
+    second = house.token
+    digests = house.cluster.gate((), 0).digests(clock.now())
+
+    assert first != second
+    assert set(digests) == {ringing.digest_of(first), ringing.digest_of(second)}
+    assert house.rings("during")
+    clock.advance(ringing.OVERLAP)
+    assert "ended its former token" in renew(house.here, KEY)
+    assert house.rings("after")
+    assert ringing.digest_of(first) not in house.cluster.gate((), 0).digests(clock.now())
+    assert next_at(house.cluster) is None
+
+
+def test_a_rotation_that_dies_is_finished_later(house: House, clock: FakeClock) -> None:
+    """Between the record and the cluster: the token that the API server has goes on to count."""
+    register(house.here, house.spec)
+    before = house.token
+    put = house.here.records.callers.put
+
+    class KilledError(BaseException):
+        """What a process that is killed would not live to see."""
+
+    def die(*_: str) -> None:
+        raise KilledError
+
+    house.here.records.callers.put = die  # type: ignore[method-assign]
+    with pytest.raises(KilledError):
+        rotate(house.here, KEY)
+    house.here.records.callers.put = put  # type: ignore[method-assign]
+    clock.advance(timedelta(days=1))
+
+    assert ringing.digest_of(before) in house.cluster.gate((), 0).digests(clock.now())
+    house.sweep()
+    assert house.token == before
+    clock.advance(PATIENCE)
+    renew(house.here, KEY)
+    assert house.token != before
+    assert ringing.digest_of(house.token) == house.cluster.token_digest
+
+
+def test_gets_a_forwarder_and_loses_it_again(
+    house: House, wished: Wished, source_cluster: Cluster
+) -> None:
+    """At each step the token that is in use counts; what is left behind is removed."""
+    register(house.here, house.spec)
+    direct = house.token
+    register(house.here, wished(source_cluster, inbound=house.spec.inbound))
+    digests = house.cluster.gate((), 0).digests(house.here.records.clock.now())
+    assert ringing.digest_of(direct) in digests
+    assert house.rings("still")
+    mounted = ringing.entries_of(house.kube)["token"]
+    register(house.here, house.spec)
+    digests = house.cluster.gate((), 0).digests(house.here.records.clock.now())
+
+    assert ringing.digest_of(mounted) in digests
+    assert house.kube.get(ringing.SECRET, NAMESPACE, NAME) is None
+    assert house.rings("direct")
+
+
+def test_a_sweep_puts_its_call_back(house: House) -> None:
+    """What somebody removed from the cluster is there again, with the same token."""
+    register(house.here, house.spec)
+    before = house.url
+    house.kube.remove(WEBHOOK, "", NAME)
+    house.sweep()
+
+    assert house.url == before
+    house.here.records.callers.delete(KEY)
+    house.sweep()
+    assert "the token is lost" in house.here.records.health.get(KEY).value.message
+    rotate(house.here, KEY)
+    assert house.rings("again")
+
+
+def test_is_examined(house: House) -> None:
+    """The doctor knocks at ingest through the API server, and tells a token that does not count."""
+    register(house.here, house.spec)
+    assert house.rings("known")
+    [(_, signs)] = examine(house.here, [KEY])
+    found = {each.piece: (each.verdict, each.sentence) for each in signs}
+
+    assert found["webhook"] == ("well", "it rings ingest itself")
+    assert found["knock"] == ("well", "its API server reaches ingest")
+    assert {"Secret", "account", "certificate", "forwarder"}.isdisjoint(found)
+    hook = house.kube.get(WEBHOOK, "", NAME)
+    assert hook
+    [webhook] = hook["webhooks"]
+    webhook["clientConfig"]["url"] = f"{house.cluster.forwarder['url']}/wrong"
+    house.kube.merge(WEBHOOK, "", NAME, {"webhooks": [webhook]})
+    [(_, signs)] = examine(house.here, [KEY])
+    wrong = [each.sentence for each in signs if (each.piece, each.verdict) == ("webhook", "wrong")]
+    assert wrong == ["it calls ingest with a token that is not accepted"]
+
+
+def test_leaves_nothing_when_it_is_deregistered(house: House) -> None:
+    """Neither in the cluster nor here."""
+    register(house.here, house.spec)
+    done = deregister(house.here, KEY)
+
+    assert done.removed == [f"ValidatingWebhookConfiguration '{NAME}'"]
+    assert house.kube.get(WEBHOOK, "", NAME) is None
+    assert house.here.records.callers.get(KEY) == ""
+
+
+def test_calls_no_address_that_api_servers_do_not(house: House) -> None:
+    """Before anything is changed."""
+    with pytest.raises(InvalidError, match="they call https alone"):
+        register(house.here, replace(house.spec, inbound=Inbound("http://ingest.example", "")))
+
+    assert house.here.records.clusters.get(KEY) is None
+
+
+# By an audit log ---------------------------------------------------------------------------------
+
+
+class Audited:
+    """A cluster whose API server starts again with the files that were written."""
+
+    def __init__(self, cluster: Cluster, folder: Path) -> None:
+        self.cluster = cluster
+        self.folder = folder
+        self._plain = list(cluster._flags)
+
+    @property
+    def token(self) -> str:
+        config = yaml.safe_load((self.folder / KUBECONFIG).read_text())
+        [user] = config["users"]
+        return str(user["user"]["token"])
+
+    def restart(self) -> None:
+        self.cluster.stop()
+        self.cluster._flags = [
+            *self._plain,
+            f"--audit-policy-file={self.folder / POLICY}",
+            f"--audit-webhook-config-file={self.folder / KUBECONFIG}",
+            "--audit-webhook-batch-max-wait=100ms",
+            "--audit-webhook-initial-backoff=1s",
+        ]
+        self.cluster.start()
+
+    def restore(self) -> None:
+        """Have it as it was."""
+        self.cluster.stop()
+        self.cluster._flags = self._plain
+        self.cluster.start()
+
+
+@pytest.fixture
+def audited(source_cluster: Cluster, tmp_path: Path) -> Iterator[Audited]:
+    """The cluster, as it is after the test what it was before."""
+    one = Audited(source_cluster, tmp_path / "audit")
+    yield one
+    one.restore()
+
+
+def until(done: Callable[[], object]) -> None:
+    """Wait until something is so, or fail."""
+    patience = time.monotonic() + 30
+    while not done():
+        assert time.monotonic() < patience
+        time.sleep(0.05)
+
+
+def test_an_api_server_sends_its_audit_log(
+    house: House, audited: Audited, clock: FakeClock
+) -> None:
+    """Writes come as they were stored, deletions as hints; its token is rotated without a gap."""
+    done = register(house.here, replace(house.spec, direct=False, audit=audited.folder))
+    house.sweep()
+    first = audited.token
+    kube = house.kube
+    place = ObjectKey(CONFIG_MAP, "default", "web")
+
+    def stored(value: str) -> bool:
+        found = value_of(house.here.records.observations.get(KEY, place))
+        return bool(found and found.manifest and found.manifest["data"] == {"a": value})
+
+    assert done.warnings == []
+    assert [stat.S_IMODE(each.stat().st_mode) for each in audited.folder.iterdir()] == [0o600] * 2
+    assert kube.get(WEBHOOK, "", NAME) is None
+    audited.restart()
+    kube.apply(config_map("web", "x"))
+    until(lambda: stored("x"))
+    kube.remove(CONFIG_MAP, "default", "web")
+    until(lambda: any("web" in each.object for each in house.hints()))
+    with pytest.raises(InvalidError, match="has it in a file; give --audit"):
+        rotate(house.here, KEY)
+    rotate(house.here, KEY, audited.folder)
+    second = audited.token
+    with pytest.raises(BusyError, match="its API servers may have the former one"):
+        rotate(house.here, KEY, audited.folder)
+    register(house.here, replace(house.spec, direct=False, audit=audited.folder))
+    assert audited.token == second
+    kube.apply(config_map("web", "y"))
+    until(lambda: stored("y"))
+    audited.restart()
+    clock.advance(ringing.AUDIT_OVERLAP)
+    assert "ended its former token" in renew(house.here, KEY)
+    kube.apply(config_map("web", "z"))
+    until(lambda: stored("z"))
+
+    assert audited.token != first
+    assert ringing.digest_of(audited.token) == house.cluster.token_digest
+    assert ringing.digest_of(first) not in house.cluster.gate((), 0).digests(clock.now())
+    assert first not in repr(list(house.here.records.store.all()))
+    assert next_at(house.cluster) is None
+    [(_, signs)] = examine(house.here, [KEY])
+    assert [each.sentence for each in signs if each.verdict == "wrong"] == []
+
+
+def test_a_log_of_a_cluster_that_rings_otherwise_is_not_rotated(
+    house: House, tmp_path: Path
+) -> None:
+    """No file is written for it."""
+    register(house.here, house.spec)
+    with pytest.raises(InvalidError, match="does not ring by its audit log"):
+        rotate(house.here, KEY, tmp_path / "audit")
+
+    assert not (tmp_path / "audit").exists()
+
+
+def test_a_policy_names_what_rings_and_nothing_else() -> None:
+    """Each kind with what writes it; where nothing is to ring, nothing is told."""
+    services = Resource(
+        GVK("", "v1", "Service"), "services", namespaced=True, subresources=("status", "proxy")
+    )
+    found = policy(
+        [services, Resource(GVK("apps", "v1", "Deployment"), "deployments", namespaced=True)]
+    )
+
+    assert [each["level"] for each in found["rules"]] == ["RequestResponse", "None"]
+    assert found["rules"][0]["resources"] == [
+        {"group": "", "resources": ["services", "services/status"]},
+        {"group": "apps", "resources": ["deployments"]},
+    ]
+    assert policy([])["rules"] == [{"level": "None"}]

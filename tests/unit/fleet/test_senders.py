@@ -1,0 +1,163 @@
+"""Who may send for a cluster, asked with what real API servers sign."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from bellhop.adapters.kube.client import KubeClient
+from bellhop.engine.wiring import NAME, NAMESPACE
+from bellhop.fleet import ringing
+from bellhop.fleet.installation import Inbound, Installation
+from bellhop.fleet.registration import deregister, register
+from bellhop.logs import Log
+from bellhop.model.gvk import GVK
+from bellhop.model.record import Gate
+from bellhop.stages.ingest import Ingest
+from infra.lab.cluster import Cluster
+from tests.fakes.clock import FakeClock
+from tests.fakes.kept import value_of
+from tests.unit.fleet.conftest import Wished
+
+KEY = "prod/eu-1"
+RBAC = "rbac.authorization.k8s.io"
+DISCOVERY = "system:service-account-issuer-discovery"
+AUDIENCE = "https://ingest.example"
+
+Admits = Callable[..., bool]
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    """A clock that goes as that of the API servers did when the test began."""
+    return FakeClock(datetime.now(UTC))
+
+
+@pytest.fixture
+def admits(here: Installation) -> Admits:
+    """Say whether ingest lets a token in."""
+
+    def ask(token: str, key: str = KEY) -> bool:
+        ingest = Ingest(here.records, here.publisher, here.settings, Log(io.StringIO()))
+        return isinstance(ingest.admit(key, token), Gate)
+
+    return ask
+
+
+def account_token(kube: KubeClient, audience: str = AUDIENCE, seconds: int = 600) -> str:
+    """Have an API server make what a forwarder's pod has mounted."""
+    return kube.token_request(NAMESPACE, NAME, audience, seconds)
+
+
+def test_a_forwarder_sends_by_its_account(
+    here: Installation,
+    wished: Wished,
+    source: KubeClient,
+    source_cluster: Cluster,
+    destination: KubeClient,
+    destination_cluster: Cluster,
+    admits: Admits,
+) -> None:
+    """For its own cluster and this installation alone, from the registration on."""
+    register(here, wished(source_cluster, inbound=Inbound(f"{AUDIENCE}/", "")))
+    register(here, wished(destination_cluster, "eu-2"))
+    source.apply(
+        {
+            "apiVersion": "v1",
+            "kind": "ServiceAccount",
+            "metadata": {"name": NAME, "namespace": "default"},
+        }
+    )
+    token, elsewhere = account_token(source), account_token(destination)
+
+    assert admits(token)
+    assert admits(ringing.entries_of(source)["token"])
+    assert admits(elsewhere, "prod/eu-2")
+    assert not admits(elsewhere)
+    assert not admits(token, "prod/eu-2")
+    assert not admits(account_token(source, "https://other.example"))
+    assert not admits(account_token(source, ""))
+    assert not admits(source.token_request("default", NAME, AUDIENCE))
+    head, claims, signature = token.split(".")
+    assert not admits(f"{head}.{claims}.{signature[::-1]}")
+    deregister(here, KEY)
+    assert not admits(token)
+
+
+def test_a_token_counts_in_its_time_alone(
+    here: Installation,
+    wished: Wished,
+    source: KubeClient,
+    source_cluster: Cluster,
+    admits: Admits,
+    clock: FakeClock,
+) -> None:
+    """Neither before it is in force nor after it has expired, but for a minute of clocks' doubt."""
+    register(here, wished(source_cluster))
+    token = account_token(source)
+
+    with clock.behind(timedelta(minutes=2)):
+        assert not admits(token)
+    assert admits(token)
+    clock.advance(timedelta(minutes=12))
+    assert not admits(token)
+
+
+def test_another_cluster_under_a_name_has_other_accounts(
+    here: Installation,
+    wished: Wished,
+    source: KubeClient,
+    source_cluster: Cluster,
+    destination: KubeClient,
+    destination_cluster: Cluster,
+    admits: Admits,
+) -> None:
+    """Nobody of the former one sends for it; a cluster without a forwarder has none at all."""
+    register(here, wished(source_cluster))
+    former = account_token(source)
+    assert admits(former)
+    register(here, wished(destination_cluster))
+
+    assert not admits(former)
+    present = account_token(destination)
+    assert admits(present)
+    register(here, wished(destination_cluster, forwarder=False))
+    assert value_of(here.records.issuers.get(KEY)) is None
+    assert not admits(present)
+
+
+def test_says_that_keys_may_not_be_read(
+    here: Installation, wished: Wished, source: KubeClient, source_cluster: Cluster, admits: Admits
+) -> None:
+    """The cluster is registered all the same, and its forwarder has the token of its Secret."""
+    account = {"kind": "ServiceAccount", "name": "default", "namespace": "default"}
+    everything = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
+    for manifest in (
+        {
+            "apiVersion": "v1",
+            "kind": "ServiceAccount",
+            "metadata": {"name": "default", "namespace": "default"},
+        },
+        {"kind": "ClusterRole", "metadata": {"name": "but-paths"}, "rules": [everything]},
+        {
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": "but-paths"},
+            "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": "but-paths"},
+            "subjects": [account],
+        },
+    ):
+        source.apply({"apiVersion": f"{RBAC}/v1", **manifest})
+    # What lets all accounts read the keys goes: an API server has it from its first start on.
+    source.remove(GVK(RBAC, "v1", "ClusterRoleBinding"), "", DISCOVERY)
+    spec = wished(source_cluster)
+    mine = replace(spec.kubeconfig, token=source.token_request("default", "default"))
+    done = register(here, replace(spec, kubeconfig=mine))
+
+    assert "cannot prove itself by its account" in " ".join(done.warnings)
+    assert "read the keys of its service accounts" in " ".join(done.warnings)
+    assert not admits(account_token(source))
+    assert admits(ringing.entries_of(source)["token"])
