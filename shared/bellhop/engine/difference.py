@@ -6,16 +6,18 @@ changes, and what is rendered with that cluster's labels; nobody else is asked.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from bellhop.engine.catalog import Catalog, cluster_object
 from bellhop.engine.naming import GENERATED_NAMESPACE
-from bellhop.model.kinds import ClusterProfile, EventTrigger, PolicyRef
+from bellhop.model.gvk import GVK
+from bellhop.model.kinds import ClusterProfile, DeclarationKey, EventTrigger, PolicyRef
 from bellhop.model.names import is_template
 from bellhop.model.record import Cluster
 
 TRIGGERS = ("EventTrigger", "EventBasedAddOn")
+SETS = ("ClusterSet",)
 HOLDERS = ("ConfigMap", "Secret")
 
 Key = tuple[str, str, str]
@@ -48,22 +50,14 @@ class Touched:
 def difference(before: Catalog | None, after: Catalog, keys: Iterable[Key]) -> Touched:
     """Return what changed objects touch; without a `before`, all that they may touch."""
     touched = Touched()
-    triggers: set[str] = set()
-    sources: set[str] = set()
-    holders: set[Key] = set()
     keys = list(keys)
     touched.reread = rereaders(after, map(_as_read, keys))
     for kind, namespace, name in keys:
         if kind == "Cluster":
             _cluster(touched, before, after, f"{namespace}/{name}")
-        elif kind in HOLDERS:
-            holders.add((kind, namespace, name))
-        elif kind == "ClusterProfile":
-            touched.resolved.add(name)
-        elif kind in TRIGGERS:
-            triggers.add(name)
-        else:
-            sources.add(name)
+    touched.resolved |= _named(keys, "ClusterProfile")
+    triggers, sources = _named(keys, *TRIGGERS), _named(keys, "EventSource")
+    holders = {key for key in keys if key[0] in HOLDERS}
     if holders:
         referring = (name for name, refs in _refs(after.triggers) if _may_name(refs, holders))
         touched.instantiated |= {(name, None) for name in referring}
@@ -72,9 +66,16 @@ def difference(before: Catalog | None, after: Catalog, keys: Iterable[Key]) -> T
         touched.resolved |= set(found)
     if sources:
         triggers |= _naming(after, sources) | (_naming(before, sources) if before else set())
+    if sets := _named(keys, *SETS):
+        triggers |= _sets(touched, before, after, sets)
     if triggers:
         _rules(touched, before, after, triggers)
     return touched
+
+
+def _named(keys: Iterable[Key], *kinds: str) -> set[str]:
+    """Return the places of what is of some kinds."""
+    return {DeclarationKey(*key).place for key in keys if key[0] in kinds}
 
 
 def _as_read(key: Key) -> Key:
@@ -138,10 +139,42 @@ def _rules(touched: Touched, before: Catalog | None, after: Catalog, triggers: s
             continue
         if before is None:
             touched.anew.add(cluster)
-        if before is None or before.judgement(cluster) != after.judgement(cluster):
-            touched.swept.add(cluster)
-        if before is None or before.kinds_in(cluster) != after.kinds_in(cluster):
-            touched.gates.add(cluster)
+        _judged(touched, before, after, cluster)
+
+
+def _sets(touched: Touched, before: Catalog | None, after: Catalog, sets: set[str]) -> set[str]:
+    """Add what sets touch that changed; return the triggers that may watch any other cluster now.
+
+    Of a set that has another cluster than before, that cluster alone is concerned.
+    """
+    watching = after.watching_sets(sets)
+    naming = [each for each in after.profiles.values() if not sets.isdisjoint(each.cluster_sets)]
+    if before is None:
+        touched.resolved |= {each.name for each in naming}
+        return watching
+    for profile in naming:
+        if before.profile_destinations(profile) != after.profile_destinations(profile):
+            touched.resolved.add(profile.name)
+    for cluster in after.clusters if watching else ():
+        rules = [after.triggers[name] for name in watching]
+        moved = [x for x in rules if before.watches(x, cluster) != after.watches(x, cluster)]
+        touched.instantiated |= {(each.name, cluster) for each in moved}
+        if moved:
+            _judged(touched, before, after, cluster)
+    return set()
+
+
+def _judged(touched: Touched, before: Catalog | None, after: Catalog, cluster: str) -> None:
+    """Add a cluster to those that are looked at again if other sources count there."""
+    if before is None or before.judgement(cluster) != after.judgement(cluster):
+        touched.swept.add(cluster)
+    if before is None or _let_in(before, cluster) != _let_in(after, cluster):
+        touched.gates.add(cluster)
+
+
+def _let_in(catalog: Catalog, cluster: str) -> tuple[Sequence[GVK], frozenset[GVK]]:
+    """Return which kinds ingest lets in, and of which what we apply ourselves."""
+    return catalog.kinds_in(cluster), catalog.own_kinds_in(cluster)
 
 
 def _cluster(touched: Touched, before: Catalog | None, after: Catalog, key: str) -> None:
@@ -182,9 +215,8 @@ def _only_relabelled(old: Cluster, new: Cluster) -> bool:
 
 def _selecting(catalog: Catalog, cluster: str, triggers: Iterable[str]) -> bool:
     """Say whether one of some triggers joins a source in a cluster, or fails to say which."""
-    found = catalog.clusters.get(cluster)
-    return found is not None and any(
-        name in catalog.triggers and catalog.triggers[name].source_selector.matches(found.labels)
+    return any(
+        name in catalog.triggers and catalog.watches(catalog.triggers[name], cluster)
         for name in triggers
     )
 

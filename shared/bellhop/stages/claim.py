@@ -78,11 +78,7 @@ class Claims:
                     self._put(cluster, key, replace(owner, waiting=_with(owner.waiting, me)), token)
             except StaleError:
                 continue
-            raise ConflictError(
-                f"cannot apply {key.kind} '{key.namespace}/{key.name}' to '{cluster}':"
-                f" profile '{owner.profile}' of tier {owner.tier} has it; give"
-                f" '{profile.name}' a lower tier than {owner.tier}, or remove one of the two"
-            )
+            raise _refused(cluster, key, profile, owner)
         raise StaleError(f"cannot claim '{key}' in '{cluster}': other writers keep winning")
 
     def tell_owner(self, cluster: str, key: Identity) -> None:
@@ -91,6 +87,16 @@ class Claims:
         if found and found.value.profile:
             owner = (found.value.trigger, found.value.source, found.value.profile)
             self._publisher.publish([Apply(*owner, cluster, contested=str(key))])
+
+    def refuse(self, cluster: str, key: Identity, profile: Profile) -> None:
+        """Refuse what `take` would refuse, and write nothing.
+
+        Raises:
+            ConflictError: a profile of the same or a lower tier has it.
+        """
+        found = self._records.owners.get(cluster, key)
+        if found and taken_from(profile.name, found) and profile.tier >= found.value.tier:
+            raise _refused(cluster, key, profile, found.value)
 
     def owner(self, cluster: str, key: Identity) -> Kept[Owner] | None:
         """Read who has an object."""
@@ -161,6 +167,14 @@ class Claims:
 def taken_from(profile: str, owner: Kept[Owner] | None) -> bool:
     """Say whether another than a profile has an object."""
     return owner is not None and owner.value.profile not in ("", profile)
+
+
+def _refused(cluster: str, key: Identity, profile: Profile, owner: Owner) -> ConflictError:
+    return ConflictError(
+        f"cannot apply {key.kind} '{key.namespace}/{key.name}' to '{cluster}':"
+        f" profile '{owner.profile}' of tier {owner.tier} has it; give"
+        f" '{profile.name}' a lower tier than {owner.tier}, or remove one of the two"
+    )
 
 
 def _owned(profile: Profile, before: Owner | None) -> Owner:

@@ -10,6 +10,9 @@ behind has the records looked at once more, and changes nothing.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 
@@ -22,7 +25,7 @@ from bellhop.errors import (
     StaleError,
     TemporaryError,
 )
-from bellhop.model.record import Outcome, Phase, Profile
+from bellhop.model.record import Action, Change, Outcome, Phase, Preview, Profile
 from bellhop.ports.store import ABSENT
 from bellhop.records import Kept, Records
 from bellhop.records.departures import Place
@@ -48,17 +51,40 @@ class Endings:
 
     def settle(self, work: Work) -> None:
         """Note that all is as it should be; only the inputs of the profile may be wrong still."""
+        phase: Phase = "FailedNonRetriable" if work.profile.error else "Provisioned"
+        self._settle(work, phase, work.profile.error, anew=bool(work.changed))
+
+    def _settle(self, work: Work, phase: Phase, message: str, *, anew: bool) -> None:
         old, profile = work.outcome.value if work.outcome else None, work.profile
-        phase: Phase = "FailedNonRetriable" if profile.error else "Provisioned"
-        same = old and (old.phase, old.message, old.reads) == (phase, profile.error, work.reads)
-        if same and not work.changed:
+        same = old and (old.phase, old.message, old.reads) == (phase, message, work.reads)
+        if same and not anew:
             return
         if old and old.retry_at:
             # Before we write: who fails and sets it anew after that has seen what we wrote.
             self._records.timers.cancel(retry_timer(work.cluster.key, profile.name))
-        self._put(
-            work, self._outcome(work, phase, reason=profile.error_code, message=profile.error)
-        )
+        self._put(work, self._outcome(work, phase, reason=profile.error_code, message=message))
+
+    def preview(self, work: Work, changes: Sequence[Change]) -> None:
+        """Note what would be done, and that nothing was.
+
+        Whoever is overtaken takes back what it noted; what one who dies leaves behind is shown to
+        nobody unless the outcome says that it is tried dry, and then its message comes again.
+        """
+        cluster, name = work.cluster.key, work.profile.name
+        kept = self._records.previews.get(cluster, name)
+        token = kept.token if kept else ABSENT
+        anew = kept is None or kept.value.changes != tuple(changes)
+        if anew:
+            preview = Preview(cluster, name, self._records.clock.now(), tuple(changes))
+            token = self._records.previews.put(preview, expect=token)
+        error = work.profile.error
+        phase: Phase = "FailedNonRetriable" if error else "DryRun"
+        try:
+            self._settle(work, phase, error or _counted(changes), anew=anew)
+        except StaleError:
+            with suppress(StaleError):
+                self._records.previews.delete(cluster, name, expect=token)
+            raise
 
     def fail(self, work: Work, error: BellhopError) -> None:
         """Note what failed, and have it tried again where its cause may pass.
@@ -107,6 +133,7 @@ class Endings:
         if outcome:
             self._records.timers.cancel(retry_timer(cluster, profile.name))
         self._records.outcomes.delete(cluster, profile.name, expect=_token(outcome))
+        self._forget_preview(outcome)
         found = self._records.profiles.head(*which)
         if found and cluster in found.value.destinations:
             return
@@ -157,6 +184,13 @@ class Endings:
 
     def _put(self, work: Work, outcome: Outcome) -> None:
         self._records.outcomes.put(outcome, expect=_token(work.outcome))
+        if outcome.phase != "DryRun":
+            self._forget_preview(work.outcome)
+
+    def _forget_preview(self, outcome: Kept[Outcome] | None) -> None:
+        """Forget what was to be done once it is, or is not to be done any more."""
+        if outcome and outcome.value.phase == "DryRun":
+            self._records.previews.delete(outcome.value.cluster, outcome.value.profile)
 
     def _outcome(self, work: Work, phase: Phase, *, reason: str, message: str) -> Outcome:
         return Outcome(
@@ -170,6 +204,20 @@ class Endings:
             message=message,
             reads=work.reads,
         )
+
+
+def _counted(changes: Sequence[Change]) -> str:
+    """Sum up what would be done, in a sentence."""
+    found = Counter(each.action for each in changes)
+    words: dict[Action, str] = {
+        "Create": "to create",
+        "Update": "to update",
+        "Delete": "to delete",
+        "Conflict": "in conflict",
+        "Error": "refused",
+    }
+    told = [f"{found[action]} {word}" for action, word in words.items() if found[action]]
+    return ", ".join(told) or "nothing to change"
 
 
 def _token(outcome: Kept[Outcome] | None) -> str:

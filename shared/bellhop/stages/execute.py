@@ -1,64 +1,47 @@
 """Deploy, second half: one profile to one cluster, from plan to inventory.
 
-    read ─► plan ─► lease ─► apply, a phase at a time ─► remove ─► lease given up ─► outcome
-      ▲                                                                               │
-      └────────────────────────────────── read again ◄────────────────────────────────┘
+    read ─► each feature's plan ─► lease ─► carried out ─► lease given up ─► outcome
+      ▲                                                                         │
+      └─────────────────────────────── read again ◄─────────────────────────────┘
 
 Every try starts from the records, and holds the lease of the inventory while it works. Since a
 worker that was slow may have carried out what is wanted no more, it looks again at what it began
-with when it has ended. The objects of a phase are worked on at once, by all hands that are free.
+with when it has ended. What there is to plan, and how it is done, is a feature's: see `features`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
-from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
-from bellhop.engine.allowing import refuse_placed
-from bellhop.engine.catalog import cluster_object
-from bellhop.engine.digest import digest
-from bellhop.engine.instantiate import deploy_time
-from bellhop.engine.ordering import phases
-from bellhop.engine.planning import Desired, Plan, desired, plan
 from bellhop.errors import (
     AwayError,
     BellhopError,
-    ConflictError,
     MissingError,
     StaleError,
     TemporaryError,
     UnreachableError,
 )
-from bellhop.gotemplate import Limits
 from bellhop.logs import Log
 from bellhop.messages import Apply, Publisher
-from bellhop.model.gvk import Identity, ObjectKey
+from bellhop.model.gvk import Identity
 from bellhop.model.record import Cluster, Inventory, Profile
 from bellhop.ports.access import Access
-from bellhop.ports.kube import Kube
 from bellhop.ports.store import ABSENT
 from bellhop.records import Kept, Records
 from bellhop.settings import Settings
 from bellhop.stages.circuit import Circuits
-from bellhop.stages.claim import Claims, taken_from
 from bellhop.stages.ending import Endings
+from bellhop.stages.features.feature import Feature, Plan
+from bellhop.stages.features.resources.executor import Executor
 from bellhop.stages.hands import ALONE, Hands
 from bellhop.stages.lease import UNKNOWN, Leases, Peers
 from bellhop.stages.ledger import noting
-from bellhop.stages.resources import Resources
-from bellhop.stages.step import Steps
-from bellhop.stages.titles import Titles
-from bellhop.stages.work import Upshot, Work
+from bellhop.stages.work import Work
 
 _ROUNDS = 4
-_SEVERAL = 2
-"""Of so many objects some may wait for one that is another's."""
-
-T = TypeVar("T")
-R = TypeVar("R")
 
 
 class Execute:
@@ -76,17 +59,13 @@ class Execute:
         hands: Hands = ALONE,
     ) -> None:
         self._records = records
-        self._access = access
         self._publisher = publisher
-        self._settings = settings
         self._circuits = Circuits(records, access, publisher, settings, log)
-        self._claims = Claims(records, publisher)
         self._leases = Leases(records, settings, peers)
-        self._hands = hands
-        self._steps = Steps(self._claims, records.clock)
         self._endings = Endings(records, settings)
-        self._limits = Limits(seconds=settings.template_seconds, output=settings.template_output)
-        self._resources = Resources(records, access, Titles(records, publisher), self._limits)
+        self._features: tuple[Feature[Any], ...] = (
+            Executor(records, access, publisher, settings, hands),
+        )
 
     def handle(self, message: Apply) -> None:
         """Bring one cluster to what one profile wants there; every try starts from the records.
@@ -127,20 +106,11 @@ class Execute:
                     begun_at=self._records.clock.now(),
                 )
                 self._try(work)
-                if self._reads_otherwise(work):
+                if any(feature.reads_otherwise(work) for feature in self._features):
                     return False
         except StaleError:
             return False
         return self._inputs(message) == _inputs(message, found, record)
-
-    def _reads_otherwise(self, work: Work) -> bool:
-        """Say whether what templates read has changed since; what cannot be read now has not."""
-        if not work.read or not work.profile.reads:
-            return False
-        try:
-            return digest(self._resources.of(work.profile, work.cluster)) != work.read
-        except BellhopError:
-            return False
 
     def _inputs(self, message: Apply) -> tuple[str, ...]:
         """Name what it would be made of now."""
@@ -207,11 +177,12 @@ class Execute:
             return head
 
     def _bring(self, work: Work) -> None:
-        if work.message.contested:
-            self._doubt(work, Identity.parse(work.message.contested))
-        steps = plan(self._objects(work) if work.wanted else (), work.held)
-        if steps.apply or steps.remove:
-            self._carry_out(work, steps)
+        plans = [(feature, feature.plan(work)) for feature in self._features]
+        if work.dry:
+            self._preview(work, plans)
+            return
+        if not all(plan.idle for _, plan in plans):
+            self._carry_out(work, plans)
         if work.failed:
             raise work.failed[0]
         if work.unfinished:
@@ -221,103 +192,28 @@ class Execute:
         else:
             self._endings.leave(work.profile, work.cluster.key, work.outcome)
 
-    def _doubt(self, work: Work, key: Identity) -> None:
-        """Take for uncertain what is said to have changed hands, or to have been overwritten."""
-        held = work.held.pop(key, None)
-        if held and not taken_from(work.profile.name, self._claims.owner(work.cluster.key, key)):
-            work.held[key] = replace(held, digest="", secret=True)
+    def _preview(self, work: Work, plans: Sequence[tuple[Feature[Any], Plan]]) -> None:
+        """Note what plans would change; of what we hold only that it may not be as it was.
 
-    def _objects(self, work: Work) -> tuple[Desired, ...]:
-        """Return the objects for this cluster, each in the scope its kind has there."""
-        root = cluster_object(work.cluster)
-        resources = self._resources.of(work.profile, work.cluster)
-        work.read = digest(resources)
-        contents = [
-            deploy_time(content, root, resources, limits=self._limits)
-            for content in work.profile.contents
-            if content.namespace in ("", work.cluster.namespace)
-        ]
-        kube = self._access.open(work.cluster.key, version=work.cluster.credentials)
-        crds = _kinds_defined(contents)
-        placed = tuple(
-            self._placed(kube, each, crds) for each in desired(contents, tier=work.profile.tier)
-        )
-        refuse_placed(work.profile, (each.key for each in placed))
-        return placed
+        Nobody tells again of an object that changed hands: it is to be known once it is meant.
+        """
+        changes = [each for feature, plan in plans for each in feature.preview(work, plan)]
+        if work.message.contested:
+            key = Identity.parse(work.message.contested)
+            self._records.inventories.doubt(work.cluster.key, work.profile.name, None, [key])
+        self._endings.preview(work, changes)
 
-    def _placed(self, kube: Kube, each: Desired, crds: Mapping[tuple[str, str], bool]) -> Desired:
-        gvk, namespace, name = each.key
-        resource = kube.resource(gvk)
-        namespaced = resource.namespaced if resource else crds.get((gvk.group, gvk.kind), True)
-        namespace = (namespace or "default") if namespaced else ""
-        return replace(each, key=ObjectKey(gvk, namespace, name))
-
-    def _carry_out(self, work: Work, steps: Plan) -> None:
-        """Carry a plan out, for as long as a turn lasts; the inventory keeps what was done."""
-        kube = self._access.open(work.cluster.key, version=work.cluster.credentials)
-        self._leases.take(work, steps)
+    def _carry_out(self, work: Work, plans: Sequence[tuple[Feature[Any], Plan]]) -> None:
+        """Carry plans out under the lease; the inventory keeps what was done."""
+        begun = work.held
+        for _, plan in plans:
+            begun = plan.begun(begun)
+        self._leases.take(work, begun)
         try:
-            self._claim(work, steps)
-            for wanted in phases(steps.apply, lambda each: each.key.identity):
-                if self._stops(work):
-                    break
-                self._do(work, partial(self._steps.apply, kube, work), wanted)
-            if not work.failed:
-                # A profile that could not be applied as a whole takes nothing away.
-                for unwanted in phases(steps.remove, lambda key: key):
-                    self._do(work, partial(self._steps.remove, kube, work), unwanted)
+            for feature, plan in plans:
+                feature.carry_out(work, plan)
         finally:
             self._leases.give_up(work)
-
-    def _claim(self, work: Work, steps: Plan) -> None:
-        """Claim all that is new before any of it is applied, and nothing where one is another's.
-
-        A profile that goes on without what another has claims one object after the other. Who
-        takes one while we are at work is met when it is applied: no later phase is begun then.
-        """
-        new = [each for each in steps.apply if each.key.identity not in work.before]
-        if work.profile.continue_on_conflict or len(steps.apply) < _SEVERAL:
-            return
-        claims = self._hand_out(partial(self._steps.claim, work), new)
-        work.claimed = {each.key: each.taken for each in claims if each.taken}
-        refused = [each.refused for each in claims if each.refused]
-        if refused:
-            mine = [key for key, taken in work.claimed.items() if taken.new]
-            self._hand_out(partial(self._steps.unclaim, work), mine)
-            # What an earlier try may have applied stays unsure; of the rest nothing was begun.
-            work.held = dict(work.before)
-            work.failed += refused
-
-    def _hand_out(self, step: Callable[[T], R], objects: Sequence[T]) -> list[R]:
-        """Do something to all objects, however long it takes: it asks the records alone."""
-        done, error = self._hands.each(step, objects, lambda: True)
-        if error:
-            raise error
-        return done
-
-    def _stops(self, work: Work) -> bool:
-        """Say whether nothing more is begun, since another profile has one of the objects."""
-        conflicts = any(isinstance(each, ConflictError) for each in work.failed)
-        return conflicts and not work.profile.continue_on_conflict
-
-    def _do(self, work: Work, step: Callable[[T], Upshot], objects: Sequence[T]) -> None:
-        """Take a step for each object of a phase, with all hands that are free.
-
-        Raises:
-            TemporaryError: one could not be taken now; what was done is noted.
-        """
-        upshots, error = self._hands.each(step, objects, lambda: self._goes_on(work))
-        for upshot in upshots:
-            work.note(upshot)
-        if error:
-            raise error
-
-    def _goes_on(self, work: Work) -> bool:
-        """Say whether another object is begun before others have their turn; the first one is."""
-        used = self._records.clock.now() - work.begun_at
-        work.unfinished = work.under_way and used > self._settings.turn
-        work.under_way = True
-        return not work.unfinished
 
 
 def _inputs(
@@ -344,15 +240,3 @@ def _closed(message: Apply) -> Profile:
         continue_on_conflict=False,
         digest="",
     )
-
-
-def _kinds_defined(contents: list[Any]) -> dict[tuple[str, str], bool]:
-    """Say of each kind that the contents themselves define whether it is namespaced."""
-    found = {}
-    for content in contents:
-        for manifest in content.manifests:
-            if manifest["kind"] == "CustomResourceDefinition":
-                spec = manifest.get("spec") or {}
-                names = spec.get("names") or {}
-                found[spec.get("group", ""), names.get("kind", "")] = spec.get("scope") != "Cluster"
-    return found

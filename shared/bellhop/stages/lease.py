@@ -11,12 +11,12 @@ did as unsure, and the next try puts it in order.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from bellhop.engine.planning import Plan
 from bellhop.errors import BusyError, StaleError
+from bellhop.model.gvk import Identity
 from bellhop.model.record import Held, Inventory
 from bellhop.ports.store import ABSENT
 from bellhop.records import Records
@@ -63,7 +63,7 @@ class Leases:
                 delay=left,
             )
 
-    def take(self, work: Work, steps: Plan) -> None:
+    def take(self, work: Work, begun: Mapping[Identity, Held]) -> None:
         """Say that we are at work, and what may be applied or removed from now on.
 
         Nothing of that is certain any more: we may die before we can tell.
@@ -71,14 +71,7 @@ class Leases:
         Raises:
             StaleError: another worker was quicker.
         """
-        work.before = dict(work.held)
-        for each in steps.apply:
-            key = each.key.identity
-            begun = work.held.get(key) or Held("", each.ref, version=each.key.gvk.version)
-            # Another life may begin: if the one we knew is gone, applying makes the next.
-            work.held[key] = replace(begun, digest="", uid="", secret=True)
-        for key in steps.remove:
-            work.held[key] = replace(work.held[key], digest="")
+        work.before, work.held = dict(work.held), dict(begun)
         worker = f"{self._peers.badge}.{uuid.uuid4().hex[:8]}"
         until = self._records.clock.now() + self._settings.visibility
         inventory = Inventory(work.cluster.key, work.profile.name, work.held, worker, until)

@@ -18,6 +18,7 @@ from bellhop.errors import MissingError, StaleError, UnreachableError
 from bellhop.logs import Log
 from bellhop.messages import Evaluate, Publisher
 from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.model.marks import OWNER
 from bellhop.model.record import Observation
 from bellhop.ports.kube import Kube, Page
 from bellhop.records import Records
@@ -189,7 +190,7 @@ class Look:
             known=walk.known + len(living),
             missing=walk.missing + len(missing),
             found=walk.found + len(found),
-            missed=walk.missed + len(fresh),
+            missed=walk.missed + sum(not _is_ours(found.get(key)) for key in fresh),
             untold=untold,
         )
 
@@ -292,6 +293,12 @@ class Look:
 
 def _is_news(seen: Observation, head: Seen | None) -> bool:
     return head is None or head[1:4] != (seen.uid, seen.resource_version, False)
+
+
+def _is_ours(seen: Observation | None) -> bool:
+    """Say whether an object bears our mark: what we apply does not ring, and is not missed."""
+    metadata = (seen.manifest or {}).get("metadata") if seen else None
+    return OWNER in ((metadata or {}).get("annotations") or {})
 
 
 def _place(key: ObjectKey) -> str:

@@ -16,12 +16,13 @@ from functools import cache, partial
 from itertools import islice, takewhile
 from typing import Any, NamedTuple
 
-from bellhop.engine.planning import MANAGER, OWNER
 from bellhop.errors import MissingError, PermanentError, StaleError, TemporaryError
 from bellhop.logs import Log
 from bellhop.messages import Apply, Publisher
 from bellhop.messages import Survey as Message
 from bellhop.model.gvk import GVK, Identity, ObjectKey, Resource
+from bellhop.model.identity import MANAGER
+from bellhop.model.marks import OWNER
 from bellhop.model.record import Finding, Held, Owner
 from bellhop.ports.access import Access
 from bellhop.ports.kube import Kube, Manifest, Page

@@ -22,8 +22,11 @@ from bellhop.engine.digest import digest
 from bellhop.engine.pacing import RENEWAL_PAUSE, renewal_timer, spread, sweep_timer
 from bellhop.engine.wiring import (
     concealed,
+    direct,
     forwarder_role,
+    is_audited,
     is_callable,
+    is_direct,
     webhook_configuration,
 )
 from bellhop.errors import (
@@ -37,6 +40,7 @@ from bellhop.errors import (
 )
 from bellhop.logs import Log
 from bellhop.messages import (
+    Aggregate,
     Apply,
     Confirm,
     Envelope,
@@ -44,6 +48,7 @@ from bellhop.messages import (
     Keep,
     Probe,
     Publisher,
+    ReadKeys,
     Renew,
     Survey,
     Tidy,
@@ -57,7 +62,10 @@ from bellhop.ports.store import ABSENT
 from bellhop.records import Kept, Records
 from bellhop.records.catalogs import Catalogs
 from bellhop.settings import Settings
+from bellhop.stages.accounts import learn
+from bellhop.stages.choosing import Choosing
 from bellhop.stages.circuit import Circuits
+from bellhop.stages.consequences import Consequences
 from bellhop.stages.course import MOST_UNSEEN, Course, OvertakenError, problems
 from bellhop.stages.hints import Hints
 from bellhop.stages.ledger import Nobody, Note, write
@@ -73,6 +81,11 @@ _SKEW = timedelta(minutes=2)
 _UNCALLABLE = (
     "its webhook has a path of an earlier version, at which no API server calls a Service; it is"
     " being renewed, and until then sweeps alone find what happens"
+)
+
+_TOKENLESS = (
+    "the token is lost with which its API server calls, and only sweeps find events;"
+    " `bellhop rotate` gives it another"
 )
 
 _END = "\U0010ffff"
@@ -99,6 +112,7 @@ class Sweep:
         self._circuits = Circuits(records, access, publisher, settings, log)
         self._hints = Hints(records, catalogs, access, publisher)
         self._look = Look(records, publisher, settings, log)
+        self._choosing = Choosing(records, catalogs, Consequences(records, publisher, settings))
         self._holdings = Holdings(records, access, publisher, settings, log)
 
     def handle(self, message: Envelope) -> None:
@@ -109,10 +123,11 @@ class Sweep:
             TemporaryError: the cluster does not answer, or does not show a change yet.
         """
         match message:
-            case Confirm() | Message() | Survey():
+            case Confirm() | Message() | Survey() | ReadKeys():
                 self._call(message)
             case Probe():
                 self._circuits.probe(message)
+                self._choosing.heed(message.cluster)
             case Tidy():
                 # Work that was under way when the cluster was forgotten may have left traces.
                 if self._records.clusters.get(message.cluster) is None:
@@ -122,7 +137,7 @@ class Sweep:
             case _:
                 raise InvalidError(f"cannot {message.do}: it is not the sweep stage's work")
 
-    def _call(self, message: Confirm | Message | Survey) -> None:
+    def _call(self, message: Confirm | Message | Survey | ReadKeys) -> None:
         """Do what calls a cluster, where it answers; once it does again, it is swept.
 
         Raises:
@@ -140,14 +155,22 @@ class Sweep:
                 # Somebody wants to know now.
                 self._publisher.publish([Probe(message.cluster)])
 
-    def _ask(self, message: Confirm | Message | Survey) -> None:
+    def _ask(self, message: Confirm | Message | Survey | ReadKeys) -> None:
         match message:
             case Confirm():
                 self._hints.confirm(message)
             case Message():
-                self._sweep(message)
+                try:
+                    self._sweep(message)
+                finally:
+                    self._choosing.heed(message.cluster)
             case Survey():
                 self._holdings.handle(message)
+            case ReadKeys():
+                kept = self._records.clusters.get(message.cluster)
+                if kept:
+                    kube = self._access.open(message.cluster, version=kept.value.credentials)
+                    learn(self._records, kube, kept.value, known=timedelta(0))
 
     def _keep_house(self) -> None:
         """Collect what nobody names, and set the timers of clusters that have none set."""
@@ -275,6 +298,9 @@ class Sweep:
         """See which cluster this is, and have it ring for the kinds that count."""
         uid = self._identify(course.kube, course.name, known)
         self._renew_version(course)
+        with suppress(TemporaryError):
+            # There are other ways for a sender to prove itself, and the next sweep asks again.
+            learn(self._records, course.kube, course.cluster)
         lacking: list[str] = []
         resources: list[Resource] = []
         for gvk in course.catalog.kinds_in(course.name):
@@ -335,19 +361,27 @@ class Sweep:
 
     def _wire(self, course: Course, resources: list[Resource]) -> list[str]:
         """Have the API server ring for these kinds, and the gate let them in; say what cannot."""
-        cluster, kinds = course.cluster, [WatchedKind(x.gvk, x.plural) for x in resources]
+        cluster, own = course.cluster, course.catalog.own_kinds_in(course.name)
+        kinds = [WatchedKind(each.gvk, each.plural, each.gvk in own) for each in resources]
         self._records.gates.put(cluster.key, cluster.gate(kinds, course.catalog.revision))
-        if not cluster.forwarder:
+        if not cluster.forwarder or is_audited(cluster.forwarder):
             return []
-        if not is_callable(cluster.forwarder):
+        forwarder = cluster.forwarder
+        if is_direct(forwarder):
+            token = self._records.callers.get(cluster.key)
+            if not token:
+                return [_TOKENLESS]
+            forwarder = direct(forwarder, token)
+        if not is_callable(forwarder):
             self._hasten_renewal(cluster.key)
             return [_UNCALLABLE]
         try:
-            course.kube.apply(forwarder_role(resources))
-            course.kube.apply(webhook_configuration(resources, cluster.forwarder))
+            if not is_direct(forwarder):
+                course.kube.apply(forwarder_role(resources))
+            course.kube.apply(webhook_configuration(resources, forwarder))
         except PermanentError as error:
             # Sweeps go on without the push; the cluster's health says what is missing.
-            said = concealed(str(error), cluster.forwarder)
+            said = concealed(str(error), forwarder)
             self._log.warning("Cannot set up ringing", cluster=cluster.key, error=said)
             return [f"its API server cannot be told to ring, and only sweeps find events: {said}"]
         return []
@@ -418,6 +452,12 @@ class Sweep:
             self._records.health.put(course.name, health, expect=token)
         except StaleError as error:
             raise OvertakenError(course.name) from error
+        catalog = course.catalog
+        self._publisher.publish(
+            Aggregate(course.name, each)
+            for each in catalog.sources_in(course.name)
+            if catalog.sources[each].aggregation
+        )
         if walk.again:
             self._publisher.publish([Message(course.name, full=walk.again == "full")])
         course.end()
@@ -436,6 +476,11 @@ class Sweep:
                 # Only what was looked at is behind us: time may have passed before the first.
                 course.keep(last=f"{match.source}/{match.key}")
                 return False
+        for selection in self._records.selections.heads(course.name):
+            if selection.source not in catalog.sources_in(course.name) or (
+                not catalog.sources[selection.source].aggregation
+            ):
+                self._records.selections.delete(course.name, selection.source)
         return True
 
     def _forget_kinds(self, cluster: str, kinds: Collection[GVK]) -> None:

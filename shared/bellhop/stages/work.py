@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from bellhop.engine.referring import is_elsewhere
 from bellhop.errors import BellhopError, ConflictError, PermanentError
 from bellhop.messages import Apply
 from bellhop.model.gvk import Identity
 from bellhop.model.record import Cluster, Held, Outcome, Profile
 from bellhop.records import Kept
 from bellhop.stages.claim import Taken
-from bellhop.stages.resources import is_elsewhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +65,14 @@ class Work:
         return self.cluster.key in self.profile.destinations
 
     @property
+    def dry(self) -> bool:
+        """Say whether it is only to be told what would be done; what holds nothing may just go."""
+        return self.profile.sync == "DryRun" and (self.wanted or bool(self.held))
+
+    @property
     def reads(self) -> bool:
         """Say whether it is made of objects of which nobody tells when they change."""
-        return any(map(is_elsewhere, self.profile.reads))
+        return self.dry or any(map(is_elsewhere, self.profile.reads))
 
     def note(self, upshot: Upshot) -> None:
         """Note what came of one object."""

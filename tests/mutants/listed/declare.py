@@ -12,13 +12,13 @@ MUTANTS = [
         "A change that a death interrupts is not finished.",
     ),
     Mutant(
-        "stages/declare.py",
+        "stages/consequences.py",
         "            yield Sweep(key, full=key in touched.anew)\n",
         "            yield from ()\n",
         "A registered or labelled cluster is not swept.",
     ),
     Mutant(
-        "stages/declare.py",
+        "stages/consequences.py",
         "            yield from self._applied_again(\n"
         "                destination, self._naming(after, destination) if came else ()\n"
         "            )\n",
@@ -26,31 +26,31 @@ MUTANTS = [
         "New labels of a cluster are not rendered there.",
     ),
     Mutant(
-        "stages/declare.py",
+        "stages/consequences.py",
         "self._naming(after, destination) if came else ()",
         "()",
         "A cluster that came back is not asked for what named it.",
     ),
     Mutant(
-        "stages/declare.py",
+        "stages/consequences.py",
         "            yield from self._placed(trigger, destination)\n",
         "            yield from ()\n",
         "A destination that is chosen, or no more, is not told.",
     ),
     Mutant(
-        "stages/declare.py",
+        "stages/consequences.py",
         "        yield from (Resolve(name) for name in sorted(touched.resolved))\n",
         "",
         "Users' own profiles are never resolved.",
     ),
     Mutant(
-        "stages/declare.py",
+        "stages/consequences.py",
         "        self._open_gates(after, touched.gates)\n",
         "",
         "What new sources watch is not let in.",
     ),
     Mutant(
-        "stages/declare.py",
+        "stages/consequences.py",
         "                self._keep_sweeping(key)\n            else",
         "                pass\n            else",
         "A registered cluster is never swept by itself.",
@@ -74,6 +74,18 @@ MUTANTS = [
         "A declaration that another overtakes does not name what it wrote.",
     ),
     Mutant(
+        "records/declared.py",
+        'if told and told.value["number"] >= number:',
+        'if told and told.value["number"] == number:',
+        "Who is slow to tell of a change takes back what a later one told.",
+    ),
+    Mutant(
+        "records/declared.py",
+        "        for share in SHARES:\n",
+        "        for share in SHARES[1:]:\n",
+        "A change is taken for made before every share tells of it.",
+    ),
+    Mutant(
         "records/catalogs.py",
         "            rules.pop(key, None)\n",
         "",
@@ -81,9 +93,58 @@ MUTANTS = [
     ),
     Mutant(
         "engine/catalog.py",
-        "        later._earlier = same, names\n",
-        "        later._earlier = same, ()\n",
+        "        later._earlier = self._still(later), names | later.watching_sets(sets)\n",
+        "        later._earlier = self._still(later), later.watching_sets(sets)\n",
         "A trigger that changed is believed to name what it named.",
+    ),
+    Mutant(
+        "engine/catalog.py",
+        "names | later.watching_sets(sets)\n",
+        "names\n",
+        "A trigger is believed to watch the clusters that its set had.",
+    ),
+    Mutant(
+        "engine/catalog.py",
+        "            if key not in moved and",
+        "            if",
+        "A cluster that a set has chosen is believed to be watched as before.",
+    ),
+    Mutant(
+        "engine/choosing.py",
+        "spare = (each for each in pool if each not in known and not is_down(each))",
+        "spare = (each for each in pool if each not in known)",
+        "A cluster that is down takes the place of one that left.",
+    ),
+    Mutant(
+        "stages/choosing.py",
+        "            self._records.choices.put(place, choice, expect=token)\n",
+        "            self._records.choices.put(place, choice, expect=None)\n",
+        "Of two who choose at once the slower one writes over the other's choice.",
+    ),
+    Mutant(
+        "stages/choosing.py",
+        '        self._records.pending.put(pending, {"keys": [list(key)]})\n',
+        "",
+        "A choice that a death interrupts is not followed.",
+    ),
+    Mutant(
+        "stages/sweep.py",
+        "                self._circuits.probe(message)\n"
+        "                self._choosing.heed(message.cluster)\n",
+        "                self._circuits.probe(message)\n",
+        "A cluster that does not answer keeps its place in a set.",
+    ),
+    Mutant(
+        "forwarder/debt.py",
+        "own=self.own and later.own,",
+        "own=later.own,",
+        "What somebody wrote just before us does not ring.",
+    ),
+    Mutant(
+        "forwarder/desk.py",
+        "own = turn.debt.own and entry.behind.own",
+        "own = turn.debt.own",
+        "What somebody wrote while we were looking does not ring.",
     ),
     Mutant(
         "records/ledger.py",

@@ -50,9 +50,9 @@ MUTANTS = [
         "What two did at once is taken for certain.",
     ),
     Mutant(
-        "stages/execute.py",
-        "            if not work.failed:\n                # A profile",
-        "            if self:\n                # A profile",
+        "stages/features/resources/executor.py",
+        "        if not work.failed:\n            # A profile",
+        "        if self:\n            # A profile",
         "A profile that could not be applied as a whole takes something away.",
     ),
     Mutant(
@@ -86,19 +86,19 @@ MUTANTS = [
         "Whether a profile that was gone has come back is not looked at again.",
     ),
     Mutant(
-        "stages/step.py",
+        "stages/features/resources/step.py",
         "        if not taken_from(name, owner):\n            secret",
         "        if self._claims:\n            secret",
         "An object that another profile took is removed.",
     ),
     Mutant(
-        "stages/step.py",
+        "stages/features/resources/step.py",
         "            if not self._claims.give_up(cluster, key, name, owner):",
         "            if taken_from(name, self._claims.owner(cluster, key)):",
         "A removed object keeps its owner.",
     ),
     Mutant(
-        "stages/step.py",
+        "stages/features/resources/step.py",
         "            if not self._claims.give_up(cluster, key, name, owner):\n"
         "                # It was taken between the question and the removal.\n"
         "                self._claims.tell_owner(cluster, key)\n",
@@ -106,33 +106,33 @@ MUTANTS = [
         "Whose object was removed a moment after it was taken is not told.",
     ),
     Mutant(
-        "stages/step.py",
-        "        if not work.before[key].digest:\n"
+        "stages/features/resources/step.py",
+        "        if not step.held.digest:\n"
         "            # An earlier try may have removed it for good after it was taken.\n"
         "            self._claims.tell_owner(cluster, key)\n",
         "",
         "Who died while it removed an object tells its new owner nothing.",
     ),
     Mutant(
-        "stages/step.py",
+        "stages/features/resources/step.py",
         "return kube.remove(gvk, namespace, name, uid=uid)",
         "return kube.remove(gvk, namespace, name)",
         "What somebody made in the place of ours is removed.",
     ),
     Mutant(
-        "stages/step.py",
-        "if there is None or _owner(there) != work.profile.name:",
+        "stages/features/resources/step.py",
+        "if there is None or owner_of(there) != work.profile.name:",
         "if there is None:",
         "What may never have been applied is removed whosever it is.",
     ),
     Mutant(
-        "stages/step.py",
-        "                return False\n            uid = _uid(there)",
+        "stages/features/resources/step.py",
+        "                return False\n            uid = uid_of(there)",
         "                return False\n            return False",
         "What a dead worker may have applied stays for ever.",
     ),
     Mutant(
-        "stages/step.py",
+        "stages/features/resources/step.py",
         "            # Between the claim and the apply another profile may have taken"
         " the object.\n"
         "            self._claims.take(work.cluster.key, key, work.profile)\n",
@@ -140,50 +140,50 @@ MUTANTS = [
         "Nobody looks whether an object was taken before it was applied.",
     ),
     Mutant(
-        "stages/step.py",
+        "stages/features/resources/step.py",
         "        if applied or (before and not before.digest):\n            self._claims",
         "        if before and not before.digest:\n            self._claims",
         "Who overwrites the new owner of an object says nothing.",
     ),
     Mutant(
-        "stages/step.py",
+        "stages/features/resources/step.py",
         "        if applied or (before and not before.digest):\n            self._claims",
         "        if applied:\n            self._claims",
         "Who may have overwritten an object before it died says nothing.",
     ),
     Mutant(
-        "stages/execute.py",
+        "stages/features/resources/executor.py",
         "        if work.message.contested:\n"
         "            self._doubt(work, Identity.parse(work.message.contested))\n",
         "",
         "Who lost an object goes on holding it.",
     ),
     Mutant(
-        "stages/execute.py",
-        '            work.held[key] = replace(held, digest="", secret=True)\n\n    def _objects',
-        "            work.held[key] = held\n\n    def _objects",
+        "stages/features/resources/executor.py",
+        '            work.held[key] = replace(held, digest="", secret=True)\n',
+        "            work.held[key] = held\n",
         "Whose object was overwritten takes it for as it was applied.",
     ),
     Mutant(
-        "stages/step.py",
-        "if not work.wanted and work.profile.leaves_policies:",
-        "if not work.wanted:",
+        "stages/features/resources/executor.py",
+        "releases=work.profile.leaves_policies",
+        "releases=True",
         "What is withdrawn stays.",
     ),
     Mutant(
-        "stages/execute.py",
-        "for wanted in phases(steps.apply, lambda each: each.key.identity):",
-        "for wanted in (steps.apply,):",
+        "stages/features/resources/executor.py",
+        "for wanted in plan.forth:",
+        "for wanted in (plan.applies,):",
         "An object is applied beside those that it needs.",
     ),
     Mutant(
-        "stages/execute.py",
-        "for unwanted in phases(steps.remove, lambda key: key):",
-        "for unwanted in (steps.remove,):",
+        "stages/features/resources/executor.py",
+        "for unwanted in plan.back:",
+        "for unwanted in (plan.leaves,):",
         "An object is removed beside those that need it.",
     ),
     Mutant(
-        "stages/execute.py",
+        "stages/features/resources/executor.py",
         "            work.note(upshot)\n        if error:\n            raise error\n",
         "            work.note(upshot)\n",
         "What failed for now, once others were done, counts as done.",
@@ -232,7 +232,7 @@ MUTANTS = [
         "Who was slow to leave a cluster strikes out that it is to be left again.",
     ),
     Mutant(
-        "stages/deploy.py",
+        "stages/writer.py",
         "        begun = self._records.departures.begin(place(new), leaving)\n"
         "        try:\n"
         "            return self._records.profiles.put(new, expect=token)\n",
@@ -257,8 +257,8 @@ MUTANTS = [
     ),
     Mutant(
         "stages/ending.py",
-        "        if same and not work.changed:\n",
-        "        if old and not work.changed:\n",
+        "        if same and not anew:\n",
+        "        if old and not anew:\n",
         "A failure is shown after it has passed.",
     ),
     Mutant(
@@ -268,13 +268,13 @@ MUTANTS = [
         "A profile waits for ever to leave a cluster that is forgotten.",
     ),
     Mutant(
-        "stages/step.py",
-        "        if taken and not taken.new:\n            return work.held[key]\n",
+        "stages/features/resources/step.py",
+        "        if taken and not taken.new:\n            return work.held[step.key]\n",
         "",
         "A refused change makes an object nobody's that is applied.",
     ),
     Mutant(
-        "stages/step.py",
+        "stages/features/resources/step.py",
         "if each.how.skip_namespace or not self._make_namespace(kube, each.key):",
         "if self:",
         "A namespace that is missing is not made.",
@@ -299,7 +299,7 @@ MUTANTS = [
         "An outcome that was noted too late stays.",
     ),
     Mutant(
-        "stages/execute.py",
+        "stages/features/resources/executor.py",
         "if held and not taken_from(work.profile.name, self._claims.owner(work.cluster.key, key)):",
         "if held:",
         "Who lost an object goes on trying to have it as it was.",
@@ -323,21 +323,75 @@ MUTANTS = [
         "What has succeeded is tried again.",
     ),
     Mutant(
-        "engine/planning.py",
+        "stages/features/resources/planning.py",
         "digest([manifest, content.ref, tier, *own])",
         "digest([manifest, content.ref, *own])",
         "A new tier is not written on what is applied.",
     ),
     Mutant(
-        "engine/planning.py",
+        "stages/features/resources/planning.py",
         "if key in held and held[key].digest == each.digest}",
         "if key in held and held[key].digest}",
         "An object that is held is never applied anew.",
     ),
     Mutant(
-        "engine/planning.py",
-        "(key for key in held if key not in unique)",
-        "(key for key in held if key not in unique and held[key].digest)",
+        "stages/features/resources/planning.py",
+        "for key in held if key not in unique]",
+        "for key in held if key not in unique and held[key].digest]",
         "What a killed worker had begun, and nobody wants any more, stays.",
+    ),
+    Mutant(
+        "stages/execute.py",
+        "        if work.dry:\n",
+        "        if not self:\n",
+        "What is tried dry is done.",
+    ),
+    Mutant(
+        "stages/work.py",
+        'return self.profile.sync == "DryRun" and (self.wanted or bool(self.held))',
+        'return self.profile.sync == "DryRun" and self.wanted',
+        "A profile that is tried dry leaves a cluster that is selected no more.",
+    ),
+    Mutant(
+        "stages/features/resources/preview.py",
+        "then = kube.apply(manifest, dry_run=True)",
+        "then = kube.apply(manifest)",
+        "Who asks what would become of an object writes it.",
+    ),
+    Mutant(
+        "stages/features/resources/preview.py",
+        "            self._claims.refuse(work.cluster.key, key, work.profile)\n",
+        "",
+        "What another profile has is told as if it were ours to change.",
+    ),
+    Mutant(
+        "stages/features/resources/comparing.py",
+        "        old, new = _masked(old, old), _masked(new, old)\n",
+        "        pass\n",
+        "A preview tells what a Secret holds.",
+    ),
+    Mutant(
+        "stages/ending.py",
+        "                self._records.previews.delete(cluster, name, expect=token)\n",
+        "                pass\n",
+        "What a slow worker found out is kept after it was done.",
+    ),
+    Mutant(
+        "stages/ending.py",
+        '        if outcome.phase != "DryRun":\n            self._forget_preview(work.outcome)',
+        "        if not self:\n            self._forget_preview(work.outcome)",
+        "What would have been done is kept once it is.",
+    ),
+    Mutant(
+        "stages/instantiate.py",
+        'found, message, note, trigger.sync if trigger else "Continuous"',
+        'found, message, note, "Continuous"',
+        "What a trigger that is tried dry makes no more is withdrawn.",
+    ),
+    Mutant(
+        "stages/execute.py",
+        "self._records.inventories.doubt(work.cluster.key, work.profile.name, None, [key])",
+        "pass",
+        "Who lost an object while it was tried dry goes on holding it.",
     ),
 ]

@@ -6,10 +6,17 @@ from typing import Any
 
 import pytest
 
-from bellhop.engine.planning import Desired, decorate, desired, plan, undecorate
 from bellhop.errors import ConflictError
 from bellhop.model.gvk import Identity, ObjectKey
 from bellhop.model.record import Content, Held
+from bellhop.stages.features.resources.planning import (
+    Desired,
+    Plan,
+    decorate,
+    desired,
+    plan,
+    undecorate,
+)
 
 
 def manifest(kind: str, name: str, **more: Any) -> dict[str, Any]:
@@ -30,13 +37,21 @@ def held(objects: tuple[Desired, ...]) -> dict[Identity, Held]:
     return {each.key.identity: Held(each.digest, each.ref) for each in objects}
 
 
+def wanted(steps: Plan) -> tuple[Desired, ...]:
+    return tuple(each.wanted for each in steps.applies)
+
+
+def left(steps: Plan) -> tuple[Identity, ...]:
+    return tuple(each.key for each in steps.leaves)
+
+
 def test_applies_what_is_not_held() -> None:
     """In the order in which they are written, where nothing needs anything."""
     objects = want(manifest("ConfigMap", "b"), manifest("ConfigMap", "a"))
 
     steps = plan(objects, {})
 
-    assert (steps.apply, steps.remove, steps.unchanged) == (objects, (), ())
+    assert (wanted(steps), left(steps), steps.unchanged) == (objects, (), ())
 
 
 def test_does_nothing_with_what_is_held_as_desired() -> None:
@@ -46,7 +61,7 @@ def test_does_nothing_with_what_is_held_as_desired() -> None:
 
     steps = plan(second, held(first))
 
-    assert (steps.apply, steps.remove) == ((), ())
+    assert (wanted(steps), left(steps)) == ((), ())
     assert steps.unchanged == (first[0].key.identity,)
 
 
@@ -67,7 +82,7 @@ def test_applies_again_what_is_wanted_otherwise(now: tuple[Desired, ...], why: s
     """All that an applied object says of itself counts."""
     before = held(want(manifest("ConfigMap", "a", data={"x": "1"})))
 
-    assert plan(now, before).apply == now, why
+    assert wanted(plan(now, before)) == now, why
 
 
 def test_an_object_stays_itself_in_another_version_of_its_kind() -> None:
@@ -79,7 +94,7 @@ def test_an_object_stays_itself_in_another_version_of_its_kind() -> None:
 
     steps = plan(new, held(old))
 
-    assert (steps.apply, steps.remove) == (new, ())
+    assert (wanted(steps), left(steps)) == (new, ())
 
 
 def test_one_object_wanted_in_two_versions_is_two_forms() -> None:
@@ -97,7 +112,7 @@ def test_applies_again_what_had_only_begun() -> None:
     """An empty digest is nobody's."""
     objects = want(manifest("ConfigMap", "a"))
 
-    assert plan(objects, {objects[0].key.identity: Held("", "x")}).apply == objects
+    assert wanted(plan(objects, {objects[0].key.identity: Held("", "x")})) == objects
 
 
 def test_removes_what_is_wanted_no_longer() -> None:
@@ -109,8 +124,8 @@ def test_removes_what_is_wanted_no_longer() -> None:
 
     steps = plan((), before)
 
-    assert set(steps.remove) == set(before)
-    assert steps.apply == ()
+    assert set(left(steps)) == set(before)
+    assert wanted(steps) == ()
 
 
 def test_what_others_need_comes_first_and_goes_last() -> None:
@@ -129,8 +144,8 @@ def test_what_others_need_comes_first_and_goes_last() -> None:
     ]
     objects = want(*(manifest(kind, "x") for kind in kinds))
 
-    applied = [each.key.gvk.kind for each in plan(objects, {}).apply]
-    removed = [key.kind for key in plan((), held(objects)).remove]
+    applied = [each.key.gvk.kind for each in wanted(plan(objects, {}))]
+    removed = [key.kind for key in left(plan((), held(objects)))]
 
     assert applied[0] == "Namespace"
     assert applied.index("Secret") < applied.index("Deployment")
@@ -143,7 +158,7 @@ def test_equal_objects_of_two_refs_are_one() -> None:
     """The first ref has it."""
     first, second = want(manifest("Pod", "a")), want(manifest("Pod", "a"), ref="Secret default/b")
 
-    assert plan((*first, *second), {}).apply == first
+    assert wanted(plan((*first, *second), {})) == first
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,7 @@ def test_a_burst_is_rendered_once(fleet: Fleet, east: FakeKube) -> None:
     for number in range(MANY):
         write(fleet, number)
     fleet.pump()
-    renders = wrapped(fleet.stages["deploy"], "_fill", nothing)
+    renders = wrapped(fleet.stages["deploy"]._instantiation, "_fill", nothing)
     for number in range(MANY):
         write(fleet, number, "b")
     work(fleet, "evaluate")
@@ -106,7 +106,7 @@ def test_what_changes_while_it_is_rendered_is_rendered_together(
             write(fleet, rest.pop(), "b")
         work(fleet, "evaluate")
 
-    renders = wrapped(fleet.stages["deploy"], "_fill", meanwhile)
+    renders = wrapped(fleet.stages["deploy"]._instantiation, "_fill", meanwhile)
     write(fleet, 0, "b")
     fleet.pump()
 
@@ -119,7 +119,7 @@ def test_another_process_renders_nothing_again(fleet: Fleet, east: FakeKube) -> 
     write(fleet, 0)
     fleet.pump()
     fleet.reread()
-    renders = wrapped(fleet.stages["deploy"], "_fill", nothing)
+    renders = wrapped(fleet.stages["deploy"]._instantiation, "_fill", nothing)
 
     fleet.publisher.publish([ALL])
     fleet.pump()
@@ -166,7 +166,7 @@ def test_what_takes_long_to_render_rests(fleet: Fleet, east: FakeKube) -> None:
     def slowly() -> None:
         fleet.clock.advance(timedelta(seconds=1))
 
-    renders = wrapped(fleet.stages["deploy"], "_fill", slowly)
+    renders = wrapped(fleet.stages["deploy"]._instantiation, "_fill", slowly)
     for turn in range(40):
         write(fleet, 0, str(turn))
         fleet.pump()
@@ -191,7 +191,7 @@ def test_what_changes_while_it_is_rendered_rests_too(fleet: Fleet, east: FakeKub
             write(fleet, turn + 1)
             work(fleet, "evaluate")
 
-    renders = wrapped(fleet.stages["deploy"], "_fill", slowly)
+    renders = wrapped(fleet.stages["deploy"]._instantiation, "_fill", slowly)
     write(fleet, 0, "b")
     fleet.pump()
     assert len(renders) == 1
@@ -219,7 +219,7 @@ def test_a_worker_that_was_frozen_keeps_nobody_long(fleet: Fleet, east: FakeKube
             work(fleet, "evaluate")
             fleet.clock.advance(timedelta(minutes=10))
 
-    wrapped(fleet.stages["deploy"], "_fill", frozen)
+    wrapped(fleet.stages["deploy"]._instantiation, "_fill", frozen)
     write(fleet, 0, "b")
     fleet.pump()
     fleet.clock.advance(timedelta(seconds=15))

@@ -257,16 +257,17 @@ def test_carries_out_no_older_contents_after_newer_ones(fleet: Fleet, east: Fake
     fleet.pump()
     fleet.apply(holder("a", v="2"))
     execute = fleet.stages["deploy"]._execute  # type: ignore[attr-defined]
-    real = execute._objects
+    wants = execute._features[0]._wants
+    real = wants.of
 
     def back(work: Any) -> Any:
-        execute._objects = real
+        wants.of = real
         found = real(work)
         fleet.apply(holder("a", v="1"))
         fleet.pump()
         return found
 
-    execute._objects = back
+    wants.of = back
     fleet.pump()
 
     assert values(east) == {"a": "1"}

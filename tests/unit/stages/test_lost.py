@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from bellhop.errors import MissingError
-from bellhop.messages import Instantiate, Resolve, Sweep
+from bellhop.messages import Apply, Instantiate, Resolve, Sweep
 from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.records.payloads import SHARDS
 from tests.fakes.fleet import Fleet
@@ -169,3 +169,26 @@ def test_a_sweep_finds_what_was_lost_of_an_object(
     assert kept.value.uid == stored["metadata"]["uid"]
     assert fleet.records.health.get(EAST).value.missed == before + 1
     assert [each["metadata"]["name"] for each in east.objects(CONFIG)] == ["for-a"]
+
+
+def test_what_would_be_done_is_found_out_again(
+    fleet: Fleet, east: FakeKube, lose: Callable[..., int]
+) -> None:
+    """A preview that is lost says nothing until its cluster is looked at once more."""
+    fleet.apply(join(profile(more="syncMode: DryRun"), holder("own", config("made"))))
+    fleet.pump()
+    before = fleet.records.previews.get(EAST, "own")
+    assert before
+    assert before.value.changes
+    assert lose(f"preview/{EAST}")
+    lost = fleet.records.previews.get(EAST, "own")
+    assert lost
+    assert lost.value.changes == ()
+
+    fleet.publisher.publish([Apply("", "", "own", EAST)])
+    fleet.pump()
+
+    found = fleet.records.previews.get(EAST, "own")
+    assert found
+    assert found.value.changes == before.value.changes
+    assert east.objects(CONFIG) == []

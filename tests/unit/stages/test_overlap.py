@@ -114,7 +114,7 @@ def test_contents_rendered_from_an_older_object_do_not_stay(fleet: Fleet, east: 
         fleet.pump()
         assert made(east) == {"for-web": "2"}
 
-    meanwhile(fleet.stages["deploy"], "_fill", newer)
+    meanwhile(fleet.stages["deploy"]._instantiation, "_fill", newer)
     fleet.stages["deploy"].handle(Instantiate("made", "fleet/east", str(WEB)))
     fleet.pump()
 
@@ -145,7 +145,7 @@ def test_contents_that_came_back_do_not_give_way_to_older_ones(
         fleet.pump()
         assert made(east) == {"for-web": "1"}
 
-    meanwhile(fleet.stages["deploy"], "_fill", back)
+    meanwhile(fleet.stages["deploy"]._instantiation, "_fill", back)
     fleet.stages["deploy"].handle(Instantiate("made", "fleet/east", str(WEB)))
     fleet.pump()
 

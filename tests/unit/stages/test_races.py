@@ -169,17 +169,18 @@ def test_a_users_profile_is_made_from_what_is_declared_last(fleet: Fleet, east: 
     fleet.pump()
     fleet.apply(own("b"))
     stage: Any = fleet.stages["deploy"]
-    real = stage._declared
+    resolution = stage._resolution
+    real = resolution._declared
 
     def stalls(*args: Any) -> Any:
-        stage._declared = real
+        resolution._declared = real
         made = real(*args)
         fleet.apply(own("a"))
         fleet.clock.advance(fleet.settings.visibility + timedelta(seconds=1))
         fleet.pump()
         return made
 
-    stage._declared = stalls
+    resolution._declared = stalls
     stage.handle(Resolve("own"))
     fleet.pump()
 

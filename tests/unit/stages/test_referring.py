@@ -305,8 +305,8 @@ def test_a_management_cluster_that_is_away_harms_no_other(fleet: Fleet, east: Fa
 def test_what_changes_while_it_is_applied_is_applied_anew(fleet: Fleet, east: FakeKube) -> None:
     """Who was slow looks again at what it read when it has ended."""
     fleet.apply(own(), read("1"))
-    execute = fleet.stages["deploy"]._execute
-    real, left = execute._resources.of, ["2"]
+    resources = fleet.stages["deploy"]._execute._features[0]._wants._resources
+    real, left = resources.of, ["2"]
 
     def slow(*args: Any) -> Any:
         found = real(*args)
@@ -314,7 +314,7 @@ def test_what_changes_while_it_is_applied_is_applied_anew(fleet: Fleet, east: Fa
             fleet.records.manifests.put("ConfigMap", "default", "read", changed(left.pop()))
         return found
 
-    execute._resources.of = slow
+    resources.of = slow
     fleet.pump()
 
     assert said(east) == {"got": "2"}
@@ -343,7 +343,9 @@ def test_a_secret_is_replicated_to_each_namespace_that_asks(fleet: Fleet, east: 
     assert sorted(found) == ["eng", "hr"]
     assert {each["metadata"]["name"] for each in found.values()} == {"login-credentials"}
     assert base64.b64decode(found["hr"]["data"]["username"]) == b"admin"
-    generated = fleet.stages["deploy"]._titles.read("ConfigMap", "fleet-east-namespaces")
+    generated = fleet.stages["deploy"]._instantiation._writer._titles.read(
+        "ConfigMap", "fleet-east-namespaces"
+    )
     assert generated
     assert generated.namespace == "projectsveltos"
     assert yaml.safe_load(generated.data["namespaces"]) == {"eng": "ok", "hr": "ok"}

@@ -128,7 +128,11 @@ def test_a_name_that_is_taken_between_claim_and_profile_is_found_out(tmp_path: P
         fleet.work("evaluate", [delivery])
     deploy, other = (rig.process(fleet).stages["deploy"] for _ in range(2))
 
-    meanwhile(deploy._titles, "take", lambda: other.handle(Instantiate("two", "fleet/east")))
+    meanwhile(
+        deploy._instantiation._writer._titles,
+        "take",
+        lambda: other.handle(Instantiate("two", "fleet/east")),
+    )
     deploy.handle(Instantiate("one", "fleet/east"))
     (one,), (two,) = (list(fleet.records.profiles.of(name)) for name in ("one", "two"))
     assert (two.error, two.titles) == ("", (("ConfigMap", "same"),))

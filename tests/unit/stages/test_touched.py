@@ -179,7 +179,7 @@ def test_what_follows_is_published_in_pages(fleet: Fleet, monkeypatch: pytest.Mo
             pages.append(len(found))
             super().publish(found)
 
-    monkeypatch.setattr("bellhop.stages.declare._PAGE", 7)
+    monkeypatch.setattr("bellhop.stages.consequences._PAGE", 7)
     for number in range(20):
         fleet.register(f"c{number:02}", env="production")
     fleet.pump(limit=10**6)

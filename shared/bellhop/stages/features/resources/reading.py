@@ -11,7 +11,7 @@ from typing import Any
 
 from bellhop.engine.catalog import cluster_object
 from bellhop.engine.naming import GENERATED_NAMESPACE
-from bellhop.engine.referring import referred, shown
+from bellhop.engine.referring import CLUSTER, referred, shown
 from bellhop.errors import MissingError, TemporaryError, UnreachableError
 from bellhop.gotemplate import Limits
 from bellhop.model.gvk import GVK
@@ -23,8 +23,6 @@ from bellhop.stages.titles import Titles
 
 MANAGEMENT = "mgmt/mgmt"
 """The cluster that stands for Sveltos' management cluster, as it registers itself."""
-
-_CLUSTER = "SveltosCluster"
 
 
 class Resources:
@@ -48,7 +46,7 @@ class Resources:
     def _read(self, each: Reading) -> Mapping[str, Any] | None:
         if each.kind in {"ConfigMap", "Secret"} and each.api_version == "v1":
             return self._holder(each)
-        if each.kind == _CLUSTER:
+        if each.kind == CLUSTER:
             found = self._records.clusters.get(f"{each.namespace}/{each.name}")
             return cluster_object(found.value) if found else None
         if each.kind in KINDS and each.api_version in KINDS[each.kind][1]:
@@ -85,8 +83,3 @@ class Resources:
         except UnreachableError as error:
             # Not the cluster that is applied to: that one is not to be taken for away.
             raise TemporaryError(f"cannot read {what}: {error}", delay=error.delay) from error
-
-
-def is_elsewhere(reading: Reading) -> bool:
-    """Say whether nobody tells when an object changes, since a cluster has it."""
-    return reading.kind not in KINDS and reading.kind != _CLUSTER

@@ -1,24 +1,23 @@
-"""Decide first, act later: what a profile wants in a cluster against what it holds there."""
+"""Decide first, act later: what a profile wants in a cluster against what it holds there.
+
+The one place where steps are decided; nothing here reads or writes anything.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any, TypeVar
 
 from bellhop.engine.digest import digest
-from bellhop.engine.ordering import rank
+from bellhop.engine.ordering import phases, rank
 from bellhop.engine.secrecy import holds_values
 from bellhop.errors import ConflictError
 from bellhop.model.gvk import Identity, ObjectKey
-from bellhop.model.marks import WRITTEN_BY_SVELTOS
+from bellhop.model.identity import MANAGER
+from bellhop.model.marks import OWNER, WRITTEN_BY_SVELTOS
 from bellhop.model.record import PLAIN, Content, Handling, Held
-
-OWNER = "projectsveltos.io/owner-name"
-"""The annotation that names the profile an object comes from."""
-
-MANAGER = "bellhop"
-"""The field manager by which objects are applied."""
 
 _LABELS = ("projectsveltos.io/reason",)
 _ANNOTATIONS = (
@@ -50,12 +49,78 @@ class Desired:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """What to do, in order; `unchanged` are held already as they are wanted."""
+class Apply:
+    """Write an object as it is wanted, and the namespace that it needs and lacks.
 
-    apply: tuple[Desired, ...]
-    remove: tuple[Identity, ...]
+    `held` says how it was held so far; None of one that is new.
+    """
+
+    wanted: Desired
+    held: Held | None
+
+    @property
+    def key(self) -> Identity:
+        """Name the object, whatever its version."""
+        return self.wanted.key.identity
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    """Delete what we applied."""
+
+    key: Identity
+    held: Held
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Leave what we applied as it is, and nobody's."""
+
+    key: Identity
+    held: Held
+
+
+Step = Apply | Remove | Release
+S = TypeVar("S", Apply, Remove | Release)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Steps in phases: those of a phase need nothing of each other, and all of the one before.
+
+    Nothing is taken `back` unless all `forth` was taken. `unchanged` are held already as they are
+    wanted.
+    """
+
+    forth: tuple[tuple[Apply, ...], ...]
+    back: tuple[tuple[Remove | Release, ...], ...]
     unchanged: tuple[Identity, ...]
+
+    @property
+    def applies(self) -> tuple[Apply, ...]:
+        """Return the steps forth, in order."""
+        return tuple(chain.from_iterable(self.forth))
+
+    @property
+    def leaves(self) -> tuple[Remove | Release, ...]:
+        """Return the steps back, in order."""
+        return tuple(chain.from_iterable(self.back))
+
+    @property
+    def idle(self) -> bool:
+        """Say whether there is nothing to do."""
+        return not self.forth and not self.back
+
+    def begun(self, held: Mapping[Identity, Held]) -> dict[Identity, Held]:
+        """Say what is held from the moment on in which the first step may have been taken."""
+        unsure = dict(held)
+        for step in self.applies:
+            old = step.held or Held("", step.wanted.ref, version=step.wanted.key.gvk.version)
+            # Another life may begin: if the one we knew is gone, applying makes the next.
+            unsure[step.key] = replace(old, digest="", uid="", secret=True)
+        for leave in self.leaves:
+            unsure[leave.key] = replace(leave.held, digest="")
+        return unsure
 
 
 def desired(contents: Iterable[Content], *, tier: int) -> tuple[Desired, ...]:
@@ -80,11 +145,13 @@ def _digest(manifest: Mapping[str, Any], content: Content, tier: int) -> str:
     return digest([manifest, content.ref, tier, *own])
 
 
-def plan(objects: Sequence[Desired], held: Mapping[Identity, Held]) -> Plan:
+def plan(
+    objects: Sequence[Desired], held: Mapping[Identity, Held], *, releases: bool = False
+) -> Plan:
     """Plan the way from what is held to what is wanted.
 
     An object that is wanted in another version of its kind is the same object. Where two refs want
-    one, that of the lower tier has it.
+    one, that of the lower tier has it. Where a profile `releases`, nothing is removed.
 
     Objects that others need are applied first; removals go the other way round.
 
@@ -102,15 +169,22 @@ def plan(objects: Sequence[Desired], held: Mapping[Identity, Held]) -> Plan:
                 " is to win a lower tier"
             )
     same = {key for key, each in unique.items() if key in held and held[key].digest == each.digest}
+    wanted = [Apply(each, held.get(key)) for key, each in unique.items() if key not in same]
+    leave = Release if releases else Remove
+    unwanted = [leave(key, held[key]) for key in held if key not in unique]
     return Plan(
-        apply=tuple(sorted((each for key, each in unique.items() if key not in same), key=_late)),
-        remove=tuple(sorted((key for key in held if key not in unique), key=rank, reverse=True)),
+        forth=_phases(sorted(wanted, key=_late)),
+        back=_phases(sorted(unwanted, key=_late, reverse=True)),
         unchanged=tuple(sorted(same)),
     )
 
 
-def _late(each: Desired) -> int:
-    return rank(each.key.identity)
+def _late(step: Step) -> int:
+    return rank(step.key)
+
+
+def _phases(steps: Iterable[S]) -> tuple[tuple[S, ...], ...]:
+    return tuple(tuple(phase) for phase in phases(steps, lambda each: each.key))
 
 
 def decorate(each: Desired, profile: str, tier: int) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from bellhop.engine.planning import OWNER, Desired, decorate, undecorate
 from bellhop.engine.secrecy import KIND as SECRET
 from bellhop.engine.secrecy import unquoted
 from bellhop.errors import (
@@ -21,11 +20,19 @@ from bellhop.errors import (
     TemporaryError,
 )
 from bellhop.model.gvk import GVK, Identity, ObjectKey
-from bellhop.model.marks import FORCE_RECREATE
+from bellhop.model.marks import FORCE_RECREATE, OWNER
 from bellhop.model.record import Held
 from bellhop.ports.clock import Clock
 from bellhop.ports.kube import Kube
 from bellhop.stages.claim import Claims, Taken, taken_from
+from bellhop.stages.features.resources.planning import (
+    Apply,
+    Desired,
+    Release,
+    Remove,
+    decorate,
+    undecorate,
+)
 from bellhop.stages.work import Claimed, Upshot, Work
 
 _UNPROCESSABLE = 422
@@ -39,17 +46,17 @@ class Steps:
         self._claims = claims
         self._clock = clock
 
-    def apply(self, kube: Kube, work: Work, each: Desired) -> Upshot:
+    def apply(self, kube: Kube, work: Work, step: Apply) -> Upshot:
         """Claim an object and apply it; what another profile has is not ours to change."""
         taken: Taken | None = None
-        key = each.key.identity
+        key, each = step.key, step.wanted
         try:
-            free = key not in work.before
+            free = step.held is None
             taken = work.claimed.get(key) or self._claims.take(
                 work.cluster.key, key, work.profile, free=free
             )
             manifest = decorate(each, work.profile.name, work.profile.tier)
-            with _overtaken(), unquoted(f"cannot apply {_named(work, key)}", secret=each.secret):
+            with _overtaken(), unquoted(f"cannot apply {named(work, key)}", secret=each.secret):
                 try:
                     stored = kube.apply(manifest)
                 except MissingError:
@@ -57,7 +64,7 @@ class Steps:
                         raise
                     stored = kube.apply(manifest)
                 except InvalidError as error:
-                    if error.context.get("status") != _UNPROCESSABLE or not _may_go(each):
+                    if not is_replaced(each, error):
                         raise
                     # Who dies now leaves it unsure in the inventory: the next try makes it.
                     self._clear(kube, each.key)
@@ -65,27 +72,27 @@ class Steps:
             # Between the claim and the apply another profile may have taken the object.
             self._claims.take(work.cluster.key, key, work.profile)
         except ConflictError as error:
-            self._lost(work, key, applied=taken is not None)
+            self._lost(work, step, applied=taken is not None)
             return Upshot(key, None, refused=error)
         except PermanentError as error:
-            return Upshot(key, self._let_go(work, key, taken), refused=error)
+            return Upshot(key, self._let_go(work, step, taken), refused=error)
         held = Held(
             digest=each.digest,
             ref=each.ref,
             applied_at=self._clock.now(),
             version=each.key.gvk.version,
-            uid=_uid(stored),
+            uid=uid_of(stored),
             secret=each.secret,
         )
         return Upshot(key, held, changed=True)
 
-    def claim(self, work: Work, each: Desired) -> Claimed:
+    def claim(self, work: Work, step: Apply) -> Claimed:
         """Claim an object that is not held yet, before anything is applied."""
-        key = each.key.identity
+        key = step.key
         try:
             return Claimed(key, self._claims.take(work.cluster.key, key, work.profile, free=True))
         except ConflictError as error:
-            self._lost(work, key, applied=False)
+            self._lost(work, step, applied=False)
             sentence = f"{error}; nothing else of it is changed meanwhile: continueOnConflict would"
             return Claimed(key, refused=ConflictError(sentence))
 
@@ -94,22 +101,22 @@ class Steps:
         before = work.claimed[key].before
         self._claims.give_back(work.cluster.key, key, work.profile, before)
 
-    def _lost(self, work: Work, key: Identity, *, applied: bool) -> None:
+    def _lost(self, work: Work, step: Apply, *, applied: bool) -> None:
         """Tell who has an object instead of us if we may have overwritten it."""
-        before = work.before.get(key)
+        before = step.held
         if applied or (before and not before.digest):
-            self._claims.tell_owner(work.cluster.key, key)
+            self._claims.tell_owner(work.cluster.key, step.key)
 
-    def _let_go(self, work: Work, key: Identity, taken: Taken | None) -> Held | None:
+    def _let_go(self, work: Work, step: Apply, taken: Taken | None) -> Held | None:
         """Return how an object is held that was refused: as it was before.
 
         Where a claim is not new, an earlier try may have applied it.
         """
         if taken and not taken.new:
-            return work.held[key]
+            return work.held[step.key]
         if taken:
-            self._claims.give_back(work.cluster.key, key, work.profile, taken.before)
-        return work.before.get(key)
+            self._claims.give_back(work.cluster.key, step.key, work.profile, taken.before)
+        return step.held
 
     def _make_namespace(self, kube: Kube, key: ObjectKey) -> bool:
         """Create the namespace of an object, as Sveltos does; say whether it was missing."""
@@ -125,21 +132,21 @@ class Steps:
         """Remove what stands where an object is to be made anew."""
         there = kube.get(*key)
         if there is not None:
-            kube.remove(*key, uid=_uid(there))
+            kube.remove(*key, uid=uid_of(there))
 
-    def remove(self, kube: Kube, work: Work, key: Identity) -> Upshot:
-        """Remove what we applied; what somebody made in its place since is not ours.
+    def leave(self, kube: Kube, work: Work, step: Remove | Release) -> Upshot:
+        """Remove what we applied, or leave it; what somebody made in its place since is not ours.
 
         What we hold and nobody has is ours: the claim may have been forgotten with the cluster's
         former life, while we were at work.
         """
-        cluster, name = work.cluster.key, work.profile.name
+        cluster, name, key = work.cluster.key, work.profile.name, step.key
         owner = self._claims.owner(cluster, key)
         if not taken_from(name, owner):
-            secret = key.kind == SECRET or work.held[key].secret
+            secret = key.kind == SECRET or step.held.secret
             try:
-                with _overtaken(), unquoted(f"cannot remove {_named(work, key)}", secret=secret):
-                    gone = self._remove_ours(kube, work, key)
+                with _overtaken(), unquoted(f"cannot remove {named(work, key)}", secret=secret):
+                    gone = self._leave_ours(kube, work, step)
             except MissingError:
                 gone = True  # The kind itself is gone, and its objects with it.
             except PermanentError as error:
@@ -148,27 +155,26 @@ class Steps:
                 # It was taken between the question and the removal.
                 self._claims.tell_owner(cluster, key)
             return Upshot(key, None, changed=gone)
-        if not work.before[key].digest:
+        if not step.held.digest:
             # An earlier try may have removed it for good after it was taken.
             self._claims.tell_owner(cluster, key)
         return Upshot(key, None)
 
-    def _remove_ours(self, kube: Kube, work: Work, key: Identity) -> bool:
-        held = work.held[key]
-        gvk, namespace, name = key.at(held.version)
-        if not work.wanted and work.profile.leaves_policies:
+    def _leave_ours(self, kube: Kube, work: Work, step: Remove | Release) -> bool:
+        gvk, namespace, name = step.key.at(step.held.version)
+        if isinstance(step, Release):
             # It stays, and is nobody's: with our marks it would be taken for a stray.
             there = kube.get(gvk, namespace, name)
-            if there is not None and _owner(there) == work.profile.name:
+            if there is not None and owner_of(there) == work.profile.name:
                 kube.merge(gvk, namespace, name, undecorate(there))
             return False
-        uid = held.uid
+        uid = step.held.uid
         if not uid:
             # Nobody came back to say whether it was applied: its marks tell.
             there = kube.get(gvk, namespace, name)
-            if there is None or _owner(there) != work.profile.name:
+            if there is None or owner_of(there) != work.profile.name:
                 return False
-            uid = _uid(there)
+            uid = uid_of(there)
         return kube.remove(gvk, namespace, name, uid=uid)
 
 
@@ -181,22 +187,27 @@ def _overtaken() -> Iterator[None]:
         raise TemporaryError(str(error), delay=error.delay) from None
 
 
-def _may_go(each: Desired) -> bool:
-    """Say whether an object is made anew where a change of it is refused; a definition never is."""
+def is_replaced(each: Desired, error: InvalidError) -> bool:
+    """Say whether an object is made anew, as a change of it is refused; a definition never is."""
+    if error.context.get("status") != _UNPROCESSABLE:
+        return False
     annotations = (each.manifest.get("metadata") or {}).get("annotations") or {}
     asked = each.how.force or annotations.get(FORCE_RECREATE) not in (None, "false")
     return asked and each.key.gvk.kind != "CustomResourceDefinition"
 
 
-def _uid(manifest: Mapping[str, Any]) -> str:
+def uid_of(manifest: Mapping[str, Any]) -> str:
+    """Say which life of an object it is."""
     return str((manifest.get("metadata") or {}).get("uid") or "")
 
 
-def _owner(manifest: Mapping[str, Any]) -> str:
+def owner_of(manifest: Mapping[str, Any]) -> str:
+    """Say which profile an object is marked as coming from; empty for none."""
     annotations = (manifest.get("metadata") or {}).get("annotations") or {}
     return str(annotations.get(OWNER) or "")
 
 
-def _named(work: Work, key: Identity) -> str:
+def named(work: Work, key: Identity) -> str:
+    """Name an object in a cluster, as sentences do."""
     place = "/".join(filter(None, (key.namespace, key.name)))
     return f"{key.kind} '{place}' on cluster '{work.cluster.key}'"

@@ -1,0 +1,77 @@
+"""`bellhop diff`: what applying profiles would change right now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+
+from bellhop.cli import output
+from bellhop.cli.clusters import cluster_option, known
+from bellhop.cli.completing import complete_profile
+from bellhop.cli.examples import Command
+from bellhop.cli.options import TABLE, output_option, state_option
+from bellhop.cli.output import say
+from bellhop.cli.session import installation
+
+
+@click.command(
+    "diff",
+    cls=Command,
+    examples=("bellhop diff web", "bellhop diff web --cluster prod/eu-1 -o json"),
+)
+@click.argument(
+    "profiles", nargs=-1, required=True, metavar="PROFILE…", shell_complete=complete_profile
+)
+@cluster_option
+@output_option
+@state_option
+def command(profiles: tuple[str, ...], namespace: str, cluster: str, form: str) -> None:
+    """Show what applying profiles would change now, object by object.
+
+    Each cluster is asked by its own dry run, and nothing is written. What a Secret holds is hidden.
+    Objects that are held as they are wanted are not asked about. A profile is a name, or
+    ClusterProfile/NAME.
+    """
+    from bellhop.cli import previews
+    from bellhop.fleet.previewing import Previewed, Unknown, now
+
+    here = installation()
+    key = known(here, cluster, namespace)
+    unknown: list[Unknown] = []
+
+    def found() -> Iterator[Previewed]:
+        for name in dict.fromkeys(map(profile_named, profiles)):
+            for each in now(here, name, key):
+                if isinstance(each, Unknown):
+                    unknown.append(each)
+                else:
+                    yield each
+
+    if form == TABLE:
+        told = False
+        for line in previews.texts(found()):
+            told = True
+            say(line)
+        if not told and not unknown:
+            say("Nothing would change.", err=True)
+    else:
+        output.present(
+            previews.COLUMNS, previews.rows(found()), form, nothing="Nothing would change."
+        )
+    for each in unknown:
+        say(f"warning: '{each.profile}' in '{each.cluster}': {each.error}", err=True)
+    if unknown:
+        raise unknown[0].error
+
+
+def profile_named(word: str) -> str:
+    """Read NAME, or ClusterProfile/NAME.
+
+    Raises:
+        UsageError: it names something else.
+    """
+    kind, slash, name = word.rpartition("/")
+    if slash and kind.lower() != "clusterprofile":
+        raise click.UsageError(f"'{word}' is no profile; write its NAME, or ClusterProfile/NAME")
+    return name

@@ -1,0 +1,44 @@
+"""What profiles would change in clusters, in sveltosctl's words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from bellhop.cli.output import Column, Row
+from bellhop.fleet.previewing import Previewed
+
+COLUMNS = (
+    Column("CLUSTER", "cluster"),
+    Column("RESOURCE TYPE", "resourceType"),
+    Column("NAMESPACE", "namespace"),
+    Column("NAME", "name"),
+    Column("ACTION", "action"),
+    Column("MESSAGE", "message", prose=True),
+    Column("PROFILE", "profile"),
+)
+
+
+def rows(found: Iterable[Previewed]) -> Iterator[Row]:
+    """Yield one row for each change; its diff is not in the table."""
+    for cluster, profile, change in found:
+        yield {
+            "cluster": cluster,
+            "resourceType": f"{change.key.group}:{change.key.kind}",
+            "namespace": change.key.namespace,
+            "name": change.key.name,
+            "action": change.action,
+            "message": change.message,
+            "profile": f"ClusterProfile/{profile}",
+            "diff": change.diff,
+        }
+
+
+def texts(found: Iterable[Previewed]) -> Iterator[str]:
+    """Yield what would change as text: a line for each object, and its diff."""
+    for cluster, profile, change in found:
+        if change.action == "No Action":
+            continue
+        place = "/".join(filter(None, (change.key.namespace, change.key.name)))
+        said = f": {change.message}" if change.message else ""
+        yield f"{cluster}: {change.action} {change.key.kind} '{place}' of '{profile}'{said}"
+        yield from change.diff.splitlines()

@@ -1,0 +1,93 @@
+"""What applying profiles would change: as noted for those tried dry, or as it is right now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from bellhop.errors import BellhopError, MissingError
+from bellhop.fleet import overview
+from bellhop.fleet.installation import Installation
+from bellhop.messages import Apply
+from bellhop.model.record import Change, Inventory, Profile
+from bellhop.ports.store import ABSENT
+from bellhop.stages.features.resources.executor import Executor
+from bellhop.stages.hands import HELPERS, Hands
+from bellhop.stages.work import Work
+
+
+class Previewed(NamedTuple):
+    """One change that a profile would make in a cluster."""
+
+    cluster: str
+    profile: str
+    change: Change
+
+
+class Unknown(NamedTuple):
+    """A cluster of which nobody can say what a profile would change there."""
+
+    cluster: str
+    profile: str
+    error: BellhopError
+
+
+def noted(here: Installation, cluster: str = "", profile: str = "") -> Iterator[Previewed]:
+    """Yield what profiles that are tried dry would change, in one cluster or all, as noted last."""
+    for key in [cluster] if cluster else sorted(here.catalogs.known().clusters):
+        for preview in here.records.previews.of(key):
+            if profile not in ("", preview.profile):
+                continue
+            outcome = here.records.outcomes.get(key, preview.profile)
+            if outcome and outcome.value.phase == "DryRun":
+                yield from (Previewed(key, preview.profile, each) for each in preview.changes)
+
+
+def now(here: Installation, profile: str, cluster: str = "") -> Iterator[Previewed | Unknown]:
+    """Yield what applying a profile would change now; clusters are asked, nothing is written.
+
+    Raises:
+        MissingError: there is no such profile, or it has nothing to do with the cluster.
+        PermanentError: its newest inputs fail.
+    """
+    found = [each.profile for each in overview.statuses(here) if each.profile.name == profile]
+    if not found:
+        raise MissingError(
+            f"cannot tell what profile '{profile}' would change: there is none of that name;"
+            " `bellhop get clusterprofiles` lists those that are"
+        )
+    executor = Executor(here.records, here.access, here.publisher, here.settings, Hands(HELPERS))
+    (one,) = found
+    goes = [each for each in (*one.destinations, *one.leaving) if cluster in ("", each)]
+    if cluster and not goes:
+        raise MissingError(
+            f"cannot tell what profile '{profile}' would change in '{cluster}': it does not select"
+            " that cluster, and has nothing there"
+        )
+    for key in goes:
+        try:
+            yield from (
+                Previewed(key, profile, each) for each in _changes(here, executor, one, key)
+            )
+        except BellhopError as error:
+            yield Unknown(key, profile, error)
+
+
+def _changes(
+    here: Installation, executor: Executor, profile: Profile, cluster: str
+) -> Iterator[Change]:
+    record = here.records.clusters.get(cluster)
+    if record is None:
+        return
+    kept = here.records.inventories.get(cluster, profile.name)
+    held = kept.value if kept else Inventory(cluster, profile.name, {})
+    work = Work(
+        message=Apply(profile.trigger, profile.cluster, profile.name, cluster),
+        profile=profile,
+        cluster=record.value,
+        outcome=None,
+        held=dict(held.held),
+        token=kept.token if kept else ABSENT,
+        begun_at=here.records.clock.now(),
+    )
+    yield from executor.preview(work, executor.plan(work))

@@ -1,0 +1,164 @@
+"""What follows from a change of what is declared: who is looked at, made and applied again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from itertools import islice
+
+from bellhop.engine.catalog import Catalog
+from bellhop.engine.difference import Key, Touched, difference
+from bellhop.engine.pacing import renewal_timer, spread, sweep_timer
+from bellhop.messages import Apply, Envelope, Instantiate, Publisher, Renew, Resolve, Sweep, Tidy
+from bellhop.model.record import Cluster, Profile, WatchedKind
+from bellhop.records import Records
+from bellhop.settings import Settings
+from bellhop.stages.reread import applied_again
+
+_PAGE = 500
+"""Messages published at a time: a declaration may touch every profile of the fleet."""
+
+_WORK = timedelta(minutes=2)
+"""Longer than work on one message takes."""
+
+_REGISTERING = timedelta(minutes=1)
+"""Longer than it takes to register a cluster, from its record on."""
+
+
+class Consequences:
+    """Opens gates, sets timers and asks for all that a change touches."""
+
+    def __init__(self, records: Records, publisher: Publisher, settings: Settings) -> None:
+        self._records = records
+        self._publisher = publisher
+        self._settings = settings
+
+    def follow(self, keys: Sequence[Key], before: Catalog | None, after: Catalog) -> None:
+        """Publish all that follows from changed objects; without a `before`, all that may."""
+        touched = difference(before, after, keys)
+        self._open_gates(after, touched.gates)
+        for key in sorted(touched.swept):
+            if key in after.clusters:
+                self._keep_sweeping(key)
+            else:
+                self._tidy_later(key)
+        for kind, namespace, name in keys:
+            if kind == "Cluster" and f"{namespace}/{name}" in after.clusters:
+                self._keep_renewing(after.clusters[f"{namespace}/{name}"])
+        self._publish(self._following(after, touched))
+
+    def tell_profiles(self, destination: str) -> None:
+        """Ask again for all profiles that were applied in a cluster, or wait to leave it."""
+        self._publish(self._applied_again(destination, ()))
+
+    def _publish(self, messages: Iterable[Envelope]) -> None:
+        """Publish messages in pages, as they are read from the records, however many."""
+        rest = iter(messages)
+        while page := list(islice(rest, _PAGE)):
+            self._publisher.publish(page)
+
+    def _following(self, after: Catalog, touched: Touched) -> Iterator[Envelope]:
+        """Yield what asks for all that is touched."""
+        for key in sorted(touched.swept & set(after.clusters)):
+            yield Sweep(key, full=key in touched.anew)
+        for trigger, cluster in sorted(touched.instantiated, key=str):
+            yield from self._instantiated(after, trigger, cluster)
+        for trigger, destination in sorted(touched.placed):
+            yield from self._placed(trigger, destination)
+        yield from (Resolve(name) for name in sorted(touched.resolved))
+        yield from applied_again(self._records, *touched.reread)
+        for destination in sorted(touched.relabelled):
+            came = destination in touched.anew and destination in after.clusters
+            yield from self._applied_again(
+                destination, self._naming(after, destination) if came else ()
+            )
+
+    def _keep_sweeping(self, cluster: str) -> None:
+        name = sweep_timer(cluster)
+        if self._records.timers.get(name) is None:
+            at = self._records.clock.now() + spread(name, self._settings.sweep_interval)
+            self._records.timers.set(name, at, Sweep(cluster).message().body)
+
+    def _keep_renewing(self, cluster: Cluster) -> None:
+        """Have it looked at what a cluster that rings needs next: its record may say another time.
+
+        Soon enough to finish a registration that dies; whoever looks sets the time after that.
+        """
+        if not cluster.forwarder and not cluster.abandoned:
+            return
+        name, at = renewal_timer(cluster.key), self._records.clock.now() + _REGISTERING
+        kept = self._records.timers.get(name)
+        # Written anew in any case: who has looked at an older record is to notice.
+        at = min(at, kept.value.at) if kept else at
+        self._records.timers.set(name, at, Renew(cluster.key).message().body)
+
+    def _tidy_later(self, cluster: str) -> None:
+        """Have the traces of a cluster deleted that those leave who are at work on it now."""
+        self._records.timers.cancel(sweep_timer(cluster))
+        self._records.timers.cancel(renewal_timer(cluster))
+        at = self._records.clock.now() + _WORK
+        self._records.timers.set(f"tidy/{cluster}", at, Tidy(cluster).message().body)
+
+    def _instantiated(
+        self, catalog: Catalog, name: str, cluster: str | None
+    ) -> Iterator[Instantiate]:
+        """Ask for a trigger in one cluster, or wherever it is in force or has left profiles."""
+        clusters = (
+            {cluster} if cluster else {each.cluster for each in self._records.profiles.heads(name)}
+        )
+        if cluster is None and name in catalog.triggers:
+            clusters |= {
+                key
+                for key in catalog.clusters
+                if catalog.source_of(catalog.triggers[name], key) is not None
+            }
+        return (Instantiate(name, each) for each in sorted(filter(None, clusters)))
+
+    def _placed(self, trigger: str, destination: str) -> Iterator[Envelope]:
+        """Ask for all profiles of a trigger that now selects a destination, or no longer does.
+
+        Those that name it already may have named another cluster that had its name.
+        """
+        for each in self._records.profiles.heads(trigger):
+            yield Instantiate(trigger, each.cluster, each.object)
+            if each.may_name(destination):
+                yield Apply(trigger, each.cluster, each.name, destination)
+
+    def _applied_again(self, destination: str, profiles: Iterable[Profile]) -> Iterator[Apply]:
+        """Ask for the profiles there, which may be rendered with its labels, and for others."""
+        asked = {
+            (each.trigger, each.source, each.profile)
+            for each in self._records.outcomes.of(destination)
+        }
+        asked |= {(each.trigger, each.cluster, each.name) for each in profiles}
+        for trigger, cluster, name in sorted(asked):
+            yield Apply(trigger, cluster, name, destination)
+
+    def _naming(self, catalog: Catalog, cluster: str) -> Iterator[Profile]:
+        """Yield the profiles that name a cluster, for one that came.
+
+        They may have named another one of its name, whose end they have not heard of; what was
+        applied there is forgotten, and they would not be asked for again. `_placed` asks for those
+        that select it by its labels.
+        """
+        heads = self._records.profiles
+        for trigger in catalog.triggers.values():
+            if catalog.watches(trigger, cluster):
+                found = heads.heads(trigger.name, cluster)
+                yield from (each for each in found if each.may_name(cluster))
+        yield from (each for each in heads.heads("") if each.may_name(cluster))
+
+    def _open_gates(self, catalog: Catalog, clusters: Iterable[str]) -> None:
+        """Let each cluster's kinds in; what discovery told of them before is kept."""
+        for key in sorted(set(clusters) & set(catalog.clusters)):
+            cluster = catalog.clusters[key]
+            old = self._records.gates.known(key)
+            plurals = {each.gvk: each.plural for each in old.value.kinds} if old else {}
+            own = catalog.own_kinds_in(key)
+            kinds = (
+                WatchedKind(gvk, plurals.get(gvk, ""), gvk in own) for gvk in catalog.kinds_in(key)
+            )
+            gate = cluster.gate(kinds, catalog.revision)
+            if not old or replace(old.value, revision=gate.revision) != gate:
+                self._records.gates.put(key, gate)

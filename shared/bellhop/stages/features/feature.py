@@ -1,0 +1,64 @@
+"""What `execute.py` asks of a feature: a plan, and that it is carried out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol, TypeVar
+
+from bellhop.model.gvk import Identity
+from bellhop.model.record import Change, Held
+from bellhop.stages.work import Work
+
+
+class Plan(Protocol):
+    """Steps, decided before any of them is taken."""
+
+    @property
+    def idle(self) -> bool:
+        """Say whether there is nothing to do."""
+        ...
+
+    def begun(self, held: Mapping[Identity, Held]) -> dict[Identity, Held]:
+        """Say what is held from the moment on in which the first step may have been taken.
+
+        Nothing of what the plan touches is certain then: whoever dies tells nobody.
+        """
+        ...
+
+
+P = TypeVar("P", bound=Plan)
+
+
+class Feature(Protocol[P]):
+    """One sort of what profiles bring."""
+
+    def plan(self, work: Work) -> P:
+        """Decide what to do; it writes nothing anywhere.
+
+        Raises:
+            PermanentError: what is wanted cannot be, in this cluster or in any.
+            TemporaryError: the cluster does not say what must be known.
+        """
+        ...
+
+    def carry_out(self, work: Work, plan: P) -> None:
+        """Take a plan's steps for as long as a turn lasts, and note in `work` what came of them.
+
+        Who calls it has the lease.
+
+        Raises:
+            TemporaryError: a step could not be taken now; what was done is noted.
+        """
+        ...
+
+    def preview(self, work: Work, plan: P) -> Sequence[Change]:
+        """Tell what a plan's steps would change, and change nothing.
+
+        Raises:
+            TemporaryError: the cluster does not say it now.
+        """
+        ...
+
+    def reads_otherwise(self, work: Work) -> bool:
+        """Say whether what was read to plan has changed since."""
+        ...

@@ -1,0 +1,149 @@
+"""Carries plans out: what is new is claimed first, then one phase is done after the other.
+
+The objects of a phase are worked on at once, by all hands that are free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TypeVar
+
+from bellhop.errors import ConflictError
+from bellhop.gotemplate import Limits
+from bellhop.messages import Publisher
+from bellhop.model.gvk import Identity
+from bellhop.model.record import Change
+from bellhop.ports.access import Access
+from bellhop.records import Records
+from bellhop.settings import Settings
+from bellhop.stages.claim import Claims, taken_from
+from bellhop.stages.features.resources.planning import Plan, plan
+from bellhop.stages.features.resources.preview import Preview
+from bellhop.stages.features.resources.reading import Resources
+from bellhop.stages.features.resources.step import Steps
+from bellhop.stages.features.resources.wants import Wants
+from bellhop.stages.hands import Hands
+from bellhop.stages.titles import Titles
+from bellhop.stages.work import Upshot, Work
+
+_SEVERAL = 2
+"""Of so many objects some may wait for one that is another's."""
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class Executor:
+    """The feature `Resources`: plans, and carries plans out."""
+
+    def __init__(
+        self,
+        records: Records,
+        access: Access,
+        publisher: Publisher,
+        settings: Settings,
+        hands: Hands,
+    ) -> None:
+        self._records = records
+        self._access = access
+        self._settings = settings
+        self._hands = hands
+        self._claims = Claims(records, publisher)
+        self._steps = Steps(self._claims, records.clock)
+        self._preview = Preview(self._claims)
+        limits = Limits(seconds=settings.template_seconds, output=settings.template_output)
+        resources = Resources(records, access, Titles(records, publisher), limits)
+        self._wants = Wants(access, resources, limits)
+
+    def plan(self, work: Work) -> Plan:
+        """Decide what to do about the objects of a profile in a cluster."""
+        if work.message.contested:
+            self._doubt(work, Identity.parse(work.message.contested))
+        if work.wanted:
+            return plan(self._wants.of(work), work.held)
+        return plan((), work.held, releases=work.profile.leaves_policies)
+
+    def reads_otherwise(self, work: Work) -> bool:
+        """Say whether what templates read has changed since."""
+        return self._wants.read_otherwise(work)
+
+    def carry_out(self, work: Work, plan: Plan) -> None:
+        """Carry a plan out, for as long as a turn lasts."""
+        kube = self._access.open(work.cluster.key, version=work.cluster.credentials)
+        self._claim(work, plan)
+        for wanted in plan.forth:
+            if self._stops(work):
+                break
+            self._do(work, partial(self._steps.apply, kube, work), wanted)
+        if not work.failed:
+            # A profile that could not be applied as a whole takes nothing away.
+            for unwanted in plan.back:
+                self._do(work, partial(self._steps.leave, kube, work), unwanted)
+
+    def preview(self, work: Work, plan: Plan) -> Sequence[Change]:
+        """Tell what a plan would change; what is held as it is wanted is not looked at."""
+        kube = self._access.open(work.cluster.key, version=work.cluster.credentials)
+        brought = {each.key: each.wanted for each in plan.applies if each.held is None}
+        applied = self._hand_out(partial(self._preview.apply, kube, work, brought), plan.applies)
+        left = self._hand_out(partial(self._preview.leave, kube, work), plan.leaves)
+        same = [Change(key, "No Action", "it is as it was applied") for key in plan.unchanged]
+        return [*applied, *left, *same]
+
+    def _doubt(self, work: Work, key: Identity) -> None:
+        """Take for uncertain what is said to have changed hands, or to have been overwritten."""
+        held = work.held.pop(key, None)
+        if held and not taken_from(work.profile.name, self._claims.owner(work.cluster.key, key)):
+            work.held[key] = replace(held, digest="", secret=True)
+
+    def _claim(self, work: Work, plan: Plan) -> None:
+        """Claim all that is new before any of it is applied, and nothing where one is another's.
+
+        A profile that goes on without what another has claims one object after the other. Who
+        takes one while we are at work is met when it is applied: no later phase is begun then.
+        """
+        applies = plan.applies
+        new = [each for each in applies if each.held is None]
+        if work.profile.continue_on_conflict or len(applies) < _SEVERAL:
+            return
+        claims = self._hand_out(partial(self._steps.claim, work), new)
+        work.claimed = {each.key: each.taken for each in claims if each.taken}
+        refused = [each.refused for each in claims if each.refused]
+        if refused:
+            mine = [key for key, taken in work.claimed.items() if taken.new]
+            self._hand_out(partial(self._steps.unclaim, work), mine)
+            # What an earlier try may have applied stays unsure; of the rest nothing was begun.
+            work.held = dict(work.before)
+            work.failed += refused
+
+    def _hand_out(self, step: Callable[[T], R], objects: Sequence[T]) -> list[R]:
+        """Do something about all objects, however long it takes: nothing is written meanwhile."""
+        done, error = self._hands.each(step, objects, lambda: True)
+        if error:
+            raise error
+        return done
+
+    def _stops(self, work: Work) -> bool:
+        """Say whether nothing more is begun, since another profile has one of the objects."""
+        conflicts = any(isinstance(each, ConflictError) for each in work.failed)
+        return conflicts and not work.profile.continue_on_conflict
+
+    def _do(self, work: Work, step: Callable[[T], Upshot], objects: Sequence[T]) -> None:
+        """Take a step for each object of a phase, with all hands that are free.
+
+        Raises:
+            TemporaryError: one could not be taken now; what was done is noted.
+        """
+        upshots, error = self._hands.each(step, objects, lambda: self._goes_on(work))
+        for upshot in upshots:
+            work.note(upshot)
+        if error:
+            raise error
+
+    def _goes_on(self, work: Work) -> bool:
+        """Say whether another object is begun before others have their turn; the first one is."""
+        used = self._records.clock.now() - work.begun_at
+        work.unfinished = work.under_way and used > self._settings.turn
+        work.under_way = True
+        return not work.unfinished

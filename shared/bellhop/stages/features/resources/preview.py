@@ -1,0 +1,125 @@
+"""Tells what a plan would do to a cluster, by the cluster's own dry run; it writes nothing.
+
+The same steps that `step.py` takes are asked about here, one after the other as there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from bellhop.engine.secrecy import KIND as SECRET
+from bellhop.engine.secrecy import unquoted
+from bellhop.errors import ConflictError, InvalidError, MissingError, PermanentError
+from bellhop.model.gvk import GVK, Identity
+from bellhop.model.record import Action, Change
+from bellhop.ports.kube import Kube, Manifest
+from bellhop.stages.claim import Claims, taken_from
+from bellhop.stages.features.resources.comparing import compare
+from bellhop.stages.features.resources.planning import (
+    Apply,
+    Desired,
+    Release,
+    Remove,
+    decorate,
+)
+from bellhop.stages.features.resources.step import is_replaced, named, owner_of, uid_of
+from bellhop.stages.work import Work
+
+_DEFINITION = "CustomResourceDefinition"
+
+
+class Preview:
+    """Asks a cluster what steps would do."""
+
+    def __init__(self, claims: Claims) -> None:
+        self._claims = claims
+
+    def apply(
+        self, kube: Kube, work: Work, brought: Mapping[Identity, Desired], step: Apply
+    ) -> Change:
+        """Tell what applying an object would do, where the same plan brings others first."""
+        key, each = step.key, step.wanted
+        try:
+            self._claims.refuse(work.cluster.key, key, work.profile)
+            with unquoted(f"cannot apply {named(work, key)}", secret=each.secret):
+                return self._applied(kube, work, brought, step)
+        except ConflictError as error:
+            return Change(key, "Conflict", str(error))
+        except PermanentError as error:
+            return Change(key, "Error", str(error))
+
+    def _applied(
+        self, kube: Kube, work: Work, brought: Mapping[Identity, Desired], step: Apply
+    ) -> Change:
+        key, each = step.key, step.wanted
+        if _defined(brought, each):
+            return Change(key, "Create", "its kind is defined by this profile")
+        there = kube.get(*each.key)
+        manifest = decorate(each, work.profile.name, work.profile.tier)
+        try:
+            then = kube.apply(manifest, dry_run=True)
+        except MissingError:
+            space = each.key.namespace
+            if not space or kube.get(GVK("", "v1", "Namespace"), "", space) is not None:
+                raise
+            if Identity("", "Namespace", "", space) not in brought and each.how.skip_namespace:
+                raise
+            return Change(key, "Create", f"in namespace '{space}', which is made for it")
+        except InvalidError as error:
+            if there is None or not is_replaced(each, error):
+                raise
+            return Change(key, "Update", "it is deleted and made anew, as no other change is taken")
+        # What is there may have been made with a Secret's values, whatever takes its place.
+        secret = each.secret or (step.held is not None and step.held.secret)
+        return _change(key, there, then, secret=secret)
+
+    def leave(self, kube: Kube, work: Work, step: Remove | Release) -> Change:
+        """Tell what leaving an object would do."""
+        key = step.key
+        secret = key.kind == SECRET or step.held.secret
+        if taken_from(work.profile.name, self._claims.owner(work.cluster.key, key)):
+            return Change(key, "No Action", "another profile has it by now")
+        try:
+            with unquoted(f"cannot read {named(work, key)}", secret=secret):
+                there = kube.get(*key.at(step.held.version))
+        except MissingError:
+            there = None  # The kind itself is gone.
+        except PermanentError as error:
+            return Change(key, "Error", str(error))
+        return _left(work, step, there)
+
+
+def _change(key: Identity, there: Manifest | None, then: Manifest, *, secret: bool) -> Change:
+    if there is None:
+        return Change(key, "Create")
+    differs, said, diff = compare(there, then, secret=secret)
+    if not differs and owner_of(there) == owner_of(then):
+        return Change(key, "No Action", "it is as it is wanted")
+    return Change(key, "Update", said, diff)
+
+
+def _left(work: Work, step: Remove | Release, there: Manifest | None) -> Change:
+    if there is None:
+        return Change(step.key, "No Action", "it is gone already")
+    ours = owner_of(there) == work.profile.name
+    if isinstance(step, Release):
+        said = "it stays, without our marks" if ours else "it stays, and is not ours"
+        action: Action = "Update" if ours else "No Action"
+        return Change(step.key, action, said)
+    if uid_of(there) == step.held.uid if step.held.uid else ours:
+        return Change(step.key, "Delete")
+    return Change(step.key, "No Action", "somebody made another in its place")
+
+
+def _defined(brought: Mapping[Identity, Desired], each: Desired) -> bool:
+    """Say whether the plan itself brings the definition of an object's kind, new."""
+    for key, other in brought.items():
+        if key.kind == _DEFINITION:
+            spec = other.manifest.get("spec") or {}
+            names = spec.get("names") or {}
+            if (spec.get("group", ""), names.get("kind", "")) == (
+                each.key.gvk.group,
+                each.key.gvk.kind,
+            ):
+                return True
+    return False

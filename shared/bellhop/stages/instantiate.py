@@ -1,0 +1,249 @@
+"""Deploy, from a report and its triggers to the profiles that they generate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from functools import cached_property
+from typing import Any
+
+from bellhop.engine.catalog import Catalog
+from bellhop.engine.difference import may_read
+from bellhop.engine.digest import digest
+from bellhop.engine.generating import Maker, draft_profile
+from bellhop.engine.naming import profile_name
+from bellhop.errors import ConflictError, MissingError, PermanentError, StaleError, TemporaryError
+from bellhop.gotemplate import Limits
+from bellhop.messages import Instantiate, Publisher
+from bellhop.model.gvk import ObjectKey
+from bellhop.model.kinds import EventTrigger
+from bellhop.model.record import Profile
+from bellhop.records import Records
+from bellhop.records.catalogs import Catalogs
+from bellhop.settings import Settings
+from bellhop.stages.ledger import noting
+from bellhop.stages.reports import Reports
+from bellhop.stages.rests import Rests
+from bellhop.stages.writer import LOST, Found, Writer, failed, sealed
+
+_RETRIES = 8
+_LONG = timedelta(seconds=0.1)
+"""A profile whose rendering takes longer rests before it is rendered again."""
+
+
+@dataclass(frozen=True)
+class _Inputs:
+    """What decides a profile: the catalog's revision, and what matches in which state."""
+
+    revision: int
+    marks: tuple[tuple[str, str], ...] = ()
+    for_all: bool = False
+    reads: bool = False
+
+    @cached_property
+    def mark(self) -> str:
+        """Digest the inputs of a profile for all objects; of one object they are soon rendered.
+
+        One that reads what other triggers generate has more inputs than are known.
+        """
+        if not self.for_all or self.reads:
+            return ""
+        return digest([self.revision, self.marks])
+
+    def made(self, profile: Profile) -> bool:
+        """Say whether a profile is what these inputs make, and all its clusters know of it."""
+        whole = profile.digest not in ("", LOST) and not profile.error
+        return whole and profile.told and bool(self.mark) and profile.made_of == self.mark
+
+
+class Instantiation:
+    """Makes the profiles of triggers what their inputs say."""
+
+    def __init__(
+        self,
+        records: Records,
+        catalogs: Catalogs,
+        publisher: Publisher,
+        writer: Writer,
+        settings: Settings,
+    ) -> None:
+        self._records = records
+        self._catalogs = catalogs
+        self._publisher = publisher
+        self._writer = writer
+        self._reports = Reports(records)
+        self._rests = Rests(records.clock, _LONG)
+        self._limits = Limits(seconds=settings.template_seconds, output=settings.template_output)
+
+    def instantiate(self, message: Instantiate) -> None:
+        """Make one profile what its inputs say, and ask its clusters to follow.
+
+        Inputs are read after the profile, and looked at again after it is written: another
+        worker may have read newer ones meanwhile, and have found nothing to write.
+        """
+        self._rest(message)
+        for _ in range(_RETRIES):
+            catalog = self._catalogs.current()
+            trigger = catalog.triggers.get(message.trigger)
+            if trigger and trigger.paused and message.cluster in catalog.clusters:
+                # Whoever ends the pause declares it anew, and all of it is asked for again.
+                return
+            problem = catalog.problems_in(message.cluster).get(message.trigger)
+            if problem:
+                self._refuse(message, problem)
+            source = catalog.source_of(trigger, message.cluster) if trigger else None
+            if source and self._reports.awaited(message.cluster, source):
+                # Who makes the report asks again: until then nobody knows what matches.
+                return
+            if not message.object:
+                self._fan_out(catalog, trigger, message)
+            name = profile_name(message.trigger, message.cluster, message.object)
+            found = self._writer.found(message.trigger, message.cluster, name)
+            inputs = self._inputs(catalog, trigger, message)
+            if found and inputs.made(found.value):
+                return
+            if not self._make(found, inputs, catalog, trigger, message):
+                continue
+            if inputs == self._inputs(self._catalogs.current(), trigger, message):
+                return
+            if not message.object and self._rests.left(_place(message)):
+                # What came meanwhile is rendered after the rest, by a message with all its tries.
+                self._publisher.publish([message])
+                return
+        raise StaleError(
+            f"cannot instantiate '{message.trigger}' in '{message.cluster}': what it reads changes"
+            " all the time"
+        )
+
+    def _rest(self, message: Instantiate) -> None:
+        """Let a profile that took long to render rest, so that a burst is rendered a few times.
+
+        Raises:
+            TemporaryError: it was rendered just now; its message comes again when it has rested.
+        """
+        if left := self._rests.left(_place(message)):
+            raise TemporaryError(
+                f"cannot instantiate '{message.trigger}' in '{message.cluster}' yet: it was just"
+                " rendered, and that takes long",
+                delay=left,
+            )
+
+    def _inputs(
+        self, catalog: Catalog, trigger: EventTrigger | None, message: Instantiate
+    ) -> _Inputs:
+        """Return what decides a profile: the catalog, and what matches in which state."""
+        source = catalog.source_of(trigger, message.cluster) if trigger else None
+        if trigger is None or source is None or trigger.one_for_event != bool(message.object):
+            return _Inputs(catalog.revision)
+        if not message.object:
+            marks = self._reports.marks(message.cluster, source)
+            return _Inputs(catalog.revision, marks, for_all=True, reads=may_read(trigger))
+        mark = self._reports.mark(message.cluster, source, message.object)
+        return _Inputs(catalog.revision, ((message.object, mark),) if mark else ())
+
+    def _make(
+        self,
+        found: Found,
+        inputs: _Inputs,
+        catalog: Catalog,
+        trigger: EventTrigger | None,
+        message: Instantiate,
+    ) -> bool:
+        """Write one profile and tell its clusters; False if another writer was quicker."""
+        name = profile_name(message.trigger, message.cluster, message.object)
+        begun = self._records.clock.now()
+        with noting(self._records, message, message.cluster, message.object) as note:
+            note.context = {"trigger": message.trigger, "profile": name}
+            source = catalog.source_of(trigger, message.cluster) if trigger else None
+            matched = (
+                self._reports.objects(message.cluster, source, inputs.marks, many=inputs.for_all)
+                if source
+                else []
+            )
+            if trigger is None or not matched:
+                return self._writer.withdraw(
+                    found, message, note, trigger.sync if trigger else "Continuous"
+                )
+            draft = draft_profile(catalog, trigger, message.cluster, message.object)
+            draft = replace(draft, made_of=inputs.mark)
+            filled = self._fill(draft, found, catalog, trigger, matched)
+            made = self._writer.write(found, filled, message, note)
+        self._rests.begin(_place(message), begun)
+        return made
+
+    def _refuse(self, message: Instantiate, problem: PermanentError) -> None:
+        """Leave all as it is where nobody can say which source a trigger means."""
+        with noting(self._records, message, message.cluster, message.object) as note:
+            note.what, note.detail = "failed", str(problem)
+            note.context = {"trigger": message.trigger}
+            raise problem
+
+    def _fan_out(
+        self, catalog: Catalog, trigger: EventTrigger | None, message: Instantiate
+    ) -> None:
+        """Ask for each object's profile: those that are there, and those that should be."""
+        name, cluster = message.trigger, message.cluster
+        keys = {profile.object for profile in self._records.profiles.heads(name, cluster)}
+        if trigger and trigger.one_for_event:
+            source = catalog.source_of(trigger, cluster)
+            marks = self._reports.marks(cluster, source) if source else ()
+            keys.update(key for key, _ in marks)
+        keys.discard("")
+        self._publisher.publish(replace(message, object=key) for key in sorted(keys))
+
+    def _fill(
+        self,
+        draft: Profile,
+        found: Found,
+        catalog: Catalog,
+        trigger: EventTrigger,
+        matched: Sequence[tuple[ObjectKey, Mapping[str, Any]]],
+    ) -> Profile:
+        """Render the contents; what fails for good is kept as the profile's error.
+
+        Where nobody can say which cluster is named, those that have it keep it.
+        """
+        source = catalog.source_of(trigger, draft.cluster)
+        assert source is not None
+        cluster = catalog.clusters[draft.cluster]
+        maker = Maker(trigger, source, cluster, self._writer.holder, self._limits)
+        try:
+            made = maker.generate(draft, matched)
+            generated = tuple(manifest for _, manifest in made.generated)
+            self._refuse_declared(generated)
+        except PermanentError as error:
+            if trigger.destination_cluster and found:
+                draft = replace(draft, destinations=found.value.destinations)
+            return failed(draft, error)
+        goes = catalog.destinations(trigger, draft.cluster, made.named)
+        draft = replace(draft, destinations=goes, generated=generated, reads=made.reads)
+        draft = sealed(draft, made.contents)
+        if made.named and not goes:
+            return failed(draft, _unregistered(made.named))
+        return draft
+
+    def _refuse_declared(self, generated: Sequence[Mapping[str, Any]]) -> None:
+        """Refuse to generate what users declared.
+
+        Raises:
+            ConflictError: something is there by that name.
+        """
+        for each in generated:
+            kind, metadata = each["kind"], each["metadata"]
+            if self._catalogs.holder(kind, metadata["namespace"], metadata["name"]):
+                raise ConflictError(
+                    f"cannot generate {kind} '{metadata['namespace']}/{metadata['name']}': one of"
+                    " that name was applied; delete it, or give the generator another nameFormat"
+                )
+
+
+def _unregistered(cluster: str) -> MissingError:
+    return MissingError(
+        f"cannot bring anything to cluster '{cluster}', which destinationCluster names: it is not"
+        " registered; register it, or mend the name"
+    )
+
+
+def _place(message: Instantiate) -> tuple[str, str, str]:
+    return message.trigger, message.cluster, message.object

@@ -1,0 +1,94 @@
+"""Deploy, from a ClusterProfile that users wrote to what is to be applied."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bellhop.engine import instantiate as engine
+from bellhop.engine.allowing import refuse_rendered
+from bellhop.engine.catalog import Catalog
+from bellhop.errors import PermanentError, StaleError
+from bellhop.gotemplate import Limits
+from bellhop.messages import Resolve
+from bellhop.model.kinds import ClusterProfile
+from bellhop.model.record import Profile
+from bellhop.records import Records
+from bellhop.records.catalogs import Catalogs
+from bellhop.settings import Settings
+from bellhop.stages.ledger import Note, noting
+from bellhop.stages.writer import Found, Writer, failed, sealed
+
+_RETRIES = 8
+
+
+class Resolution:
+    """Makes users' own profiles what was declared."""
+
+    def __init__(
+        self, records: Records, catalogs: Catalogs, writer: Writer, settings: Settings
+    ) -> None:
+        self._records = records
+        self._catalogs = catalogs
+        self._writer = writer
+        self._limits = Limits(seconds=settings.template_seconds, output=settings.template_output)
+
+    def resolve(self, message: Resolve) -> None:
+        """Make one profile what was declared last, and ask its clusters to follow.
+
+        Raises:
+            StaleError: other writers keep winning.
+        """
+        for _ in range(_RETRIES):
+            catalog = self._catalogs.current()
+            declared = catalog.profiles.get(message.profile)
+            found = self._writer.found("", "", message.profile)
+            with noting(self._records, message, "", "") as note:
+                note.context = {"profile": message.profile}
+                if declared is None:
+                    made = self._writer.withdraw(found, message, note)
+                elif declared.paused:
+                    made = self._pause(found, note)
+                else:
+                    made = self._writer.write(
+                        found, self._declared(catalog, declared), message, note
+                    )
+            if made and self._catalogs.current().revision == catalog.revision:
+                return
+        raise StaleError(f"cannot resolve '{message.profile}': it changes all the time")
+
+    def _pause(self, found: Found, note: Note) -> bool:
+        """Leave a profile as it is, and its clusters; False if another writer was quicker."""
+        if found is None or found.value.paused:
+            return True
+        try:
+            paused = replace(found.value, paused=True)
+            self._records.profiles.put_head(paused, expect=found.token)
+        except StaleError:
+            return False
+        note.what = "paused"
+        return True
+
+    def _declared(self, catalog: Catalog, declared: ClusterProfile) -> Profile:
+        draft = Profile(
+            name=declared.name,
+            trigger="",
+            cluster="",
+            object="",
+            contents=(),
+            destinations=catalog.profile_destinations(declared),
+            tier=declared.tier,
+            leaves_policies=declared.leaves_policies,
+            continue_on_conflict=declared.continue_on_conflict,
+            digest="",
+            allow=declared.allow,
+            sync=declared.sync,
+        )
+        try:
+            namespaces = {key.partition("/")[0] for key in draft.destinations}
+            contents = engine.own_contents(
+                declared.policy_refs, namespaces, self._writer.holder, self._limits
+            )
+            refuse_rendered(declared, contents)
+        except PermanentError as error:
+            return failed(draft, error)
+        return sealed(replace(draft, reads=declared.readings), contents)

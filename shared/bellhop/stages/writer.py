@@ -1,0 +1,285 @@
+"""Profiles on their way into the records: written, withdrawn, and told to whom they concern.
+
+Whoever loses a write has made nothing of it known, and begins anew from what is there then.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict, replace
+
+from bellhop.engine import instantiate as engine
+from bellhop.engine.difference import readers, rereaders
+from bellhop.engine.digest import digest
+from bellhop.engine.naming import GENERATED_NAMESPACE
+from bellhop.errors import ConflictError, MissingError, PermanentError, StaleError
+from bellhop.messages import Apply, Instantiate, Publisher, Resolve
+from bellhop.model.kinds import ConfigMap, Secret
+from bellhop.model.record import NO_OBJECT, PLAIN, Content, Profile, Sync, empty
+from bellhop.ports.store import ABSENT
+from bellhop.records import Kept, Records
+from bellhop.records.catalogs import Catalogs
+from bellhop.records.profiles import place
+from bellhop.stages.ledger import Note, Origin
+from bellhop.stages.reread import applied_again
+from bellhop.stages.titles import Titles
+
+LOST = "lost"
+"""The digest of a profile whose contents are lost."""
+
+Found = Kept[Profile] | None
+
+
+class Writer:
+    """Writes profiles and asks their clusters to follow."""
+
+    def __init__(self, records: Records, catalogs: Catalogs, publisher: Publisher) -> None:
+        self._records = records
+        self._catalogs = catalogs
+        self._publisher = publisher
+        self._titles = Titles(records, publisher)
+
+    def holder(self, ref: engine.Ref) -> ConfigMap | Secret | None:
+        """Look a ConfigMap or Secret up: as users applied it, or as a trigger generated it."""
+        declared = self._catalogs.holder(ref.kind, ref.namespace, ref.name)
+        if declared is None and ref.namespace == GENERATED_NAMESPACE:
+            return self._titles.read(ref.kind, ref.name)
+        return declared
+
+    def found(self, trigger: str, cluster: str, name: str) -> Found:
+        """Read a profile; contents that are lost are as good as none, where there are others."""
+        profiles = self._records.profiles
+        try:
+            found = profiles.get(trigger, cluster, name)
+        except MissingError:
+            head = profiles.head(trigger, cluster, name)
+            found = head and Kept(replace(head.value, digest=LOST), head.token)
+        return found and Kept(profiles.with_leaving(found.value), found.token)
+
+    def write(self, found: Found, draft: Profile, message: Origin, note: Note) -> bool:
+        """Write a profile and ask its clusters to follow; False if another writer was quicker.
+
+        Inputs that fail change nothing that is applied: the last good contents stay.
+        """
+        old, token = (found.value, found.token) if found else (None, ABSENT)
+        new = _merge(old, draft)
+        try:
+            if old and _same(old, new):
+                if old.told and old.made_of == new.made_of:
+                    return True
+                new = replace(old, made_of=new.made_of)
+                if old.told:
+                    return self._note(new, token)
+                # Who wrote it may have been too late for a name.
+                self._titles.keep(self._take(new))
+            else:
+                new = replace(new, revision=_drawn(), told=False)
+                token = self._put_titled(old, new, token)
+        except ConflictError as error:
+            return self.write(found, failed(draft, error), message, note)
+        except StaleError:
+            return False
+        if old is None or (old.digest, old.error) != (new.digest, new.error):
+            note.what = "failed" if draft.error else "rendered"
+            note.detail = draft.error or _count(draft.contents)
+            note.context = {**note.context, "digest": draft.digest}
+        self._publisher.publish(_applications(new, message))
+        if old is None or not old.told or old.generated != new.generated:
+            self._tell_readers(new, new.titles)
+        return self._note(new, token)
+
+    def _put_titled(self, old: Profile | None, new: Profile, token: str) -> str:
+        """Write a profile that has the names of what it generates; return its token.
+
+        Raises:
+            ConflictError: another profile has one of the names.
+            StaleError: another writer was quicker.
+        """
+        taken = self._take(new)
+        self._give_up(old, set(old.titles).difference(new.titles) if old else ())
+        token = self._put(old, new, token)
+        self._titles.keep(taken)
+        return token
+
+    def _take(self, profile: Profile) -> dict[tuple[str, str], str]:
+        """Have the names of what a profile generates; what it generated last, it has already.
+
+        Raises:
+            ConflictError: another profile has one.
+        """
+        return self._titles.take(profile, () if profile.error else profile.titles)
+
+    def _give_up(self, old: Profile | None, names: Iterable[tuple[str, str]]) -> None:
+        """Have names no longer, and tell those who want them, and who reads what they named."""
+        if old and names:
+            names = sorted(names)
+            self._titles.give_up(old, names)
+            self._tell_readers(old, names)
+
+    def _tell_readers(self, profile: Profile, names: Iterable[tuple[str, str]]) -> None:
+        """Ask again for what refers to what a profile generates, or did.
+
+        Its own trigger's profiles read what each of them generates itself.
+        """
+        keys = [(kind, GENERATED_NAMESPACE, name) for kind, name in names]
+        if not keys:
+            return
+        catalog = self._catalogs.current()
+        triggers, profiles = readers(catalog, keys)
+        self._publisher.publish(applied_again(self._records, *rereaders(catalog, keys)))
+        self._publisher.publish(Resolve(name) for name in sorted(profiles))
+        self._publisher.publish(
+            Instantiate(name, cluster)
+            for name in sorted(triggers - {profile.trigger})
+            for cluster in sorted(catalog.clusters)
+            if catalog.source_of(catalog.triggers[name], cluster)
+        )
+
+    def _note(self, profile: Profile, token: str) -> bool:
+        """Note that the clusters of a profile know of it, and what it was made of."""
+        with suppress(StaleError):
+            # Whoever wrote it since has told the clusters of that, or will.
+            self._records.profiles.put_head(replace(profile, told=True), expect=token)
+        return True
+
+    def withdraw(
+        self, found: Found, message: Origin, note: Note, sync: Sync = "Continuous"
+    ) -> bool:
+        """Have a profile leave all clusters; False if another writer was quicker.
+
+        What a trigger that is tried dry makes no more stays where it is until that trigger is
+        not, or is no more.
+        """
+        if found is None:
+            return True
+        old, token = found.value, found.token
+        # What a worker noted whose head lost, or who died, is to be left with all others.
+        noted = self._records.departures.of(place(old))
+        leaving = tuple(sorted({*old.destinations, *noted}))
+        new = replace(
+            old,
+            contents=(),
+            destinations=(),
+            leaves=bool(leaving),
+            leaving=leaving,
+            digest="",
+            error="",
+            error_code="",
+            made_of="",
+            paused=False,
+            generated=(),
+            reads=(),
+            sync=sync,
+        )
+        try:
+            self._give_up(old, old.titles)
+            if not leaving:
+                self._records.profiles.delete(old.trigger, old.cluster, old.name, expect=token)
+                return True
+            if not _same(old, new):
+                new = replace(new, revision=_drawn(), told=False)
+                token = self._put(old, new, token)
+                note.what = "withdrawn" if old.destinations else ""
+            elif old.told:
+                return True
+            else:
+                new = old
+        except StaleError:
+            return False
+        self._publisher.publish(_applications(new, message))
+        return self._note(new, token)
+
+    def _put(self, old: Profile | None, new: Profile, token: str) -> str:
+        """Write a profile after noting the clusters that it leaves from now on; return its token.
+
+        Raises:
+            StaleError: another writer was quicker.
+        """
+        leaving = set(new.leaving).difference(old.leaving if old else ())
+        begun = self._records.departures.begin(place(new), leaving)
+        try:
+            return self._records.profiles.put(new, expect=token)
+        except StaleError:
+            self._records.departures.take_back(place(new), begun)
+            raise
+
+
+def failed(draft: Profile, error: PermanentError) -> Profile:
+    """Return a draft that holds nothing but why; what was last good stays in its place."""
+    bare = replace(draft, contents=(), digest="", generated=(), reads=())
+    return replace(bare, error=str(error), error_code=error.code)
+
+
+def _same(old: Profile, new: Profile) -> bool:
+    return replace(new, revision=old.revision, told=old.told, made_of=old.made_of) == old
+
+
+def _drawn() -> str:
+    return uuid.uuid4().hex[:16]
+
+
+def _merge(old: Profile | None, draft: Profile) -> Profile:
+    if old is None:
+        return draft
+    leaving = {*old.destinations, *old.leaving} - {*draft.destinations}
+    draft = replace(draft, leaves=bool(leaving), leaving=tuple(sorted(leaving)))
+    if draft.error and old.digest == LOST:
+        # Without the last good contents nobody can tell what is to stay.
+        raise MissingError(f"cannot keep what '{old.name}' holds: its contents are lost")
+    if draft.error:
+        return replace(
+            draft,
+            contents=old.contents,
+            digest=old.digest,
+            generated=old.generated,
+            reads=old.reads,
+        )
+    return draft
+
+
+def sealed(draft: Profile, contents: tuple[Content, ...]) -> Profile:
+    """Return a draft with its contents, and the digest of all that it brings."""
+    described = [
+        [
+            content.ref,
+            content.entry,
+            list(content.manifests),
+            content.template,
+            content.dialect,
+            content.namespace,
+            content.missing,
+            # What is brought as usual has the digest that it always had.
+            *([asdict(content.how)] if content.how != PLAIN else []),
+        ]
+        for content in contents
+    ]
+    beside = [list(map(dict, draft.generated)), list(map(asdict, draft.reads))]
+    told = [described, *beside] if any(beside) else described
+    return replace(draft, contents=contents, digest=digest(told))
+
+
+def _applications(profile: Profile, message: Origin) -> Iterator[Apply]:
+    return (
+        Apply(
+            profile.trigger,
+            profile.cluster,
+            profile.name,
+            destination,
+            trace=message.trace,
+            rang=message.rang,
+        )
+        for destination in (*profile.destinations, *profile.leaving)
+    )
+
+
+def _count(contents: Sequence[Content]) -> str:
+    if empty(contents):
+        return NO_OBJECT
+    named = [
+        f"{manifest['kind']} {manifest['metadata']['name']}"
+        for content in contents
+        for manifest in content.manifests
+    ]
+    return ", ".join(named[:5]) + (f" and {len(named) - 5} more" if len(named) > 5 else "")  # noqa: PLR2004

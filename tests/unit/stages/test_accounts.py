@@ -1,0 +1,204 @@
+"""Senders that prove themselves by their cluster's account, as ingest and sweep treat them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from bellhop.engine.accounts import read_keys
+from bellhop.errors import DeniedError, UnreachableError
+from bellhop.messages import ReadKeys
+from bellhop.model.record import Gate, Issuer
+from bellhop.stages.accounts import learn
+from bellhop.stages.ingest import Ingest
+from tests.fakes.fleet import Fleet
+from tests.fakes.kept import value_of
+from tests.fakes.kube import FakeKube
+from tests.fakes.tokens import AUDIENCE, ISSUER, Signer
+
+EAST = "fleet/east"
+OLD, NEW = Signer("old"), Signer("new", "P-256")
+MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
+
+
+@pytest.fixture
+def kube(fleet: Fleet) -> FakeKube:
+    """A cluster whose API server signs with the old key, which is known."""
+    kube = fleet.register("east", env="production")
+    kube.keys = [OLD.published()]
+    kept = fleet.records.clusters.get(EAST)
+    assert kept
+    ringing = {"url": "https://10.0.0.5", "ca": "ca", "path": "/p", "audience": AUDIENCE}
+    fleet.declare.register(replace(kept.value, forwarder=ringing))
+    fleet.pump()
+    return kube
+
+
+def lets_in(fleet: Fleet, token: str, cluster: str = EAST) -> bool:
+    return isinstance(fleet.ingest.admit(cluster, token), Gate)
+
+
+def why(fleet: Fleet, token: str) -> str:
+    reply = fleet.ingest.admit(EAST, token)
+    assert not isinstance(reply, Gate)
+    assert reply.status == 401
+    return str(reply.body["error"]["message"])
+
+
+def asked(fleet: Fleet) -> int:
+    """Count how often the keys are asked for, and forget it."""
+    taken = list(fleet.queues["sweep"].receive(10, wait=timedelta(0)))
+    for each in taken:
+        fleet.queues["sweep"].settle(each, None)
+    return sum(each.message.body["do"] == ReadKeys.do for each in taken)
+
+
+@pytest.mark.usefixtures("kube")
+def test_a_sweep_learns_the_keys_of_a_cluster_that_rings(fleet: Fleet) -> None:
+    """From then on its forwarder's account sends for it, beside the token that it was given."""
+    token = OLD.token(fleet.clock.now())
+
+    assert lets_in(fleet, token)
+    assert lets_in(fleet, "east")
+    assert why(fleet, OLD.token(fleet.clock.now(), aud="https://other")) == (
+        "the token is not the one of cluster 'fleet/east': it is for somebody else;"
+        " register the cluster, or give the sender its present token"
+    )
+    assert fleet.records.refusals.get(EAST) is None
+    assert not lets_in(fleet, "wrong")
+    assert fleet.records.refusals.get(EAST) is not None
+
+
+@pytest.mark.usefixtures("kube")
+def test_an_account_sends_for_its_own_cluster_alone(fleet: Fleet) -> None:
+    """Another cluster has other keys, or none; one that is not there has nobody."""
+    other = fleet.register("west")
+    other.keys = [NEW.published()]
+    kept = fleet.records.clusters.get("fleet/west")
+    assert kept
+    fleet.records.clusters.put(replace(kept.value, forwarder={"audience": AUDIENCE}))
+    token = OLD.token(fleet.clock.now())
+    assert not lets_in(fleet, token, "fleet/west")
+    learn(fleet.records, other, replace(kept.value, forwarder={"audience": AUDIENCE}))
+
+    assert lets_in(fleet, NEW.token(fleet.clock.now()), "fleet/west")
+    assert not lets_in(fleet, token, "fleet/west")
+    assert not lets_in(fleet, NEW.token(fleet.clock.now()))
+    assert not lets_in(fleet, token, "fleet/nowhere")
+
+
+def test_new_keys_are_read_when_one_is_not_known(fleet: Fleet, kube: FakeKube) -> None:
+    """Once a minute at most, however many processes are asked, and whoever sent it."""
+    kube.keys = [OLD.published(), NEW.published()]
+    token = NEW.token(fleet.clock.now())
+    another = Ingest(fleet.records, fleet.publisher, fleet.settings, fleet.stages["sweep"]._log)
+    assert not lets_in(fleet, token)
+    assert not isinstance(another.admit(EAST, token), Gate)
+    assert not lets_in(fleet, Signer("stranger", "P-256").token(fleet.clock.now()))
+    fleet.pump()
+
+    assert lets_in(fleet, token)
+    assert lets_in(fleet, OLD.token(fleet.clock.now()))
+    stranger = Signer("other", "P-256").token(fleet.clock.now())
+    assert [why(fleet, stranger), asked(fleet)] == [why(fleet, stranger), 0]
+    fleet.clock.advance(MINUTE)
+    assert not lets_in(fleet, stranger)
+    assert not lets_in(fleet, stranger)
+    assert asked(fleet) == 1
+
+
+def test_a_key_that_was_taken_back_ends(fleet: Fleet, kube: FakeKube) -> None:
+    """With the first sweep after a day; a token that was judged counts a minute at most."""
+    kube.keys = [NEW.published()]
+    fleet.clock.advance(DAY)
+    token = OLD.token(fleet.clock.now())
+    assert lets_in(fleet, token)
+    fleet.pump()
+
+    assert lets_in(fleet, token)
+    fleet.clock.advance(MINUTE)
+    assert not lets_in(fleet, token)
+    assert lets_in(fleet, NEW.token(fleet.clock.now()))
+
+
+def test_keys_that_cannot_be_read_end(fleet: Fleet, kube: FakeKube) -> None:
+    """After a week in which the cluster did not let us, or did not answer; sweeps go on."""
+    kube.fail_with(DeniedError("no"), "issuer")
+    fleet.clock.advance(7 * DAY)
+    fleet.pump()
+    assert fleet.records.health.get(EAST).value.state == "Healthy"
+    assert lets_in(fleet, OLD.token(fleet.clock.now()))
+    kube.fail_with(UnreachableError("away"), "issuer")
+    fleet.clock.advance(timedelta(seconds=1))
+    fleet.pump()
+
+    assert "nobody has read its keys for a week" in why(fleet, OLD.token(fleet.clock.now()))
+    assert lets_in(fleet, "east")
+    kube.fail_with(None, "issuer")
+    fleet.clock.advance(fleet.settings.sweep_interval * 2)
+    fleet.pump()
+    assert lets_in(fleet, OLD.token(fleet.clock.now()))
+
+
+def test_expires_while_it_is_remembered(fleet: Fleet, kube: FakeKube) -> None:
+    """What was good is not judged again for a minute, and no longer: the clock decides."""
+    del kube
+    token = OLD.token(fleet.clock.now(), exp=int(fleet.clock.now().timestamp()) + 30)
+    assert lets_in(fleet, token)
+    before = fleet.store.counts["get"]
+    assert lets_in(fleet, token)
+    assert fleet.store.counts["get"] == before + 1
+    fleet.clock.advance(timedelta(seconds=90))
+
+    assert "it has expired" in why(fleet, token)
+
+
+def test_a_cluster_that_is_forgotten_lets_nobody_in(fleet: Fleet, kube: FakeKube) -> None:
+    """Not even who was let in just now; and what a slow sweep has read leaves nothing."""
+    token = OLD.token(fleet.clock.now())
+    kept = fleet.records.clusters.get(EAST)
+    assert kept
+    assert lets_in(fleet, token)
+    fleet.declare.deregister(EAST)
+
+    assert not lets_in(fleet, token)
+    assert fleet.records.issuers.get(EAST) is None
+    learn(fleet.records, kube, kept.value)
+    assert fleet.records.issuers.get(EAST) is None
+    fleet.publisher.publish([ReadKeys(EAST)])
+    fleet.pump()
+    assert fleet.records.issuers.get(EAST) is None
+
+
+def test_who_reads_the_keys_late_gives_way(fleet: Fleet, kube: FakeKube) -> None:
+    """A registration that was written meanwhile says for whom tokens are, and by which keys."""
+    kept = fleet.records.clusters.get(EAST)
+    assert kept
+    newer = Issuer(
+        ISSUER,
+        "https://elsewhere",
+        read_keys({"keys": [NEW.published()]}),
+        kept.value.registered_at,
+    )
+
+    class Slow(FakeKube):
+        def issuer(self) -> tuple[str, dict[str, object]]:
+            fleet.records.issuers.put(EAST, newer)
+            return kube.issuer()
+
+    learn(fleet.records, Slow(), kept.value, known=timedelta(0))
+
+    assert value_of(fleet.records.issuers.get(EAST)) == newer
+
+
+def test_an_account_does_not_count_where_nobody_asked_for_its_keys(fleet: Fleet) -> None:
+    """As in a cluster that an earlier version registered: the token that it was given does."""
+    kube = fleet.register("east")
+    kube.keys = [OLD.published()]
+    fleet.pump()
+
+    assert fleet.records.issuers.get(EAST) is None
+    assert "its accounts do not count" in why(fleet, OLD.token(fleet.clock.now()))
+    assert lets_in(fleet, "east")
