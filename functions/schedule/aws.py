@@ -2,28 +2,7 @@
 
 from __future__ import annotations
 
-from bellhop import __version__
-from bellhop.aws.resources import Resources
 from bellhop.aws.tick import Tick
-from bellhop.records.catalogs import Catalogs
-from bellhop.stages.declare import Declare
-from bellhop.stages.schedule import Schedule
+from bellhop.cloud.due import Due
 
-
-class _Due:
-    """What the schedule publishes, and declarations that somebody began and abandoned."""
-
-    def __init__(self, here: Resources) -> None:
-        records, publisher, settings = here.records, here.publisher, here.settings
-        self._records = records
-        self._schedule = Schedule(records, publisher, settings, here.log)
-        self._declare = Declare(records, Catalogs(records), publisher, settings)
-
-    def tick(self) -> int:
-        published = self._schedule.tick()
-        self._declare.resume()
-        self._records.pulses.tick(self._records.clock.now(), __version__)
-        return published
-
-
-handle = Tick(_Due)
+handle = Tick(Due)

@@ -5,10 +5,10 @@
         outcome = lambdas.invoke("ingest", event)
 
 What is played: a process for each invocation at a time, used again for the next one and frozen in
-between; time-outs, crashes, and handlers that cannot be imported; a new version of the code while
-invocations of the older go on; a limit of concurrency. What is not: memory, scaling and its pace,
-and the other architecture. The caller gives credentials in the environment, as Lambda's service
-does. Event source mappings and the like are whoever calls `invoke`.
+between; time-outs, kills, crashes, and handlers that cannot be imported; a new version of the code
+while invocations of the older go on; a limit of concurrency. What is not: memory, scaling and its
+pace, and the other architecture. The caller gives credentials in the environment, as Lambda's
+service does. Event source mappings and the like are whoever calls `invoke`.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ from infra.lab.processes import Nursery
 from infra.lab.runtime import Answer, Environment, Runtime, open_runtime
 
 ACCOUNT = "123456789012"
+CONCURRENCY = 10
+"""How many invocations of a function may be under way, if nobody says otherwise."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class Function:
     environment: Mapping[str, str] = field(default_factory=dict)
     seconds: float = 60.0
     memory: int = 512
-    concurrency: int = 10
+    concurrency: int = CONCURRENCY
     layers: Sequence[Path] = ()
     region: str = "eu-west-1"
 
@@ -85,8 +87,10 @@ class Lambdas:
         if old:
             old.retire()
 
-    def invoke(self, name: str, event: Any) -> Outcome:
+    def invoke(self, name: str, event: Any, *, seconds: float | None = None) -> Outcome:
         """Have a function answer an event, and wait for it; may be called from several threads.
+
+        `seconds` is the time-out of this event, if it is not the function's.
 
         Raises:
             MissingError: there is no such function.
@@ -96,7 +100,14 @@ class Lambdas:
             version = self._versions.get(name)
         if version is None:
             raise MissingError(f"cannot invoke '{name}': there is no such function")
-        return version.invoke(json.dumps(event).encode())
+        return version.invoke(json.dumps(event).encode(), seconds)
+
+    def kill(self, name: str) -> None:
+        """Kill the processes of a function that are at work, in the middle of it."""
+        with self._lock:
+            version = self._versions.get(name)
+        if version:
+            version.kill()
 
     def logs(self, name: str) -> str:
         """Return all that a function has written, process by process."""
@@ -138,33 +149,40 @@ class _Version:
         self._nursery = nursery
         self._lock = threading.Lock()
         self._idle: list[Environment] = []
-        self._busy = 0
+        self._busy: set[Environment] = set()
         self._count = 0
         self._retired = False
         _unpack(function.package, place / "task")
         for layer in function.layers:
             _unpack(layer, place / "layers")
 
-    def invoke(self, event: bytes) -> Outcome:
+    def invoke(self, event: bytes, seconds: float | None) -> Outcome:
         """Have a process that is idle, or a new one, answer."""
         with self._lock:
-            if self._busy >= self._function.concurrency:
+            if len(self._busy) >= self._function.concurrency:
                 raise ThrottledError(
-                    f"cannot invoke '{self._name}': {self._busy} invocations are under way; wait"
+                    f"cannot invoke '{self._name}': {len(self._busy)} invocations are under way;"
+                    " wait"
                 )
-            self._busy += 1
             environment = self._idle.pop() if self._idle else self._new()
+            self._busy.add(environment)
         try:
-            answer = environment.invoke(event)
+            answer = environment.invoke(event, seconds)
         finally:
             with self._lock:
-                self._busy -= 1
+                self._busy.remove(environment)
                 kept = environment.alive and not self._retired
                 if kept:
                     self._idle.append(environment)
             if not kept:
                 environment.close()
         return _outcome(answer)
+
+    def kill(self) -> None:
+        """Kill what is at work."""
+        with self._lock:
+            for environment in self._busy:
+                environment.kill()
 
     def retire(self) -> None:
         """Take no process again, and end those that are idle."""

@@ -31,6 +31,7 @@ SECRET_KEY = "test"  # noqa: S105 - moto takes any
 
 _ROOT = Path(__file__).parents[2]
 _BOOT_SECONDS = 60.0
+_UNTOLD = ("AWS_", "COVERAGE_")
 _LISTENING = re.compile(r"^listening on (\d+)$", re.MULTILINE)
 
 
@@ -54,8 +55,9 @@ class Moto:
         Raises:
             UnreachableError: it does not come up; the message ends with its last log lines.
         """
-        # What a laptop's environment says of AWS is nobody's business here.
-        told = {key: value for key, value in os.environ.items() if not key.startswith("AWS_")}
+        # What a laptop's environment says of AWS is nobody's business here, and nobody wants to
+        # know which lines of moto are run.
+        told = {key: value for key, value in os.environ.items() if not key.startswith(_UNTOLD)}
         process = self._nursery.start(
             [sys.executable, "-m", "infra.lab.moto_server", self._functions],
             self._log_path,
@@ -85,14 +87,35 @@ class Moto:
         status: int = 0,
         code: str = "",
         served: bool = False,
+        role: str = "",
         times: int = 1,
     ) -> None:
         """Have the next requests for an operation fail, by an answer or, without status, by none.
 
-        `served` says that each is done before: the answer alone is lost.
+        `served` says that each is done before: the answer alone is lost. With a `role` it is about
+        that role's requests alone.
         """
-        fault = {"operation": operation, "status": status, "code": code, "served": served}
+        answer = {"status": status, "code": code, "served": served, "kills": False}
+        fault = {"operation": operation, "role": role, "after": 0, **answer}
         self._call("POST", "faults", [fault] * times)
+
+    def kill(self, role: str, operation: str, *, served: bool = False, after: int = 0) -> None:
+        """Kill the function of a role when it asks for an operation, `after` so many times.
+
+        `served` says that this is done before.
+        """
+        answer = {"status": 0, "code": "", "served": served, "kills": True}
+        self._call(
+            "POST", "faults", [{"operation": operation, "role": role, "after": after, **answer}]
+        )
+
+    def hurry(self, function: str, seconds: float) -> None:
+        """Have a function that does not answer its next event within so long run out of time."""
+        self._call("POST", "hurries", {"function": function, "seconds": seconds})
+
+    def pass_visibility(self, longer: float) -> None:
+        """Have messages come again that are hidden for longer than so many seconds from now on."""
+        self._call("POST", "time", longer)
 
     def access(self) -> list[dict[str, Any]]:
         """Tell what roles asked for: role, action, resource, whether they may, and how often."""
@@ -103,9 +126,10 @@ class Moto:
         """Begin anew to tell what roles asked for."""
         self._call("DELETE", "access")
 
-    def forgive(self) -> None:
-        """Forget the failures that were asked for and did not happen yet."""
-        self._call("DELETE", "faults")
+    def forgive(self) -> int:
+        """Forget the failures that were asked for and did not happen; say how many there were."""
+        left: int = self._call("DELETE", "faults")
+        return left
 
     def _call(self, method: str, what: str, body: Any = None) -> Any:
         connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=30)

@@ -2,9 +2,10 @@
 
 Moto can ask IAM, but of the resource `*`, so that a policy that names resources allows nothing.
 Here a request is read for its action and its resource, as AWS' Service Authorization Reference has
-them, and held against the policies that moto keeps for the role. What is not known here is denied;
-so is a policy with more than Allow, Action and Resource. Other keys are an account's own, and may
-do anything. No condition is judged, and none of KMS' rights is.
+them, and held against the policies that moto keeps for the role. Who reads an object of S3 that is
+not there is asked for the right to list, as S3 does. What is not known here is denied; so is a
+policy with more than Allow, Action and Resource. Other keys are an account's own, and may do
+anything. No condition is judged, and none of KMS' rights is: moto seals nothing.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ import json
 import re
 import threading
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
 from moto.iam.models import iam_backends
+from moto.s3.models import s3_backends
 from moto.secretsmanager.models import secretsmanager_backends
 from moto.sts.models import sts_backends
 
@@ -31,6 +33,9 @@ _BATCHES = {
     "DeleteMessageBatch": "DeleteMessage",
     "SendMessageBatch": "SendMessage",
 }
+_PREFIXES = {"monitoring": "cloudwatch"}
+"""How actions of a service begin, where that is not its name in signatures."""
+
 _KNOWN = frozenset({"Action", "Effect", "Resource", "Sid"})
 
 
@@ -55,7 +60,7 @@ class Access:
         asked = _read(environ, body)
         if asked is None or asked.action == "sts:GetCallerIdentity":
             return None
-        return None if self.allows(asked) else asked
+        return next((each for each in (asked, *_besides(asked)) if not self.allows(each)), None)
 
     def allows(self, asked: Asked) -> bool:
         """Say whether a role may do something, and count it."""
@@ -76,6 +81,12 @@ class Access:
         """Begin counting anew."""
         with self._lock:
             self._counts.clear()
+
+
+def whose(environ: Mapping[str, Any]) -> str:
+    """Return with which role's credentials a request is made; none with an account's own."""
+    scope = _SCOPE.search(environ.get("HTTP_AUTHORIZATION", ""))
+    return _role_of(scope[1]) if scope else ""
 
 
 def refusal(asked: Asked) -> tuple[int, str, bytes]:
@@ -123,7 +134,7 @@ def _read(environ: Mapping[str, Any], body: bytes) -> Asked | None:
             operation, resource = "GetCallerIdentity", "*"
         case _:
             resource = "*"
-    return Asked(role, f"{service}:{operation}", resource)
+    return Asked(role, f"{_PREFIXES.get(service, service)}:{operation}", resource)
 
 
 def _of_s3(environ: Mapping[str, Any]) -> tuple[str, str]:
@@ -134,6 +145,15 @@ def _of_s3(environ: Mapping[str, Any]) -> tuple[str, str]:
     if key:
         return f"s3:{verb}Object", f"arn:aws:s3:::{bucket}/{key}"
     return ("s3:ListBucket" if verb == "Get" else f"s3:{verb}Bucket"), f"arn:aws:s3:::{bucket}"
+
+
+def _besides(asked: Asked) -> Iterator[Asked]:
+    """Yield what else is asked for: who may not list is not told that an object is not there."""
+    if asked.action == "s3:GetObject":
+        bucket, _, key = asked.resource.rpartition(":")[2].partition("/")
+        there = s3_backends[ACCOUNT]["aws"]
+        if bucket in there.buckets and there.get_object(bucket, key) is None:
+            yield Asked(asked.role, "s3:ListBucket", f"arn:aws:s3:::{bucket}")
 
 
 def _function(path: str) -> str:

@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import json
 import threading
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from moto.awslambda.models import LambdaFunction
+from moto.awslambda.models import LambdaFunction, lambda_backends
+from moto.core.exceptions import JsonRESTError
 from moto.sts.models import sts_backends
 
 from bellhop.errors import ThrottledError
-from infra.lab.lambdas import Function, Lambdas
+from infra.lab.lambdas import CONCURRENCY, Function, Lambdas
 from infra.lab.moto_access import Access, Asked
 from infra.package.wheels import machine_architecture
 
@@ -27,16 +29,19 @@ _SESSION_SECONDS = 3_600
 class Runner:
     """The functions of all accounts of a moto server."""
 
-    def __init__(self, folder: Path, endpoint: str, access: Access) -> None:
+    def __init__(self, folder: Path, access: Access) -> None:
         self._folder = folder
-        self._endpoint = endpoint
+        self._endpoint = ""
         self._access = access
         self._lock = threading.Lock()
         self._lambdas = Lambdas(folder)
         self._declared: dict[str, tuple[object, ...]] = {}
+        self._roles: dict[str, set[str]] = defaultdict(set)
+        self._hurries: dict[str, list[float]] = defaultdict(list)
 
-    def adopt(self) -> None:
-        """Have moto's functions run here."""
+    def adopt(self, endpoint: str) -> None:
+        """Have moto's functions run here, with AWS at an endpoint."""
+        self._endpoint = endpoint
         run = self._run
 
         def invoke(self: Any, event: Any = None) -> tuple[str, bool, str]:
@@ -45,12 +50,27 @@ class Runner:
         functions: Any = LambdaFunction
         functions._invoke_lambda = invoke  # noqa: SLF001 - the one place where moto runs them
 
+    def kill(self, role: str) -> None:
+        """Kill what is at work with the credentials of a role."""
+        with self._lock:
+            names = set(self._roles[role])
+        for name in names:
+            self._lambdas.kill(name)
+
+    def hurry(self, function: str, seconds: float) -> None:
+        """Give the next event of a function another time-out."""
+        with self._lock:
+            self._hurries[function].append(seconds)
+
     def _run(self, function: Any, event: Any) -> tuple[str, bool, str]:
         """Return the answer, whether it is an error, and what was written."""
+        with self._lock:
+            hurries = self._hurries[function.function_name]
+            seconds = hurries.pop(0) if hurries else None
         try:
-            outcome = self._lambdas.invoke(self._declare(function), event)
+            outcome = self._lambdas.invoke(self._declare(function), event, seconds=seconds)
         except ThrottledError as error:
-            return json.dumps({"errorType": "Throttled", "errorMessage": str(error)}), True, ""
+            raise _FullError from error
         role = function.role.rpartition("/")[2]
         place = f"arn:aws:logs:{function.region}:{function.account_id}"
         stream = f"{place}:log-group:/aws/lambda/{function.function_name}:log-stream:lab"
@@ -69,11 +89,13 @@ class Runner:
             function.timeout,
             tuple(function.architectures),
             tuple(sorted(function.environment_vars.items())),
+            _room(function),
         )
         with self._lock:
             if self._declared.get(name) != now:
                 self._lambdas.replace(name, self._made(name, function))
                 self._declared[name] = now
+                self._roles[function.role.rpartition("/")[2]].add(name)
         return name
 
     def _made(self, name: str, function: Any) -> Function:
@@ -106,4 +128,21 @@ class Runner:
             seconds=float(function.timeout),
             memory=int(function.memory_size),
             region=function.region,
+            concurrency=_room(function),
         )
+
+
+class _FullError(JsonRESTError):
+    """What AWS answers where as many invocations are under way as there may be."""
+
+    code = 429
+
+    def __init__(self) -> None:
+        super().__init__("TooManyRequestsException", "Rate Exceeded.")
+
+
+def _room(function: Any) -> int:
+    """Return how many invocations may be under way; versions do not know what is reserved."""
+    backend = lambda_backends[function.account_id][function.region]
+    reserved = backend.get_function(function.function_name).reserved_concurrency
+    return CONCURRENCY if reserved is None else int(reserved)

@@ -6,17 +6,27 @@ something that AWS does not, such as to hand a message to a function by itself, 
 
 from __future__ import annotations
 
+import base64
 import json
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from moto.awslambda import models as functions
+from moto.core.utils import unix_time_millis
+from moto.eks import models as eks
 from moto.s3 import models as buckets
+from moto.secretsmanager import models as secrets
+from moto.secretsmanager.exceptions import InvalidRequestException
 from moto.sqs import models as queues
+
+from bellhop.adapters.local.certificates import make_authority
 
 _Queue: Any = queues.Queue
 _Bucket: Any = buckets.FakeBucket
 _Marker: Any = buckets.FakeDeleteMarker
 _Functions: Any = functions.LambdaBackend
+_Secrets: Any = secrets.SecretsManagerBackend
+_EksCluster: Any = eks.Cluster
 
 
 def teach() -> None:
@@ -25,6 +35,19 @@ def teach() -> None:
     _deliver_nothing_by_itself()
     _delete_markers()
     _take_loopback_for_encrypted()
+    _keep_eks_on_loopback()
+    _hold_what_is_being_deleted()
+
+
+def pass_visibility(longer: float) -> None:
+    """Have time pass for messages that are hidden for longer than so many seconds from now on."""
+    soon = unix_time_millis() + longer * 1000
+    for backends in queues.sqs_backends.values():
+        for backend in backends.values():
+            for queue in backend.queues.values():
+                for message in queue._messages:  # noqa: SLF001 - moto shows those that are visible
+                    if message.visible_at > soon:
+                        message.visible_at = 0.0
 
 
 def _write_redrive_as_aws_does() -> None:
@@ -87,3 +110,33 @@ def _take_loopback_for_encrypted() -> None:
             self.policy = whole
 
     _Bucket.get_permission = get_permission
+
+
+def _keep_eks_on_loopback() -> None:
+    """Moto's EKS clusters have names of AWS' and no authority; here nobody listens where they are.
+
+    What a client does with such a cluster ends as with one that is away.
+    """
+    begun = datetime.now(UTC)
+    authority = make_authority("eks", now=begun, validity=timedelta(days=1)).certificate_pem
+    make = _EksCluster.__init__
+
+    def init(self: Any, *given: Any, **named: Any) -> None:
+        make(self, *given, **named)
+        self.endpoint = "https://127.0.0.1:9"
+        self.certificate_authority = {"data": base64.b64encode(authority).decode()}
+
+    _EksCluster.__init__ = init
+
+
+def _hold_what_is_being_deleted() -> None:
+    """Moto writes into a secret that is being deleted; AWS refuses to until it is restored."""
+    put = _Secrets.put_secret_value
+
+    def put_secret_value(self: Any, secret_id: str, **given: Any) -> Any:
+        secret = self.secrets.get(secret_id)
+        if secret and secret.is_deleted():
+            raise InvalidRequestException("the secret is marked for deletion")
+        return put(self, secret_id, **given)
+
+    _Secrets.put_secret_value = put_secret_value

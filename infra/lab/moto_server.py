@@ -1,8 +1,11 @@
 """Serve moto on a free port of loopback, count what is asked for, and fail where told to.
 
-    GET /lab/requests       how many requests there were, by operation
+    GET /lab/requests       how many requests there were, by operation; as `dynamodb:conditions`,
+                            how many were refused because their condition failed
     POST /lab/faults        a list of failures to come, one for a request each
     DELETE /lab/faults      forget those that did not happen
+    POST /lab/hurries       a function, and within how many seconds it has to answer its next event
+    POST /lab/time          messages that are hidden for longer than so many seconds are there again
     GET /lab/access         what roles asked for, how often, and whether they may; DELETE forgets
 
 Where moto and AWS differ, the strict side is taken: moto looks at a condition and then writes,
@@ -34,12 +37,16 @@ from moto.moto_server.werkzeug_app import (
 from werkzeug.serving import make_server
 
 from infra.lab import moto_manners
-from infra.lab.moto_access import Access, refusal
+from infra.lab.moto_access import Access, refusal, whose
 from infra.lab.moto_functions import Runner
 
 _ONE_BY_ONE = frozenset({"dynamodb", "secretsmanager", "sqs"})
 _LOOKS = 0.02
 """Seconds between two looks for a message: who waits for one keeps nobody else waiting."""
+
+_CONDITION = b"#ConditionalCheckFailedException"
+_HEAD = 120
+"""Bytes of an answer that tell why it is a refusal."""
 
 _SERVICE = re.compile(r"Credential=[^,/]+/\d+/[^/]+/([^/]+)/aws4_request")
 
@@ -50,10 +57,14 @@ class Front:
     """What stands before moto."""
 
     def __init__(
-        self, app: Callable[[dict[str, Any], Start], Iterable[bytes]], access: Access
+        self,
+        app: Callable[[dict[str, Any], Start], Iterable[bytes]],
+        access: Access,
+        runner: Runner,
     ) -> None:
         self._app = app
         self._access = access
+        self._runner = runner
         self._lock = threading.Lock()
         self._locks = {service: threading.Lock() for service in _ONE_BY_ONE}
         self._requests: Counter[str] = Counter()
@@ -69,7 +80,7 @@ class Front:
         environ["wsgi.input"] = BytesIO(body)
         if denied := self._access.judge(environ, body):
             return _whole(start, *refusal(denied))
-        fault = self._note(f"{service}:{operation}")
+        fault = self._note(f"{service}:{operation}", whose(environ))
         if fault is None or fault["served"]:
             lock: AbstractContextManager[Any] = self._locks.get(service, nullcontext())
             serve = self._receive if operation == "ReceiveMessage" else self._serve
@@ -79,6 +90,8 @@ class Front:
         if fault["status"]:
             told = {"__type": fault["code"], "message": "as told", "Code": fault["code"]}
             return _answer(start, fault["status"], told)
+        if fault["kills"]:
+            self._runner.kill(whose(environ))
         environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
         return []
 
@@ -86,7 +99,11 @@ class Front:
         self, environ: dict[str, Any], start: Start, lock: AbstractContextManager[Any]
     ) -> bytes:
         with lock:
-            return b"".join(self._app(environ, start))
+            answer = b"".join(self._app(environ, start))
+        if _CONDITION in answer[:_HEAD]:
+            with self._lock:
+                self._requests["dynamodb:conditions"] += 1
+        return answer
 
     def _receive(
         self, environ: dict[str, Any], start: Start, lock: AbstractContextManager[Any]
@@ -109,23 +126,33 @@ class Front:
             if environ["REQUEST_METHOD"] == "DELETE":
                 self._access.forget()
             return self._access.told()
+        if what == "hurries":
+            return self._runner.hurry(**_given(environ))
+        if what == "time":
+            with self._locks["sqs"]:
+                return moto_manners.pass_visibility(_given(environ))
         with self._lock:
             if what == "requests":
                 return dict(self._requests)
+            left = len(self._faults)
             if environ["REQUEST_METHOD"] == "DELETE":
                 self._faults.clear()
             else:
-                length = int(environ["CONTENT_LENGTH"])
-                self._faults += json.loads(environ["wsgi.input"].read(length))
-            return len(self._faults)
+                self._faults += _given(environ)
+            return left
 
-    def _note(self, operation: str) -> dict[str, Any] | None:
+    def _note(self, operation: str, role: str) -> dict[str, Any] | None:
         with self._lock:
             self._requests[operation] += 1
             for place, fault in enumerate(self._faults):
-                if fault["operation"] == operation:
-                    return self._faults.pop(place)
+                if fault["operation"] == operation and fault["role"] in ("", role):
+                    fault["after"] -= 1
+                    return self._faults.pop(place) if fault["after"] < 0 else None
         return None
+
+
+def _given(environ: dict[str, Any]) -> Any:
+    return json.loads(environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"])))
 
 
 def _asked(environ: dict[str, Any]) -> tuple[str, str]:
@@ -154,11 +181,10 @@ def main() -> None:
     moto_manners.teach()
     app = DomainDispatcherApplication(create_backend_app)
     access = Access()
-    server = make_server(
-        "127.0.0.1", 0, Front(app, access), threaded=True, request_handler=MotoRequestHandler
-    )
-    endpoint = f"http://127.0.0.1:{server.port}"
-    Runner(Path(sys.argv[1]), endpoint, access).adopt()
+    runner = Runner(Path(sys.argv[1]), access)
+    front = Front(app, access, runner)
+    server = make_server("127.0.0.1", 0, front, threaded=True, request_handler=MotoRequestHandler)
+    runner.adopt(f"http://127.0.0.1:{server.port}")
     sys.stdout.write(f"listening on {server.port}\n")
     sys.stdout.flush()
     server.serve_forever()

@@ -94,7 +94,7 @@ class Environment:
     ) -> None:
         self._seconds = seconds
         self._log_path = log_path
-        self._api = _Api(arn, seconds)
+        self._api = _Api(arn)
         self._started = time.monotonic()
         # What is installed beside the interpreter is not on the path: Lambda has none of it.
         python: list[str | Path] = [runtime.interpreter, "-S", "-m"]
@@ -114,19 +114,20 @@ class Environment:
         self._began: float | None = None
         self.alive = True
 
-    def invoke(self, event: bytes) -> Answer:
-        """Have an event answered; one at a time."""
+    def invoke(self, event: bytes, seconds: float | None = None) -> Answer:
+        """Have an event answered, within its own time-out if it has one; one at a time."""
+        allowed = self._seconds if seconds is None else seconds
         seen = self._log_path.stat().st_size
         self._process.thaw()
         number = str(uuid.uuid4())
-        told = None if self._awake(_INIT_SECONDS) else self._failure(number, "init")
+        told = None if self._awake(_INIT_SECONDS) else self._failure(number, _INIT_SECONDS)
         began = 0.0
         if told is None and self._began is None:
             self._began = began = time.monotonic() - self._started
         since = time.monotonic()
         if told is None:
-            self._api.give(number, event)
-            told = self._waited(number, since + self._seconds)
+            self._api.give(number, event, allowed)
+            told = self._waited(number, allowed)
         took = time.monotonic() - since
         # Lambda freezes a process once it asks for the next event.
         if self.alive and self._awake(self._seconds):
@@ -134,6 +135,10 @@ class Environment:
         else:
             self.close()
         return Answer(told.body, told.failed, self._logs(seen), began, took)
+
+    def kill(self) -> None:
+        """Kill the process, wherever it is; who invoked it is told."""
+        self._process.kill()
 
     def close(self) -> None:
         """End the process, wherever it is."""
@@ -150,23 +155,23 @@ class Environment:
                 return False
         return True
 
-    def _waited(self, number: str, until: float) -> _Told:
+    def _waited(self, number: str, seconds: float) -> _Told:
+        until = time.monotonic() + seconds
         while time.monotonic() < until:
             try:
                 return self._api.told.get(timeout=_LOOK)
             except queue.Empty:
                 if self._process.returncode() is not None:
-                    return self._failure(number, "exit")
-        return self._failure(number, "late")
+                    break
+        return self._failure(number, seconds)
 
-    def _failure(self, number: str, how: str) -> _Told:
-        """Tell of a process that cannot be used again, and end it."""
+    def _failure(self, number: str, seconds: float) -> _Told:
+        """Tell of a process that has ended, or was late, and end it."""
         code = self._process.returncode()
         self.close()
         if not self._api.told.empty():  # It said itself why it cannot begin, or its last words.
             return self._api.told.get()
-        if how == "late" or code is None:
-            seconds = self._seconds if how == "late" else _INIT_SECONDS
+        if code is None:
             kind, what = "Sandbox.Timedout", f"Task timed out after {seconds:.2f} seconds"
         else:
             ended = f"signal: {-code}" if code < 0 else f"exit status {code}"
@@ -183,10 +188,9 @@ class Environment:
 class _Api:
     """The Runtime API of one process."""
 
-    def __init__(self, arn: str, seconds: float) -> None:
+    def __init__(self, arn: str) -> None:
         self._arn = arn
-        self._seconds = seconds
-        self._events: queue.Queue[tuple[str, bytes] | None] = queue.Queue()
+        self._events: queue.Queue[tuple[str, bytes, float] | None] = queue.Queue()
         self.told: queue.Queue[_Told] = queue.Queue()
         self.asked = threading.Event()
         self._server = _server(self)
@@ -194,10 +198,10 @@ class _Api:
         self._thread.start()
         self.address = f"127.0.0.1:{self._server.server_port}"
 
-    def give(self, number: str, event: bytes) -> None:
-        """Give the process that asked its event."""
+    def give(self, number: str, event: bytes, seconds: float) -> None:
+        """Give the process that asked its event, and so much time for it."""
         self.asked.clear()
-        self._events.put((number, event))
+        self._events.put((number, event, seconds))
 
     def next(self) -> tuple[bytes, Mapping[str, str]] | None:
         """Wait for an event; None when there will be none any more."""
@@ -205,8 +209,8 @@ class _Api:
         given = self._events.get()
         if given is None:
             return None
-        number, event = given
-        deadline = int((time.time() + self._seconds) * 1000)
+        number, event, seconds = given
+        deadline = int((time.time() + seconds) * 1000)
         root = f"Root=1-{int(time.time()):08x}-{uuid.uuid4().hex[:24]}"
         return event, {
             "Content-Type": "application/json",

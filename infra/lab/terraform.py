@@ -6,7 +6,8 @@
         stack.outputs()["bellhop"]
 
 A stack is a copy of one example beside a copy of the modules. What says that AWS is on loopback is
-a file that is laid beside it, so that no module and no example knows of it.
+a file that is laid beside it, so that no module and no example knows of it; so is what says that
+Bellhop's settings are others than the example's.
 """
 
 from __future__ import annotations
@@ -32,6 +33,9 @@ _SERVICES = (
 )
 _AT_ONCE = "-parallelism=40"
 """Most of the time is the provider's own waiting, which costs nothing to do side by side."""
+
+_GARBAGE = "400"
+"""Each command reads the schemas of all that the provider knows: memory is cheaper than tidying."""
 
 
 @dataclass(frozen=True)
@@ -73,17 +77,35 @@ class Stack:
     """A copy of an example in a folder of its own, with its state."""
 
     def __init__(
-        self, folder: Path, example: str, endpoint: str, variables: Mapping[str, object]
+        self,
+        folder: Path,
+        example: str,
+        endpoint: str,
+        variables: Mapping[str, object],
+        settings: Mapping[str, float] | None = None,
     ) -> None:
         self._terraform = find_terraform()
         shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(".terraform*", "*.tfstate*"))
         self.place = folder / "examples" / example
         (self.place / "provider_override.tf").write_text(_provider(endpoint))
+        if settings:
+            module = {"module": {"bellhop": {"settings": dict(settings)}}}
+            (self.place / "settings_override.tf.json").write_text(json.dumps(module))
         values = self.place / "stack.auto.tfvars.json"
         values.write_text(json.dumps(dict(variables)))
         self._settings = folder / "terraform.rc"
         self._settings.write_text(_installation(self._terraform.mirror))
         self.run("init")
+
+    @property
+    def terminal(self) -> dict[str, str]:
+        """Return the environment of somebody who types, and says yes whenever he is asked."""
+        agreed = f"-auto-approve {_AT_ONCE}"
+        return {
+            **self._environment(),
+            "TF_CLI_ARGS_apply": agreed,
+            "TF_CLI_ARGS_destroy": agreed,
+        }
 
     def test(self, module: str, endpoint: str) -> str:
         """Run a module's own tests against the AWS of an endpoint; return what they said."""
@@ -131,6 +153,7 @@ class Stack:
             **kept,
             "AWS_EC2_METADATA_DISABLED": "true",
             "CHECKPOINT_DISABLE": "1",
+            "GOGC": _GARBAGE,
             "TF_CLI_CONFIG_FILE": str(self._settings),
             "TF_INPUT": "0",
             "TF_IN_AUTOMATION": "1",

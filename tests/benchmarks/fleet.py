@@ -2,7 +2,8 @@
 
 A simulation: every event goes through the real functions and adapters, over AWS in memory that
 holds them to the limits its services publish (`tests/fakes/aws.py`), on a clock of its own. One
-event in ten is of one busy cluster; half of them are new objects, the rest change one of before.
+event in ten is of one busy cluster; half of them are new objects, the rest change one of before;
+a cluster that has more than forty deletes its oldest instead. The ledger is dropped each minute.
 Clusters are fakes. An invocation is played whole when it begins, so that two which overlap meet
 each other's limits, and not each other's half-written records: the histories in `tests/fakes`
 are for those.
@@ -19,6 +20,7 @@ import json
 import math
 import random
 import time
+from abc import ABC, abstractmethod
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -35,14 +37,18 @@ from bellhop.aws.front import Front
 from bellhop.aws.metrics import Metrics
 from bellhop.aws.resources import Resources
 from bellhop.aws.tick import Tick
-from bellhop.aws.told import ToldLedger
+from bellhop.cloud import resources as cloud
+from bellhop.cloud.due import Due
+from bellhop.cloud.told import ToldLedger
 from bellhop.errors import BellhopError
 from bellhop.logs import Log
 from bellhop.messages import INBOXES, Publisher
+from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.model.kinds import parse_all, read_documents
 from bellhop.model.reach import HERE
 from bellhop.model.record import Cluster
 from bellhop.ports.kube import Kube
+from bellhop.ports.secrets import Secrets
 from bellhop.records import Records, Sealer
 from bellhop.records.catalogs import Catalogs
 from bellhop.records.ledger import Bounds
@@ -51,15 +57,17 @@ from bellhop.stages.declare import Declare
 from bellhop.stages.deploy import Deploy
 from bellhop.stages.execute import Execute
 from bellhop.stages.sweep import Sweep
+from tests.benchmarks.clouds.aws import SHARE
+from tests.benchmarks.clouds.bill import CALL, CALLS
 from tests.benchmarks.figures import percentile, run, table
-from tests.benchmarks.figures_costs import CALL, CALLS, SHARE
 from tests.benchmarks.growth import rules
-from tests.fakes.aws import Aws, SimulatedServices
+from tests.fakes.aws import Aws, SimulatedClock, SimulatedServices
 from tests.fakes.fleet import service
 from tests.fakes.kube import FakeKube
 from tests.functions.lab import EVENTS
 
 SMALLEST = (5, 3, 5, 5)
+SERVICE = GVK("", "v1", "Service")
 
 BUSY = 0.1
 NEW = 0.5
@@ -73,17 +81,24 @@ longer than half of one. How they grow fewer again is not published: here by one
 _DELIVERY = 0.01
 _LATE = 0.5
 _TIMEOUT = 60.0
-_TICK = 60.0
+TICK = 60.0
 _KEEPS = 40
-"""Objects of a cluster that may be changed again."""
+"""Objects of a cluster, above which the oldest is deleted."""
 
 _URL = "https://sqs.example/1/bellhop-"
+
+
+class Nowhere(io.StringIO):
+    """Where the functions' logs go: hours of them would take all memory."""
+
+    def write(self, text: str) -> int:
+        return len(text)
 
 
 class Clusters:
     """What opens clusters for one environment: it reads a secret for each that it does not know."""
 
-    def __init__(self, fleet: Fleet, secrets: ManagedSecrets) -> None:
+    def __init__(self, fleet: Events, secrets: Secrets) -> None:
         self._fleet = fleet
         self._secrets = secrets
         self._known: OrderedDict[str, None] = OrderedDict()
@@ -101,12 +116,12 @@ class Clusters:
 class TimedKube(FakeKube):
     """A cluster whose calls take time, and that says when an object was applied."""
 
-    def __init__(self, cluster: str, fleet: Fleet) -> None:
+    def __init__(self, cluster: str, fleet: Events) -> None:
         super().__init__(cluster)
         self._fleet = fleet
 
     def apply(self, *arguments: Any, **options: Any) -> Any:
-        self._fleet.aws.clock.rest(CALLS * CALL / 1000)
+        self._fleet.clock.rest(CALLS * CALL / 1000)
         done = super().apply(*arguments, **options)
         self.calls.clear()
         self._fleet.applied(self.cluster, arguments[0]["metadata"]["name"])
@@ -134,92 +149,198 @@ class Function:
         self.idle.append(environment)
 
 
-class Fleet:
-    """An installation, its clusters, and what happens when."""
+class Events(ABC):
+    """A fleet's clusters, and what happens in them and when, in whichever cloud."""
 
-    def __init__(self, clusters: int, sources: int) -> None:
-        self.aws = Aws()
-        self.services = SimulatedServices(self.aws)
+    def __init__(self, clock: SimulatedClock) -> None:
+        self.clock = clock
         self.settings = Settings()
         self.kubes: dict[str, TimedKube] = {}
         self.latencies: list[float] = []
         self.ages: dict[str, list[float]] = defaultdict(list)
         self.invocations: Counter[str] = Counter()
-        self.most_busy = self.lost = 0
+        self.lost = 0
+        self.dice = random.Random(7)
         self._rang: dict[tuple[str, str], float] = {}
         self._agenda: list[tuple[float, int, Callable[[], None]]] = []
         self._order = itertools.count()
-        self._dice = random.Random(7)
         self._written: dict[str, list[dict[str, Any]]] = defaultdict(list)
+
+    # Each cloud's own ---------------------------------------------------------------------------
+
+    @abstractmethod
+    def open(self) -> cloud.Resources:
+        """Open the installation, as an environment does with its first event."""
+
+    @abstractmethod
+    def secrets(self, here: Any) -> Secrets:
+        """Make the secret store of an installation."""
+
+    @abstractmethod
+    def send(self, cluster: str, item: Mapping[str, Any]) -> None:
+        """Have a cluster's forwarder send something, again until it is taken."""
+
+    @abstractmethod
+    def tick(self) -> None:
+        """Have the schedule look."""
+
+    @abstractmethod
+    def rest(self) -> None:
+        """Have all messages worked on at once, until none is left."""
+
+    # What is there ------------------------------------------------------------------------------
+
+    def deploy(self, here: cloud.Resources) -> Deploy:
+        """Make a deploy stage that opens this fleet's clusters."""
+        rest = here.publisher, here.settings
+        execute = Execute(here.records, Clusters(self, self.secrets(here)), *rest, here.log)
+        return Deploy(here.records, Catalogs(here.records), here.publisher, execute, here.settings)
+
+    def sweep(self, here: cloud.Resources) -> Sweep:
+        """Make a sweep stage that does."""
+        catalogs, access = Catalogs(here.records), Clusters(self, self.secrets(here))
+        return Sweep(here.records, catalogs, access, here.publisher, here.settings, here.log)
+
+    def settle(self, clusters: int, sources: int) -> None:
+        """Register clusters and declare sources, and have all done that follows at once."""
+        here = self.open()
+        declare = Declare(here.records, Catalogs(here.records), here.publisher, self.settings)
+        texts = [rules(number) for number in range(sources)]
+        declare.apply(
+            parse_all(each for text in texts for each in read_documents(text, source="rules.yaml"))
+        )
+        secrets = self.secrets(here)
+        interval = self.settings.sweep_interval.total_seconds()
+        for number in range(clusters):
+            # One after the other, so that their sweeps are due in turn from the beginning on.
+            self.clock.seconds = interval * (number / clusters - 1)
+            cluster = Cluster(
+                *("fleet", f"c{number}", {"env": "production"}, "v1.30.0"),
+                token_digest=hashlib.sha256(b"token").hexdigest(),
+                registered_at=self.clock.now(),
+            )
+            declare.register(cluster)
+            self.kubes[cluster.key] = TimedKube(cluster.key, self)
+            secrets.put(f"kubeconfig/{cluster.key}", b"{}")
+        self.clock.seconds = 0.0
+        self.rest()
+
+    # What happens -------------------------------------------------------------------------------
+
+    def play(self, rate: float, seconds: float) -> None:
+        """Play so many seconds of events, and what follows from them."""
+        self.at(0.5, self._tick, seconds)
+        moment = 0.0
+        while (moment := moment + self.dice.expovariate(rate)) < seconds:
+            self.at(moment, self._ring)
+        self.go_on()
+
+    def go_on(self) -> None:
+        """Play what is to happen, until nothing is."""
+        while self._agenda:
+            moment, _, step = heapq.heappop(self._agenda)
+            self.clock.seconds = moment
+            step()
+        self.lost = len(self._rang)
+
+    def at(self, moment: float, step: Callable[..., None], *arguments: Any) -> None:
+        """Have something happen at a time."""
+        heapq.heappush(self._agenda, (moment, next(self._order), lambda: step(*arguments)))
+
+    def applied(self, cluster: str, name: str) -> None:
+        """Note that what an event brings is in its cluster."""
+        begun = self._rang.pop((cluster, name), None)
+        if begun is not None:
+            self.latencies.append(self.clock.seconds - begun)
+
+    def _tick(self, until: float) -> None:
+        self.tick()
+        if self.clock.seconds + TICK < until:
+            self.at(self.clock.seconds + TICK, self._tick, until)
+
+    def _ring(self) -> None:
+        """Have an object of some cluster be new, or change, and its forwarder send it."""
+        names = list(self.kubes)
+        busy = self.dice.random() < BUSY
+        cluster = names[0] if busy else names[self.dice.randrange(len(names))]
+        self.send(cluster, self._changed(cluster, self.kubes[cluster], self._written[cluster]))
+
+    def _changed(
+        self, cluster: str, kube: TimedKube, written: list[dict[str, Any]]
+    ) -> Mapping[str, Any]:
+        """Have an object of a cluster be new, change or go; return what its forwarder tells."""
+        if len(written) > _KEEPS:
+            about = written.pop(0)["metadata"]
+            kube.drop(SERVICE, about["namespace"], about["name"])
+            key = str(ObjectKey(SERVICE, about["namespace"], about["name"]))
+            return {"gone": {"key": key, "uid": about["uid"], "version": about["resourceVersion"]}}
+        if written and self.dice.random() > NEW:
+            changed = self.dice.choice(written)
+            # What the trigger brings bears this name: another object goes, and this one comes.
+            changed["metadata"]["labels"]["turn"] = str(next(self._order))
+            changed.update(kube.put(changed))
+            return {"object": changed}
+        manifest = service(f"web-{next(self._order)}")
+        self._rang[cluster, f"front-{manifest['metadata']['name']}"] = self.clock.seconds
+        written.append(kube.put(manifest))
+        return {"object": written[-1]}
+
+
+class Fleet(Events):
+    """An installation on AWS, and its clusters."""
+
+    def __init__(self, clusters: int, sources: int) -> None:
+        self.aws = Aws()
+        super().__init__(self.aws.clock)
+        self.services = SimulatedServices(self.aws)
+        self.most_busy = 0
         self._pollers: Counter[str] = Counter()
         self._most: dict[str, tuple[float, float]] = {}
         self._golden = json.loads((EVENTS / "sqs.json").read_text())["Records"][0]
         self._sent = json.loads((EVENTS / "function_url.json").read_text())
         modules = {name: import_module(f"functions.{name}.aws") for name in ("evaluate", "ingest")}
-        schedule = import_module("functions.schedule.aws")
         self.functions = {
-            "ingest": Function(lambda: Front(modules["ingest"]._stage, self._open)),
-            "evaluate": Function(lambda: Batch(modules["evaluate"]._stage, self._open)),
-            "deploy": Function(lambda: Batch(self._deploy, self._open)),
-            "sweep": Function(lambda: Batch(self._sweep, self._open)),
-            "schedule": Function(lambda: Tick(schedule._Due, self._open)),
+            "ingest": Function(lambda: Front(modules["ingest"]._stage, self.open)),
+            "evaluate": Function(lambda: Batch(modules["evaluate"]._stage, self.open)),
+            "deploy": Function(lambda: Batch(self.deploy, self.open)),
+            "sweep": Function(lambda: Batch(self.sweep, self.open)),
+            "schedule": Function(lambda: Tick(Due, self.open)),
         }
         with self.aws.unlimited():
-            self._settle(clusters, sources)
+            self.settle(clusters, sources)
 
     # What is there ------------------------------------------------------------------------------
 
-    def _open(self) -> Resources:
+    def open(self) -> Resources:
         """Open the installation, as an environment does with its first event."""
         clock, bounds = self.aws.clock, Bounds()
         store = DynamoStore(self.services, "bellhop", clock=clock)
         records = Records(store, S3Blobs(self.services, "b"), Sealer(bytes(32)), clock, bounds)
-        log = Log(io.StringIO())
+        log = Log(Nowhere())
         metrics = Metrics("bellhop", log)
         records.ledger = ToldLedger(records.store, bounds, log, metrics.count)
         records.ledger.gather()
         queues = {name: SqsQueue(self.services, _URL + name, clock=clock) for name in INBOXES}
         publisher = Publisher(queues)
         return Resources(
-            *(self.settings, records, queues, publisher, self.services, "bellhop", "", log),
+            settings=self.settings,
+            records=records,
+            queues=queues,
+            publisher=publisher,
+            services=self.services,
+            secrets="bellhop",
+            ingest_url="",
+            log=log,
             metrics=metrics,
             reach=HERE,
         )
 
-    def _access(self, here: Resources) -> Clusters:
-        return Clusters(self, ManagedSecrets(here.services, here.secrets))
+    def secrets(self, here: Resources) -> ManagedSecrets:
+        """Make the secret store of an installation."""
+        return ManagedSecrets(here.services, here.secrets)
 
-    def _deploy(self, here: Resources) -> Deploy:
-        rest = here.publisher, here.settings
-        execute = Execute(here.records, self._access(here), *rest, here.log)
-        return Deploy(here.records, Catalogs(here.records), here.publisher, execute, here.settings)
-
-    def _sweep(self, here: Resources) -> Sweep:
-        catalogs, access = Catalogs(here.records), self._access(here)
-        return Sweep(here.records, catalogs, access, here.publisher, here.settings, here.log)
-
-    def _settle(self, clusters: int, sources: int) -> None:
-        """Register clusters and declare sources, and have all done that follows at once."""
-        here = self._open()
-        declare = Declare(here.records, Catalogs(here.records), here.publisher, self.settings)
-        texts = [rules(number) for number in range(sources)]
-        declare.apply(
-            parse_all(each for text in texts for each in read_documents(text, source="rules.yaml"))
-        )
-        secrets = ManagedSecrets(self.services, "bellhop")
-        interval = self.settings.sweep_interval.total_seconds()
-        for number in range(clusters):
-            # One after the other, so that their sweeps are due in turn from the beginning on.
-            self.aws.clock.seconds = interval * (number / clusters - 1)
-            cluster = Cluster(
-                *("fleet", f"c{number}", {"env": "production"}, "v1.30.0"),
-                token_digest=hashlib.sha256(b"token").hexdigest(),
-                registered_at=self.aws.clock.now(),
-            )
-            declare.register(cluster)
-            self.kubes[cluster.key] = TimedKube(cluster.key, self)
-            secrets.put(f"kubeconfig/{cluster.key}", b"{}")
-        self.aws.clock.seconds = 0.0
+    def rest(self) -> None:
+        """Have all messages worked on at once."""
         while any(self.aws.waiting.values()):
             for inbox, stage in INBOXES.items():
                 self._feed_at_rest(inbox, self.functions[stage])
@@ -234,56 +355,21 @@ class Fleet:
                 self.aws.finish(_URL + inbox, each.number, failed=each.number in failed)
         function.end(environment)
 
-    # What happens -------------------------------------------------------------------------------
+    # What works ---------------------------------------------------------------------------------
 
-    def play(self, rate: float, seconds: float) -> None:
-        """Play so many seconds of events, and what follows from them."""
-        self.at(0.5, self._tick, seconds)
-        moment = 0.0
-        while (moment := moment + self._dice.expovariate(rate)) < seconds:
-            self.at(moment, self._ring)
-        while self._agenda:
-            moment, _, step = heapq.heappop(self._agenda)
-            self.aws.clock.seconds = moment
-            step()
-        self.lost = len(self._rang)
-
-    def at(self, moment: float, step: Callable[..., None], *arguments: Any) -> None:
-        """Have something happen at a time."""
-        heapq.heappush(self._agenda, (moment, next(self._order), lambda: step(*arguments)))
-
-    def applied(self, cluster: str, name: str) -> None:
-        """Note that what an event brings is in its cluster."""
-        begun = self._rang.pop((cluster, name), None)
-        if begun is not None:
-            self.latencies.append(self.aws.clock.seconds - begun)
-
-    def _tick(self, until: float) -> None:
+    def tick(self) -> None:
+        """Have the schedule look."""
         self._invoke("schedule", {}, lambda _: None)
-        if self.aws.clock.seconds + _TICK < until:
-            self.at(self.aws.clock.seconds + _TICK, self._tick, until)
+        # Nobody reads here what was noted: an hour of it is five gigabytes.
+        self.aws.forget("ledger")
 
-    def _ring(self) -> None:
-        """Have an object of some cluster be new, or change, and its forwarder send it."""
-        names = list(self.kubes)
-        busy = self._dice.random() < BUSY
-        cluster = names[0] if busy else names[self._dice.randrange(len(names))]
-        written = self._written[cluster]
-        if written and self._dice.random() > NEW:
-            manifest = copy.deepcopy(self._dice.choice(written))
-            # What the trigger brings bears this name: another object goes, and this one comes.
-            manifest["metadata"]["labels"]["turn"] = str(next(self._order))
-        else:
-            manifest = service(f"web-{next(self._order)}")
-            written.append(manifest)
-            del written[:-_KEEPS]
-            self._rang[cluster, f"front-{manifest['metadata']['name']}"] = self.aws.clock.seconds
-        stored = self.kubes[cluster].put(manifest)
+    def send(self, cluster: str, item: Mapping[str, Any]) -> None:
+        """Have a cluster's forwarder send something, again until it is taken."""
         batch = {"apiVersion": "bellhop.dev/v1", "kind": "Observations"}
         sent = copy.deepcopy(self._sent)
         sent["rawPath"] = sent["requestContext"]["http"]["path"] = f"/clusters/{cluster}"
         sent["headers"]["authorization"] = "Bearer token"
-        sent["body"] = json.dumps({**batch, "items": [{"object": stored}]})
+        sent["body"] = json.dumps({**batch, "items": [item]})
 
         def answered(answer: Mapping[str, Any]) -> None:
             if answer["statusCode"] != 200:
@@ -293,8 +379,6 @@ class Fleet:
                 self.at(again, self._invoke, "ingest", sent, answered)
 
         self._invoke("ingest", sent, answered)
-
-    # What works ---------------------------------------------------------------------------------
 
     def _invoke(self, name: str, event: Mapping[str, Any], then: Callable[[Any], None]) -> None:
         """Run a function at once; what it answers comes when its time is over."""

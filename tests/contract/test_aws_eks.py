@@ -12,12 +12,13 @@ from uuid import uuid4
 
 import pytest
 
-from bellhop.adapters.aws.eks import KEPT_SECONDS, EksClusters, EksSecrets
+from bellhop.adapters.aws.eks import KEPT_SECONDS, EksClusters
 from bellhop.adapters.aws.services import Services
 from bellhop.adapters.kube.access import KubeAccess
+from bellhop.cloud.managed import MadeKubeconfigs
 from bellhop.errors import InvalidError, MissingError, TemporaryError
 from bellhop.model.kubeconfig import Kubeconfig, sanitise
-from bellhop.model.reach import ABROAD
+from bellhop.model.reach import HERE
 from infra.lab.moto import ACCESS_KEY, REGION, SECRET_KEY
 from tests.aws_fixtures import Asked
 from tests.contract.rigs.aws import Rig
@@ -60,11 +61,11 @@ def arns(arn: str) -> dict[str, str]:
 
 
 @pytest.fixture
-def secrets(aws: Rig, hurried: Services, arns: dict[str, str], hand: Hand) -> EksSecrets:
+def secrets(aws: Rig, hurried: Services, arns: dict[str, str], hand: Hand) -> MadeKubeconfigs:
     def found(cluster: str) -> str:
         return arns.get(cluster, "")
 
-    return EksSecrets(aws.secrets(), EksClusters(hurried), found, seconds=hand)
+    return MadeKubeconfigs(aws.secrets(), EksClusters(hurried, seconds=hand), found)
 
 
 def token_of(content: bytes) -> str:
@@ -72,7 +73,9 @@ def token_of(content: bytes) -> str:
     return found
 
 
-def test_makes_a_kubeconfig_that_is_taken(secrets: EksSecrets, hurried: Services, arn: str) -> None:
+def test_makes_a_kubeconfig_that_is_taken(
+    secrets: MadeKubeconfigs, hurried: Services, arn: str
+) -> None:
     """It leads where EKS says, and passes the door that every kubeconfig passes."""
     told = hurried.client("eks").describe_cluster(name=arn.rpartition("/")[2])["cluster"]
     document = json.loads(secrets.read(PLACE))
@@ -80,11 +83,10 @@ def test_makes_a_kubeconfig_that_is_taken(secrets: EksSecrets, hurried: Services
     cluster = document["clusters"][0]["cluster"]
     assert cluster["server"] == told["endpoint"]
     assert cluster["certificate-authority-data"] == told["certificateAuthority"]["data"]
-    del cluster["certificate-authority-data"]  # Moto's is none.
-    assert sanitise(document, reach=ABROAD).token.startswith("k8s-aws-v1.")
+    assert sanitise(document, reach=HERE).token.startswith("k8s-aws-v1.")
 
 
-def test_the_token_says_who_calls_and_for_which_cluster(secrets: EksSecrets, arn: str) -> None:
+def test_the_token_says_who_calls_and_for_which_cluster(secrets: MadeKubeconfigs, arn: str) -> None:
     """It is a request to STS of one minute, whose signature holds for this cluster's name alone."""
     encoded = token_of(secrets.read(PLACE)).removeprefix("k8s-aws-v1.")
     address = urlsplit(base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)).decode())
@@ -126,7 +128,7 @@ def test_a_cluster_may_be_in_another_region(aws: Rig, hurried: Services) -> None
         resourcesVpcConfig={"subnetIds": ["subnet-1"]},
     )
 
-    content = EksSecrets(
+    content = MadeKubeconfigs(
         aws.secrets(), EksClusters(hurried), lambda _: answer["cluster"]["arn"]
     ).read(PLACE)
 
@@ -136,7 +138,7 @@ def test_a_cluster_may_be_in_another_region(aws: Rig, hurried: Services) -> None
 
 
 def test_one_kubeconfig_is_given_out_for_a_while(
-    secrets: EksSecrets, asked: Asked, hand: Hand
+    secrets: MadeKubeconfigs, asked: Asked, hand: Hand
 ) -> None:
     """A client is kept as long as its credentials stay what they are; EKS is asked rarely."""
     first = secrets.read(PLACE)
@@ -149,7 +151,9 @@ def test_one_kubeconfig_is_given_out_for_a_while(
     assert asked() == {"eks:GET": 1}
 
 
-def test_other_clusters_are_reached_by_what_is_stored(secrets: EksSecrets, asked: Asked) -> None:
+def test_other_clusters_are_reached_by_what_is_stored(
+    secrets: MadeKubeconfigs, asked: Asked
+) -> None:
     """Their kubeconfig, and every other secret, is the secret store's own affair."""
     content = json.dumps(STORED.to_dict()).encode()
     secrets.put("kubeconfig/lab/one", content)
@@ -166,7 +170,7 @@ def test_other_clusters_are_reached_by_what_is_stored(secrets: EksSecrets, asked
 
 
 def test_a_cluster_that_eks_does_not_know_is_missing(
-    secrets: EksSecrets, hurried: Services, arn: str
+    secrets: MadeKubeconfigs, hurried: Services, arn: str
 ) -> None:
     """It was deleted there, and Bellhop still has it."""
     hurried.client("eks").delete_cluster(name=arn.rpartition("/")[2])
@@ -175,11 +179,21 @@ def test_a_cluster_that_eks_does_not_know_is_missing(
         secrets.read(PLACE)
 
 
+def test_a_namesake_in_this_account_is_not_taken_for_it(
+    secrets: MadeKubeconfigs, arns: dict[str, str], arn: str
+) -> None:
+    """As after a move to another account: EKS is asked by name, and knows its own alone."""
+    arns["prod/eu-1"] = arn.replace("123456789012", "210987654321")
+
+    with pytest.raises(InvalidError, match="the account that is called has another one"):
+        secrets.read(PLACE)
+
+
 @pytest.mark.parametrize(
     "wrong", ["prod", "arn:aws:eks:eu-west-1:1:cluster/x", "arn:aws:s3:::bucket", "x" * 5000]
 )
 def test_what_is_no_arn_is_refused(
-    secrets: EksSecrets, arns: dict[str, str], asked: Asked, wrong: str
+    secrets: MadeKubeconfigs, arns: dict[str, str], asked: Asked, wrong: str
 ) -> None:
     """Nobody is asked for it."""
     arns["prod/eu-1"] = wrong
@@ -207,24 +221,23 @@ def test_without_credentials_nothing_is_signed(nobody: Services) -> None:
         nobody.signed("sts", "Action=GetCallerIdentity", {}, doing="sign in", region=REGION)
 
 
-def test_a_client_is_kept_until_the_next_token(
-    secrets: EksSecrets, hand: Hand, arn: str, hurried: Services
+def test_a_token_that_is_refused_is_given_out_no_more(
+    hurried: Services, arn: str, hand: Hand, asked: Asked
 ) -> None:
+    """Whoever comes late with the same one is given what was made since."""
+    clusters = EksClusters(hurried, seconds=hand)
+    first = clusters.kubeconfig(arn)
+    clusters.refused(arn, first.token)
+    second = clusters.kubeconfig(arn)
+    clusters.refused(arn, "an older one")
+
+    assert first is not second is clusters.kubeconfig(arn)
+    assert asked().get("eks:GET") == 2
+
+
+def test_a_client_is_kept_until_the_next_token(secrets: MadeKubeconfigs, hand: Hand) -> None:
     """The access of every cluster takes it for a secret store."""
-    told = hurried.client("eks").describe_cluster(name=arn.rpartition("/")[2])["cluster"]
-    assert told["status"] == "ACTIVE"
-
-    class Plain:
-        """Moto's certificate authority is none: leave it out."""
-
-        def read(self, name: str) -> bytes:
-            document = json.loads(secrets.read(name))
-            del document["clusters"][0]["cluster"]["certificate-authority-data"]
-            return json.dumps(document).encode()
-
-        put, delete, names = secrets.put, secrets.delete, secrets.names
-
-    access = KubeAccess(Plain(), reach=ABROAD, seconds=hand)
+    access = KubeAccess(secrets, reach=HERE, seconds=hand)
     first = access.open("prod/eu-1")
     hand.at += KEPT_SECONDS / 2
 

@@ -30,7 +30,8 @@ def test_each_operation_is_one_request(store: DynamoStore, asked: Asked) -> None
     second = store.put(Item("a", "b", {}), expect=first.token)
     with pytest.raises(StaleError):
         store.put(Item("a", "b", {}), expect=first.token)
-    assert asked() == {"dynamodb:PutItem": 3}
+    # Three requests, of which one was refused for its condition.
+    assert asked() == {"dynamodb:PutItem": 3, "dynamodb:conditions": 1}
 
     store.get("a", "b")
     list(store.query("a"))
@@ -41,7 +42,7 @@ def test_each_operation_is_one_request(store: DynamoStore, asked: Asked) -> None
         store.delete("a", "b", expect=first.token)
     assert store.delete("a", "b", expect=second.token)
     assert not store.delete("a", "b")
-    assert asked() == {"dynamodb:DeleteItem": 3}
+    assert asked() == {"dynamodb:DeleteItem": 3, "dynamodb:conditions": 1}
 
 
 def test_reading_on_costs_one_request_a_page(store: DynamoStore, asked: Asked) -> None:

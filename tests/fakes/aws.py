@@ -46,6 +46,8 @@ LATENCY = {"dynamodb": 0.006, "sqs": 0.010, "secretsmanager": 0.025, "s3": 0.025
 """Seconds, assumed."""
 
 _GROWS = 1800
+_REMEMBERED = 300
+"""Seconds; an invocation that is played whole ends within one minute."""
 _REFUSED = {
     "dynamodb": "ThrottlingException",
     "secretsmanager": "ThrottlingException",
@@ -70,30 +72,45 @@ class SimulatedClock:
 
 @dataclass
 class Meters:
-    """What was used in each second, and what was refused."""
+    """What was used in each second, the most of it, and what was refused.
 
-    used: Counter[tuple[str, str, int]] = field(default_factory=Counter)
+    Of each key only the last minutes are remembered: in an hour they are millions.
+    """
+
+    used: defaultdict[int, Counter[tuple[str, str]]] = field(
+        default_factory=lambda: defaultdict(Counter)
+    )
+    most: Counter[tuple[str, str]] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
     refused_at: Counter[int] = field(default_factory=Counter)
     asked: Counter[str] = field(default_factory=Counter)
     units: Counter[str] = field(default_factory=Counter)
 
-    def take(self, limits: Mapping[tuple[str, str], float], second: int, units: float) -> str:
+    def take(self, limits: Mapping[tuple[str, str], float], second: int, units: int) -> str:
         """Use units of several limits at once; name the one that is exceeded, and use none then."""
-        for (kind, name), limit in limits.items():
-            if self.used[kind, name, second] + units > limit:
-                return kind
-        for kind, name in limits:
-            self.used[kind, name, second] += units  # type: ignore[assignment]
+        if second not in self.used:
+            self._forget(second - _REMEMBERED)
+        used = self.used[second]
+        for of, limit in limits.items():
+            if used[of] + units > limit:
+                return of[0]
+        for of in limits:
+            used[of] += units
+            self.most[of] = max(self.most[of], used[of])
         return ""
 
     def peaks(self, kind: str) -> list[tuple[str, int]]:
         """Return the most that each name used in a second, highest first."""
-        found: Counter[str] = Counter()
-        for (each, name, _), units in self.used.items():
-            if each == kind:
-                found[name] = max(found[name], units)
+        found = Counter({name: most for (each, name), most in self.most.items() if each == kind})
         return found.most_common()
+
+    def _forget(self, second: int) -> None:
+        """Keep of a second that is long over what the table and its partitions used."""
+        if second in self.used:
+            used = self.used[second]
+            self.used[second] = Counter(
+                {of: units for of, units in used.items() if not of[0].endswith(" key")}
+            )
 
 
 @dataclass
@@ -142,6 +159,12 @@ class Aws:
         return answer
 
     # DynamoDB -----------------------------------------------------------------------------------
+
+    def forget(self, family: str) -> None:
+        """Delete all rows of a family of partitions, for the sake of memory: nobody asks for it."""
+        for partition in [each for each in self._sorts if each.startswith(f"{family}/")]:
+            for sort in self._sorts.pop(partition):
+                del self._rows[partition, sort]
 
     def _dynamodb_get_item(self, request: Mapping[str, Any]) -> dict[str, Any]:
         place = _place(request["Key"])
@@ -231,7 +254,7 @@ class Aws:
         """Return what a partition has left of earlier seconds."""
         at, credit = self._credits.get((verb, lies), (second, float(CREDIT * limit)))
         while at < second:
-            credit += limit - self.meters.used[f"{verb} partition", lies, at]
+            credit += limit - self.meters.used[at][f"{verb} partition", lies]
             at, credit = at + 1, min(credit, CREDIT * limit)
         self._credits[verb, lies] = at, credit
         return credit
@@ -245,7 +268,7 @@ class Aws:
         """Return the highest use a second until half an hour ago."""
         at = second - _GROWS
         if at >= 0:
-            used = self.meters.used.get((f"{verb} table", "", at), 0)
+            used = self.meters.used[at][f"{verb} table", ""]
             self._peaks[verb] = max(self._peaks[verb], used)
         return self._peaks[verb]
 

@@ -44,7 +44,7 @@ def test_keeps_conditions_order_and_expiry(aws: Aws, store: DynamoStore) -> None
 
 def test_a_key_takes_no_more_than_dynamodb_gives_it(aws: Aws, store: DynamoStore) -> None:
     """Beyond it requests are throttled, and tried again as the adapter does; the rest is served."""
-    aws.meters.used["write key", "hot", 0] = KEY_WRITES
+    aws.meters.used[0]["write key", "hot"] = KEY_WRITES
 
     aws.clock.rest(0.97)
     store.put(Item("cold", "x", {}))
@@ -53,14 +53,14 @@ def test_a_key_takes_no_more_than_dynamodb_gives_it(aws: Aws, store: DynamoStore
     assert aws.clock.seconds >= 1
     assert aws.meters.refused["DynamoDB, write key"] > 0
     for second in range(30):
-        aws.meters.used["write key", "hot", second] = KEY_WRITES
+        aws.meters.used[second]["write key", "hot"] = KEY_WRITES
     with pytest.raises(ThrottledError):
         store.put(Item("hot", "x", {}))
 
 
 def test_nobody_is_limited_who_makes_ready(aws: Aws, store: DynamoStore) -> None:
     """And it takes no time."""
-    aws.meters.used["write key", "hot", 0] = KEY_WRITES
+    aws.meters.used[0]["write key", "hot"] = KEY_WRITES
     with aws.unlimited():
         store.put(Item("hot", "x", {}))
 
@@ -83,7 +83,7 @@ def test_a_fleet_that_is_throttled_loses_nothing() -> None:
     """What is refused comes again: forwarders send again, messages come again."""
     small = fleet.Fleet(12, 5)
     for second in range(4, 9):
-        small.aws.meters.used["write table", "", second] = 4000
+        small.aws.meters.used[second]["write table", ""] = 4000
     small.play(10, 12)
 
     assert sum(small.aws.meters.refused.values()) > 10

@@ -1,12 +1,18 @@
-"""An installation for each test, on the session's moto server."""
+"""An installation for each test, on the session's moto server or on Google's emulators."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from infra.lab.cluster import Cluster
+from infra.lab.google_front import Front
+from infra.lab.google_storage import Storage
 from infra.lab.moto import Moto
+from tests.functions.gcp_lab import Flow, Project, Stand
 from tests.functions.lab import Account
 
 
@@ -15,3 +21,60 @@ def account(moto: Moto) -> Iterator[Account]:
     one = Account(moto, attempts=3, retry_first=1, retry_longest=1)
     yield one
     one.close()
+
+
+@pytest.fixture
+def tries() -> int | None:
+    """After how many pushes in vain Pub/Sub buries a message, if ever; it takes 5 to 100."""
+    return None
+
+
+SETTINGS = {"attempts": 4, "retry_first": 1, "retry_longest": 1, "visibility": 5}
+"""Of installations on Google: pauses that a test can wait for."""
+
+
+@pytest.fixture
+def project(pubsub_place: str, storage: Storage, tries: int | None) -> Iterator[Project]:
+    one = Project(pubsub_place, storage, tries=tries, **SETTINGS)
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def stand(
+    project: Project, google_sources: Path, google_installed: Path, tmp_path: Path
+) -> Iterator[Stand]:
+    """A project with its functions at work."""
+    one = Stand(project, google_sources, google_installed, tmp_path)
+    yield one
+    one.close()
+
+
+@pytest.fixture(scope="class")
+def shared_flow(
+    shared_place: str,
+    _storage: Storage,
+    google_sources: Path,
+    google_installed: Path,
+    both_clusters: tuple[Cluster, Cluster],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Flow]:
+    """The same between two clusters, for all tests of a class."""
+    told = json.loads(shared_place)
+    with Front(told["emulators"]["FIRESTORE_EMULATOR_HOST"]) as front:
+        told["emulators"]["FIRESTORE_EMULATOR_HOST"] = front.address
+        project = Project(json.dumps(told), _storage, **SETTINGS)
+        folder = tmp_path_factory.mktemp("functions")
+        stand = Stand(project, google_sources, google_installed, folder)
+        one = Flow(stand, *both_clusters, front)
+        yield one
+        one.close()
+        stand.close()
+        project.close()
+
+
+@pytest.fixture
+def flow(shared_flow: Flow) -> Iterator[Flow]:
+    """That, without anything that an earlier test has made."""
+    yield shared_flow
+    shared_flow.end()

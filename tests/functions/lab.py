@@ -8,12 +8,10 @@ run in this process; scaling, throttling and memory are not played.
 from __future__ import annotations
 
 import copy
-import hashlib
 import io
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -25,14 +23,13 @@ from bellhop.aws.front import Front
 from bellhop.aws.installation import installation
 from bellhop.aws.resources import Resources, open_resources
 from bellhop.aws.tick import Tick
-from bellhop.fleet.installation import Installation
+from bellhop.cloud.due import Due
 from bellhop.logs import Log
 from bellhop.messages import INBOXES
-from bellhop.model.kinds import parse_all, read_documents
 from bellhop.model.reach import HERE
-from bellhop.model.record import Cluster
 from infra.lab.moto import ACCESS_KEY, REGION, SECRET_KEY, Moto
 from tests.contract.rigs.aws import install
+from tests.functions.owner import Owner
 
 EVENTS = Path(__file__).parent / "events"
 BATCH = 10
@@ -108,24 +105,11 @@ class Account:
         return self.services.client(service)
 
 
-class User:
-    """Who registers clusters and declares things, as the CLI does."""
+class User(Owner):
+    """The owner of an account's installation."""
 
     def __init__(self, account: Account) -> None:
-        self.here: Installation = installation(account.open())
-
-    def register(self, name: str, kubeconfig: Mapping[str, Any], **labels: str) -> None:
-        """Add a cluster `fleet/NAME` whose token is its name."""
-        key = f"fleet/{name}"
-        self.here.secrets.put(f"kubeconfig/{key}", json.dumps(kubeconfig).encode())
-        digest = hashlib.sha256(name.encode()).hexdigest()
-        self.here.declare.register(
-            Cluster("fleet", name, labels, "v1.20.2", digest, datetime.now(UTC))
-        )
-
-    def apply(self, text: str) -> None:
-        """Declare what YAML says."""
-        self.here.declare.apply(parse_all(read_documents(text, source="test.yaml")))
+        super().__init__(installation(account.open()))
 
 
 Handler = Callable[[Mapping[str, Any], Any], dict[str, Any]]
@@ -135,7 +119,7 @@ class Lambda:
     """The functions of an account, each with the wiring of its module."""
 
     def __init__(self, account: Account) -> None:
-        self._account = account
+        self.account = account
         self._sqs = account.services.client("sqs")
         self._urls: dict[str, str] = json.loads(account.environment["BELLHOP_QUEUES"])
         made = {stage: import_module(f"functions.{stage}.aws") for stage in set(INBOXES.values())}
@@ -143,13 +127,13 @@ class Lambda:
             stage: Batch(module._stage, account.open) for stage, module in made.items()
         }
         self.front = Front(import_module("functions.ingest.aws")._stage, account.open)
-        self.tick = Tick(import_module("functions.schedule.aws")._Due, account.open)
+        self.tick = Tick(Due, account.open)
 
-    def send(self, cluster: str, body: Any) -> dict[str, Any]:
+    def send(self, cluster: str, body: Any, token: str = "") -> dict[str, Any]:
         """Have a cluster's sender send something, through the function's URL."""
         sent = event("function_url")
         sent["rawPath"] = sent["requestContext"]["http"]["path"] = f"/clusters/fleet/{cluster}"
-        sent["headers"]["authorization"] = f"Bearer {cluster}"
+        sent["headers"]["authorization"] = f"Bearer {token or cluster}"
         sent["body"] = json.dumps(body)
         return self.front(sent, Context())
 

@@ -36,10 +36,11 @@ for owner, names in (
     for name in names:
         watch(owner, name)
 sys.addaudithook(lambda event, _: effects.append(event) if event == "socket.connect" else None)
-module = __import__(f"functions.{sys.argv[1]}.aws", fromlist=["handle"])
+module = __import__(f"functions.{sys.argv[1]}.{sys.argv[3]}", fromlist=["handle"])
 assert callable(module.handle)
 forbidden = {"BaseClient", "Session", "Services", "Sealer", "Ledger", "ToldLedger", "Records",
-             "Log", "KubeClient", "KubeAccess", "ThreadPoolExecutor", "SqsQueue", "DynamoStore"}
+             "Log", "KubeClient", "KubeAccess", "ThreadPoolExecutor", "SqsQueue", "DynamoStore",
+             "CloudLog", "PubsubQueue", "FirestoreStore", "Channel", "AuthorizedSession"}
 made = [type(each).__name__ for each in gc.get_objects() if type(each).__name__ in forbidden]
 threads = [each.name for each in threading.enumerate()]
 loaded = sorted(sys.modules)
@@ -53,7 +54,7 @@ HEAVY = {
     ],
     "evaluate": [
         *("bellhop.adapters.kube", "bellhop.fleet", "bellhop.stages.ingest"),
-        *("bellhop.stages.deploy", "jinja2"),
+        *("bellhop.stages.deploy", "bellhop.engine.hints", "jinja2"),
     ],
     "deploy": ["bellhop.fleet", "bellhop.stages.ingest", "bellhop.stages.sweep"],
     "sweep": ["bellhop.stages.ingest", "bellhop.stages.deploy", "bellhop.embedded", "bellhop.cli"],
@@ -61,13 +62,30 @@ HEAVY = {
 }
 """What each function must not load, as its package is not to hold it."""
 
-EVERYWHERE = ["boto3", "click", "rich", "h11", "moto", "bellhop.adapters.local.server", "infra"]
+EVERYWHERE = ["boto3", "rich", "h11", "moto", "bellhop.adapters.local.server", "infra"]
+CLOUDS = {
+    "aws": [
+        "click",
+        "flask",
+        "google.api_core",
+        "google.auth",
+        "grpc",
+        "bellhop.gcp",
+        "bellhop.adapters.gcp",
+    ],
+    "gcp": ["botocore", "bellhop.aws", "bellhop.adapters.aws"],
+}
+"""What the functions of a cloud must not load."""
+
+_FLASKS = {"jinja2"}
+"""What Flask loads, whether it is wanted or not."""
 
 
+@pytest.mark.parametrize("cloud", sorted(CLOUDS))
 @pytest.mark.parametrize("stage", sorted(HEAVY))
-def test_importing_a_function_has_no_effect_and_loads_only_its_own(stage: str) -> None:
+def test_importing_a_function_has_no_effect_and_loads_only_its_own(stage: str, cloud: str) -> None:
     """No client, no number drawn, no thread, no word of the environment, and nothing heavy."""
-    command = [sys.executable, "-c", PROBE, stage, str(ROOT)]
+    command = [sys.executable, "-c", PROBE, stage, str(ROOT), cloud]
     answer = subprocess.run(
         command, cwd=ROOT, env={"PYTHONPATH": f"{ROOT}:{ROOT / 'shared'}"}, stdout=-1, check=True
     )
@@ -76,12 +94,14 @@ def test_importing_a_function_has_no_effect_and_loads_only_its_own(stage: str) -
     assert found["effects"] == []
     assert found["made"] == []
     assert found["threads"] == ["MainThread"]
-    for name in [*HEAVY[stage], *EVERYWHERE]:
+    allowed = _FLASKS if cloud == "gcp" else set()
+    for name in {*HEAVY[stage], *EVERYWHERE, *CLOUDS[cloud]} - allowed:
         loaded = [each for each in found["loaded"] if each == name or each.startswith(f"{name}.")]
         assert loaded == [], f"{stage} loads {name}"
 
 
+@pytest.mark.parametrize("cloud", sorted(CLOUDS))
 @pytest.mark.parametrize("stage", sorted(HEAVY))
-def test_a_function_is_wiring(stage: str) -> None:
+def test_a_function_is_wiring(stage: str, cloud: str) -> None:
     """An entry point has forty lines at most."""
-    assert len((ROOT / "functions" / stage / "aws.py").read_text().splitlines()) <= 40
+    assert len((ROOT / "functions" / stage / f"{cloud}.py").read_text().splitlines()) <= 40

@@ -1,57 +1,90 @@
-"""What the page says that events ask for is what they ask for."""
+"""What the page says that events ask for is what they ask for, in each cloud."""
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
 
 from infra.lab.cluster import Cluster
+from infra.lab.google_storage import Storage
 from infra.lab.moto import Moto
-from tests.benchmarks.figures_costs import COUNTS, PAGE, Count, counted, fill, tables
-from tests.benchmarks.requests import measure
+from tests.benchmarks.clouds.aws_play import AwsPlay
+from tests.benchmarks.clouds.bill import COUNTS, PAGE, Count, counted, fill, tables
+from tests.benchmarks.clouds.gcp_play import GooglePlay, carried
+from tests.benchmarks.clouds.play import Play, measure
+from tests.benchmarks.requests import BILLS
 
 COLD = "the same, all functions cold"
-KEPT = ("an event, 1 destination", COLD, "a sweep", "a tick")
+KEPT = ("an event, 1 destination", COLD, "a sweep", "a tick", "an hour's house-keeping")
 
 
-def test_the_page_has_the_tables_of_what_was_counted() -> None:
+@pytest.mark.parametrize("cloud", BILLS)
+def test_the_page_has_the_tables_of_what_was_counted(cloud: str) -> None:
     """Counts, prices and tables are changed together: `python -m tests.benchmarks.requests`."""
     page = PAGE.read_text()
 
-    assert page == fill(page, tables(counted())), f"{PAGE.name} is not what {COUNTS.name} says"
+    made = tables(BILLS[cloud], counted()[cloud])
+    assert page == fill(page, made), f"{PAGE.name} is not what {COUNTS.name} says"
 
 
 @pytest.mark.timed
-def test_what_was_counted_is_what_is_asked_for(moto: Moto, source_cluster: Cluster) -> None:
+def test_what_was_counted_is_what_is_asked_of_aws(moto: Moto, source_cluster: Cluster) -> None:
     """Whoever makes events dearer, or cheaper, counts again."""
-    now, then = measure(moto, source_cluster.kubeconfig(), 1), counted()
+    kubeconfig = source_cluster.kubeconfig()
+    with closing(AwsPlay(moto, kubeconfig)) as play:
+        _compare(play, "aws", source_cluster)
+
+
+@pytest.mark.timed
+def test_what_was_counted_is_what_is_asked_of_google(
+    pubsub_place: str, storage: Storage, source_cluster: Cluster
+) -> None:
+    """The same by what Google counts."""
+    kubeconfig = source_cluster.kubeconfig()
+    with closing(GooglePlay(pubsub_place, storage, kubeconfig)) as play:
+        _compare(play, "gcp", source_cluster)
+
+
+def _compare(play: Play, cloud: str, cluster: Cluster) -> None:
+    now, then = measure(play, cluster.kubeconfig(), 1), counted()[cloud]
 
     for name in KEPT:
-        # A cold function reads all clusters, of which there are fewer here.
-        reads = then[name].reads if name == COLD else now[name].reads
-        assert _told(replace(now[name], reads=reads)) == pytest.approx(
-            _told(then[name]), rel=0.1, abs=2
-        ), name
+        units = {**now[name].units}
+        if name == COLD:
+            # It reads all clusters, of which there are fewer here.
+            units["read"] = then[name].units["read"]
+        told, expected = _told(replace(now[name], units=units)), _told(then[name])
+        assert told == pytest.approx(expected, rel=0.1, abs=2), name
 
 
 def _told(count: Count) -> dict[str, float]:
-    services = ("dynamodb", "sqs", "secretsmanager", "s3")
-    asked = {service: count.by(service) for service in services}
-    return {
-        **asked,
-        "units read": count.reads,
-        "units written": count.writes,
-        "invocations": count.invocations,
-    }
+    services = {name.partition(":")[0] for name in count.asked}
+    asked = {service: count.by(service) for service in sorted(services)}
+    # A document is as little as a kB of what Pub/Sub carries.
+    units = {name: each / 1000 if name == "bytes" else each for name, each in count.units.items()}
+    return {**asked, **units, "invocations": count.invocations}
 
 
-def test_an_event_costs_the_same_whatever_else_there_is() -> None:
+@pytest.mark.parametrize("cloud", BILLS)
+def test_an_event_costs_the_same_whatever_else_there_is(cloud: str) -> None:
     """Beside its destinations, of which each costs what the one before did."""
     one, ten, hundred = (
-        counted()[f"an event, {many} destination{'s' * (many > 1)}"] for many in (1, 10, 100)
+        counted()[cloud][f"an event, {many} destination{'s' * (many > 1)}"] for many in (1, 10, 100)
     )
 
-    for by in (lambda each: each.reads, lambda each: each.writes):
-        first, later = (by(ten) - by(one)) / 9, (by(hundred) - by(ten)) / 90
+    for unit in ("read", "written"):
+        of_one, of_ten, of_hundred = (each.units[unit] for each in (one, ten, hundred))
+        first, later = (of_ten - of_one) / 9, (of_hundred - of_ten) / 90
         assert later == pytest.approx(first, rel=0.1)
+
+
+def test_what_pubsub_carries_is_a_kilobyte_a_request_at_least() -> None:
+    """Publishing is one request, and each push is one."""
+    small = {"data": b"x", "attributes": {"group": "g"}}
+    large = {"data": b"x" * 5_000, "attributes": {}}
+
+    assert carried([small]) == 1_000 + 1_000
+    assert carried([small, small]) == 1_000 + 2_000
+    assert carried([large, small]) == (5_040 + 47) + 5_040 + 1_000

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from bellhop.aws.tick import Tick
+from bellhop.cloud.due import Due
 from bellhop.errors import PermanentError
-from functions.schedule import aws
 from tests.functions.lab import Account, Context, User
 
 
@@ -22,7 +22,7 @@ def asked(action: str, *, allowed: bool = False) -> dict[str, Any]:
 
 @pytest.fixture
 def tick(account: Account) -> Tick:
-    return Tick(aws._Due, account.open)
+    return Tick(Due, account.open)
 
 
 def test_lets_an_installation_without_clusters_be_destroyed(tick: Tick) -> None:
@@ -49,7 +49,7 @@ def test_opens_nothing_where_it_was_allowed(action: str) -> None:
     def broken() -> Any:
         raise AssertionError
 
-    assert Tick(aws._Due, broken)(asked(action, allowed=True), Context()) == {}
+    assert Tick(Due, broken)(asked(action, allowed=True), Context()) == {}
 
 
 @pytest.mark.parametrize("action", ["create", "update"])

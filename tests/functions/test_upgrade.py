@@ -34,7 +34,7 @@ MANY = 8
 
 @pytest.fixture
 def previous(account: Account, tmp_path: Path) -> Iterator[Previous]:
-    one = Previous(account, tmp_path)
+    one = Previous(account.environment, account.moto.url, tmp_path)
     yield one
     one.close()
 

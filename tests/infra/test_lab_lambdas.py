@@ -126,6 +126,34 @@ def test_who_is_late_is_killed_with_its_children(lambdas: Lambdas, make: Make) -
     assert lambdas.invoke("f", {}).error == ""
 
 
+def test_one_event_may_have_less_time_than_others(lambdas: Lambdas, make: Make) -> None:
+    """The context tells of it, and the next event has the function's own time-out again."""
+    lambdas.replace("f", make())
+    hurried = lambdas.invoke("f", {}, seconds=2)
+    late = lambdas.invoke("f", {"do": "sleep", "seconds": 5}, seconds=0.5)
+
+    assert 0 < hurried.answer["left"] <= 2000
+    assert late.answer["errorMessage"].endswith("Task timed out after 0.50 seconds")
+    assert lambdas.invoke("f", {}).answer["left"] > 2000
+
+
+def test_who_is_killed_in_the_middle_is_told_of(lambdas: Lambdas, make: Make) -> None:
+    """What is idle lives; a function that nobody declared is not there to be killed."""
+    lambdas.replace("f", make())
+    with ThreadPoolExecutor(1) as pool:
+        under_way = pool.submit(lambdas.invoke, "f", {"do": "sleep", "seconds": 30})
+        while not under_way.done():
+            lambdas.kill("f")
+            time.sleep(0.02)
+    idle = lambdas.invoke("f", {}).answer["pid"]
+    for name in ("f", "nobody"):
+        lambdas.kill(name)
+
+    assert under_way.result().error == "Runtime.ExitError"
+    assert "signal: 9" in under_way.result().answer["errorMessage"]
+    assert lambdas.invoke("f", {}).answer["pid"] == idle
+
+
 @pytest.mark.parametrize(
     ("text", "error"),
     [

@@ -76,6 +76,44 @@ def test_loses_an_answer_to_what_it_has_done(moto: Moto, dynamodb: Any, table: s
     assert dynamodb.get_item(TableName=table, Key=KEY)["Item"]["count"] == {"N": "7"}
 
 
+def test_fails_for_one_role_alone(moto: Moto, dynamodb: Any, table: str) -> None:
+    """Others' requests are served; what never happened is told of when it is forgiven."""
+    moto.fail("dynamodb:GetItem", status=400, code="ThrottlingException", role="nobody", times=2)
+
+    assert dynamodb.get_item(TableName=table, Key=KEY)["Item"]["count"] == {"N": "0"}
+    assert moto.forgive() == 2
+    assert moto.forgive() == 0
+
+
+def test_counts_the_writes_whose_condition_failed(moto: Moto, dynamodb: Any, table: str) -> None:
+    """Where several write at once, somebody is refused."""
+    before = moto.requests().get("dynamodb:conditions", 0)
+    with pytest.raises(ClientError, match="ConditionalCheckFailed"):
+        dynamodb.put_item(
+            TableName=table,
+            Item={**KEY, "count": {"N": "1"}},
+            ConditionExpression="attribute_not_exists(#count)",
+            ExpressionAttributeNames={"#count": "count"},
+        )
+
+    assert moto.requests()["dynamodb:conditions"] == before + 1
+
+
+def test_has_time_pass_for_what_is_hidden_for_long(moto: Moto) -> None:
+    """A message that somebody fell silent on comes again; one that rests for a moment does not."""
+    keys = {"aws_access_key_id": ACCESS_KEY, "aws_secret_access_key": SECRET_KEY}
+    sqs = boto3.client("sqs", endpoint_url=moto.url, region_name=REGION, **keys)
+    url = sqs.create_queue(QueueName=f"lab-{uuid4().hex[:8]}")["QueueUrl"]
+    for text, seconds in (("silent", 600), ("resting", 20)):
+        sqs.send_message(QueueUrl=url, MessageBody=text)
+        (taken,) = sqs.receive_message(QueueUrl=url, VisibilityTimeout=seconds)["Messages"]
+        assert taken["Body"] == text
+    moto.pass_visibility(30)
+    (again,) = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10)["Messages"]
+
+    assert again["Body"] == "silent"
+
+
 def test_looks_and_writes_in_one_step(dynamodb: Any, table: str) -> None:
     """Of threads that write on one condition, one wins, each time."""
     won: list[int] = []

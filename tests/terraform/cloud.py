@@ -1,12 +1,11 @@
 """What AWS does with an installation that Terraform made, read from AWS and from nothing else.
 
     HTTP API    a request ─► the route's integration ─► the function's alias, if its policy lets it
-    SQS         each mapping: receive, invoke, delete what was not reported as failed
+    SQS         each mapping, as mappings.py has them
     Scheduler   each schedule: its target, with its input
 
-Messages are received and deleted with the function's role, and ticks are given with the
-scheduler's, as AWS' services do. No pace is played: not the schedule's, not throttles, and not how
-Lambda scales.
+Ticks are given with the scheduler's role, as AWS does. No pace is played: not the schedule's, and
+not how Lambda scales.
 """
 
 from __future__ import annotations
@@ -17,27 +16,28 @@ import re
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from typing import Any
 
 import botocore.session
 from botocore.config import Config
+from botocore.exceptions import ClientError
 
 from infra.lab.lambdas import ACCOUNT
 from infra.lab.moto import ACCESS_KEY, REGION, SECRET_KEY
-from tests.functions.lab import event, records
+from tests.functions.lab import event
+from tests.terraform.mappings import FailedError, Mappings
 
 SENDER = "203.0.113.7"
 """Where requests come from, if nobody says otherwise: an address that the complete example lets."""
 
-_BATCH = 10
 _PATIENT = Config(read_timeout=330, retries={"total_max_attempts": 1})
 """Longer than the longest function may take."""
 
-_PAUSE = 0.1
-_TICK = 3.0
+PAUSE = 0.1
+TICK = 3.0
 _INTEGRATION = re.compile(r"functions/(arn:[^/]+)/invocations")
 
 
@@ -48,7 +48,9 @@ class Cloud:
         self.bellhop = bellhop
         self._endpoint = endpoint
         self._session = botocore.session.Session()
+        self._lock = threading.Lock()
         self._clients: dict[tuple[str, str], Any] = {}
+        self.mappings = Mappings(self, endpoint)
 
     def client(self, service: str) -> Any:
         """Return a client with the rights of the account."""
@@ -56,22 +58,34 @@ class Cloud:
 
     def borrow(self, role: str, service: str) -> Any:
         """Return a client with the credentials of a role."""
-        if (role, service) not in self._clients:
-            keys: tuple[str | None, ...] = (ACCESS_KEY, SECRET_KEY, None)
-            if role:
-                told = self.client("sts").assume_role(RoleArn=role, RoleSessionName="service")
-                names = ("AccessKeyId", "SecretAccessKey", "SessionToken")
-                keys = tuple(told["Credentials"][name] for name in names)
-            self._clients[role, service] = self._session.create_client(
-                service,
+        with self._lock:
+            if (role, service) not in self._clients:
+                self._clients[role, service] = self._made(role, service)
+            return self._clients[role, service]
+
+    def _made(self, role: str, service: str) -> Any:
+        keys: tuple[str | None, ...] = (ACCESS_KEY, SECRET_KEY, None)
+        if role:
+            sts = self._session.create_client(
+                "sts",
                 REGION,
                 endpoint_url=self._endpoint,
-                aws_access_key_id=keys[0],
-                aws_secret_access_key=keys[1],
-                aws_session_token=keys[2],
-                config=_PATIENT,
+                aws_access_key_id=ACCESS_KEY,
+                aws_secret_access_key=SECRET_KEY,
             )
-        return self._clients[role, service]
+            told = sts.assume_role(RoleArn=role, RoleSessionName="service")
+            sts.close()
+            names = ("AccessKeyId", "SecretAccessKey", "SessionToken")
+            keys = tuple(told["Credentials"][name] for name in names)
+        return self._session.create_client(
+            service,
+            REGION,
+            endpoint_url=self._endpoint,
+            aws_access_key_id=keys[0],
+            aws_secret_access_key=keys[1],
+            aws_session_token=keys[2],
+            config=_PATIENT,
+        )
 
     def close(self) -> None:
         for each in self._clients.values():
@@ -89,7 +103,7 @@ class Cloud:
         told = {name.lower(): value for name, value in headers.items()}
         sent["headers"] |= {**told, "x-forwarded-for": address}
         sent |= {"body": base64.b64encode(body).decode(), "isBase64Encoded": True}
-        answer: dict[str, Any] = self._invoke(self._integration(), sent)
+        answer: dict[str, Any] = self.call(self._integration(), sent)
         return answer
 
     def _integration(self) -> str:
@@ -116,74 +130,37 @@ class Cloud:
     # Messages -----------------------------------------------------------------------------------
 
     @contextmanager
-    def running(self) -> Iterator[None]:
-        """Feed the functions as long as the context lasts, and tick more often than AWS does."""
+    def running(self, pollers: int = 1) -> Iterator[None]:
+        """Feed the functions as long as the context lasts, and tick more often than AWS does.
+
+        Each of the pollers hands over one batch after the other, beside the others.
+        """
         over = threading.Event()
         failed: list[Exception] = []
 
-        def run() -> None:
+        def run(number: int) -> None:
             ticked = 0.0
             while not over.is_set():
                 try:
-                    fed = self.feed()
-                    if time.monotonic() - ticked > _TICK:
+                    fed = self.mappings.feed()
+                    if number == 0 and time.monotonic() - ticked > TICK:
                         self.tick()
                         ticked = time.monotonic()
                 except Exception as error:  # noqa: BLE001 - told to the test
                     failed.append(error)
                     return
-                over.wait(0 if fed else _PAUSE)
+                over.wait(0 if fed else PAUSE)
 
-        thread = threading.Thread(target=run)
-        thread.start()
+        threads = [threading.Thread(target=run, args=(each,)) for each in range(pollers)]
+        for thread in threads:
+            thread.start()
         try:
             yield
         finally:
             over.set()
-            thread.join()
+            for thread in threads:
+                thread.join()
         assert not failed, failed
-
-    def feed(self) -> int:
-        """Have each mapping hand over one batch; return how many messages there were."""
-        mappings = self.client("lambda").list_event_source_mappings()["EventSourceMappings"]
-        return sum(self._hand_over(each) for each in mappings if each["State"] == "Enabled")
-
-    def _hand_over(self, mapping: Mapping[str, Any]) -> int:
-        function, queue = mapping["FunctionArn"], mapping["EventSourceArn"]
-        sqs = self._as_role_of(function)
-        url = f"{self._endpoint}/{queue.split(':')[4]}/{queue.rpartition(':')[2]}"
-        taken = sqs.receive_message(
-            QueueUrl=url,
-            MaxNumberOfMessages=min(mapping["BatchSize"], _BATCH),
-            MessageSystemAttributeNames=["All"],
-            MessageAttributeNames=["All"],
-        ).get("Messages", [])
-        if taken:
-            failed = self._failed(function, records(queue, taken), mapping)
-            for each in taken:
-                if each["MessageId"] not in failed:
-                    sqs.delete_message(QueueUrl=url, ReceiptHandle=each["ReceiptHandle"])
-        return len(taken)
-
-    def _failed(
-        self, function: str, given: Mapping[str, Any], mapping: Mapping[str, Any]
-    ) -> Sequence[str]:
-        names = [each["messageId"] for each in given["Records"]]
-        assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
-        try:
-            answer = self._invoke(function, given)
-        except FailedError:
-            return names
-        failed = [each["itemIdentifier"] for each in answer["batchItemFailures"]]
-        # An unknown name makes a failure of the whole batch.
-        return failed if set(failed) <= set(names) else names
-
-    def _as_role_of(self, function: str) -> Any:
-        name, qualifier = function.rsplit(":", 2)[1:]
-        told = self.client("lambda").get_function_configuration(
-            FunctionName=name, Qualifier=qualifier
-        )
-        return self.borrow(told["Role"], "sqs")
 
     # Ticks --------------------------------------------------------------------------------------
 
@@ -196,21 +173,47 @@ class Cloud:
             target = told["Target"]
             given = target.get("Input") or json.dumps(event("scheduler"))
             client = self.borrow(target["RoleArn"], "lambda")
-            self._invoke(target["Arn"], json.loads(given), client)
+            self.call(target["Arn"], json.loads(given), client)
 
     # Functions ----------------------------------------------------------------------------------
 
     def invoke(self, stage: str, given: Any) -> Any:
         """Invoke a stage's function by hand."""
-        return self._invoke(f"{self.bellhop['table']}-{stage}:live", given)
+        return self.call(f"{self.bellhop['table']}-{stage}:live", given)
 
-    def _invoke(self, function: str, given: Any, client: Any = None) -> Any:
+    def call(self, function: str, given: Any, client: Any = None) -> Any:
+        """Invoke a function by its name or ARN, with the rights of a client.
+
+        Raises:
+            FailedError: it failed as a whole, or there is no room for it.
+        """
         asked = client or self.client("lambda")
-        answer = asked.invoke(FunctionName=function, Payload=json.dumps(given))
+        try:
+            answer = asked.invoke(FunctionName=function, Payload=json.dumps(given))
+        except ClientError as error:
+            if error.response["Error"]["Code"] != "TooManyRequestsException":
+                raise
+            raise FailedError(error.response["Error"]["Code"]) from error
         told = json.loads(answer["Payload"].read())
         if "FunctionError" in answer:
-            raise FailedError(told)
+            raise FailedError(told["errorType"])
         return told
+
+    def versions(self) -> dict[str, str]:
+        """Return by stage to which version its alias leads."""
+        client, name = self.client("lambda"), self.bellhop["table"]
+        return {
+            stage: client.get_alias(FunctionName=f"{name}-{stage}", Name="live")["FunctionVersion"]
+            for stage in self.bellhop["log_groups"]
+        }
+
+    def environment(self, stage: str) -> dict[str, str]:
+        """Return the environment that Terraform has given a stage's function."""
+        told = self.client("lambda").get_function_configuration(
+            FunctionName=f"{self.bellhop['table']}-{stage}", Qualifier="live"
+        )
+        variables: dict[str, str] = told["Environment"]["Variables"]
+        return variables
 
     def rights(self) -> dict[str, dict[str, list[str]]]:
         """Return by role and resource which actions are allowed, without what is drawn."""
@@ -287,7 +290,3 @@ def _plain(arn: str, name: str) -> str:
     told = re.sub(r"^arn:aws:(\w+):[\w-]*:\d*:", r"\1 ", arn).replace(name, "NAME")
     told = told.replace(ACCOUNT, "ACCOUNT").replace(REGION, "REGION")
     return re.sub(r"(?<=NAME-sealing-key-)\w{6}$", "DRAWN", told)
-
-
-class FailedError(Exception):
-    """A function failed as a whole; it has what Lambda tells of it."""

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
+import shutil
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from bellhop.errors import MissingError
-from infra.demo.stand import Stand
+from infra.demo.stand import Registered, Stand
 from infra.demo.user import User as Someone
-from infra.lab.cluster import Cluster
 from infra.lab.moto import ACCESS_KEY, SECRET_KEY, Moto
 from infra.lab.processes import Nursery
 from infra.lab.terraform import Stack, find_terraform
@@ -30,6 +29,16 @@ from tests.terraform.door import Door
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 _PATIENCE = 90.0
+
+HURRIED = {
+    "attempts": 6,
+    "ledger_days": 30,
+    "retry_first": 1,
+    "retry_longest": 1,
+    "sweep_interval": 600,
+    "visibility": 5,
+}
+"""The example's settings, but for the pauses between tries, and for how long a lease lasts."""
 
 
 @pytest.fixture(scope="session")
@@ -51,16 +60,28 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Moto]:
 
 
 @pytest.fixture(scope="session")
+def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that Terraform takes packages from."""
+    return tmp_path_factory.mktemp("built") / "dist"
+
+
+@pytest.fixture(scope="session")
 def stack(
     _terraform: None,
     account: Moto,
     packages: dict[str, Path],
+    dist: Path,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Stack:
-    """The complete example, applied."""
-    variables = {"packages": str(packages["ingest"].parent), "architecture": machine_architecture()}
+    """The complete example, applied; pauses are shorter, so that a test sees their end."""
+    shutil.copytree(packages["ingest"].parent, dist)
+    variables = {"packages": str(dist), "architecture": machine_architecture()}
     made = Stack(
-        tmp_path_factory.mktemp("stack") / "terraform", "aws-complete", account.url, variables
+        tmp_path_factory.mktemp("stack") / "terraform",
+        "aws-complete",
+        account.url,
+        variables,
+        settings=HURRIED,
     )
     made.run("apply", "-auto-approve")
     return made
@@ -99,20 +120,7 @@ class Fleet:
     def do(self, *arguments: str, stdin: str = "") -> str:
         return self.stand.do(*arguments, stdin=stdin)
 
-    def run(self, line: str) -> subprocess.CompletedProcess[str]:
-        """Run a line of a page in a shell."""
-        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-        return subprocess.run(
-            ["/bin/sh", "-c", line],
-            cwd=EXAMPLES.parents[1],
-            env={**self.stand.environment, "PATH": path},
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-
-    def register(self, cluster: Cluster, labels: str, *, forward: bool = True) -> Someone:
+    def register(self, cluster: Registered, labels: str, *, forward: bool = True) -> Someone:
         """Register a cluster; return who works in it."""
         self.stand.register(
             cluster,
@@ -156,11 +164,18 @@ class Fleet:
             time.sleep(0.05)
 
 
-@pytest.fixture
-def fleet(tmp_path: Path, account: Moto, cloud: Cloud) -> Iterator[Fleet]:
-    """An operator; what was registered and declared is taken back afterwards."""
-    tmp_path.joinpath("door").mkdir()
-    with Nursery() as nursery, Door(tmp_path / "door", cloud) as door, cloud.running():
-        one = Fleet(tmp_path / "stand", nursery, cloud, account.url, door)
+@contextmanager
+def open_fleet(folder: Path, account: Moto, cloud: Cloud) -> Iterator[Fleet]:
+    """Open the door for an operator; what was registered and declared is taken back in the end."""
+    folder.joinpath("door").mkdir()
+    with Nursery() as nursery, Door(folder / "door", cloud) as door:
+        one = Fleet(folder / "stand", nursery, cloud, account.url, door)
         yield one
         one.leave()
+
+
+@pytest.fixture
+def fleet(tmp_path: Path, account: Moto, cloud: Cloud) -> Iterator[Fleet]:
+    """An operator, and AWS at work."""
+    with open_fleet(tmp_path, account, cloud) as one, cloud.running():
+        yield one

@@ -11,7 +11,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from infra.lab.certificates import write_certificates
-from tests.terraform.cloud import Cloud, FailedError
+from tests.terraform.cloud import Cloud
+from tests.terraform.mappings import FailedError
 
 
 class Door:

@@ -6,29 +6,64 @@ real forwarders; functions run from their packages, fed and ticked as AWS says i
 
 from __future__ import annotations
 
+import itertools
 import json
+import os
 import re
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from bellhop.engine.wiring import NAME
+from bellhop.fleet import ringing
 from bellhop.model.gvk import GVK, ObjectKey
+from infra.lab.binaries import Binaries
 from infra.lab.cluster import Cluster
 from infra.lab.moto import Moto
+from infra.lab.processes import Nursery
 from infra.lab.terraform import Stack
-from tests.terraform.cloud import Cloud
-from tests.terraform.conftest import Fleet
+from tests.docs.terminal import Terminal, Typed, typed
+from tests.fakes.pod import Pod
+from tests.functions.previous import Previous
+from tests.terraform.cloud import TICK, Cloud
+from tests.terraform.conftest import Fleet, open_fleet
+from tests.terraform.mappings import AGAIN, AT_ONCE, ONCE, FailedError, Manner
+from tests.terraform.newer import VERSION, make_newer
+from tests.terraform.siege import Siege
 
 pytestmark = pytest.mark.timeout(900)
 
 ROOT = Path(__file__).parents[2]
+WEBHOOK = GVK("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration")
+KILLED = "Runtime.ExitError"
 SERVICE = GVK("", "v1", "Service")
 ENDPOINTS = GVK("", "v1", "Endpoints")
 POLICY = GVK("networking.k8s.io", "v1", "NetworkPolicy")
 TWIN = ObjectKey(SERVICE, "external", "external-web")
 ADDRESSES = ObjectKey(ENDPOINTS, "external", "external-web")
 WEB = ObjectKey(SERVICE, "default", "web")
+
+
+@pytest.fixture(scope="class")
+def siege(
+    tmp_path_factory: pytest.TempPathFactory,
+    account: Moto,
+    cloud: Cloud,
+    both_clusters: tuple[Cluster, Cluster],
+) -> Iterator[Siege]:
+    """An installation that all tests of a class beset."""
+    folder = tmp_path_factory.mktemp("siege")
+    with open_fleet(folder, account, cloud) as fleet:
+        one = Siege(fleet, account, both_clusters)
+        yield one
+        one.close()
 
 
 def service(name: str, port: int = 80, kind: str = "ClusterIP", **labels: str) -> dict[str, Any]:
@@ -89,28 +124,212 @@ def test_guards_each_service_with_its_own_policy(fleet: Fleet, source_cluster: C
         assert word in told
 
 
-def test_the_page_runs_as_it_is_written(
-    fleet: Fleet, stack: Stack, source_cluster: Cluster, tmp_path: Path
-) -> None:
-    """Each command of the CLI; what is not AWS' or this machine's is put in its place."""
-    output = tmp_path / "output.json"
-    output.write_text(stack.run("output", "-json"))
-    source_cluster.kubeconfig(tmp_path / "eu-1.kubeconfig")
-    page = (ROOT / "docs/how-to/run-on-aws.md").read_text()
-    lines = [
-        line for line in page.splitlines() if re.match(r"(terraform output.*\| )?bellhop ", line)
-    ]
-    assert len(lines) > 6
-    for line in lines:
-        if "cluster-eks" in line:  # There is no EKS here; tests/cli registers one.
-            continue
-        here = line.replace("terraform output -json", f"cat {output}")
-        here = here.replace("eu-1.kubeconfig", str(tmp_path / "eu-1.kubeconfig"))
-        here += f" --endpoint {fleet.endpoint}" * ("context add" in line)
-        here += f" {' '.join(fleet.more)}" * ("register cluster prod/eu-1 " in line)
-        done = fleet.run(here)
+class TestSiege:
+    """What explanation/delivery.md promises, while things go wrong: all tests share one siege."""
 
-        assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
+    def test_messages_that_come_again_change_nothing(self, siege: Siege) -> None:
+        """SQS hands over each twice, and brings all of them back when all is done."""
+        siege.create("again-1", "again-2")
+        batches = siege.pump(siege.done, manners=[AGAIN])
+        seen = Counter(each["MessageId"] for batch in batches for each in batch.messages)
+        assert min(seen.values()) >= 2
+        before = siege.lives()
+        siege.mappings.publish_again(batches)
+        siege.pump(siege.quiet)
+
+        assert siege.lives() == before
+        siege.held()
+
+    def test_a_message_in_two_hands_at_once_is_done_once(self, siege: Siege) -> None:
+        """Overlapping environments write on conditions: one wins, the other looks again."""
+        siege.create("both-1", "both-2")
+        siege.pump(siege.done, manners=[AT_ONCE])
+
+        siege.held()
+
+    def test_poison_ends_alone_and_can_be_replayed(self, siege: Siege) -> None:
+        """Of a batch only what failed comes again, and is given up with its reason in the end."""
+        names = ("sound-1", "poison", "sound-2")
+        siege.create(*names)
+        siege.rang(*names)
+        heal = siege.spoil("poison")
+        batches = siege.pump(lambda: siege.dead() and siege.quiet())
+        assert {"for-sound-1", "for-sound-2"} <= siege.there().keys()
+        evaluated = [each for each in batches if each.queue.endswith("-evaluate")]
+        seen = Counter(each["MessageId"] for batch in evaluated for each in batch.messages)
+        assert sorted(seen.values()) == [1, 1, 6]
+        assert [len(batch.failed) for batch in evaluated] == [1, 1, 1, 1, 1, 0]
+        (letter,) = json.loads(siege.fleet.do("dead-letters", "list", "-o", "json"))
+        assert letter["attempts"] == 6
+        assert letter["reason"] == "KeyError: 'rv'"
+
+        heal()
+        siege.fleet.do("dead-letters", "replay", letter["id"])
+        siege.pump(siege.done)
+        siege.held()
+
+    def test_who_is_killed_on_the_way_is_followed(self, siege: Siege) -> None:
+        """Each stage dies when it has written, and before it has told; another one tells."""
+        for stage in ("ingest", "evaluate", "deploy"):
+            siege.moto.kill(siege.role(stage), "sqs:SendMessageBatch")
+        siege.create("killed")
+        batches = siege.pump(siege.done)
+
+        assert [each.error for each in batches if each.error] == [KILLED, KILLED]
+        siege.held()
+
+    def test_who_is_killed_while_it_applies_is_followed(self, siege: Siege) -> None:
+        """It dies when the lease is taken, and again when all is applied and nothing is noted."""
+        siege.create("applied")
+        siege.pump(lambda: siege.waiting("apply"), "evaluate", "deploy")
+        for done in (1, 2):
+            siege.moto.kill(siege.role("deploy"), "dynamodb:PutItem", after=done)
+        batches = siege.pump(siege.done)
+
+        assert [each.error for each in batches if each.error] == [KILLED, KILLED]
+        siege.held()
+
+    def test_a_sweep_that_is_killed_is_made_again(self, siege: Siege) -> None:
+        """What it wrote stands, and its message comes again."""
+        siege.moto.kill(siege.role("sweep"), "dynamodb:PutItem", after=1)
+        siege.fleet.do("sweep", "fleet/source")
+        batches = siege.pump(siege.quiet)
+
+        assert [each.error for each in batches if each.error] == [KILLED]
+        siege.held()
+
+    def test_who_runs_out_of_time_is_followed(self, siege: Siege) -> None:
+        """A cluster holds up its call until Lambda ends the function; the lease ends later."""
+        siege.create("late")
+        siege.pump(lambda: siege.waiting("apply"), "evaluate", "deploy")
+        siege.moto.hurry(siege.role("deploy"), 4)
+        siege.destination.freeze()
+        try:
+            batches = siege.pump(lambda: siege.mappings.batches[-1].error, "apply", ticks=False)
+        finally:
+            siege.destination.thaw()
+        assert batches[-1].error == "Sandbox.Timedout"
+
+        siege.pump(siege.done)
+        siege.held()
+
+    def test_what_aws_refuses_for_a_while_is_done_later(self, siege: Siege) -> None:
+        """Throttled, full, or its credentials expired: what was asked comes again until it may."""
+        fail = siege.moto.fail
+        fail("dynamodb:PutItem", status=400, code="ThrottlingException", times=20)
+        too_much = "ProvisionedThroughputExceededException"
+        fail("dynamodb:GetItem", status=400, code=too_much, times=20)
+        fail("sqs:SendMessageBatch", status=400, code="RequestThrottled", times=8)
+        for stage in ("ingest", "evaluate", "deploy"):
+            role = siege.role(stage)
+            fail("dynamodb:GetItem", status=400, code="ExpiredTokenException", role=role, times=3)
+        siege.create("refused")
+        siege.pump(siege.done)
+
+        siege.held()
+
+    def test_what_lambda_has_no_room_for_is_done_later(self, siege: Siege) -> None:
+        """Nobody may run for a while: forwarders keep what they have, and queues theirs."""
+        functions = siege.cloud.client("lambda")
+        siege.create("crowded-1")
+        siege.rang("crowded-1")
+        for stage in siege.cloud.bellhop["log_groups"]:
+            functions.put_function_concurrency(
+                FunctionName=siege.role(stage), ReservedConcurrentExecutions=0
+            )
+        siege.create("crowded-2")
+        turned_away = siege.pump(siege.passed(TICK))
+        with pytest.raises(FailedError, match="TooManyRequests"):
+            siege.cloud.tick()
+        for stage in siege.cloud.bellhop["log_groups"]:
+            functions.delete_function_concurrency(FunctionName=siege.role(stage))
+        siege.pump(siege.done)
+
+        assert {each.error for each in turned_away} == {"TooManyRequestsException"}
+        siege.held()
+
+    def test_a_storm_on_one_record_ends_with_its_last_word(self, siege: Siege) -> None:
+        """Objects of one profile change all the time, and three functions get each message."""
+        names = [f"storm-{number}" for number in range(3)]
+        storm = [Manner(at_once=3)]
+        refused = siege.moto.requests().get("dynamodb:conditions", 0)
+        siege.create(*names)
+        for port in range(8000, 8003):
+            for name in names:
+                siege.change(name, port)
+            siege.pump(siege.passed(0.5), manners=storm)
+        siege.pump(siege.done, manners=storm)
+
+        assert siege.moto.requests().get("dynamodb:conditions", 0) > refused
+        siege.held()
+
+    def test_credentials_that_a_cluster_refuses_are_read_again(self, siege: Siege) -> None:
+        """Functions that have a connection find the newer secret, without a failure."""
+        siege.courier.renew()
+        place = f"{siege.cloud.bellhop['secrets']}/kubeconfig/fleet/destination"
+        siege.cloud.client("secretsmanager").put_secret_value(
+            SecretId=place, SecretBinary=json.dumps(siege.courier.kubeconfig()).encode()
+        )
+        read = siege.moto.requests()["secretsmanager:GetSecretValue"]
+        siege.create("renewed")
+        siege.pump(siege.done)
+
+        assert siege.moto.requests()["secretsmanager:GetSecretValue"] > read
+        siege.held()
+
+    def test_what_no_ring_told_of_comes_with_a_tick_after_those_that_were_lost(
+        self, siege: Siege
+    ) -> None:
+        """What is due stays due while nobody ticks; the next one has it swept, twice at worst."""
+        siege.fleet.stand.kill("forwarder-source")
+        siege.create("unheard")
+        siege.due()
+        batches = siege.pump(siege.passed(TICK), ticks=False)
+        assert batches == []
+        # It is killed when it has published, and before it can note that.
+        siege.moto.kill(siege.role("schedule"), "sqs:SendMessageBatch", served=True)
+        siege.pump(siege.done)
+        siege.fleet.stand.forward("source")
+
+        siege.held()
+
+    def test_a_newer_version_takes_over_while_messages_are_under_way(
+        self, siege: Siege, stack: Stack, dist: Path, tmp_path: Path
+    ) -> None:
+        """Nothing is lost, neither what waits nor what is in hand, and both do each other's work.
+
+        So do functions of an earlier commit, with the environment that Terraform has made.
+        """
+        before = siege.cloud.versions()
+        siege.create("waits-1", "waits-2")
+        siege.rang("waits-1", "waits-2")
+        make_newer(dist)
+        with siege.cloud.running(pollers=2), ThreadPoolExecutor(1) as threads:
+            applied = threads.submit(stack.run, "apply", "-auto-approve")
+            number = itertools.count()
+            while not applied.done():
+                siege.create(f"meanwhile-{next(number)}")
+                time.sleep(TICK)
+            assert re.search(r" 0 added, \d+ changed, 0 destroyed", applied.result())
+        siege.pump(siege.done)
+        after = siege.cloud.versions()
+        assert {
+            stage: int(each) - int(before[stage]) for stage, each in after.items()
+        } == dict.fromkeys(before, 1)
+        assert "No changes" in stack.run("plan", "-detailed-exitcode")
+        siege.cloud.tick()
+        pulse = siege.here().records.pulses.get()
+        assert pulse
+        assert pulse.version == VERSION
+
+        environment = siege.cloud.environment("sweep")
+        previous = Previous(environment, siege.moto.url, tmp_path)
+        turns = [Manner(version=before["deploy"]), ONCE, Manner(by=previous.handlers)]
+        siege.create(*(f"turns-{each}" for each in range(4)))
+        batches = siege.pump(siege.done, manners=turns)
+        previous.close()
+        assert len(batches) >= len(turns)
+        siege.held()
 
 
 def test_gives_each_function_what_its_stage_does(cloud: Cloud) -> None:
@@ -148,14 +367,77 @@ def test_is_not_destroyed_while_a_cluster_is_registered(
 
     told = " ".join(stack.run("destroy", "-auto-approve", expect=(1,)).split())
     assert "1 of its clusters are registered, 'fleet/source' for one" in told
-    planned = stack.run("plan", "-detailed-exitcode", expect=(2,))
-    assert "without changing any real infrastructure" in planned
-    stack.run("apply", "-auto-approve")
+    applied = stack.run("apply", "-auto-approve")
+    assert "without changing any real infrastructure" in applied
     assert stack.outputs()["bellhop"] == fleet.cloud.bellhop
 
 
-def test_a_destroy_leaves_nothing(stack: Stack, cloud: Cloud) -> None:
-    """It is the last test here: with no cluster registered all is taken away."""
-    stack.run("destroy", "-auto-approve")
+def test_the_page_runs_as_it_is_written_and_leaves_nothing(
+    tmp_path: Path,
+    account: Moto,
+    stack: Stack,
+    cloud: Cloud,
+    source_cluster: Cluster,
+    control_plane_binaries: Binaries,
+) -> None:
+    """It is the last test here, since the page ends with a destroy.
+
+    What is typed in one shell is the page's; packages are built already, and what is not AWS' or
+    this machine's is put in its place. No node runs the forwarder: its pod is played.
+    """
+    kubectl = control_plane_binaries.kubectl
+    assert kubectl, "the page needs kubectl"
+    with open_fleet(tmp_path, account, cloud) as fleet, Nursery() as nursery:
+        kubeconfig = tmp_path / "eu-1.kubeconfig"
+        source_cluster.kubeconfig(kubeconfig)
+        path = [str(built(tmp_path / "bin")), str(kubectl.parent), os.environ["PATH"]]
+        reader = {
+            **fleet.stand.environment,
+            **stack.terminal,
+            "KUBECONFIG": str(kubeconfig),
+            "MAKEFLAGS": f"BIN={tmp_path / 'bin'} READY={tmp_path / 'bin' / 'python'}",
+            "PATH": os.pathsep.join(path),
+        }
+        pod = Pod(source_cluster, tmp_path, nursery)
+        *lines, last = typed(ROOT / "docs/how-to/run-on-aws.md")
+        assert last.command.endswith("destroy")
+        with Terminal(reader, ROOT) as terminal:
+            with cloud.running():
+                for line in lines:
+                    if "cluster-eks" in line.command:  # There is no EKS; tests/cli registers one.
+                        continue
+                    terminal.follow(here(line, stack, fleet, kubeconfig), patience=90)
+                    if "--install" in line.command:
+                        pod.run()
+                    if line.command.startswith("bellhop apply"):
+                        rings(fleet, pod)
+            terminal.follow(here(last, stack, fleet, kubeconfig))
+        pod.close()
 
     assert cloud.left() == {}
+
+
+def built(folder: Path) -> Path:
+    """Write the programs of a virtual environment in which the packages are built already."""
+    folder.mkdir()
+    for name in ("bellhop", "python"):
+        program = folder / name
+        program.write_text(f'#!/bin/sh\nexec {Path(sys.executable).parent}/{name} "$@"\n')
+        program.chmod(0o755)
+    (folder / "python").write_text('#!/bin/sh\ntest "$*" = "-m infra.package"\n')
+    return folder
+
+
+def here(line: Typed, stack: Stack, fleet: Fleet, kubeconfig: Path) -> Typed:
+    """Say in a line of the page where things are on this machine."""
+    told = line.command.replace("-chdir=terraform/examples/aws-minimal", f"-chdir={stack.place}")
+    told = told.replace("eu-1.kubeconfig", str(kubeconfig))
+    told += f" --endpoint {fleet.endpoint}" * ("context add" in told)
+    told += f" {' '.join(fleet.more)}" * ("register cluster " in told and "deregister" not in told)
+    return replace(line, command=told)
+
+
+def rings(fleet: Fleet, pod: Pod) -> None:
+    """Wait until the API server rings for what was declared; a reader is slower than that."""
+    fleet.until("it rings", lambda: (pod.admin.get(WEBHOOK, "", NAME) or {}).get("webhooks"))
+    time.sleep(ringing.SPREAD_SECONDS)

@@ -19,7 +19,7 @@ from infra.lab.terraform import ROOT, Stack
 from infra.terraform_tables import Block, read, written
 
 AWS = ROOT / "modules" / "aws"
-EXAMPLES = sorted((ROOT / "examples").iterdir())
+EXAMPLES = sorted((ROOT / "examples").glob("aws-*"))
 FOLDERS = [AWS, *EXAMPLES]
 
 
@@ -84,7 +84,8 @@ def test_labels_all_that_takes_labels() -> None:
     without = {
         *("aws_apigatewayv2_integration", "aws_apigatewayv2_route", "aws_cloudwatch_dashboard"),
         *("aws_iam_role_policy", "aws_kms_alias", "aws_lambda_alias", "aws_lambda_invocation"),
-        *("aws_lambda_function_event_invoke_config", "aws_lambda_permission"),
+        *("aws_lambda_function_event_invoke_config", "aws_lambda_layer_version"),
+        "aws_lambda_permission",
         *("aws_scheduler_schedule", "aws_secretsmanager_secret_version"),
     }
     bare = {
@@ -160,8 +161,9 @@ def test_passes_its_own_tests(moto: Moto, tmp_path: Path) -> None:
     stack = Stack(tmp_path / "stack", "aws-minimal", moto.url, {})
     packages = tmp_path / "stack" / "modules" / "aws" / "tests" / "packages"
     packages.mkdir()
-    for stage in ("deploy", "evaluate", "ingest", "schedule", "sweep"):
-        zipfile.ZipFile(packages / f"{stage}-arm64.zip", "w").close()
+    for name in ("deploy", "evaluate", "ingest", "schedule", "sweep", "layer-cel"):
+        for architecture in ("arm64", "x86_64"):
+            zipfile.ZipFile(packages / f"{name}-{architecture}.zip", "w").close()
 
     told = stack.test("aws", moto.url)
 

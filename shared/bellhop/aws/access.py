@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from functools import partial
-
-from bellhop.adapters.aws.eks import EksClusters, EksSecrets
+from bellhop.adapters.aws.eks import EksClusters
 from bellhop.adapters.aws.secrets import ManagedSecrets
 from bellhop.adapters.kube.access import KubeAccess
 from bellhop.aws.resources import Resources
-from bellhop.ports.secrets import Secrets
-from bellhop.records import Records
+from bellhop.cloud.managed import MadeKubeconfigs, managed_in
 
 
-def secrets_of(here: Resources) -> Secrets:
+def secrets_of(here: Resources) -> MadeKubeconfigs:
     """Make the secret store of an installation."""
     managed = ManagedSecrets(here.services, here.secrets, key=here.kms_key)
-    return EksSecrets(managed, EksClusters(here.services), partial(_arn, here.records))
+    return MadeKubeconfigs(managed, EksClusters(here.services), managed_in(here.records))
 
 
-def access_of(here: Resources, secrets: Secrets) -> KubeAccess:
+def access_of(here: Resources, secrets: MadeKubeconfigs) -> KubeAccess:
     """Make what opens an installation's clusters."""
-    return KubeAccess(secrets, reach=here.reach)
-
-
-def _arn(records: Records, cluster: str) -> str:
-    kept = records.clusters.get(cluster)
-    return kept.value.eks if kept else ""
+    return KubeAccess(secrets, reach=here.reach, refused=secrets.refused)

@@ -19,7 +19,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from bellhop.adapters.aws.queue import SqsQueue, of_record
-from bellhop.aws.resources import Open, Ready, Resources, from_environment
+from bellhop.aws.resources import Resources, from_environment
+from bellhop.cloud.ready import Ready
 from bellhop.errors import BellhopError
 from bellhop.logs import Log
 from bellhop.ports.queue import Again, Delivery, Done, GivenUp, Result
@@ -38,7 +39,9 @@ class Batch:
     """The handler of a function that SQS feeds, with partial batch responses."""
 
     def __init__(
-        self, make: Callable[[Resources], Stage], opening: Open = from_environment
+        self,
+        make: Callable[[Resources], Stage],
+        opening: Callable[[], Resources] = from_environment,
     ) -> None:
         self._ready = Ready(make, opening)
 

@@ -11,7 +11,8 @@ from bellhop.adapters.aws.eks import EksClusters
 from bellhop.adapters.aws.errors import ABSENT
 from bellhop.adapters.aws.services import Services
 from bellhop.aws.installation import installation
-from bellhop.aws.resources import open_resources, reach_where
+from bellhop.aws.resources import open_resources
+from bellhop.cloud.environment import reach_where
 from bellhop.errors import MissingError, TemporaryError
 from bellhop.fleet.installation import Installation
 from bellhop.logs import Log
@@ -50,6 +51,7 @@ def services_of(place: Mapping[str, Any]) -> Services:
         region=place["region"],
         endpoint=place.get("endpoint", ""),
         profile=place.get("profile", ""),
+        role=place.get("role_arn", ""),
     )
 
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 
-from bellhop.adapters.aws.logs import CloudWatchLogs, Line
+from bellhop.adapters.aws.logs import CloudWatchLogs
 from bellhop.adapters.aws.services import Services
-from bellhop.aws.told import entry_of
+from bellhop.cloud.told import read_line, trouble
+from bellhop.following import Line
 from bellhop.model.record import Entry
+
+_LAMBDAS = ("START ", "END ", "REPORT ", "INIT_START ", "INIT_REPORT ", "EXTENSION")
+_WELL = ("", "success")
 
 
 class Journal:
@@ -31,3 +36,25 @@ def _entries(lines: Iterable[Line]) -> Iterator[Entry]:
         entry = entry_of(line.text, line.at, line.stage)
         if entry is not None:
             yield entry
+
+
+def entry_of(text: str, at: datetime, stage: str) -> Entry | None:
+    """Read a function's line as an entry; None for what tells of no decision and no trouble.
+
+    What Lambda itself says of a function that was ended is an error.
+    """
+    try:
+        line = json.loads(text)
+    except (ValueError, RecursionError):
+        line = None
+    if not isinstance(line, dict):
+        return None if text.startswith(_LAMBDAS) else trouble(at, stage, "error", text.strip())
+    record = line.get("record")
+    if isinstance(record, dict):
+        status = str(record.get("status") or "")
+        return None if status in _WELL else trouble(at, stage, "error", f"it ended by {status}")
+    if "severity" not in line and not line.get("what"):
+        # As Lambda writes what a handler raised.
+        said = line.get("errorMessage") or line.get("message") or text
+        return trouble(at, stage, "error", str(said))
+    return read_line(line, at, stage)

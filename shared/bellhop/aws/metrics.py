@@ -9,26 +9,14 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
+from bellhop.cloud.told import COUNTED
 from bellhop.logs import Log
 from bellhop.model.record import Entry
 
 NAMESPACE = "Bellhop"
 DIMENSION = "installation"
-
-COUNTED: Mapping[str, str] = {
-    "rang": "Events",
-    "gone": "Events",
-    "matched": "Matched",
-    "unmatched": "Matched",
-    "applied": "Applied",
-    "removed": "Applied",
-    "failed": "Failed",
-    "missed": "Misses",
-    "waits": "Waits",
-}
-"""The metric of what happened."""
 
 TOOK = "Milliseconds"
 UNITS = {**dict.fromkeys(COUNTED.values(), "Count"), TOOK: "Milliseconds"}

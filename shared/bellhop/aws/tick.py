@@ -1,35 +1,24 @@
-"""Ticks of EventBridge Scheduler, for what publishes what is due, and Terraform's question.
-
-Terraform asks before it destroys an installation, as `terraform/modules/aws/guard.tf` says.
-"""
+"""Ticks of EventBridge Scheduler, and Terraform's question before it destroys."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
-from bellhop.aws.resources import Open, Ready, Resources, from_environment
-from bellhop.errors import PermanentError
-from bellhop.logs import Log
-
-
-class Due(Protocol):
-    """Does what is due by now."""
-
-    def tick(self) -> int:
-        """Return how much that was."""
-        ...
+from bellhop.aws.resources import Resources, from_environment
+from bellhop.cloud.due import Due
+from bellhop.cloud.ready import Ready
+from bellhop.cloud.tick import Ticker
 
 
 class Tick:
-    """The handler of the schedule function.
+    """The handler of the schedule function."""
 
-    A tick that comes twice, or at once with another, publishes a message twice at worst; one that
-    is lost or fails is made good by the next. One that fails says so to AWS, which counts it.
-    """
-
-    def __init__(self, make: Callable[[Resources], Due], opening: Open = from_environment) -> None:
-        self._ready = Ready(make, opening)
+    def __init__(
+        self, make: Callable[[Resources], Due], opening: Callable[[], Resources] = from_environment
+    ) -> None:
+        ready = Ready(make, opening)
+        self._ticker = Ticker(ready)
 
     def __call__(self, event: Mapping[str, Any], _context: object) -> dict[str, Any]:
         """Do what is due; return how much that was.
@@ -37,30 +26,4 @@ class Tick:
         Raises:
             PermanentError: Terraform is about to destroy what clusters are registered in.
         """
-        if "terraform" in event:
-            if event["terraform"]["action"] == "delete" and not event["destroy_with_clusters"]:
-                _allow_destroying(self._ready.get()[0])
-            return {}
-        try:
-            here, due = self._ready.get()
-            done = due.tick()
-        except Exception as error:
-            Log().error("Cannot do what is due", error)
-            raise
-        if done:
-            here.log.info("Published what is due", messages=done)
-        here.end()
-        return {"published": done}
-
-
-def _allow_destroying(here: Resources) -> None:
-    """Raise while clusters are registered.
-
-    One that is registered just afterwards is not seen: nobody registers what he destroys.
-    """
-    names = sorted(each.key for each in here.records.clusters.all())
-    if names:
-        raise PermanentError(
-            f"cannot destroy the installation: {len(names)} of its clusters are registered,"
-            f" '{names[0]}' for one; deregister them, or apply destroy_with_clusters = true before"
-        )
+        return self._ticker.tick(event)

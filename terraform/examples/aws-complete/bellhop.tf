@@ -1,4 +1,4 @@
-# With all that can be said: settings, sizes, a network for private API servers, EKS clusters, who
+# With all that can be said: CEL, settings, sizes, a network for private API servers, EKS clusters, who
 # may send, and who is told of alarms.
 module "bellhop" {
   source = "../../modules/aws"
@@ -7,6 +7,8 @@ module "bellhop" {
   labels       = { team = "platform", environment = "production" }
   packages     = var.packages
   architecture = var.architecture
+
+  cel = true
 
   settings = {
     attempts       = 8

@@ -1,5 +1,5 @@
-# A role for each function, with what that stage does and nothing else. The tests hold this list
-# against what the functions ask AWS for, action by action.
+# A role for each function, with what that stage does and nothing else: tests play what each stage
+# meets, and see that it fails without any one of these rights.
 locals {
   rights = {
     ingest = {
@@ -13,15 +13,19 @@ locals {
       secrets   = {}
     }
     deploy = {
-      publishes = ["apply", "deploy", "sweep"]
+      publishes = ["apply", "deploy"]
       blobs     = ["GetObject", "PutObject"]
       secrets   = { "kubeconfig/*" = ["GetSecretValue"] }
     }
     sweep = {
-      publishes = ["apply", "deploy", "evaluate", "probe", "review", "sweep"]
+      publishes = ["apply", "deploy", "evaluate", "patient", "probe", "review", "sweep"]
       blobs     = ["DeleteObject", "GetObject", "PutObject"]
-      # It registers clusters anew, before what their senders show has ended.
-      secrets = { "*" = ["CreateSecret", "DeleteSecret", "GetSecretValue", "PutSecretValue", "RestoreSecret"] }
+      # It registers clusters anew, before what their senders show has ended, and puts aside what led
+      # to another cluster of the name. A cluster that left is not made again.
+      secrets = {
+        "abandoned/*"  = ["CreateSecret", "DeleteSecret", "GetSecretValue", "PutSecretValue", "RestoreSecret"]
+        "kubeconfig/*" = ["GetSecretValue"]
+      }
     }
     schedule = {
       publishes = ["apply", "deploy", "probe", "sweep"]
@@ -101,7 +105,7 @@ data "aws_iam_policy_document" "stage" {
     for_each = each.value.secrets
 
     content {
-      sid       = "Secrets"
+      sid       = title(trimsuffix(statement.key, "/*"))
       actions   = [for each in statement.value : "secretsmanager:${each}"]
       resources = ["arn:${local.partition}:secretsmanager:${local.region}:${local.account}:secret:${var.name}/${statement.key}"]
     }

@@ -1,4 +1,6 @@
 locals {
+  runtime = "python3.13"
+
   stages = {
     ingest   = { memory = 512, timeout = 30, concurrency = -1 }
     evaluate = { memory = 512, timeout = 60, concurrency = -1 }
@@ -12,6 +14,9 @@ locals {
       for what, value in usual : what => coalesce(try(var.functions[stage][what], null), value)
     }
   }
+
+  # Those that judge objects by rules.
+  judging = toset(["evaluate"])
 
   # Those that call API servers.
   reaching = toset(["deploy", "sweep"])
@@ -44,17 +49,30 @@ locals {
   }
 }
 
+# CEL's runtime weighs more than a function's package may: it lies beside those that want it.
+resource "aws_lambda_layer_version" "cel" {
+  count = var.cel ? 1 : 0
+
+  layer_name               = "${var.name}-cel"
+  description              = "Bellhop ${var.name}: CEL's runtime"
+  compatible_architectures = [var.architecture]
+  compatible_runtimes      = [local.runtime]
+  filename                 = "${var.packages}/layer-cel-${var.architecture}.zip"
+  source_code_hash         = filebase64sha256("${var.packages}/layer-cel-${var.architecture}.zip")
+}
+
 resource "aws_lambda_function" "stage" {
   for_each = local.functions
 
   function_name                  = "${var.name}-${each.key}"
   description                    = "Bellhop ${var.name}: ${each.key}"
   role                           = aws_iam_role.stage[each.key].arn
-  runtime                        = "python3.13"
+  runtime                        = local.runtime
   architectures                  = [var.architecture]
   handler                        = "functions.${each.key}.aws.handle"
   filename                       = "${var.packages}/${each.key}-${var.architecture}.zip"
   source_code_hash               = filebase64sha256("${var.packages}/${each.key}-${var.architecture}.zip")
+  layers                         = contains(local.judging, each.key) ? aws_lambda_layer_version.cel[*].arn : []
   memory_size                    = each.value.memory
   timeout                        = each.value.timeout
   reserved_concurrent_executions = each.value.concurrency

@@ -31,6 +31,12 @@ variable "architecture" {
   }
 }
 
+variable "cel" {
+  description = "Whether sources may have rules in CEL (`evaluateCEL`): its runtime, 6 MB, is then a layer of evaluate."
+  type        = bool
+  default     = false
+}
+
 variable "settings" {
   description = "Bellhop's settings by their names in lower case, such as `{ sweep_interval = 600 }`."
   type        = map(number)

@@ -151,9 +151,6 @@ CLASSES: Mapping[type[Exception], Row] = {
 }
 """By class, the nearest of an exception's ancestors, where nobody answered."""
 
-PASSING = (ThrottledError, UnreachableError, BusyError)
-"""What is tried again at once, a few times: it may be gone in a moment."""
-
 _DELAY = timedelta(seconds=2)
 _LONGEST_DELAY = timedelta(minutes=5)
 

@@ -1,39 +1,18 @@
-"""What an installation's functions have logged, read from CloudWatch.
-
-    first look   since ─────────────────────────────► now
-    next look               newest - LATE ──────────► now      of each group by itself
-                            └─ what was told by its id is not told again
-
-CloudWatch shows a line some seconds after it was written, and not in order: so each look begins a
-while before the newest line that the last one saw. Who follows tells a line once; one that comes
-later than `LATE` after a newer one of its group is told by none but a first look.
-"""
+"""What an installation's functions have logged, read from CloudWatch."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple
+from datetime import UTC, datetime
+from typing import Any
 
 from bellhop.adapters.aws.services import RefusedError, Services
-from bellhop.errors import BusyError, MissingError, ThrottledError, UnreachableError
-
-LATE = timedelta(minutes=2)
-"""How much older than the newest line of its group a line may be when it is first seen."""
+from bellhop.errors import MissingError
+from bellhop.following import Line, follow
 
 _PAUSE = 2.0
 _ABSENT = frozenset({"ResourceNotFoundException"})
-_PASSING = (ThrottledError, UnreachableError, BusyError)
-
-
-class Line(NamedTuple):
-    """One line of a function: when, whose, its own id, and what it says."""
-
-    at: datetime
-    stage: str
-    id: str
-    text: str
 
 
 class CloudWatchLogs:
@@ -68,24 +47,9 @@ class CloudWatchLogs:
         """
         # CloudWatch's instants are milliseconds: a line is told by one that may lie before `since`.
         since = since.replace(microsecond=since.microsecond // 1000 * 1000)
-        begins = dict.fromkeys(self._groups, since)
-        told: dict[str, dict[str, datetime]] = {stage: {} for stage in self._groups}
-        while True:
-            fresh: list[Line] = []
-            try:
-                for stage, begin in begins.items():
-                    seen = told[stage]
-                    for line in self._of(stage, begin):
-                        if line.id not in seen:
-                            seen[line.id] = line.at
-                            fresh.append(line)
-            except _PASSING as error:
-                wait(str(error))
-            yield from sorted(fresh)
-            for stage, seen in told.items():
-                begins[stage] = max([since, *(at - LATE for at in seen.values())])
-                told[stage] = {name: at for name, at in seen.items() if at >= begins[stage]}
-            self._sleep(_PAUSE)
+        yield from follow(
+            self._of, self._groups, since, wait=wait, pause=lambda: self._sleep(_PAUSE)
+        )
 
     def _of(self, stage: str, since: datetime) -> Iterator[Line]:
         """Yield one function's lines page by page; a page may be empty though more follow."""

@@ -31,12 +31,9 @@ from bellhop.errors import (
     InvalidError,
     MissingError,
     ThrottledError,
-    TooLargeError,
 )
 from bellhop.ports.clock import Clock
 from bellhop.ports.queue import (
-    GROUP_LIMIT,
-    MESSAGE_LIMIT,
     Again,
     Backlog,
     DeadLetter,
@@ -45,6 +42,9 @@ from bellhop.ports.queue import (
     GivenUp,
     Message,
     Result,
+    encode,
+    named,
+    written,
 )
 
 DEAD = "-dead"
@@ -76,7 +76,6 @@ _REASON = 2_048
 _SILENT = "its workers fell silent, each time: they were killed, or ran out of time"
 _EXPIRED = frozenset({"InvalidParameterValue", "MessageNotInflight", "ReceiptHandleIsInvalid"})
 
-_encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False, default=dict).encode
 _Raw = Mapping[str, Any]
 
 
@@ -114,7 +113,7 @@ class SqsQueue:
             InvalidError: a body is not JSON, or a group or a share has no name that is taken.
             ThrottledError: SQS went on refusing some of them.
         """
-        entries = [_entry(_checked(message)) for message in messages]
+        entries = [_entry(named(message)) for message in messages]
         for first in range(0, len(entries), _BATCH):
             self._send(entries[first : first + _BATCH])
 
@@ -212,7 +211,7 @@ class SqsQueue:
 
     def _bury(self, delivery: Delivery, reason: str) -> None:
         told = {
-            "reason": _encode(reason[:_REASON]),
+            "reason": encode(reason[:_REASON]),
             "attempts": str(delivery.attempt),
             "died": self._clock.now().isoformat(),
         }
@@ -382,22 +381,11 @@ def of_record(record: _Raw) -> Delivery:
     )
 
 
-def _checked(message: Message) -> Message:
-    for noun, name, fewest in (("group", message.group, 1), ("share", message.share, 0)):
-        plain = name.isascii() and (name.isprintable() or not name)
-        if not (fewest <= len(name) <= GROUP_LIMIT and plain):
-            raise InvalidError(
-                f"cannot publish a message of the {noun} {name[:GROUP_LIMIT]!r}: a {noun}'s name"
-                f" has {fewest} to {GROUP_LIMIT} printable ASCII characters"
-            )
-    return message
-
-
 def _entry(message: Message, **told: str) -> dict[str, Any]:
     """Write a message as SQS takes one; attributes may not be empty."""
     attributes = {"group": message.group, "share": message.share, **told}
     entry: dict[str, Any] = {
-        "MessageBody": _text(message),
+        "MessageBody": written(message),
         "MessageAttributes": {
             name: {"DataType": "String", "StringValue": value}
             for name, value in attributes.items()
@@ -408,21 +396,6 @@ def _entry(message: Message, **told: str) -> dict[str, Any]:
         # SQS's groups have no blanks; two shares that differ by one take turns together.
         entry["MessageGroupId"] = message.share.replace(" ", "_")
     return entry
-
-
-def _text(message: Message) -> str:
-    try:
-        text = _encode(dict(message.body))
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidError(
-            f"cannot publish a message of the group {message.group!r}: it is not JSON"
-        ) from error
-    if len(text) > MESSAGE_LIMIT:
-        raise TooLargeError(
-            f"cannot publish a message of the group {message.group!r}: its {len(text)} bytes exceed"
-            f" the queue's {MESSAGE_LIMIT}"
-        )
-    return text
 
 
 def _delivery(raw: _Raw) -> Delivery:

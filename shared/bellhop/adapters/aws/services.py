@@ -6,27 +6,27 @@ may fail on what it has written itself, and a token that two attempts shared wou
 
 from __future__ import annotations
 
-import random
 import threading
 import time
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 import botocore.session
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
+from botocore.loaders import Loader, create_loader
 from botocore.signers import RequestSigner
 
-from bellhop.adapters.aws.errors import PASSING, code_of, translate
+from bellhop.adapters.aws.errors import code_of, translate
+from bellhop.adapters.aws.roles import provider_of
+from bellhop.attempts import Attempts
 
 CONNECT_SECONDS = 2
 READ_SECONDS = 5
 LAST_TRY_SECONDS = 10
 """No attempt of a call begins later than this after the first one."""
 
-_TRIES = 5
-_FIRST_PAUSE = 0.05
-_LONGEST_PAUSE = 2.0
 _CONNECTIONS = 32
 _SIGNED_SECONDS = 60
 
@@ -46,7 +46,7 @@ class Services:
     """Calls by the SDK's names of a service and an operation; shared between threads.
 
     Without region, endpoint, profile or keys there are those that AWS' SDK finds in its
-    environment.
+    environment. With a `role` they assume it, and all else is called by that.
     """
 
     def __init__(
@@ -56,6 +56,7 @@ class Services:
         endpoint: str = "",
         keys: tuple[str, str] | None = None,
         profile: str = "",
+        role: str = "",
         seconds: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
@@ -63,8 +64,8 @@ class Services:
         self._endpoint = endpoint
         self._keys = keys
         self._profile = profile
-        self._seconds = seconds
-        self._sleep = sleep
+        self._role = role
+        self._attempts = Attempts(LAST_TRY_SECONDS, seconds=seconds, sleep=sleep)
         self._lock = threading.Lock()
         self._session: Any = None
         self._clients: dict[tuple[str, str], Any] = {}
@@ -85,20 +86,18 @@ class Services:
             RefusedError: the answer is one of the codes in `taken`.
             BellhopError: anything else, mapped, once trying again has not helped.
         """
-        last = self._seconds() + LAST_TRY_SECONDS
-        for number in range(1, _TRIES + 1):
+
+        def once() -> dict[str, Any]:
+            asked = request() if callable(request) else request
             try:
-                asked = request() if callable(request) else request
                 return self._once(self.client(service, region), operation, asked)
-            except (BotoCoreError, ClientError, OSError) as error:
-                if isinstance(error, ClientError) and code_of(error) in taken:
+            except ClientError as error:
+                if code_of(error) in taken:
                     raise RefusedError(code_of(error), error.response) from error
-                ours = translate(error, doing)
-                late = self._seconds() > last
-                if late or number == _TRIES or not isinstance(ours, PASSING):
-                    raise ours from error
-            self.rest(number)
-        raise AssertionError
+                raise
+
+        failures = (BotoCoreError, ClientError, OSError)
+        return self._attempts.make(once, failures, lambda error: translate(error, doing))
 
     def signed(
         self, service: str, query: str, headers: Mapping[str, str], *, doing: str, region: str
@@ -134,9 +133,7 @@ class Services:
 
     def rest(self, number: int) -> None:
         """Rest after so many attempts: twice as long at most each time, so that who met part."""
-        longest = min(_FIRST_PAUSE * 2**number, _LONGEST_PAUSE)
-        # Functions that begin from one snapshot have drawn the same otherwise.
-        self._sleep(random.SystemRandom().uniform(0, longest))
+        self._attempts.rest(number)
 
     def client(self, service: str, region: str = "") -> Any:
         """Return the client of a service, made when it is asked for first."""
@@ -160,9 +157,7 @@ class Services:
 
     def _made(self, service: str, region: str) -> Any:
         if self._session is None:
-            self._session = botocore.session.Session(profile=self._profile or None)
-            if self._keys:
-                self._session.set_credentials(*self._keys)
+            self._session = self._begun()
         config = Config(
             connect_timeout=CONNECT_SECONDS,
             read_timeout=READ_SECONDS,
@@ -178,3 +173,30 @@ class Services:
             endpoint_url=self._endpoint or None,
             config=config,
         )
+
+    def _begun(self) -> Any:
+        """Begin a session of the SDK, by the credentials that count."""
+        session = botocore.session.Session(profile=self._profile or None)
+        models = session.get_config_variable("data_path")
+        session.register_component("data_loader", _loader_of(models))
+        if self._role:
+            session.register_component("credential_provider", provider_of(self._role, self._assume))
+        elif self._keys:
+            session.set_credentials(*self._keys)
+        return session
+
+    def _assume(self, request: Request) -> dict[str, Any]:
+        """Have STS give the credentials of the role, by those that count without it."""
+        own = Services(
+            region=self._region, endpoint=self._endpoint, keys=self._keys, profile=self._profile
+        )
+        try:
+            return own.call("sts", "assume_role", request, doing=f"assume the role {self._role!r}")
+        finally:
+            own.close()
+
+
+@cache
+def _loader_of(models: str | None) -> Loader:
+    """Return what reads the SDK's models of services, once in a process: they are long."""
+    return create_loader(models)

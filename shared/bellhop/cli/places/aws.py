@@ -7,9 +7,9 @@ from typing import Any
 
 from bellhop.aws.caller import Called, call, services_of
 from bellhop.aws.journal import Journal
-from bellhop.cli.contexts import Context
-from bellhop.cli.outputs import checked
-from bellhop.cli.places import Eks, Opened
+from bellhop.cli.contexts import AWS, Context
+from bellhop.cli.outputs import OWN, checked
+from bellhop.cli.places import EKS, Managed, Opened, unreachable
 from bellhop.errors import InvalidError
 
 _REACHING = ("deploy", "sweep")
@@ -52,16 +52,19 @@ def journal(context: Context, environment: Mapping[str, str], stage: str) -> Jou
 
 def _place(context: Context) -> dict[str, Any]:
     """Read a context once more: who edited its file may have left something out."""
-    kept = {key: context.place[key] for key in ("profile", "endpoint") if key in context.place}
-    return {**checked(context.place, f"context {context.name}"), **kept}
+    kept = {key: context.place[key] for key in OWN if key in context.place}
+    return {**checked(context.place, f"context {context.name}", AWS), **kept}
 
 
-def eks(context: Context, opened: Opened, name: str, region: str) -> Eks:
+def managed(context: Context, opened: Opened, service: str, name: str, region: str) -> Managed:
     """Find an EKS cluster of the account, in the installation's region or another one.
 
     Raises:
+        InvalidError: it is another service's.
         MissingError: there is none of that name.
     """
+    if service != EKS:
+        raise unreachable(service, name, "an installation on AWS")
     assert isinstance(opened, Called)
     place = _place(context)
     arn = opened.eks.arn(name, region or place["region"])
@@ -73,7 +76,7 @@ def eks(context: Context, opened: Opened, name: str, region: str) -> Eks:
         whom = f"{own} --principal-arn {role}"
         let = f"aws eks associate-access-policy {whom} --policy-arn {policy}"
         entries += [f"aws eks create-access-entry {whom}", f"{let} --access-scope type=cluster"]
-    return Eks(arn, opened.eks.kubeconfig(arn), entries)
+    return Managed(arn, opened.eks.kubeconfig(arn), entries)
 
 
 def there(context: Context) -> bool:

@@ -43,6 +43,40 @@ run "needs_packages_alone" {
   }
 }
 
+run "has_no_layer_unless_asked" {
+  command = plan
+
+  assert {
+    condition     = length(aws_lambda_layer_version.cel) == 0 && alltrue([for each in aws_lambda_function.stage : length(coalesce(each.layers, [])) == 0])
+    error_message = "Who writes no rules has no layer."
+  }
+}
+
+run "brings_cel_to_who_judges" {
+  command = plan
+
+  override_resource {
+    target          = aws_lambda_layer_version.cel
+    override_during = plan
+    values          = { arn = "arn:aws:lambda:eu-west-1:123456789012:layer:bellhop-cel:1" }
+  }
+
+  variables {
+    cel          = true
+    architecture = "x86_64"
+  }
+
+  assert {
+    condition     = aws_lambda_layer_version.cel[0].filename == "./tests/packages/layer-cel-x86_64.zip" && aws_lambda_layer_version.cel[0].compatible_architectures == toset(["x86_64"])
+    error_message = "The layer is of the functions' architecture."
+  }
+
+  assert {
+    condition     = [for stage, each in aws_lambda_function.stage : stage if length(coalesce(each.layers, [])) > 0] == ["evaluate"]
+    error_message = "Only evaluate judges."
+  }
+}
+
 run "hides_messages_for_six_time_outs" {
   command = plan
 
@@ -98,6 +132,29 @@ run "tells_ingest_alone_who_may_send" {
   assert {
     condition     = local.environments.ingest.BELLHOP_INGEST_ALLOW == "203.0.113.0/24"
     error_message = "Ingest is told."
+  }
+}
+
+run "prints_policies_for_people" {
+  command = plan
+
+  assert {
+    condition = output.policies == {
+      for name, file in { operator = "operator", read_only = "read-only" } : name => templatefile("policies/${file}.json.tftpl", {
+        partition  = "aws"
+        region     = "eu-west-1"
+        account    = "123456789012"
+        name       = "bellhop"
+        bucket     = "bellhop-123456789012-eu-west-1"
+        key_secret = "bellhop-sealing-key"
+      })
+    }
+    error_message = "They name what is the installation's; whoever tests the templates tests what is printed."
+  }
+
+  assert {
+    condition     = alltrue([for each in output.policies : length(jsondecode(each).Statement) > 5])
+    error_message = "They are policies."
   }
 }
 

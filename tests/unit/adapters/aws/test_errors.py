@@ -9,7 +9,8 @@ import botocore.session
 import pytest
 from botocore import exceptions as sdk
 
-from bellhop.adapters.aws.errors import CLASSES, CODES, PASSING, code_of, translate
+from bellhop.adapters.aws.errors import CLASSES, CODES, code_of, translate
+from bellhop.attempts import PASSING
 from bellhop.errors import BellhopError, PermanentError, TemporaryError, ThrottledError
 
 OPERATIONS = {

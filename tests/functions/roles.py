@@ -1,0 +1,253 @@
+"""Functions that have the rights of their roles and no more, in one installation on moto.
+
+    rights.json ─► a policy for each role ─► credentials ─► the handler, and what Lambda does for it
+         └ tests/terraform holds the module to it         └ without one right, if a test says so
+
+Moto is asked for each action and resource (infra/lab/moto_access.py), but for those of KMS: it
+seals nothing, so that nobody finds out here what a key's policy forbids.
+"""
+
+from __future__ import annotations
+
+import copy
+import io
+import itertools
+import json
+import random
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from fnmatch import fnmatchcase
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bellhop.adapters.aws.queue import DEAD
+from bellhop.adapters.aws.services import Services
+from bellhop.engine.observe import observe
+from bellhop.messages import INBOXES, Envelope, Evaluate
+from bellhop.model.gvk import ObjectKey
+from bellhop.model.record import Cluster
+from bellhop.ports.queue import Message
+from infra.demo.user import User as Someone
+from infra.lab import cluster as lab
+from infra.lab.lambdas import ACCOUNT
+from infra.lab.moto import REGION, Moto
+from tests.fakes.fleet import service
+from tests.fakes.manifests import FOR_EACH, INSTANTIATE, config, holder, join, source, trigger
+from tests.functions.lab import Account, Lambda, User
+
+EAST, SOUTH, WEST, NORTH, EKS = (
+    f"fleet/{name}" for name in ("east", "south", "west", "north", "eks")
+)
+RANG = "2026-11-22T00:00:00+00:00"
+SPUN = "function evaluate() for i = 1, 3e7 do end return {matching = true} end"
+ALL = "function evaluate() return {resources = resources} end"
+WORDS = "words: '{{ .Resource.spec.externalName }}'"
+RULES = join(
+    source(),
+    trigger(),
+    holder("made", config(FOR_EACH, WORDS), annotations=INSTANTIATE),
+    source("ConfigMap", name="slow", more=f", evaluate: {json.dumps(SPUN)}"),
+    trigger("slow", origin="slow", ref="made"),
+    source("Node", name="many") + f"  aggregatedSelection: {json.dumps(ALL)}\n",
+    trigger("many", origin="many", ref="made"),
+)
+
+
+class Right(NamedTuple):
+    """One action on one resource, as rights.json names them."""
+
+    role: str
+    action: str
+    resource: str
+
+    def __str__(self) -> str:
+        return f"{self.role} {self.action} {self.resource.partition(' ')[2] or self.resource}"
+
+
+def rights() -> list[Right]:
+    """Read what each role may do."""
+    path = Path(__file__).parents[1] / "terraform" / "rights.json"
+    told = json.loads(path.read_text())
+    return [
+        Right(role, action, resource)
+        for role, resources in told.items()
+        for resource, actions in resources.items()
+        for action in actions
+    ]
+
+
+class Site:
+    """An installation with a cluster that answers, by three names, and one of EKS.
+
+    `east` is known by what tests say that it has, `south` by sweeps, `north` rings, and of `west`
+    one object is known.
+    """
+
+    def __init__(self, moto: Moto, cluster: lab.Cluster) -> None:
+        self.moto = moto
+        self.account = Account(moto, ledger_days=1)
+        self.user = User(self.account)
+        self.here = self.user.here
+        self.kubeconfig = cluster.kubeconfig()
+        self.someone = Someone(self.kubeconfig)
+        for name in ("east", "south", "west"):
+            self.user.register(name, self.kubeconfig, env="production")
+        self._register_eks()
+        self.user.apply(RULES)
+        self._numbers = itertools.count(1)
+        others = Lambda(self.account)
+        rang = Evaluate(WEST, str(self.observed(WEST)), rang=RANG)
+        self.here.publisher.publish([rang])
+        assert others.feed(rang.inbox, others.handlers["evaluate"]) == []
+
+    def _register_eks(self) -> None:
+        made = self.account.services.client("eks").create_cluster(
+            name=self.account.name,
+            roleArn=f"arn:aws:iam::{ACCOUNT}:role/eks",
+            resourcesVpcConfig={"subnetIds": ["subnet-1"]},
+        )
+        arn = made["cluster"]["arn"]
+        now = datetime.now(UTC)
+        self.here.declare.register(Cluster("fleet", "eks", {}, "v1.33.1", "", now, managed=arn))
+
+    def name(self) -> str:
+        """Return a name that nothing has."""
+        return f"web-{next(self._numbers)}"
+
+    def stored(self, words: str = "") -> dict[str, Any]:
+        """Return a Service as an API server has stored it."""
+        web = service(self.name())
+        web["metadata"] |= {"uid": web["metadata"]["name"], "resourceVersion": "7"}
+        return {**web, "spec": {**web["spec"], "externalName": words}}
+
+    def observed(self, cluster: str, words: str = "") -> ObjectKey:
+        """Keep a Service, and return its key."""
+        seen = observe(cluster, self.stored(words), datetime.now(UTC))
+        assert self.here.records.observations.put(seen)
+        return seen.key
+
+    def close(self) -> None:
+        self.someone.close()
+        self.account.close()
+
+    def arn(self, resource: str) -> str:
+        """Write a resource of rights.json as this installation has it."""
+        name, key = self.account.name, self.account.environment["BELLHOP_KEY_SECRET"]
+        place, _, what = resource.partition(" ")
+        if not what:
+            return place
+        what = what.replace("NAME-sealing-key-DRAWN", f"{key}-??????")
+        what = what.replace("NAME-ACCOUNT-REGION", name).replace("NAME", name)
+        where = ":" if place == "s3" else f"{REGION}:{ACCOUNT}"
+        return f"arn:aws:{place}:{where}:{what}"
+
+
+class Post:
+    """A stage at work in a site, by the role that Terraform gives it."""
+
+    def __init__(self, site: Site, role: str) -> None:
+        self.site = site
+        self.here = site.here
+        self.rights = [each for each in rights() if each.role == role]
+        self.role = f"{site.account.name}-{role}"
+        self._iam = site.account.services.client("iam")
+        self.functions: Lambda
+        self._account: Account
+
+    @cached_property
+    def services(self) -> Services:
+        """What calls AWS by the role."""
+        trust = json.dumps({"Version": "2012-10-17", "Statement": []})
+        role = self._iam.create_role(RoleName=self.role, AssumeRolePolicyDocument=trust)["Role"]
+        sts = self.site.account.services.client("sts")
+        told = sts.assume_role(RoleArn=role["Arn"], RoleSessionName="function")["Credentials"]
+        keys = told["AccessKeyId"], told["SecretAccessKey"]
+        return Services(region=REGION, endpoint=self.site.moto.url, keys=keys)
+
+    def play(self, situation: Callable[[Post], None], without: Right | None = None) -> None:
+        """Play a situation by a function that has just begun, with all rights or all but one.
+
+        Raises:
+            AssertionError, ClientError: it does not end well.
+        """
+        self._account = copy.copy(self.site.account)
+        self._account.services, self._account.output = self.services, io.StringIO()
+        self.functions = Lambda(self._account)
+        self._grant([each for each in self.rights if each != without])
+        self.site.moto.forget_access()
+        situation(self)
+        assert [line for line in self._account.lines() if "AWS denies" in json.dumps(line)] == []
+
+    def _grant(self, rights: Sequence[Right]) -> None:
+        given = [(each.action, self.site.arn(each.resource)) for each in rights]
+        # A policy without any statement is none.
+        statements = [
+            {"Effect": "Allow", "Action": [action], "Resource": [resource]}
+            for action, resource in given or [("sts:GetCallerIdentity", "*")]
+        ]
+        document = json.dumps({"Version": "2012-10-17", "Statement": statements})
+        self._iam.put_role_policy(RoleName=self.role, PolicyName="stage", PolicyDocument=document)
+
+    def asked(self, *, allowed: bool) -> set[Right]:
+        """Return which of the role's rights the last situation asked for, and had or had not."""
+        told = self.site.moto.access()
+        return {
+            right
+            for each in told
+            if (each["role"], each["allowed"]) == (self.role, allowed)
+            for right in self.rights
+            if right.action == each["action"]
+            and fnmatchcase(each["resource"], self.site.arn(right.resource))
+        }
+
+    # What a situation does ----------------------------------------------------------------------
+
+    def publish(self, inbox: str, body: Mapping[str, Any]) -> None:
+        """Put a message into an inbox, whatever it asks for."""
+        queue: Any = self.here.queues[inbox]
+        queue.publish([Message(body, "group")])
+
+    def others(self) -> Lambda:
+        """Return functions that have all rights, for what comes before."""
+        return Lambda(self.site.account)
+
+    def work(self, message: Envelope, tells: str = "", *, by: Lambda | None = None) -> list[Any]:
+        """Have the function work on a message; return what it has published in an inbox."""
+        functions = by or self.functions
+        for inbox in {message.inbox, tells} - {""}:
+            self.taken(inbox)
+        self.here.publisher.publish([message])
+        stage = INBOXES[message.inbox]
+        failed = functions.feed(message.inbox, functions.handlers[stage])
+        assert failed == [], (by or self.functions).account.output.getvalue()
+        return self.taken(tells) if tells else []
+
+    def taken(self, inbox: str) -> list[Any]:
+        """Take what there is in an inbox."""
+        sqs, url, found = self.site.account.services.client("sqs"), self.url(inbox), []
+        while got := sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10).get("Messages"):
+            found += [json.loads(each["Body"]) for each in got]
+            entries = [
+                {"Id": str(number), "ReceiptHandle": each["ReceiptHandle"]}
+                for number, each in enumerate(got)
+            ]
+            sqs.delete_message_batch(QueueUrl=url, Entries=entries)
+        return found
+
+    def url(self, inbox: str) -> str:
+        """Return the URL of an inbox, or of its dead letters."""
+        urls: dict[str, str] = json.loads(self.site.account.environment["BELLHOP_QUEUES"])
+        name = inbox.removesuffix(DEAD)
+        return urls[name] + inbox.removeprefix(name)
+
+    def matching(self, words: str = "") -> ObjectKey:
+        """Keep a Service that has matched."""
+        key = self.site.observed(EAST, words)
+        self.work(Evaluate(EAST, str(key), rang=RANG), by=self.others())
+        return key
+
+
+def noise(size: int) -> str:
+    """Return text that seals to about half of its length, the same each time."""
+    return random.Random(size).randbytes(size // 2).hex()

@@ -1,0 +1,84 @@
+"""No function has a right that it does not need: something ends badly without each of them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+import pytest
+from botocore.exceptions import ClientError
+
+from bellhop.errors import BellhopError
+from infra.lab.cluster import Cluster
+from infra.lab.moto import Moto
+from tests.functions.roles import Post, Right, Site, rights
+from tests.functions.situations import SITUATIONS, Situation
+
+pytestmark = pytest.mark.timeout(300)  # One test plays all that a role meets.
+
+PLAYED = [each for each in rights() if not each.action.startswith("ec2:")]
+"""All rights but those by which Lambda places a function in a network: nobody plays that here."""
+
+
+class Evidence:
+    """Which situations take which right, played role by role when it is asked for."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._posts: dict[str, Post] = {}
+        self._found: dict[str, dict[Right, list[Situation]]] = {}
+
+    def post(self, role: str) -> Post:
+        """Return the function of a role."""
+        if role not in self._posts:
+            self._posts[role] = Post(self._site, role)
+        return self._posts[role]
+
+    def of(self, role: str) -> Mapping[Right, Sequence[Situation]]:
+        """Play all that a role meets, with all its rights; return what takes each of them."""
+        if role not in self._found:
+            found: dict[Right, list[Situation]] = defaultdict(list)
+            for situation in SITUATIONS[role]:
+                for right in self._taken(role, situation):
+                    found[right].append(situation)
+            self._found[role] = dict(found)
+        return self._found[role]
+
+    def fails(self, situation: Situation, right: Right) -> bool:
+        """Say whether a situation does not end well without a right, for want of that alone."""
+        post = self.post(right.role)
+        try:
+            post.play(situation, without=right)
+        except (AssertionError, BellhopError, ClientError):
+            return post.asked(allowed=False) == {right}
+        return False
+
+    def _taken(self, role: str, situation: Situation) -> set[Right]:
+        post = self.post(role)
+        post.play(situation)
+        assert post.asked(allowed=False) == set()
+        return post.asked(allowed=True)
+
+
+@pytest.fixture(scope="module")
+def evidence(_moto: Moto, _two_clusters: tuple[Cluster, Cluster]) -> Iterator[Evidence]:
+    """An installation on moto with a real cluster."""
+    _two_clusters[0].start()
+    _two_clusters[0].reset()
+    site = Site(_moto, _two_clusters[0])
+    yield Evidence(site)
+    site.close()
+
+
+@pytest.mark.parametrize("role", SITUATIONS)
+def test_a_function_does_its_work_by_its_role(evidence: Evidence, role: str) -> None:
+    """With exactly these rights all that it meets ends well, and each of them is asked for."""
+    assert evidence.of(role).keys() == {each for each in PLAYED if each.role == role}
+
+
+@pytest.mark.parametrize("right", PLAYED, ids=str)
+def test_it_does_not_without_each_of_its_rights(evidence: Evidence, right: Right) -> None:
+    """The same function in the same situation fails, and for that reason alone."""
+    taking = evidence.of(right.role).get(right, ())
+
+    assert any(evidence.fails(situation, right) for situation in taking)

@@ -1,0 +1,306 @@
+"""What a deployed installation has to bear: one that works, and what goes wrong around it.
+
+    source cluster: a Service ─► destination cluster: a ConfigMap `for-NAME` of its own,
+                                                      and one `all` that names each of them
+
+Time is in the test's hands: functions are fed by `pump` alone, in the manner that it is told.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+from bellhop.adapters.aws.queue import DEAD
+from bellhop.adapters.aws.services import Services
+from bellhop.adapters.kube.client import KubeClient
+from bellhop.aws.resources import Resources, open_resources
+from bellhop.engine.pacing import sweep_timer
+from bellhop.errors import DeniedError
+from bellhop.logs import Log
+from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.model.kubeconfig import sanitise
+from bellhop.model.reach import HERE
+from bellhop.ports.store import ANY
+from infra.lab.cluster import Cluster
+from infra.lab.moto import ACCESS_KEY, REGION, SECRET_KEY, Moto
+from tests.fakes.fleet import service
+from tests.fakes.manifests import FOR_EACH, INSTANTIATE, config, holder, join, source, trigger
+from tests.terraform.cloud import PAUSE, TICK
+from tests.terraform.conftest import Fleet
+from tests.terraform.mappings import ONCE, Batch, FailedError, Manner
+
+ACCOUNTS = GVK("", "v1", "ServiceAccount")
+MAPS = GVK("", "v1", "ConfigMap")
+SERVICES = GVK("", "v1", "Service")
+
+_PATIENCE = 120.0
+_LONG = 30.0
+"""Seconds for which no pause between two tries and no lease lasts."""
+
+_ACCOUNT = ("kube-system", "bellhop-there")
+_THERE = "destinationClusterSelector: {matchLabels: {dep: eng}}"
+_RULES = join(
+    source(more=", labelFilters: [{key: sveltos, operation: Equal, value: fv}]"),
+    trigger(more=_THERE),
+    holder(
+        "made",
+        config(FOR_EACH, 'port: "{{ (index .Resource.spec.ports 0).port }}"'),
+        annotations=INSTANTIATE,
+    ),
+    trigger("all", one="false", more=_THERE),
+    holder(
+        "all",
+        config("all", 'names: "{{ range .Resources }}{{ .metadata.name }} {{ end }}"'),
+        annotations=INSTANTIATE,
+    ),
+)
+
+
+class Courier:
+    """The destination, as an identity of its own is let in: its credentials can end."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.name = cluster.name
+        self._cluster = cluster
+        self.admin = KubeClient("there", sanitise(cluster.kubeconfig(), reach=HERE), reach=HERE)
+        self.token = self._enter()
+
+    def renew(self) -> None:
+        """Take a new token, and wait until the old one is refused."""
+        old = KubeClient("old", sanitise(self.kubeconfig(), reach=HERE), reach=HERE)
+        self.admin.remove(ACCOUNTS, *_ACCOUNT)
+        self.token = self._enter()
+        deadline = time.monotonic() + _PATIENCE
+        with suppress(DeniedError):
+            while old.get(
+                ACCOUNTS, *_ACCOUNT
+            ):  # API servers remember for ten seconds whom they know.
+                assert time.monotonic() < deadline
+                time.sleep(0.2)
+        old.close()
+
+    def kubeconfig(self, path: Path | None = None) -> dict[str, Any]:
+        """Make a kubeconfig with the token of now."""
+        made = self._cluster.kubeconfig()
+        made["users"][0]["user"] = {"token": self.token}
+        if path:
+            path.touch(mode=0o600)
+            path.write_text(json.dumps(made))
+        return made
+
+    def _enter(self) -> str:
+        namespace, name = _ACCOUNT
+        self.admin.apply(
+            {
+                "apiVersion": "v1",
+                "kind": "ServiceAccount",
+                "metadata": {"name": name, "namespace": namespace},
+            }
+        )
+        self.admin.apply(
+            {
+                "apiVersion": "rbac.authorization.k8s.io/v1",
+                "kind": "ClusterRoleBinding",
+                "metadata": {"name": name},
+                "roleRef": {
+                    "apiGroup": "rbac.authorization.k8s.io",
+                    "kind": "ClusterRole",
+                    "name": "cluster-admin",
+                },
+                "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
+            }
+        )
+        return self.admin.token_request(namespace, name)
+
+
+class Siege:
+    """An installation with a source and a destination, and whoever besets it."""
+
+    def __init__(self, fleet: Fleet, moto: Moto, clusters: tuple[Cluster, Cluster]) -> None:
+        self.fleet = fleet
+        self.cloud = fleet.cloud
+        self.moto = moto
+        self.mappings = fleet.cloud.mappings
+        self.destination = clusters[1]
+        self.courier = Courier(clusters[1])
+        self._names: dict[str, int] = {}
+        self._ticked = 0.0
+        self._here: Resources | None = None
+        rules = fleet.stand.folder / "rules.yaml"
+        rules.write_text(_RULES)
+        with self.cloud.running():
+            fleet.register(self.courier, "dep=eng", forward=False)
+            self.someone = fleet.register(clusters[0], "env=production")
+            fleet.apply(str(rules))
+            fleet.rings("fleet/source")
+        self.pump(self.quiet)
+
+    # What happens ---------------------------------------------------------------------------------
+
+    def create(self, *names: str) -> None:
+        """Make Services, which ring."""
+        for name in names:
+            made = service(name)
+            del made["status"]
+            self.someone.create(made)
+            self._names[name] = 80
+
+    def change(self, name: str, port: int) -> None:
+        """Change a Service's port, which rings."""
+        ports = [{"port": port, "protocol": "TCP", "targetPort": 8080}]
+        key = ObjectKey(SERVICES, "default", name)
+        self.someone.patch(key, {"spec": {"ports": ports}})
+        self._names[name] = port
+
+    def pump(
+        self,
+        until: Callable[[], object],
+        *inboxes: str,
+        manners: Sequence[Manner] = (ONCE,),
+        ticks: bool = True,
+    ) -> list[Batch]:
+        """Feed the functions until something is so; return what was handed over.
+
+        Batches are handed over in one manner after the other. Where there is nothing to hand over,
+        time passes for what a function fell silent on.
+        """
+        turns = cycle(manners)
+        before = len(self.mappings.batches)
+        deadline = time.monotonic() + _PATIENCE
+        while not until():
+            assert time.monotonic() < deadline, f"waited in vain: {self.cloud.words()}"
+            if ticks and time.monotonic() - self._ticked > TICK:
+                self._ticked = time.monotonic()
+                with suppress(FailedError):  # It is made good by the next.
+                    self.cloud.tick()
+            if not self.mappings.feed(*inboxes, manners=turns):
+                self.moto.pass_visibility(_LONG)
+                time.sleep(PAUSE)
+        return self.mappings.batches[before:]
+
+    def rang(self, *names: str) -> None:
+        """Wait until it is known of Services, and nobody has looked at it."""
+        keys = [ObjectKey(SERVICES, "default", name) for name in names]
+        of = self.here().records.observations
+        self._wait(lambda: all(of.head("fleet/source", key) for key in keys))
+        self._wait(lambda: self.waiting("evaluate") >= len(names))
+
+    def _wait(self, until: Callable[[], object]) -> None:
+        deadline = time.monotonic() + _PATIENCE
+        while not until():
+            assert time.monotonic() < deadline, f"waited in vain: {self.cloud.words()}"
+            time.sleep(PAUSE)
+
+    def passed(self, seconds: float) -> Callable[[], bool]:
+        """Return what says whether so much time has passed from now on."""
+        until = time.monotonic() + seconds
+        return lambda: time.monotonic() >= until
+
+    def due(self) -> None:
+        """Have the time come when the source is to be swept."""
+        timers, name = self.here().records.timers, sweep_timer("fleet/source")
+        kept = timers.get(name)
+        assert kept
+        timers.set(name, datetime.now(UTC), kept.value.body)
+
+    def spoil(self, name: str) -> Callable[[], object]:
+        """Take away of what is known of a Service what nobody can do without; return the cure."""
+        store = self.here().records.store
+        key = str(ObjectKey(SERVICES, "default", name))
+        item = store.get("observation/fleet/source", key)
+        assert item
+        rest = {field: value for field, value in item.value.items() if field != "rv"}
+        store.put(replace(item, value=rest), expect=ANY)
+        return lambda: store.put(item, expect=ANY)
+
+    def role(self, stage: str) -> str:
+        """Name the role of a stage's function, which has the same name."""
+        return f"{self.cloud.bellhop['table']}-{stage}"
+
+    # What came of it ------------------------------------------------------------------------------
+
+    def done(self) -> bool:
+        """Say whether the destination is as it is to be, and nothing is left to do."""
+        return self.arrived() and self.quiet()
+
+    def arrived(self) -> bool:
+        """Say whether the destination has what each Service is to bring, as it is now, alone."""
+        there = self.there()
+        named = there.pop("all", {}).get("data", {}).get("names", "").split()
+        ports = {name: each["data"]["port"] for name, each in there.items()}
+        wanted = {f"for-{name}": str(port) for name, port in self._names.items()}
+        return ports == wanted and sorted(named) == sorted(self._names)
+
+    def there(self) -> dict[str, dict[str, Any]]:
+        """Return what was brought to the destination, by its name."""
+        found = self.courier.admin.list(MAPS, namespace="default")
+        return {
+            each["metadata"]["name"]: each
+            for each in found
+            if each["metadata"]["name"].startswith(("for-", "all"))
+        }
+
+    def lives(self) -> dict[str, tuple[str, str]]:
+        """Return the life and the last change of what was brought."""
+        return {
+            name: (each["metadata"]["uid"], each["metadata"]["resourceVersion"])
+            for name, each in self.there().items()
+        }
+
+    def quiet(self) -> bool:
+        """Say whether no queue has a message."""
+        return sum(map(self.waiting, self.cloud.bellhop["queues"])) == 0
+
+    def waiting(self, inbox: str, more: str = "") -> int:
+        """Count an inbox's messages, in hands or not."""
+        kinds = ("", "NotVisible", "Delayed")
+        names = [f"ApproximateNumberOfMessages{kind}" for kind in kinds]
+        told = self.cloud.client("sqs").get_queue_attributes(
+            QueueUrl=self.cloud.bellhop["queues"][inbox] + more, AttributeNames=names
+        )
+        return sum(map(int, told["Attributes"].values()))
+
+    def dead(self) -> int:
+        """Count the dead letters."""
+        return sum(self.waiting(inbox, DEAD) for inbox in self.cloud.bellhop["queues"])
+
+    def here(self) -> Resources:
+        """Open the installation beside its functions."""
+        if self._here is None:
+            services = Services(
+                region=REGION, endpoint=self.moto.url, keys=(ACCESS_KEY, SECRET_KEY)
+            )
+            given = self.cloud.environment("sweep")
+            self._here = open_resources(
+                given, services, Log(io.StringIO()), reach=HERE, tells=False
+            )
+        return self._here
+
+    def held(self) -> None:
+        """See that all is applied and held for certain, and that nobody gave anything up.
+
+        A forwarder that has just come back tells again what it told before.
+        """
+        self.pump(self.done)
+        assert self.dead() == 0
+        assert self.moto.forgive() == 0, "a failure that was asked for never happened"
+        inventories = list(self.here().records.inventories.of("fleet/destination"))
+        assert len(inventories) == len(self._names) + 1
+        for inventory in inventories:
+            assert not inventory.worker
+            assert all(held.digest and held.uid for held in inventory.held.values())
+
+    def close(self) -> None:
+        """Let go of what was opened."""
+        self.courier.admin.close()
+        if self._here:
+            self._here.services.close()
