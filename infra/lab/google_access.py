@@ -1,0 +1,252 @@
+"""Hold people to their roles: what Google's emulators are asked for, only who has the right to may.
+
+    with Access({"FIRESTORE_EMULATOR_HOST": …, "STORAGE_EMULATOR_HOST": …}) as access:
+        access.may({"datastore.entities.get": ""})
+        run(access.environment)       # is denied all else
+        access.asked()                # the rights that were asked for
+
+No emulator judges anything. Here each request is read for the rights that Google's documents name
+for it, and what somebody may not is answered as IAM answers it; what is not known here nobody may.
+A right may be held to resources whose names begin as it says.
+
+    Firestore        cloud.google.com/firestore/docs/security/iam
+    Pub/Sub          cloud.google.com/pubsub/docs/access-control
+    Secret Manager   cloud.google.com/secret-manager/docs/access-control
+    Cloud Storage    cloud.google.com/storage/docs/access-control/iam-json
+    Logging          cloud.google.com/logging/docs/access-control
+    Monitoring       cloud.google.com/monitoring/access-control
+    GKE              cloud.google.com/kubernetes-engine/docs/reference/rest, of each method
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Self
+
+from google.cloud.firestore_v1.types import CommitRequest
+from google.cloud.secretmanager_v1 import types as secrets
+
+from infra.lab.google_front import Front
+
+_SECRETS = "google.cloud.secretmanager.v1.SecretManagerService"
+_SPEAKING_HTTP = ("CONTAINER", "LOGGING", "MONITORING", "STORAGE")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A right that somebody has to have, and the resource on which."""
+
+    right: str
+    resource: str = ""
+
+
+Rights = Iterator[Asked]
+
+
+def _commit(body: bytes) -> Rights:
+    """Name what is asked for a write: what it expects to be there says what it makes of it."""
+    for write in CommitRequest.deserialize(body).writes:
+        expects = write.current_document
+        if write.delete:
+            yield Asked("datastore.entities.delete")
+            continue
+        new = "exists" in expects and not expects.exists
+        known = "update_time" in expects or expects.exists
+        if not known:
+            yield Asked("datastore.entities.create")
+        if not new:
+            yield Asked("datastore.entities.update")
+
+
+def _of_secret(name: str, right: str) -> Callable[[bytes], Rights]:
+    """Return what names the right for a method of Secret Manager's, on its secret."""
+    kind = getattr(secrets, f"{name}Request")
+
+    def rights(body: bytes) -> Rights:
+        request = kind.deserialize(body)
+        yield Asked(right, getattr(request, "name", "") or request.parent)
+
+    return rights
+
+
+def _plain(*rights: str) -> Callable[[bytes], Rights]:
+    return lambda _: map(Asked, rights)
+
+
+BY_METHOD: Mapping[str, Callable[[bytes], Rights]] = {
+    "/google.firestore.v1.Firestore/BatchGetDocuments": _plain("datastore.entities.get"),
+    "/google.firestore.v1.Firestore/RunQuery": _plain(
+        "datastore.entities.get", "datastore.entities.list"
+    ),
+    "/google.firestore.v1.Firestore/Commit": _commit,
+    "/google.pubsub.v1.Publisher/Publish": _plain("pubsub.topics.publish"),
+    "/google.pubsub.v1.Subscriber/Pull": _plain("pubsub.subscriptions.consume"),
+    "/google.pubsub.v1.Subscriber/Acknowledge": _plain("pubsub.subscriptions.consume"),
+    **{
+        f"/{_SECRETS}/{name}": _of_secret(name, f"secretmanager.{right}")
+        for name, right in {
+            "CreateSecret": "secrets.create",
+            "DeleteSecret": "secrets.delete",
+            "AddSecretVersion": "versions.add",
+            "AccessSecretVersion": "versions.access",
+            "ListSecretVersions": "versions.list",
+            "DestroySecretVersion": "versions.destroy",
+        }.items()
+    },
+}
+"""The rights that each method of gRPC asks for."""
+
+BY_ADDRESS: Sequence[tuple[str, str, tuple[str, ...]]] = (
+    ("GET", r"/storage/v1/b/[^/]+/o/[^/]+", ("storage.objects.get",)),
+    ("GET", r"/storage/v1/b/[^/]+/o", ("storage.objects.list",)),
+    # Who may write over what is there has to be allowed to delete it.
+    (
+        "POST",
+        r"/upload/storage/v1/b/[^/]+/o",
+        ("storage.objects.create", "storage.objects.delete"),
+    ),
+    ("DELETE", r"/storage/v1/b/[^/]+/o/[^/]+", ("storage.objects.delete",)),
+    ("GET", r"/v3/projects/[^/]+/timeSeries", ("monitoring.timeSeries.list",)),
+    ("GET", r"/v1/projects/[^/]+/locations/[^/]+/clusters/[^/]+", ("container.clusters.get",)),
+)
+"""The rights that each request by HTTP asks for; those for logs follow from what is in it."""
+
+
+def _by_http(method: str, path: str, body: bytes) -> Rights:
+    if (method, path) == ("POST", "/v2/entries:list"):
+        for place in json.loads(body)["resourceNames"]:
+            view = "/views/" in place
+            yield Asked("logging.views.access" if view else "logging.logEntries.list")
+        return
+    for verb, pattern, rights in BY_ADDRESS:
+        if verb == method and re.fullmatch(pattern, path):
+            yield from map(Asked, rights)
+            return
+    yield Asked(f"unknown: {method} {path}")
+
+
+class Access:
+    """Doors before Google's emulators; behind them one person's rights are judged."""
+
+    def __init__(self, behind: Mapping[str, str]) -> None:
+        self._behind = behind
+        self._lock = threading.Lock()
+        self._asked: set[str] = set()
+        self._rights: Mapping[str, str] | None = None
+        self._end = ExitStack()
+        self.environment: dict[str, str] = {}
+        """Where the doors are, by the names of the emulators' variables."""
+
+    def may(self, rights: Mapping[str, str] | None) -> None:
+        """Allow these rights alone, each on what begins so; None allows all that is known."""
+        self._rights = rights
+
+    def asked(self) -> set[str]:
+        """Return the rights that were asked for since this was called last."""
+        with self._lock:
+            found, self._asked = self._asked, set()
+            return found
+
+    def __enter__(self) -> Self:
+        for variable, address in self._behind.items():
+            if variable.startswith(_SPEAKING_HTTP):
+                opened = self._end.enter_context(_Door(address, self._judge)).address
+            else:
+                front = Front(address, judge=self._judge_call)
+                opened = self._end.enter_context(front).address
+            self.environment[variable] = opened
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end.close()
+
+    def _judge_call(self, method: str, body: bytes) -> bool:
+        known = BY_METHOD.get(method, _plain(f"unknown: {method}"))
+        return self._judge(known(body))
+
+    def _judge(self, rights: Rights) -> bool:
+        wanted = list(rights)
+        with self._lock:
+            self._asked |= {each.right for each in wanted}
+            given = self._rights
+        if given is None:
+            return not any(each.right.startswith("unknown") for each in wanted)
+        return all(
+            each.right in given and each.resource.startswith(given[each.right]) for each in wanted
+        )
+
+
+class _Door:
+    """One server before another one that speaks HTTP."""
+
+    def __init__(self, address: str, judge: Callable[[Rights], bool]) -> None:
+        self._behind = address if "://" in address else f"http://{address}"
+        self._judge = judge
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
+
+    @property
+    def address(self) -> str:
+        """Tell where it listens."""
+        return f"http://127.0.0.1:{self._server.server_port}"
+
+    def answer(self, method: str, target: str, body: bytes, kind: str) -> tuple[int, bytes]:
+        """Pass a request on, if it may be."""
+        path = target.partition("?")[0]
+        if not self._judge(_by_http(method, path, body)):
+            return HTTPStatus.FORBIDDEN, b"{}"
+        headers = {"Content-Type": kind} if kind else {}
+        request = urllib.request.Request(  # noqa: S310 - an emulator's
+            self._behind + target, body or None, headers, method=method
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310
+                return answer.status, answer.read()
+        except urllib.error.HTTPError as error:
+            absent = error.code == HTTPStatus.NOT_FOUND and "/storage/" in path and method == "GET"
+            # Who may not list is not told what is not there.
+            if absent and not self._judge(iter([Asked("storage.objects.list")])):
+                return HTTPStatus.FORBIDDEN, b"{}"
+            return error.code, error.read()
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+def _handler(door: _Door) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
+
+        def _serve(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            kind = self.headers.get("Content-Type") or ""
+            status, content = door.answer(self.command, self.path, body, kind)
+            self.send_response(status)
+            if status != HTTPStatus.NO_CONTENT:
+                self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        do_GET = do_POST = do_DELETE = _serve  # noqa: N815 - the names that http.server looks for
+
+        def log_message(self, *_: Any) -> None:
+            """Say nothing."""
+
+    return Handler

@@ -1,0 +1,220 @@
+"""Serve GKE on this machine, as far as who wants to reach a cluster can tell it from Google's.
+
+    with Gke() as gke:
+        cluster = control_plane.start_cluster("gke", extra_args=gke.trusted_by(folder))
+        gke.describe("projects/p/locations/l/clusters/c", {"endpoint": …, "masterAuth": …})
+        Services("p", emulators={"CONTAINER_EMULATOR_HOST": gke.address, …})
+
+What is asked of it:
+
+    GET  /v1/projects/P/locations/L/clusters/C   where a cluster is, as the Container API tells it
+    POST /token                                  a token for a service account's signed claim
+    POST /review                                 whose token that is, asked by the API server
+    ANY  /v1/projects/N/…/gkeMemberships/M/…     the Connect gateway, passed on to the cluster
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import ssl
+import threading
+import urllib.error
+import urllib.request
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import parse_qs
+from uuid import uuid4
+
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
+
+ACCOUNT = "lab-sweep@lab-7.iam.gserviceaccount.com"
+"""The service account of which the key file is."""
+
+_GATEWAY = re.compile(r"(/v1/projects/\d+/locations/[^/]+/gkeMemberships/[^/]+)(/.*)")
+_GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+_BITS = 2048
+
+
+class Gke:
+    """GKE's clusters, who is given tokens for them, and who judges those."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._clusters: dict[str, Mapping[str, Any]] = {}
+        self._behind: dict[str, tuple[str, str]] = {}
+        self._tokens: dict[str, str] = {}
+        self._requests: Counter[str] = Counter()
+        self._key = rsa.generate_private_key(public_exponent=65537, key_size=_BITS)
+        self.lifetime = 3600
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
+
+    @property
+    def address(self) -> str:
+        """Tell where it listens."""
+        return f"http://127.0.0.1:{self._server.server_port}"
+
+    def describe(self, name: str, told: Mapping[str, Any]) -> None:
+        """Have a cluster, by its full name, of which this is told."""
+        self._clusters[name] = told
+
+    def join(self, membership: str, server: str, ca_pem: str) -> None:
+        """Have a member of a fleet, to which the Connect gateway passes requests on."""
+        self._behind[f"/v1/{membership}"] = server, ca_pem
+
+    def revoke(self) -> None:
+        """Take none of the tokens any more that were given out."""
+        with self._lock:
+            self._tokens.clear()
+
+    def requests(self) -> dict[str, int]:
+        """Count the requests since this was asked last, by what they are for."""
+        with self._lock:
+            found, self._requests = dict(self._requests), Counter()
+            return found
+
+    def key_file(self, folder: Path) -> Path:
+        """Write the key file of the service account, as Google's libraries read it."""
+        pem = self._key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+        told = {
+            "type": "service_account",
+            "project_id": "lab-7",
+            "private_key_id": "1",
+            "private_key": pem.decode(),
+            "client_email": ACCOUNT,
+            "client_id": "1",
+            "token_uri": f"{self.address}/token",
+        }
+        path = folder / "account.json"
+        path.write_text(json.dumps(told))
+        return path
+
+    def trusted_by(self, folder: Path) -> Sequence[str]:
+        """Return the arguments of an API server that asks here whose a token is."""
+        config = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "gke", "cluster": {"server": f"{self.address}/review"}}],
+            "users": [{"name": "server"}],
+            "contexts": [{"name": "gke", "context": {"cluster": "gke", "user": "server"}}],
+            "current-context": "gke",
+        }
+        path = folder / "webhook.json"
+        path.write_text(json.dumps(config))
+        return [
+            f"--authentication-token-webhook-config-file={path}",
+            # A token that is refused from now on is refused at once.
+            "--authentication-token-webhook-cache-ttl=0s",
+        ]
+
+    def answer(
+        self, method: str, path: str, body: bytes, headers: Mapping[str, str]
+    ) -> tuple[int, bytes]:
+        """Answer a request."""
+        gateway = _GATEWAY.fullmatch(path)
+        if gateway:
+            self._note("gateway")
+            server, ca_pem = self._behind[gateway[1]]
+            return _passed_on(f"{server}{gateway[2]}", ca_pem, method, body, headers)
+        if path == "/token":
+            self._note("token")
+            return _json(*self._given(parse_qs(body.decode())))
+        if path == "/review":
+            return _json(200, self._judged(json.loads(body)))
+        self._note("cluster")
+        told = self._clusters.get(path.removeprefix("/v1/"))
+        missing = {"error": {"code": 404, "status": "NOT_FOUND"}}
+        return _json(404, missing) if told is None else _json(200, told)
+
+    def _note(self, what: str) -> None:
+        with self._lock:
+            self._requests[what] += 1
+
+    def _given(self, asked: Mapping[str, Sequence[str]]) -> tuple[int, Any]:
+        """Give a token for a claim that the account's key has signed, as OAuth's RFC 7523 says."""
+        head, claim, signature = asked["assertion"][0].split(".")
+        self._key.public_key().verify(
+            _decoded(signature), f"{head}.{claim}".encode(), padding.PKCS1v15(), hashes.SHA256()
+        )
+        told = json.loads(_decoded(claim))
+        if asked["grant_type"] != [_GRANT] or "userinfo.email" not in told["scope"]:
+            return 400, {"error": "invalid_scope"}
+        token = f"ya29.{uuid4().hex}"
+        with self._lock:
+            self._tokens[token] = told["iss"]
+        return 200, {"access_token": token, "expires_in": self.lifetime, "token_type": "Bearer"}
+
+    def _judged(self, review: Mapping[str, Any]) -> Mapping[str, Any]:
+        who = self._tokens.get(review["spec"]["token"], "")
+        user = {"username": who, "groups": ["system:masters"]}
+        return {**review, "status": {"authenticated": bool(who), "user": user}}
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+def _passed_on(
+    url: str, ca_pem: str, method: str, body: bytes, headers: Mapping[str, str]
+) -> tuple[int, bytes]:
+    passed = {name: headers[name] for name in ("Authorization", "Content-Type") if name in headers}
+    request = urllib.request.Request(url, body or None, passed, method=method)  # noqa: S310 - the lab's
+    trust = ssl.create_default_context(cadata=ca_pem)
+    try:
+        with urllib.request.urlopen(request, timeout=10, context=trust) as answer:  # noqa: S310
+            return answer.status, answer.read()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read()
+
+
+def _json(status: int, told: Any) -> tuple[int, bytes]:
+    return status, json.dumps(told).encode()
+
+
+def _decoded(part: str) -> bytes:
+    return base64.urlsafe_b64decode(part + "=" * (-len(part) % 4))
+
+
+def _handler(gke: Gke) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
+
+        def _serve(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            path = self.path if "/gkeMemberships/" in self.path else self.path.partition("?")[0]
+            status, content = gke.answer(self.command, path, body, dict(self.headers))
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _serve  # noqa: N815 - http.server's names
+
+        def log_message(self, *_: Any) -> None:
+            """Say nothing."""
+
+    return Handler

@@ -1,0 +1,126 @@
+"""Stand before a server that speaks gRPC: count what it is asked, and fail where told.
+
+    with Front(firestore.address) as front:
+        front.fail("Commit", served=True)   # done, and the answer is lost
+        front.requests()                    # {"Commit": 1}
+
+What a `judge` does not allow is denied. The rest is passed on as it is given, byte by byte; of
+services no more is known here than the names of methods.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from concurrent import futures
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+import grpc
+
+_UNLIMITED = (("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1))
+
+
+@dataclass(frozen=True)
+class _Fault:
+    operation: str
+    code: grpc.StatusCode
+    served: bool
+
+
+Judge = Callable[[str, bytes], bool]
+"""Says of a method and its request whether it may be made."""
+
+
+class Front(grpc.GenericRpcHandler):  # type: ignore[misc]
+    """One server in this process, before another one."""
+
+    def __init__(self, address: str, *, judge: Judge = lambda _method, _request: True) -> None:
+        self._judge = judge
+        self._channel = grpc.insecure_channel(address, options=_UNLIMITED)
+        self._lock = threading.Lock()
+        self._requests: Counter[str] = Counter()
+        self._faults: list[_Fault] = []
+        pool = futures.ThreadPoolExecutor(16, thread_name_prefix="front")
+        self._server = grpc.server(pool, handlers=[self], options=_UNLIMITED)
+        self._port = self._server.add_insecure_port("127.0.0.1:0")
+
+    @property
+    def address(self) -> str:
+        """Tell where it listens."""
+        return f"127.0.0.1:{self._port}"
+
+    def requests(self) -> dict[str, int]:
+        """Count the requests since this was asked last, by method."""
+        with self._lock:
+            found, self._requests = dict(self._requests), Counter()
+            return found
+
+    def fail(
+        self, operation: str, code: str = "UNAVAILABLE", *, served: bool = False, times: int = 1
+    ) -> None:
+        """Have the next requests for a method fail; `served` says that each is done before.
+
+        With the code OK they end well, and nothing is answered.
+        """
+        with self._lock:
+            self._faults += [_Fault(operation, grpc.StatusCode[code], served)] * times
+
+    def forgive(self) -> None:
+        """Forget the failures that were asked for and did not happen yet."""
+        with self._lock:
+            self._faults.clear()
+
+    def service(self, handler_call_details: Any) -> Any:
+        """Return what handles a call: of whatever kind it is, bytes go in and bytes come out."""
+        method = handler_call_details.method
+
+        def handle(asked: Iterable[bytes], context: Any) -> Iterator[bytes]:
+            return self._pass_on(method, asked, context)
+
+        return grpc.stream_stream_rpc_method_handler(handle)
+
+    def __enter__(self) -> Self:
+        self._server.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._server.stop(None).wait()
+        self._channel.close()
+
+    def _pass_on(self, method: str, asked: Iterable[bytes], context: Any) -> Iterator[bytes]:
+        fault = self._note(method.rpartition("/")[2])
+        if fault and not fault.served:
+            if fault.code is not grpc.StatusCode.OK:
+                context.abort(fault.code, "as told")
+            return
+        requests = list(asked)
+        if not all(self._judge(method, each) for each in requests):
+            context.abort(grpc.StatusCode.PERMISSION_DENIED, "as judged")
+        told = [each for each in context.invocation_metadata() if each.key.startswith("x-goog-")]
+        call = self._channel.stream_stream(method)
+        try:
+            answers = call(iter(requests), metadata=told, timeout=context.time_remaining())
+            yield from () if fault else answers
+            for _ in answers if fault else ():
+                pass
+        except grpc.RpcError as error:
+            if not fault:
+                context.abort(error.code(), error.details())
+        if fault:
+            context.abort(fault.code, "as told")
+
+    def _note(self, operation: str) -> _Fault | None:
+        with self._lock:
+            self._requests[operation] += 1
+            found = next((each for each in self._faults if each.operation == operation), None)
+            if found:
+                self._faults.remove(found)
+            return found

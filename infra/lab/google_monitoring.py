@@ -1,0 +1,102 @@
+"""Serve Cloud Monitoring's time series on this machine, as far as who asks how much waits goes.
+
+    with Monitoring() as monitoring:
+        monitoring.tell("bellhop-evaluate", "num_undelivered_messages", 12, at=now)
+        Services("a-project", emulators={"MONITORING_EMULATOR_HOST": monitoring.address})
+
+It answers with the points of one metric of one subscription in an interval, newest first.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections import defaultdict
+from datetime import datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Self
+from urllib.parse import parse_qs, urlsplit
+
+_PATH = re.compile(r"/v3/projects/[^/]+/timeSeries")
+_FILTER = re.compile(
+    r'metric\.type = "pubsub\.googleapis\.com/subscription/(\w+)"'
+    r' AND resource\.labels\.subscription_id = "([^"]+)"'
+)
+_NEEDED = {"filter", "interval.startTime", "interval.endTime"}
+
+
+class Monitoring:
+    """One project's measurements, as somebody tells them."""
+
+    def __init__(self) -> None:
+        self._points: dict[tuple[str, str], list[tuple[datetime, int]]] = defaultdict(list)
+        self._refusal = 0
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
+
+    @property
+    def address(self) -> str:
+        """Tell where it listens."""
+        return f"127.0.0.1:{self._server.server_address[1]}"
+
+    def tell(self, subscription: str, metric: str, value: int, *, at: datetime) -> None:
+        """Note what was measured."""
+        self._points[metric, subscription].append((at, value))
+
+    def refuse(self, status: int) -> None:
+        """Answer with an HTTP status from now on; 0 answers again."""
+        self._refusal = status
+
+    def answer(self, url: str) -> tuple[int, dict[str, Any]]:
+        """Answer a request as Cloud Monitoring does."""
+        parts = urlsplit(url)
+        asked = {name: values[0] for name, values in parse_qs(parts.query).items()}
+        wanted = _FILTER.fullmatch(asked.get("filter", ""))
+        if self._refusal:
+            return self._refusal, {"error": {"code": self._refusal}}
+        if not (_PATH.fullmatch(parts.path) and wanted and asked.keys() >= _NEEDED):
+            return 400, {"error": {"code": 400, "status": "INVALID_ARGUMENT"}}
+        first, last = (
+            datetime.fromisoformat(asked[f"interval.{end}Time"]) for end in ("start", "end")
+        )
+        points = sorted(self._points[wanted[1], wanted[2]], reverse=True)
+        found = [_point(at, value) for at, value in points if first < at <= last]
+        # As the real one, it says nothing where nothing was measured.
+        return 200, {"timeSeries": [{"points": found}]} if found else {}
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+def _point(at: datetime, value: int) -> dict[str, Any]:
+    moment = at.isoformat()
+    return {
+        "interval": {"startTime": moment, "endTime": moment},
+        # Google writes numbers of 64 bits as text.
+        "value": {"int64Value": str(value)},
+    }
+
+
+def _handler(monitoring: Monitoring) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            status, answer = monitoring.answer(self.path)
+            body = json.dumps(answer).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    return Handler

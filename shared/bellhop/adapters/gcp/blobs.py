@@ -1,0 +1,73 @@
+"""The blob store in one bucket of Cloud Storage, below `blobs/`.
+
+A key is the SHA-256 of the blob's name: every name is safe, none is too long, and the load
+spreads. Cloud Storage answers a read with the last finished write, and replaces an object whole.
+
+Three requests of its JSON API are all that is needed of it, so that no client of it is loaded.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from urllib.parse import quote
+
+from bellhop.adapters.gcp.services import RefusedError, Services
+from bellhop.errors import MissingError
+
+_HOST = "https://storage.googleapis.com"
+_PREFIX = "blobs/"
+_ABSENT = frozenset({"NOT_FOUND"})
+
+
+class CloudBlobs:
+    """Bytes by name, in a bucket whose objects the installation's accounts may list.
+
+    Without that right Cloud Storage answers that it denies what is not there.
+    """
+
+    def __init__(self, services: Services, bucket: str) -> None:
+        self._services = services
+        self._objects = f"/storage/v1/b/{quote(bucket, safe='')}/o"
+
+    def get(self, name: str) -> bytes:
+        """Read a blob.
+
+        Raises:
+            MissingError: there is none of that name.
+        """
+        doing = f"read the blob {name!r}"
+        try:
+            return self._services.ask(
+                "GET", f"{self._place(name)}?alt=media", doing=doing, taken=_ABSENT
+            )
+        except RefusedError as refused:
+            # It says the same of a bucket that is not there, which loses nothing for good.
+            self._services.ask("GET", f"{_HOST}{self._objects}?maxResults=1", doing=doing)
+            raise MissingError(f"there is no blob {name!r}") from refused
+
+    def put(self, name: str, value: bytes) -> None:
+        """Write a blob, whole or not at all; writing it again replaces it."""
+        self._services.ask(
+            "POST",
+            f"{_HOST}/upload{self._objects}?uploadType=media&name={quote(_key(name), safe='')}",
+            doing=f"write the blob {name!r}",
+            body=value,
+            headers={"Content-Type": "application/octet-stream"},
+        )
+
+    def delete(self, name: str) -> None:
+        """Delete a blob; one that is not there is fine."""
+        try:
+            self._services.ask(
+                "DELETE", self._place(name), doing=f"delete the blob {name!r}", taken=_ABSENT
+            )
+        except RefusedError:
+            return
+
+    def _place(self, name: str) -> str:
+        return f"{_HOST}{self._objects}/{quote(_key(name), safe='')}"
+
+
+def _key(name: str) -> str:
+    # A lone surrogate is a name like any other here: only its digest is sent.
+    return _PREFIX + hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()

@@ -1,0 +1,380 @@
+"""One stage's inbox on Pub/Sub: a topic whose subscription pushes to the stage's function.
+
+    publish ──► topic ──push──► in hand ──Done──► acknowledged
+                 ▲  ▲            │ │ └──Again──► waited out, if it is soon
+                 │  └─── a tick ─┼─┼─── or rests in the store, acknowledged
+                 │               │ └──GivenUp, last attempt──► a dead letter in the store
+                 │               └─ no answer, again and again: Pub/Sub ──► dead topic
+                 │                                                            │ a tick
+                 └──────────── replay ──────────── a dead letter, too ◄───────┘
+
+What is pushed is acknowledged whatever came of it, once that is written down: each refusal has
+Pub/Sub push less to all. Attempts travel with the message; Pub/Sub's own count is of deliveries
+for which nobody answered. A share that fills a process gives way to others (room.py).
+
+Pub/Sub repeats, reorders, and pushes to two at once: none of it matters to what reads records and
+writes on condition (docs/adr/0004, docs/adr/0015).
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+from urllib.parse import urlencode
+
+from bellhop.adapters.gcp import resting
+from bellhop.adapters.gcp.resting import Rested, Resting
+from bellhop.adapters.gcp.room import Key, Room
+from bellhop.adapters.gcp.services import Services
+from bellhop.adapters.gcp.wire import CALLS, attributes_of, batches, of_burial, of_push, to_publish
+from bellhop.errors import BellhopError, InvalidError, MissingError
+from bellhop.ports.clock import Clock
+from bellhop.ports.queue import (
+    Again,
+    Backlog,
+    DeadLetter,
+    Delivery,
+    GivenUp,
+    Message,
+    Result,
+    named,
+)
+from bellhop.ports.store import Item, Store
+
+DEAD = "-dead"
+"""Ends the name of the topic, and of its subscription, to which Pub/Sub itself buries."""
+
+_AT_ONCE = 500
+"""Messages that rested which are read at once, or Pub/Sub's dead that one request brings."""
+
+_SPELL = 10.0
+"""For so many seconds a tick goes on with one inbox; what is left is due at the next."""
+
+_FETCHES = 20
+_CALLED = 4
+"""How many of a line that nobody calls a tick does; they call the others."""
+
+_WAITS = Again(timedelta(0), "others of its share are in hand")
+_LATELY = timedelta(minutes=10)
+"""Cloud Monitoring learns each minute how much waits, and some minutes late."""
+
+_METRIC = "pubsub.googleapis.com/subscription"
+_REASON = 2_048
+_SILENT = "its function gave no answer, each time: it was killed, ran out of time or did not start"
+
+_Raw = Mapping[str, Any]
+Work = Callable[[Delivery], Result]
+
+
+class PubsubQueue:
+    """An inbox by the name of its topic, with its dead letters; shared between threads.
+
+    `attempts` end a message with its reason. The subscription's own dead-letter policy must allow
+    more, twice as many say: it buries those alone on which nobody reports.
+    """
+
+    patience = timedelta(seconds=5)
+    """So long after it was pushed a message is tried again where it is; Pub/Sub waits longer."""
+
+    def __init__(
+        self,
+        services: Services,
+        topic: str,
+        *,
+        store: Store,
+        clock: Clock,
+        attempts: int = 12,
+        room: Room | None = None,
+    ) -> None:
+        self._services = services
+        self.name = topic.rpartition("/")[2]
+        self._store = store
+        self._clock = clock
+        self._attempts = attempts
+        self._room = room
+        self._resting = Resting(store, self.name, clock)
+        self._letters = f"letter/{self.name}"
+
+    # Publishing ---------------------------------------------------------------------------------
+
+    def publish(self, messages: Sequence[Message]) -> None:
+        """Add messages, as many in one request as it takes; after an error the first may be out.
+
+        Raises:
+            TooLargeError: a body exceeds MESSAGE_LIMIT.
+            InvalidError: a body is not JSON, or a group or a share has no name that is taken.
+            TemporaryError: Pub/Sub went on refusing them, or did not answer.
+        """
+        self._send([to_publish(named(message)) for message in messages])
+
+    def _send(self, entries: Sequence[_Raw]) -> None:
+        for batch in batches(entries):
+            request = {"topic": self._path("topics"), "messages": batch}
+            self._call("publisher", "publish", "publish to", request)
+
+    # Working ------------------------------------------------------------------------------------
+
+    def pushed(self, body: _Raw, work: Work) -> Result:
+        """Have a pushed message worked on; it is to be acknowledged with whatever this returns.
+
+        It is worked on again here if its pause is short. One of a share that fills the process is
+        put behind the others of it, which call it when they end.
+
+        Raises:
+            InvalidError: it is no push of Pub/Sub's.
+            BellhopError: what came of it cannot be written down: Pub/Sub is to push it again.
+        """
+        delivery, calls = of_push(body), bool(attributes_of(body["message"]).get(CALLS))
+        if self._room is None:
+            return self._worked(delivery, work)
+        key = self.name, delivery.message.share
+        if not self._room.enter(key):
+            self._line_up(delivery, key, self._room)
+            return _WAITS
+        try:
+            result = self._worked(delivery, work)
+        finally:
+            self._room.leave(key)
+        if calls or self._room.line(key):
+            self._call_next(key, self._room)
+        return result
+
+    def settle(self, delivery: Delivery, result: Result) -> Result:
+        """Write down what came of a message, so that it can be acknowledged.
+
+        Return what became of it: `Again` turns to `GivenUp` where its attempts are used up.
+        """
+        if isinstance(result, Again) and delivery.attempt >= self._attempts:
+            result = GivenUp(result.reason)
+        if isinstance(result, Again):
+            self._resting.until(delivery, self._clock.now() + result.after)
+        if isinstance(result, GivenUp):
+            # By the message's id: who dies before it is acknowledged buries it again, as one.
+            self._bury(delivery, result.reason)
+        return result
+
+    def _worked(self, delivery: Delivery, work: Work) -> Result:
+        """Work on a message, again after a short pause, and settle it."""
+        until = time.monotonic() + self.patience.total_seconds()
+        while True:
+            result = work(delivery)
+            if not isinstance(result, Again) or delivery.attempt >= self._attempts:
+                return self.settle(delivery, result)
+            again_at = time.monotonic() + result.after.total_seconds()
+            # Of a process that is nearly full who works has the places.
+            if again_at > until or (self._room and self._room.full):
+                return self.settle(delivery, result)
+            time.sleep(result.after.total_seconds())
+            delivery = replace(delivery, attempt=delivery.attempt + 1)
+
+    def _line_up(self, delivery: Delivery, key: Key, room: Room) -> None:
+        self._resting.behind(delivery)
+        room.queue_up(key)
+        if room.free(key):
+            # Those who would have called it may have ended before it stood there.
+            self._call_next(key, room)
+
+    def _call_next(self, key: Key, room: Room) -> None:
+        """Publish one of those behind, who calls the next in turn; two while there are places.
+
+        So a share comes to have in hand what all processes together have places for.
+        """
+        # What is left standing by a failure is called by a tick.
+        with suppress(BellhopError):
+            seen = room.line(key)
+            rested = self._resting.next_of(key[1], min(max(room.places, 1), 2))
+            self._publish_rested(rested, **{CALLS: "1"})
+            if not rested:
+                room.forget(key, seen)
+
+    def _bury(self, delivery: Delivery, reason: str) -> None:
+        letter = resting.written(delivery.message) | {
+            "attempts": delivery.attempt,
+            "reason": reason[:_REASON],
+            "died": self._clock.now().isoformat(),
+        }
+        self._store.put(Item(self._letters, delivery.id, letter))
+
+    # What a tick does ---------------------------------------------------------------------------
+
+    def wake(self) -> int:
+        """Publish what has rested, and take over what Pub/Sub has buried; say how many."""
+        return self._publish_due() + self.drain()
+
+    def _publish_due(self) -> int:
+        if not self._resting.any():
+            return 0
+        stalled = list(self._resting.stalled(_CALLED))
+        self._publish_rested(stalled, **{CALLS: "1"})
+        count, until = len(stalled), time.monotonic() + _SPELL
+        while due := list(self._resting.due(_AT_ONCE)):
+            self._publish_rested(due)
+            count += len(due)
+            if time.monotonic() > until:
+                break
+        return count
+
+    def _publish_rested(self, several: Sequence[Rested], **told: str) -> None:
+        """Publish messages that rested, and strike them out after that."""
+        self._send(
+            [to_publish(each.message, attempts=str(each.attempts), **told) for each in several]
+        )
+        self._resting.strike(several)
+
+    def drain(self) -> int:
+        """Take over as dead letters what Pub/Sub itself has buried; say how many."""
+        count = 0
+        for _ in range(_FETCHES):
+            fetched = self._fetch()
+            if not fetched:
+                break
+            for each in fetched:
+                self._bury(of_burial(each["message"]), _SILENT)
+            acknowledged = {
+                "subscription": self._path("subscriptions", DEAD),
+                "ack_ids": [each["ack_id"] for each in fetched],
+            }
+            self._call("subscriber", "acknowledge", "take dead letters off", acknowledged)
+            count += len(fetched)
+        return count
+
+    def _fetch(self) -> Sequence[_Raw]:
+        request = {
+            "subscription": self._path("subscriptions", DEAD),
+            "max_messages": _AT_ONCE,
+            # Else an empty one is waited for, and paid: whatever it leaves comes a minute later.
+            "return_immediately": True,
+        }
+        answer = self._call("subscriber", "pull", "fetch dead letters of", request)
+        return [
+            {
+                "ack_id": each.ack_id,
+                "message": {
+                    "messageId": each.message.message_id,
+                    "attributes": dict(each.message.attributes),
+                    "data": each.message.data,
+                },
+            }
+            for each in answer.received_messages
+        ]
+
+    # Watching -----------------------------------------------------------------------------------
+
+    def backlog(self) -> Backlog:
+        """Count what is to be done, as Cloud Monitoring has it: some minutes ago.
+
+        What rests in the store is not counted: it is not due.
+        """
+        undone = self._measured("num_undelivered_messages")
+        held = min(self._measured("num_outstanding_messages"), undone)
+        waiting = undone - held
+        return Backlog(waiting, held, self._since() if waiting else None)
+
+    def _since(self) -> datetime | None:
+        age = self._measured("oldest_unacked_message_age")
+        return self._clock.now() - timedelta(seconds=age) if age else None
+
+    def _measured(self, metric: str) -> int:
+        """Return what was measured last; 0 for a subscription on which nothing was yet."""
+        now = self._clock.now()
+        asked = {
+            "filter": f'metric.type = "{_METRIC}/{metric}"'
+            f' AND resource.labels.subscription_id = "{self.name}"',
+            "interval.startTime": _zulu(now - _LATELY),
+            "interval.endTime": _zulu(now),
+            "view": "FULL",
+        }
+        project = f"https://monitoring.googleapis.com/v3/projects/{self._services.project}"
+        doing = f"ask how much waits in the queue '{self.name}'"
+        answer = self._services.ask("GET", f"{project}/timeSeries?{urlencode(asked)}", doing=doing)
+        series = json.loads(answer).get("timeSeries", ())
+        points = [point for each in series for point in each.get("points", ())]
+        last = max(points, key=lambda each: str(each["interval"]["endTime"]), default=None)
+        return int(last["value"]["int64Value"]) if last else 0
+
+    # Dead letters -------------------------------------------------------------------------------
+
+    def list(self, *, limit: int = 100) -> Sequence[DeadLetter]:
+        """Return the dead letters, oldest first; what Pub/Sub buried is one with the next tick.
+
+        Who looks writes nothing: to fetch it asks for rights that who only reads has not.
+        """
+        letters = [_letter(item, self.name) for item in self._store.query(self._letters)]
+        return sorted(letters, key=lambda each: (each.died_at, each.id))[: max(limit, 0)]
+
+    def replay(self, id: str) -> None:  # noqa: A002 - as the port has it
+        """Publish a dead letter again with its attempts forgotten.
+
+        Raises:
+            MissingError: there is no such dead letter.
+        """
+        found = None
+        with suppress(InvalidError):  # What somebody typed may be no key at all.
+            found = self._store.get(self._letters, id)
+        if found is None:
+            raise self._missing(id)
+        # Killed in between, it is dead and published: it can be replayed once more.
+        self.publish([resting.read(found.value)])
+        self._store.delete(self._letters, id)
+
+    def drop(self, id: str) -> None:  # noqa: A002 - as `replay` has it
+        """Forget a dead letter for good.
+
+        Raises:
+            MissingError: there is no such dead letter.
+        """
+        dropped = False
+        with suppress(InvalidError):  # What somebody typed may be no key at all.
+            dropped = self._store.delete(self._letters, id)
+        if not dropped:
+            raise self._missing(id)
+
+    def _missing(self, number: str) -> MissingError:
+        return MissingError(f"the queue '{self.name}' has no dead letter '{number}'")
+
+    # Calling ------------------------------------------------------------------------------------
+
+    def _path(self, kind: str, ending: str = "") -> str:
+        return f"projects/{self._services.project}/{kind}/{self.name}{ending}"
+
+    def _call(self, service: str, operation: str, doing: str, request: _Raw) -> Any:
+        return self._services.call(
+            service, operation, request, doing=f"{doing} the queue '{self.name}'"
+        )
+
+
+def wake(queues: Iterable[PubsubQueue]) -> int:
+    """Do what is due in all inboxes; one that fails keeps no other from it.
+
+    Raises:
+        BellhopError: one failed, the first of them.
+    """
+    count, failed = 0, []
+    for queue in queues:
+        try:
+            count += queue.wake()
+        except BellhopError as error:
+            failed.append(error)
+    if failed:
+        raise failed[0]
+    return count
+
+
+def _letter(item: Item, queue: str) -> DeadLetter:
+    return DeadLetter(
+        message=resting.read(item.value),
+        id=item.sort,
+        attempts=item.value["attempts"],
+        reason=item.value["reason"],
+        died_at=datetime.fromisoformat(item.value["died"]),
+        context={"queue": queue},
+    )
+
+
+def _zulu(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
