@@ -12,6 +12,7 @@ from bellhop.errors import MissingError
 from infra.lab.lambdas import Lambdas
 from infra.package.build import STAGES, build
 from infra.package.interpreter import find_interpreter
+from infra.package.parts import LAYERS
 from infra.package.wheels import machine_architecture
 
 
@@ -28,10 +29,16 @@ def interpreter() -> Path:
 
 @pytest.fixture(scope="session")
 def packages(interpreter: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:  # noqa: ARG001
-    """The zips of all stages for the architecture of this machine, by stage."""
+    """The zips of all stages for the architecture of this machine, by stage; layers lie beside."""
     here = machine_architecture()
-    made = build(tmp_path_factory.mktemp("packages"), architectures=[here])
+    made = build(tmp_path_factory.mktemp("packages"), layers=LAYERS, architectures=[here])
     return {stage: made[f"{stage}-{here}.zip"] for stage in STAGES}
+
+
+@pytest.fixture(scope="session")
+def cel_layer(packages: dict[str, Path]) -> Path:
+    """The zip of the layer that brings CEL."""
+    return packages["evaluate"].with_name(f"layer-cel-{machine_architecture()}.zip")
 
 
 @pytest.fixture

@@ -1,46 +1,41 @@
-"""Build the zips.
+"""Build the zips for AWS.
 
-    wheels ─► tree of an architecture ─► compiled ─► a zip for each stage, and SHA256SUMS last
+    wheels ─► tree of an architecture ─► compiled ─► a zip for each stage ─┬─► SHA256SUMS last
+       └────────────────────────────────────────────► a zip for each layer ┘
 
 The same sources, the same lock and the same Python make the same bytes, wherever and whenever:
-times, rights and order are fixed, and what is compiled names the folder that Lambda unpacks to.
-Code travels compiled as well, since nothing can be written beside it there, and each cold start
-would compile it anew. Each file is moved to its name in one step; sums that are there are those
-of a build that was ended.
+what is compiled names the folder that Lambda unpacks to. Code travels compiled as well, since
+nothing can be written beside it there, and each cold start would compile it anew.
 """
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
-import hashlib
-import io
-import os
 import subprocess
 import tempfile
-import zipfile
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 
 from bellhop.errors import PermanentError
 from infra.package.interpreter import find_interpreter
 from infra.package.modules import Reached, reached
-from infra.package.parts import closed, distributions, kept
+from infra.package.parts import LAYERS, closed, distributions, kept
 from infra.package.wheels import ARCHITECTURES, LOCK, fetch
+from infra.package.zips import filled, zipped
 
 STAGES = ("ingest", "evaluate", "deploy", "sweep", "schedule")
-SUMS = "SHA256SUMS"
 
-_UNFINISHED = ".unfinished"
 _TASK = "/var/task"
-_EPOCH = (1980, 1, 1, 0, 0, 0)  # The oldest time that a zip can tell.
-_RIGHTS = 0o100644 << 16
 
 
 def build(
-    into: Path, *, stages: Iterable[str] = STAGES, architectures: Iterable[str] = ARCHITECTURES
+    into: Path,
+    *,
+    stages: Iterable[str] = STAGES,
+    layers: Iterable[str] = (),
+    architectures: Iterable[str] = ARCHITECTURES,
 ) -> Mapping[str, Path]:
-    """Build the zips of stages into a folder; return them by their names.
+    """Build the zips of stages and layers into a folder; return them by their names.
 
     Raises:
         InvalidError: a distribution is not locked.
@@ -48,34 +43,16 @@ def build(
         UnreachableError: wheels were not fetched before, and cannot be now.
     """
     wanted = {stage: reached(f"functions.{stage}.aws") for stage in stages}
-    into.mkdir(parents=True, exist_ok=True)
-    sums = {}
-    with _alone(into):
-        (into / SUMS).unlink(missing_ok=True)
+    beside = {f"layer-{layer}": LAYERS[layer] for layer in layers}
+    made = {}
+    with filled(into) as folder:
         for architecture in architectures:
-            for stage, content in _zips(wanted, architecture):
-                name = f"{stage}-{architecture}.zip"
-                sums[name] = hashlib.sha256(content).hexdigest()
-                _put(into / name, content)
-        lines = [f"{digest}  {name}\n" for name, digest in sorted(sums.items())]
-        _put(into / SUMS, "".join(lines).encode())
-    return {name: into / name for name in sums}
-
-
-@contextlib.contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Keep other builds out of a folder, however this one ends, and remove what a killed one left.
-
-    A second one waits, and builds it all again.
-    """
-    held = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(held, fcntl.LOCK_EX)
-        for left in folder.glob(f"*{_UNFINISHED}"):
-            left.unlink()
-        yield
-    finally:
-        os.close(held)
+            zips = chain(_zips(wanted, architecture), _layers(beside, architecture))
+            for what, content in zips:
+                name = f"{what}-{architecture}.zip"
+                folder.put(name, content)
+                made[name] = into / name
+    return made
 
 
 def _zips(wanted: Mapping[str, Reached], architecture: str) -> Iterator[tuple[str, bytes]]:
@@ -95,7 +72,15 @@ def _zips(wanted: Mapping[str, Reached], architecture: str) -> Iterator[tuple[st
         chosen = {place: tree[place] for place in places}
         chosen |= dict(compiled[place] for place in places & compiled.keys())
         chosen["LICENSE"] = (LOCK.parent / "LICENSE").read_bytes()
-        yield stage, _zipped(chosen)
+        yield stage, zipped(chosen)
+
+
+def _layers(wanted: Mapping[str, Iterable[str]], architecture: str) -> Iterator[tuple[str, bytes]]:
+    """Make the layers of one architecture, for the folder that Lambda looks for modules in."""
+    for layer, names in wanted.items():
+        wheels = _wheels(names, architecture).values()
+        files = {place: content for wheel in wheels for place, content in kept(wheel).items()}
+        yield layer, zipped({f"python/{place}": content for place, content in files.items()})
 
 
 def _wheels(names: Iterable[str], architecture: str) -> Mapping[str, Path]:
@@ -131,22 +116,3 @@ def _compiled(tree: Mapping[str, bytes]) -> Mapping[str, tuple[str, bytes]]:
             source = path.parent.parent / f"{path.name.partition('.')[0]}.py"
             found[str(source.relative_to(root))] = str(path.relative_to(root)), path.read_bytes()
         return found
-
-
-def _zipped(files: Mapping[str, bytes]) -> bytes:
-    whole = io.BytesIO()
-    with zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as opened:
-        for place, content in sorted(files.items()):
-            entry = zipfile.ZipInfo(place, _EPOCH)
-            entry.create_system = 3  # Unix, wherever it is built.
-            entry.external_attr = _RIGHTS
-            entry.compress_type = zipfile.ZIP_DEFLATED
-            opened.writestr(entry, content, compresslevel=6)
-    return whole.getvalue()
-
-
-def _put(path: Path, content: bytes) -> None:
-    """Write a file that is there whole or not at all."""
-    unfinished = path.with_name(f"{path.name}{_UNFINISHED}")
-    unfinished.write_bytes(content)
-    unfinished.replace(path)

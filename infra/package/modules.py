@@ -2,7 +2,7 @@
 
 All import statements count, wherever they stand: what is loaded late is loaded all the same. A
 module that is loaded by a name put together (`import_module(f"bellhop.model.{name}")`) may be any
-of that package.
+of that package; one whose name is looked up may be any of others that a text in its file names.
 """
 
 from __future__ import annotations
@@ -11,7 +11,10 @@ import ast
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+
+from infra.package.parts import whose
 
 ROOT = Path(__file__).parents[2]
 
@@ -76,9 +79,16 @@ def _is_data(path: Path) -> bool:
     return path.suffix not in {".py", ".pyc"} and path.name != "py.typed"
 
 
-def _imports(module: str, path: Path) -> Iterator[str]:
+@cache
+def _imports(module: str, path: Path) -> tuple[str, ...]:
+    """Name what a module imports; several stages reach the same ones."""
+    return tuple(_imported(module, path))
+
+
+def _imported(module: str, path: Path) -> Iterator[str]:
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-    for node in _running(ast.parse(path.read_text("utf-8"))):
+    tree = ast.parse(path.read_text("utf-8"))
+    for node in _running(tree):
         match node:
             case ast.Import(names=names):
                 yield from (each.name for each in names)
@@ -88,7 +98,7 @@ def _imports(module: str, path: Path) -> Iterator[str]:
                 yield whole
                 yield from (f"{whole}.{each.name}" for each in names)
             case ast.Call(func=ast.Name("import_module") | ast.Attribute(attr="import_module")):
-                yield from _any_of(node.args[0])
+                yield from _any_of(node.args[0], tree)
 
 
 def _running(node: ast.AST) -> Iterator[ast.AST]:
@@ -100,14 +110,23 @@ def _running(node: ast.AST) -> Iterator[ast.AST]:
         yield from _running(child)
 
 
-def _any_of(name: ast.expr) -> Iterator[str]:
-    """Yield all modules whose name begins as one that is put together does."""
+def _any_of(name: ast.expr, tree: ast.AST) -> Iterator[str]:
+    """Yield all modules whose name begins as one that is put together does, or is looked up."""
     match name:
         case ast.JoinedStr(values=[ast.Constant(value=str(begin)), *_]) if begin.endswith("."):
             package = begin.removesuffix(".")
         case _:
-            raise AssertionError(f"cannot tell what is loaded by {ast.unparse(name)}")
+            listed = sorted({each for each in _texts(tree) if whose(each)})
+            assert listed, f"cannot tell what is loaded by {ast.unparse(name)}"
+            yield from listed
+            return
     found = _found(package)
     assert found, f"there is no package {package}"
     for path in sorted(found[1].parent.glob("*.py")):
         yield f"{package}.{path.stem}"
+
+
+def _texts(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value

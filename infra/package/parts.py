@@ -23,21 +23,34 @@ from infra.package.wheels import PYTHON
 DISTRIBUTIONS: Mapping[str, str] = {
     "bcrypt": "bcrypt",
     "botocore": "botocore",
+    "cloudevents": "cloudevents",
     "cryptography": "cryptography",
+    "flask": "flask",
+    "functions_framework": "functions-framework",
+    "google.api_core": "google-api-core",
+    "google.auth": "google-auth",
+    "google.cloud.firestore_v1": "google-cloud-firestore",
+    "google.cloud.secretmanager_v1": "google-cloud-secret-manager",
+    "google.protobuf": "protobuf",
+    "google.pubsub_v1": "google-cloud-pubsub",
+    "grpc": "grpcio",
     "jinja2": "jinja2",
     "lupa": "lupa",
     "pydantic": "pydantic",
     "pydantic_core": "pydantic-core",
     "re2": "google-re2",
+    "requests": "requests",
     "urllib3": "urllib3",
+    "werkzeug": "werkzeug",
     "yaml": "pyyaml",
 }
 """The distributions whose modules are imported, by the names of these."""
 
-OPTIONAL: Mapping[str, str] = {
-    "cel_expr_python": "CEL weighs as much as all the rest; a rule says that it is missing",
-}
-"""Modules that are imported where they are wanted and there, and why they stay behind."""
+LAYERS: Mapping[str, tuple[str, ...]] = {"cel": ("cel-expr-python",)}
+"""Distributions that whoever wants them has beside a package, as a layer: they weigh too much."""
+
+OPTIONAL: Mapping[str, str] = {"cel_expr_python": "cel"}
+"""Modules that are imported where they are wanted and there, and the layer that brings them."""
 
 SERVICES = ("dynamodb", "eks", "s3", "secretsmanager", "sqs", "sts")
 """What functions call of AWS."""
@@ -59,6 +72,8 @@ _LEFT_OUT: Mapping[str, str] = {
     "*/tests/*": "is for its authors",
     "*.data/*": "is a program, or its manual",
     "*.dist-info/*": "is for installers; licences stay",
+    "bazel-project/*": "is for its authors",
+    "cel_expr_python/ext/*": "is another of CEL's extensions; that of strings stays",
     "botocore/data/*": "describes services; those that are called stay",
     "lupa/*": "is another Lua; 5.1 stays",
     "pydantic/mypy.py": "is for type checkers",
@@ -78,6 +93,7 @@ _KEPT = (
     re.compile(
         rf"botocore/data/({'|'.join(SERVICES)})/.+/(service-2|endpoint-rule-set-1)\..*json.*"
     ),
+    re.compile(r"cel_expr_python/ext/ext_strings\..*so"),
     re.compile(r"lupa/(__init__|version|lua51)\b.*"),
 )
 
@@ -88,10 +104,23 @@ def distributions(names: Iterable[str]) -> frozenset[str]:
     Raises:
         InvalidError: it is not said whose one of them is.
     """
-    tops = {name.partition(".")[0] for name in names} - OPTIONAL.keys()
-    if unknown := ", ".join(sorted(tops - DISTRIBUTIONS.keys())):
+    wanted = {name for name in names if name.partition(".")[0] not in OPTIONAL}
+    found = {name: whose(name) for name in wanted}
+    if unknown := ", ".join(sorted({_top(name) for name, owner in found.items() if not owner})):
         raise InvalidError(f"cannot package {unknown}: say whose it is in DISTRIBUTIONS")
-    return frozenset(DISTRIBUTIONS[top] for top in tops)
+    return frozenset(found.values())
+
+
+def whose(name: str) -> str:
+    """Say whose a module is, by the nearest package that is known; nothing if none is."""
+    while name and name not in DISTRIBUTIONS:
+        name = name.rpartition(".")[0]
+    return DISTRIBUTIONS.get(name, "")
+
+
+def _top(name: str) -> str:
+    """Return what a name is told of by: others are below Google's."""
+    return name if name.startswith("google.") else name.partition(".")[0]
 
 
 def kept(wheel: Path) -> Mapping[str, bytes]:
@@ -111,7 +140,7 @@ def needs(wheel: Path) -> Iterator[str]:
         about = Parser().parsestr(opened.read(name).decode(), headersonly=True)
     for text in about.get_all("Requires-Dist", []):
         asked = Requirement(text)
-        if asked.marker is None or asked.marker.evaluate(_THERE):
+        if asked.marker is None or asked.marker.evaluate(THERE):
             name = re.sub(r"[-_.]+", "-", asked.name).lower()
             if name not in NOT_WANTED:
                 yield name
@@ -130,7 +159,7 @@ def closed(names: Iterable[str], wheels: Mapping[str, Path]) -> frozenset[str]:
 
 
 _METADATA = re.compile(r"[^/]+\.dist-info/METADATA")
-_THERE = {
+THERE = {
     "extra": "",
     "implementation_name": "cpython",
     "platform_python_implementation": "CPython",

@@ -47,7 +47,11 @@ class Pin:
 
     def requirement(self) -> str:
         """Write the pin as pip reads it."""
-        return " ".join([f"{self.name}=={self.version}", *_options(self.hashes)])
+        return " ".join([f"{self.name}=={self.version}", *self.options()])
+
+    def options(self) -> list[str]:
+        """Write the hashes as pip reads them."""
+        return [f"--hash=sha256:{each}" for each in sorted(self.hashes)]
 
 
 def machine_architecture() -> str:
@@ -129,7 +133,3 @@ def _cache() -> Path:
 
 def _canonical(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
-
-
-def _options(hashes: Iterable[str]) -> list[str]:
-    return [f"--hash=sha256:{each}" for each in sorted(hashes)]

@@ -14,10 +14,11 @@ from pathlib import Path
 import pytest
 
 from bellhop.errors import InvalidError, MissingError, UnreachableError
-from infra.package.build import SUMS, build
+from infra.package.build import build
 from infra.package.interpreter import find_interpreter
 from infra.package.parts import distributions
 from infra.package.wheels import fetch, machine_architecture, pins
+from infra.package.zips import SUMS
 
 ROOT = Path(__file__).parents[2]
 HERE = machine_architecture()

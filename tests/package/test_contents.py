@@ -16,6 +16,7 @@ import pytest
 from infra.package.build import STAGES, build
 from infra.package.modules import reached
 from infra.package.parts import OPTIONAL, SERVICES
+from infra.package.zips import SUMS
 
 PROBE = Path(__file__).with_name("probe.py")
 LIMIT = {"ingest": 15_000_000, "evaluate": 15_000_000}
@@ -184,6 +185,51 @@ def test_the_other_architecture_has_its_own_machine_code(
     assert sum(map(_elf, of["arm64"].values())) == sum(map(_elf, of["x86_64"].values())) >= 6
     assert common["arm64"] == common["x86_64"]
     assert made["evaluate-arm64.zip"].stat().st_size <= LIMIT["evaluate"]
+
+
+def test_the_layer_has_cel_and_nothing_else(
+    cel_layer: Path, unpacked: dict[str, Path], tmp_path: Path, interpreter: Path
+) -> None:
+    """What rules import, for the folder that Lambda looks in, with its licence; no Python source.
+
+    Unzipped it has room beside evaluate.
+    """
+    with zipfile.ZipFile(cel_layer) as opened:
+        opened.extractall(tmp_path)
+        names = {name for name in opened.namelist() if "dist-info" not in name}
+        licences = [name for name in opened.namelist() if name.endswith("/LICENSE")]
+    modules = {name.partition(".cpython-313-")[0] for name in names}
+    sizes = [each.stat().st_size for each in tmp_path.rglob("*") if each.is_file()]
+    beside = [each.stat().st_size for each in unpacked["evaluate"].rglob("*") if each.is_file()]
+
+    assert modules == {"python/cel_expr_python/cel", "python/cel_expr_python/ext/ext_strings"}
+    assert len(licences) == 1
+    assert cel_layer.stat().st_size <= 8_000_000
+    assert sum(sizes) + sum(beside) <= UNZIPPED
+    path = {"PYTHONPATH": f"{unpacked['evaluate']}:{tmp_path / 'python'}"}
+    ask = "from bellhop.celbox import Rule; print(Rule('resource.a == 1').holds({'a': 1}))"
+    done = subprocess.run(
+        [interpreter, "-S", "-c", ask], env=path, capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.stderr) == ("True\n", "")
+
+
+def test_a_layer_is_built_for_both_architectures(
+    cel_layer: Path,
+    tmp_path: Path,
+    interpreter: Path,  # noqa: ARG001 - it compiles
+) -> None:
+    """Each has its own machine code, and a second build makes the same bytes."""
+    made = build(tmp_path, stages=(), layers=["cel"])
+    of = {each: _content(made[f"layer-cel-{each}.zip"]) for each in ("x86_64", "arm64")}
+    machines = {
+        each: {struct.unpack("<H", data[18:20])[0] for data in content.values() if _elf(data)}
+        for each, content in of.items()
+    }
+
+    assert machines == {"x86_64": {0x3E}, "arm64": {0xB7}}
+    assert made[cel_layer.name].read_bytes() == cel_layer.read_bytes()
+    assert cel_layer.name in (tmp_path / SUMS).read_text()
 
 
 def _allowed(place: str) -> bool:

@@ -9,6 +9,9 @@ from typing import Any
 import pytest
 
 from bellhop.adapters.kube.client import KubeClient
+from bellhop.celbox import Rule
+from bellhop.engine.observe import observe
+from bellhop.messages import Evaluate
 from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.model.kubeconfig import sanitise
 from bellhop.model.reach import HERE
@@ -77,6 +80,55 @@ def test_an_event_goes_through_all_packages_into_the_cluster(
     assert {"rang", "matched", "rendered", "applied"} <= {each["what"] for each in told}
     someone.close()
     kube.close()
+
+
+@pytest.mark.parametrize("layered", [True, False], ids=["with the layer", "without it"])
+def test_evaluate_judges_by_cel_where_its_layer_is(
+    account: Account,
+    lambdas: Lambdas,
+    packages: dict[str, Path],
+    cel_layer: Path,
+    *,
+    layered: bool,
+) -> None:
+    """A rule that Kubernetes' libraries answer, and one that may cost so much that it runs apart.
+
+    Without the layer each source says what is missing, and how to get it.
+    """
+    web = service("web")
+    web["metadata"] |= {"resourceVersion": "7", "uid": "u"}
+    web["metadata"]["annotations"] = {"text": "x" * 20000, "most": "y" * 20000, "cpu": "1500m"}
+    noted = "resource.metadata.annotations"
+    rules = {
+        "quick": f"quantity({noted}.cpu).isGreaterThan(quantity('1'))",
+        "apart": f"{noted}.text.replace('z', {noted}.most) == {noted}.text",
+    }
+    assert [Rule(each).harmless(web) for each in rules.values()] == [True, False]
+    user = User(account)
+    user.register("east", {}, env="production")
+    for name, rule in rules.items():
+        asked = f", evaluateCEL: [{{name: {name}, rule: {json.dumps(rule)}}}]"
+        user.apply(join(source(name=name, more=asked), trigger(name, origin=name)))
+    records, key = user.here.records, ObjectKey.of(web)
+    now = records.clock.now()
+    records.observations.put(observe("fleet/east", web, now))
+    user.here.publisher.publish([Evaluate("fleet/east", str(key), rang=now.isoformat())])
+    layers = {"evaluate": [cel_layer] if layered else []}
+    functions = Zipped(account, lambdas, {"evaluate": packages["evaluate"]}, layers)
+
+    functions.feed("evaluate", functions.handlers["evaluate"])
+
+    matches = {name: records.matches.get("fleet/east", name, key) for name in rules}
+    told = {
+        name: kept and (kept.value.matching, kept.value.error) for name, kept in matches.items()
+    }
+    missing = (
+        "{}, rule '{}': CEL's runtime is not installed; install the extra `cel` (pip install"
+        " 'bellhop[cel]'), or on AWS set `cel = true` in the Terraform module"
+    )
+    assert told == {
+        name: (True, "") if layered else (False, missing.format(name, name)) for name in rules
+    }
 
 
 def _there(kube: KubeClient, name: str) -> bool:

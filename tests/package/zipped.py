@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from infra.lab.lambdas import Function, Lambdas, Outcome
@@ -13,15 +14,23 @@ from tests.functions.lab import Account, Lambda
 
 
 class Zipped(Lambda):
-    """The functions of an account, deployed from zips."""
+    """The functions of an account, deployed from zips, with layers beside those of some stages."""
 
-    def __init__(self, account: Account, lambdas: Lambdas, packages: Mapping[str, Path]) -> None:
+    def __init__(
+        self,
+        account: Account,
+        lambdas: Lambdas,
+        packages: Mapping[str, Path],
+        layers: Mapping[str, Sequence[Path]] = MappingProxyType({}),
+    ) -> None:
         super().__init__(account)
         self._lambdas = lambdas
         self.outcomes: list[tuple[str, Outcome]] = []
         for stage, package in packages.items():
             handler = f"functions.{stage}.aws.handle"
-            function = Function(package, handler, environment(account), region=REGION)
+            beside = layers.get(stage, ())
+            told = environment(account)
+            function = Function(package, handler, told, layers=beside, region=REGION)
             lambdas.replace(stage, function)
         self.handlers = {stage: self._through(stage) for stage in packages}
         self.front = self._through("ingest")  # type: ignore[assignment]

@@ -1,0 +1,30 @@
+"""Deploy on Cloud Run functions: Pub/Sub pushes what is for `deploy` and `apply`."""
+
+from __future__ import annotations
+
+import functions_framework
+from cloudevents.http import CloudEvent
+
+from bellhop.gcp.access import access_of, secrets_of
+from bellhop.gcp.push import Push
+from bellhop.gcp.resources import Resources
+from bellhop.records.catalogs import Catalogs
+from bellhop.stages.deploy import Deploy
+from bellhop.stages.execute import Execute
+from bellhop.stages.hands import HELPERS, Hands
+
+
+def _stage(here: Resources) -> Deploy:
+    access = access_of(here, secrets_of(here))
+    records, publisher, settings = here.records, here.publisher, here.settings
+    execute = Execute(records, access, publisher, settings, here.log, hands=Hands(HELPERS))
+    return Deploy(records, Catalogs(records), publisher, execute, settings)
+
+
+_push = Push(_stage)
+
+
+@functions_framework.cloud_event
+def handle(event: CloudEvent) -> None:
+    """Work on one message."""
+    _push(event)

@@ -1,0 +1,25 @@
+"""Evaluate on Cloud Run functions: Pub/Sub pushes what is for `evaluate`, `review`, `patient`."""
+
+from __future__ import annotations
+
+import functions_framework
+from cloudevents.http import CloudEvent
+
+from bellhop.gcp.push import Push
+from bellhop.gcp.resources import Resources
+from bellhop.records.catalogs import Catalogs
+from bellhop.stages.evaluate import Evaluate
+
+
+def _stage(here: Resources) -> Evaluate:
+    catalogs = Catalogs(here.records)
+    return Evaluate(here.records, catalogs, here.publisher, here.settings, here.log)
+
+
+_push = Push(_stage)
+
+
+@functions_framework.cloud_event
+def handle(event: CloudEvent) -> None:
+    """Work on one message."""
+    _push(event)

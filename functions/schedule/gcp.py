@@ -1,0 +1,18 @@
+"""Schedule on Cloud Run functions: Cloud Scheduler ticks each minute."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import functions_framework
+from flask import Request
+
+from bellhop.gcp.tick import Tick
+
+_tick = Tick()
+
+
+@functions_framework.http
+def handle(_request: Request) -> tuple[dict[str, Any], int]:
+    """Do what is due."""
+    return _tick()

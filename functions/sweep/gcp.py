@@ -1,0 +1,29 @@
+"""Sweep on Cloud Run functions: Pub/Sub pushes what is for `confirm`, `sweep` and `probe`."""
+
+from __future__ import annotations
+
+import functions_framework
+from cloudevents.http import CloudEvent
+
+from bellhop.fleet.renewal import Renewals
+from bellhop.gcp.installation import installation
+from bellhop.gcp.push import Push
+from bellhop.gcp.resources import Resources
+from bellhop.stages.sweep import Sweep
+
+
+def _stage(here: Resources) -> Renewals:
+    whole = installation(here)
+    sweep = Sweep(
+        here.records, whole.catalogs, whole.access, here.publisher, here.settings, here.log
+    )
+    return Renewals(whole, sweep, here.log)
+
+
+_push = Push(_stage)
+
+
+@functions_framework.cloud_event
+def handle(event: CloudEvent) -> None:
+    """Work on one message."""
+    _push(event)

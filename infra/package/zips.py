@@ -1,0 +1,85 @@
+"""Write packages: the same bytes for the same files, and whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import io
+import os
+import shutil
+import zipfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+SUMS = "SHA256SUMS"
+_UNFINISHED = ".unfinished"
+
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # The oldest time that a zip can tell.
+_RIGHTS = 0o100644 << 16
+
+
+def zipped(files: Mapping[str, bytes]) -> bytes:
+    """Make a zip of files by their places: times, rights and order are fixed."""
+    whole = io.BytesIO()
+    with zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as opened:
+        for place, content in sorted(files.items()):
+            entry = zipfile.ZipInfo(place, _EPOCH)
+            entry.create_system = 3  # Unix, wherever it is built.
+            entry.external_attr = _RIGHTS
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            opened.writestr(entry, content, compresslevel=6)
+    return whole.getvalue()
+
+
+class Folder:
+    """A folder that is being filled with packages."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._sums: dict[str, str] = {}
+
+    def put(self, name: str, content: bytes) -> None:
+        """Write a package that is there whole or not at all, and note its sum."""
+        self._sums[name] = hashlib.sha256(content).hexdigest()
+        self._write(name, content)
+
+    def lay_out(self, name: str, files: Mapping[str, bytes]) -> None:
+        """Write files into a folder of their own, in place of what was there."""
+        unfinished = self._path / f"{name}{_UNFINISHED}"
+        for place, content in files.items():
+            (unfinished / place).parent.mkdir(parents=True, exist_ok=True)
+            (unfinished / place).write_bytes(content)
+        shutil.rmtree(self._path / name, ignore_errors=True)
+        unfinished.replace(self._path / name)
+
+    def begin(self) -> None:
+        """Remove what a killed build has left, and the sums of the one before."""
+        for left in self._path.glob(f"*{_UNFINISHED}"):
+            shutil.rmtree(left) if left.is_dir() else left.unlink()
+        (self._path / SUMS).unlink(missing_ok=True)
+
+    def end(self) -> None:
+        """Write the sums: those that are there are those of a build that was ended."""
+        lines = [f"{digest}  {name}\n" for name, digest in sorted(self._sums.items())]
+        self._write(SUMS, "".join(lines).encode())
+
+    def _write(self, name: str, content: bytes) -> None:
+        unfinished = self._path / f"{name}{_UNFINISHED}"
+        unfinished.write_bytes(content)
+        unfinished.replace(self._path / name)
+
+
+@contextlib.contextmanager
+def filled(path: Path) -> Iterator[Folder]:
+    """Fill a folder alone; who else fills it waits, and does it all again."""
+    path.mkdir(parents=True, exist_ok=True)
+    held = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        folder = Folder(path)
+        folder.begin()
+        yield folder
+        folder.end()
+    finally:
+        os.close(held)

@@ -1,0 +1,222 @@
+"""Write the tables of docs/reference/settings.md from what reads and sets each setting.
+
+Settings and their meanings are those of `bellhop.settings`, flags are those of `bellhop serve`,
+Terraform's variables are read from the modules, and so is what they set for functions. Run as
+`python -m infra.settings_page`, it writes the tables between the marks that are there.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import click
+
+from bellhop.cli.commands.serve import command as serve
+from bellhop.settings import Settings
+from infra.terraform_tables import MODULES, read
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "reference" / "settings.md"
+LIBRARY = ROOT / "shared" / "bellhop"
+
+CLOUDS: Mapping[str, str] = {"aws": "AWS", "gcp": "Google Cloud"}
+
+UNITS = {
+    "_seconds": "seconds",
+    "_days": "days",
+    "_megabytes": "MiB",
+    "_memory": "bytes",
+    "_output": "bytes",
+    "_limit": "bytes",
+    "_share": "share",
+}
+"""The unit of a number, by how its setting ends; others are counts, and durations are seconds."""
+
+_MARKS = re.compile(
+    r"(<!-- (settings|serve|terraform|environment) -->\n).*?(<!-- end -->)", re.DOTALL
+)
+_OF_ONE = re.compile(r"^  environments = \{\n(.*?)^  \}", re.MULTILINE | re.DOTALL)
+_VARIABLE = re.compile(r"\b(?:BELLHOP_[A-Z_]*[A-Z]|THREADS)\b")
+_MEANING = re.compile(r"((?:BELLHOP_[A-Z_]*[A-Z]|THREADS) +.*?)(?= {2,}BELLHOP_|$)", re.MULTILINE)
+
+
+def written() -> str:
+    """Return the page with its tables as they have to be."""
+    made = {
+        "settings": settings_table(),
+        "serve": serve_table(),
+        "terraform": terraform_table(),
+        "environment": environment_table(),
+    }
+    return _MARKS.sub(lambda found: found[1] + made[found[2]] + found[3], PAGE.read_text())
+
+
+# Settings -----------------------------------------------------------------------------------------
+
+
+def settings_table() -> str:
+    """Return a row for each setting: its default, its unit, where it counts, and what it means."""
+    told = meanings(LIBRARY / "settings.py")
+    rows = [
+        (
+            f"`BELLHOP_{field.name.upper()}`",
+            _number(field.default),
+            unit(field.name, field.default),
+            homes(field.name),
+            told[field.name],
+        )
+        for field in fields(Settings)
+    ]
+    return _table(("Variable", "Default", "Unit", "Counts", "Meaning"), rows)
+
+
+def meanings(module: Path) -> dict[str, str]:
+    """Return what is written below each attribute of a module's classes."""
+    found = {}
+    for each in ast.walk(ast.parse(module.read_text())):
+        if isinstance(each, ast.ClassDef):
+            for before, after in zip(each.body, each.body[1:], strict=False):
+                if isinstance(before, ast.AnnAssign) and isinstance(after, ast.Expr):
+                    name, text = ast.unparse(before.target), ast.literal_eval(after.value)
+                    found[name] = " ".join(text.split())
+    return found
+
+
+def unit(name: str, default: object) -> str:
+    """Tell in what a setting is counted."""
+    if isinstance(default, timedelta):
+        return "seconds"
+    return next((each for end, each in UNITS.items() if name.endswith(end)), "count")
+
+
+def homes(name: str) -> str:
+    """Tell where a setting counts."""
+    asked = re.compile(rf"settings\.{name}\b")
+    readers = {
+        path.relative_to(LIBRARY).parts[0]
+        for path in LIBRARY.rglob("*.py")
+        if asked.search(path.read_text())
+    }
+    assert readers, f"nobody reads the setting {name}"
+    return "`bellhop serve`" if readers <= {"embedded"} else "everywhere"
+
+
+def _number(value: Any) -> str:
+    number = value.total_seconds() if isinstance(value, timedelta) else float(value)
+    return f"{int(number) if number.is_integer() else number}"
+
+
+# Flags and variables ------------------------------------------------------------------------------
+
+
+def serve_table() -> str:
+    """Return a row for each flag of `bellhop serve`."""
+    rows = []
+    for each in serve.params:
+        assert isinstance(each, click.Option)
+        default = f"`{each.default}`" if each.show_default else ""
+        rows.append((f"`{each.opts[0]}`", default, each.help or ""))
+    return _table(("Flag", "Default", "Meaning"), rows)
+
+
+def terraform_table() -> str:
+    """Return a row for each variable of the modules, with each module's default."""
+    variables = {
+        cloud: {each.name: each for each in read(MODULES / cloud) if each.kind == "variable"}
+        for cloud in CLOUDS
+    }
+    rows = []
+    for name in sorted({name for of in variables.values() for name in of}):
+        blocks = [of.get(name) for of in variables.values()]
+        defaults = [_default(each) for each in blocks]
+        told = [each.text("description") if each else "" for each in blocks]
+        rows.append((f"`{name}`", *defaults, _told(told)))
+    return _table(("Variable", *CLOUDS.values(), "Meaning"), rows)
+
+
+def _default(variable: Any) -> str:
+    if variable is None:
+        return ""
+    default = variable.attributes.get("default")
+    return "needed" if default is None else f"`{default}`"
+
+
+# What Terraform sets for functions ----------------------------------------------------------------
+
+
+def environment_table() -> str:
+    """Return a row for each variable that a module sets for its functions."""
+    rows = []
+    for name in sorted({name for cloud in CLOUDS for name in set_by(cloud)}):
+        stages = [", ".join(set_by(cloud).get(name, ())) for cloud in CLOUDS]
+        rows.append(
+            (f"`{name}`", *stages, _told([told_by(cloud).get(name, "") for cloud in CLOUDS]))
+        )
+    return _table(("Variable", *CLOUDS.values(), "Meaning"), rows)
+
+
+def set_by(cloud: str) -> dict[str, Sequence[str]]:
+    """Name the variables that a module sets, each with the functions for which it does."""
+    text = (MODULES / cloud / "functions.tf").read_text()
+    own = _OF_ONE.search(text)
+    assert own, f"the module for {cloud} says nothing of single functions"
+    found = {name: ["all"] for name in _names(text[: own.start()] + text[own.end() :])}
+    for stage, told in re.findall(r"^    (\w+) += (.*)$", own[1], re.MULTILINE):
+        for name in _names(told):
+            found.setdefault(name, []).append(stage)
+    return dict(found)
+
+
+def read_by(cloud: str) -> set[str]:
+    """Name the variables that a cloud's functions read when they open the installation."""
+    tree = ast.parse((LIBRARY / cloud / "resources.py").read_text())
+    texts = [
+        each.value
+        for each in ast.walk(tree)
+        if isinstance(each, ast.Constant) and isinstance(each.value, str)
+    ]
+    return {text for text in texts if _VARIABLE.fullmatch(text)}
+
+
+def told_by(cloud: str) -> dict[str, str]:
+    """Return what the same place says of each."""
+    told = ast.get_docstring(ast.parse((LIBRARY / cloud / "resources.py").read_text())) or ""
+    return {
+        name: meaning.strip()
+        for name, meaning in (each.split(None, 1) for each in _MEANING.findall(told))
+    }
+
+
+def _told(meanings: Sequence[str]) -> str:
+    """Tell the one meaning that all clouds have, or each of its own."""
+    if len({*meanings} - {""}) == 1:
+        return "".join(dict.fromkeys(meanings))
+    return " ".join(
+        f"{cloud}: {each}" for cloud, each in zip(CLOUDS.values(), meanings, strict=True)
+    )
+
+
+def _names(text: str) -> list[str]:
+    return sorted(set(_VARIABLE.findall(text)))
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines).replace("|  |", "| |")
+
+
+def main() -> None:
+    """Write the page."""
+    PAGE.write_text(written())
+    sys.stdout.write(f"wrote {PAGE}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,104 @@
+"""HTTP requests for the ingest stage, as any cloud's front hands them over."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from bellhop.cloud.ready import Ready
+from bellhop.cloud.resources import Resources
+from bellhop.errors import DeniedError, TemporaryError
+from bellhop.logs import Log
+from bellhop.stages.ingest import Ingest, Reply, Request, sender, too_large
+
+_HEALTH = "/healthz"
+_REFUSED = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request; names of headers are in small letters, and the path is as it was meant.
+
+    The address is the cloud's word for where it comes from: no sender can choose it. `length` is
+    what the sender says of its body, 0 if nothing.
+    """
+
+    method: str
+    path: str
+    address: str
+    body: Callable[[], bytes]
+    headers: Mapping[str, str] = field(default_factory=dict)
+    length: int = 0
+
+
+class Answer(NamedTuple):
+    """What a front sends back."""
+
+    status: int
+    body: str
+    headers: Mapping[str, str]
+
+
+class Desk:
+    """Answers one request after the other, or many at once, whatever happens."""
+
+    def __init__(self, ready: Ready[Resources, Ingest]) -> None:
+        self._ready = ready
+
+    def answer(self, call: Call) -> Answer:
+        """Answer one request."""
+        if call.path == _HEALTH:
+            return Answer(200, "ok\n", {"content-type": "text/plain; charset=utf-8"})
+        reply = self._reply(call)
+        headers = {**reply.headers, "content-type": "application/json"}
+        return Answer(reply.status, json.dumps(reply.body), headers)
+
+    def _reply(self, call: Call) -> Reply:
+        found = sender(call.method, call.path, call.headers.get("authorization", ""))
+        if isinstance(found, Reply):
+            return found
+        try:
+            here, stage = self._ready.get()
+        except Exception as error:  # noqa: BLE001 - an HTTP front answers whatever happens
+            return _unready(error)
+        if not _may_send(here, call.address):
+            here.log.warning("Refused an address", cluster=found[0], address=call.address)
+            told = {"code": DeniedError.code, "message": "no events are taken from this address"}
+            return Reply(403, {"error": told})
+        reply = _respond(stage, call, *found)
+        if reply.status >= _REFUSED:
+            here.log.warning(
+                "Refused a request", cluster=found[0], status=reply.status, address=call.address
+            )
+        here.end()
+        return reply
+
+
+def _respond(stage: Ingest, call: Call, cluster: str, token: str) -> Reply:
+    """Let a sender in before anything of what it brings is read."""
+    gate = stage.admit(cluster, token)
+    if isinstance(gate, Reply):
+        return gate
+    if call.length > stage.body_limit:
+        return too_large(call.length, stage.body_limit)
+    media, sent = call.headers.get("content-type", ""), call.headers.get("date", "")
+    return stage.respond(Request(cluster, token, call.body(), media, sent), gate)
+
+
+def _may_send(here: Resources, address: str) -> bool:
+    if not here.ingest_allow:
+        return True
+    return any(ipaddress.ip_address(address) in each for each in here.ingest_allow)
+
+
+def _unready(error: Exception) -> Reply:
+    """Send a sender away where the installation cannot be opened; it tells all of it again."""
+    if isinstance(error, TemporaryError):
+        Log().warning("Cannot open the installation yet", error=str(error))
+    else:
+        Log().error("Cannot open the installation", error)
+    told = {"code": "Temporary", "message": "Bellhop is not ready; send it again"}
+    return Reply(503, {"error": told}, {"Retry-After": "1"})

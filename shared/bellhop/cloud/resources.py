@@ -1,0 +1,70 @@
+"""What a function works with: an installation's records and queues, whatever they lie on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Protocol
+
+from bellhop.adapters.local.clock import SystemClock
+from bellhop.cloud.environment import Range
+from bellhop.cloud.told import ToldLedger
+from bellhop.logs import Log
+from bellhop.messages import Publisher
+from bellhop.model.reach import ABROAD, Reach
+from bellhop.model.record import Entry
+from bellhop.ports.blobs import Blobs
+from bellhop.ports.queue import DeadLetters, Queue, Watched
+from bellhop.ports.store import Store
+from bellhop.records import Records, Sealer
+from bellhop.records.ledger import Bounds
+from bellhop.settings import Settings
+
+
+class CloudQueue(Queue, DeadLetters, Watched, Protocol):
+    """An inbox as those see it who publish into it, and those who look after it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resources:
+    """An installation as its functions see it.
+
+    `secrets` is how secrets' names begin; `reach` says which addresses clusters may have, and
+    `ingest_allow` from which they may send, any if there is none.
+    """
+
+    settings: Settings
+    records: Records
+    queues: Mapping[str, CloudQueue]
+    publisher: Publisher
+    secrets: str
+    ingest_url: str
+    log: Log
+    reach: Reach = ABROAD
+    ingest_allow: tuple[Range, ...] = ()
+
+    def begin(self) -> None:
+        """Begin an event."""
+
+    def end(self) -> None:
+        """Write what is at hand when an event is done: nobody may be there to do it later."""
+        if lost := self.records.ledger.flush():
+            self.log.warning("Lost lines of the ledger: the store did not take them", lines=lost)
+
+
+def records_over(store: Store, blobs: Blobs, key: bytes, settings: Settings) -> Records:
+    """Make the records of an installation over what a cloud has for them."""
+    return Records(store, blobs, Sealer(key), SystemClock(), _bounds(settings))
+
+
+def tell(
+    records: Records, settings: Settings, log: Log, count: Callable[[Entry], None] | None = None
+) -> None:
+    """Have the ledger's lines logged, too, and written when the work at hand is done."""
+    records.ledger = ToldLedger(records.store, _bounds(settings), log, count)
+    records.ledger.gather()
+
+
+def _bounds(settings: Settings) -> Bounds:
+    return Bounds(timedelta(days=settings.ledger_days), settings.ledger_megabytes * 1024 * 1024)

@@ -1,0 +1,60 @@
+"""Ticks of a cloud's timer, for what publishes what is due, and Terraform's question.
+
+Terraform asks before it destroys an installation, as the modules' `guard.tf` say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from bellhop.cloud.due import Due
+from bellhop.cloud.ready import Ready
+from bellhop.cloud.resources import Resources
+from bellhop.errors import PermanentError
+from bellhop.logs import Log
+
+
+class Ticker:
+    """Does what is due at each tick.
+
+    A tick that comes twice, or at once with another, publishes a message twice at worst; one that
+    is lost or fails is made good by the next. One that fails says so to the cloud, which counts it.
+    """
+
+    def __init__(self, ready: Ready[Resources, Due]) -> None:
+        self._ready = ready
+
+    def tick(self, event: Mapping[str, Any]) -> dict[str, Any]:
+        """Do what is due; return how much that was.
+
+        Raises:
+            PermanentError: Terraform is about to destroy what clusters are registered in.
+        """
+        if "terraform" in event:
+            if event["terraform"]["action"] == "delete" and not event["destroy_with_clusters"]:
+                _allow_destroying(self._ready.get()[0])
+            return {}
+        try:
+            here, due = self._ready.get()
+            done = due.tick()
+        except Exception as error:
+            Log().error("Cannot do what is due", error)
+            raise
+        if done:
+            here.log.info("Published what is due", messages=done)
+        here.end()
+        return {"published": done}
+
+
+def _allow_destroying(here: Resources) -> None:
+    """Raise while clusters are registered.
+
+    One that is registered just afterwards is not seen: nobody registers what he destroys.
+    """
+    names = sorted(each.key for each in here.records.clusters.all())
+    if names:
+        raise PermanentError(
+            f"cannot destroy the installation: {len(names)} of its clusters are registered,"
+            f" '{names[0]}' for one; deregister them, or apply destroy_with_clusters = true before"
+        )

@@ -1,0 +1,191 @@
+"""What events, sweeps and ticks ask of a cloud: played, and counted."""
+
+from __future__ import annotations
+
+import json
+import time
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from typing import Any
+
+from bellhop.messages import Keep, Sweep
+from bellhop.model.gvk import ObjectKey
+from bellhop.model.kubeconfig import sanitise
+from bellhop.model.reach import HERE
+from bellhop.model.record import Cluster
+from infra.demo.user import User as Someone
+from tests.benchmarks.clouds.bill import Count
+from tests.fakes.fleet import service
+from tests.fakes.manifests import FOR_EACH, INSTANTIATE, config, holder, join, source, trigger
+from tests.functions.owner import Owner
+
+SOURCE = "origin"
+_LONGEST = 1200.0
+
+
+class Play(ABC):
+    """An installation whose clusters are names of one API server."""
+
+    def __init__(self, owner: Owner, kubeconfig: Mapping[str, Any]) -> None:
+        self.user = owner
+        self._kubeconfig = kubeconfig
+        self._batches = 0
+        owner.register(SOURCE, kubeconfig, env="production")
+
+    # Each cloud's own ---------------------------------------------------------------------------
+
+    @abstractmethod
+    def wake(self) -> None:
+        """Have all functions begin anew, as after a cold start."""
+
+    @abstractmethod
+    def send(self, body: Any) -> int:
+        """Have the source's sender send something; return the status of the answer."""
+
+    @abstractmethod
+    def tick(self) -> None:
+        """Have the schedule look."""
+
+    @abstractmethod
+    def feed(self, noting: Callable[[Callable[[], Any]], Any]) -> bool:
+        """Feed each function with what waits for it; say if there may be more.
+
+        Each invocation is called by `noting`.
+        """
+
+    @abstractmethod
+    def asked(self) -> Counter[str]:
+        """Count all requests until now, by `service:operation`."""
+
+    @abstractmethod
+    def units(self) -> Counter[str]:
+        """Count what the cloud takes money for beside requests."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of what it holds."""
+
+    # What happens -------------------------------------------------------------------------------
+
+    def register(self, *destinations: int) -> None:
+        """Know as many clusters as the most of some numbers; labels say who is among which.
+
+        Their records alone are written: what registering does beside is not counted here.
+        """
+        here = self.user.here
+        for number in range(max(destinations)):
+            labels = {f"of-{many}": "yes" for many in destinations if number < many}
+            cluster = Cluster(
+                *("fleet", f"to-{number}", labels, "v1.20.2", ""),
+                registered_at=here.records.clock.now(),
+                credentials=sanitise(self._kubeconfig, reach=HERE).version,
+            )
+            here.secrets.put(f"kubeconfig/{cluster.key}", json.dumps(self._kubeconfig).encode())
+            here.records.clusters.put(cluster)
+        here.records.catalog.change("clusters")
+
+    def destine(self, destinations: int) -> None:
+        """Have events go to so many clusters; what follows from that is over."""
+        more = f"destinationClusterSelector: {{matchLabels: {{of-{destinations}: 'yes'}}}}"
+        brought = holder("made", config(FOR_EACH), annotations=INSTANTIATE)
+        # What an API server has of its own is not to match.
+        matching = ", labelFilters: [{key: sveltos, operation: Equal, value: fv}]"
+        self.user.apply(join(source(more=matching), trigger(more=more), brought))
+        self.drain()
+
+    def ring(self, stored: Mapping[str, Any]) -> None:
+        """Send what is stored, through the function's URL."""
+        batch = {"apiVersion": "bellhop.dev/v1", "kind": "Observations"}
+        assert self.send({**batch, "items": [{"object": stored}]}) == 200
+
+    def sweep(self) -> None:
+        """Ask for a sweep, as a timer does."""
+        self.user.here.publisher.publish([Sweep(f"fleet/{SOURCE}")])
+
+    def keep(self) -> None:
+        """Ask for the house to be kept, as a timer does each hour."""
+        self.user.here.publisher.publish([Keep()])
+
+    def drain(self) -> Counter[str]:
+        """Feed the functions until nothing waits; count their batches, and what they asked."""
+        found: Counter[str] = Counter()
+
+        def noting(invoke: Callable[[], Any]) -> Any:
+            found["batches"] += 1
+            answers: list[Any] = []
+            self._noting(found, lambda: answers.append(invoke()))
+            return answers[0]
+
+        until = time.monotonic() + _LONGEST
+        while self.feed(noting):
+            assert time.monotonic() < until, "the messages never end"
+        return found
+
+    def count(self, *steps: Callable[[], None], applied: int = 0) -> Count:
+        """Count what steps ask for, each an invocation, and all that follows from them."""
+        units = self.units()
+        found: Counter[str] = Counter()
+        for step in steps:
+            self._noting(found, step)
+        found += self.drain()
+        batches = found.pop("batches", 0)
+        processor = found.pop("processor", 0) / 1000
+        used = self.units()
+        return Count(
+            asked=dict(sorted(found.items())),
+            units={name: used[name] - units[name] for name in sorted(used)},
+            invocations=batches + len(steps),
+            batches=batches,
+            processor=round(processor),
+            applied=applied,
+        )
+
+    def _noting(self, found: Counter[str], step: Callable[[], None]) -> None:
+        before, begun = self.asked(), time.process_time()
+        step()
+        found["processor"] += round((time.process_time() - begun) * 1_000_000)
+        found.update(self.asked() - before)
+
+
+def measure(play: Play, kubeconfig: Mapping[str, Any], *destinations: int) -> dict[str, Count]:
+    """Count what events to so many clusters, a sweep, a tick and the house-keeping ask for."""
+    found: dict[str, Count] = {}
+    with ExitStack() as stack:
+        someone = Someone(kubeconfig)
+        stack.callback(someone.close)
+
+        def changed(name: str) -> Mapping[str, Any]:
+            web = service(name)
+            del web["status"]
+            # What is left in a cluster would be in another one's sweep.
+            stack.callback(someone.delete, ObjectKey.of(web))
+            return someone.create(web)
+
+        # Each cluster more is a read more of the house-keeping.
+        kept = _again(play, play.keep)
+        play.register(*destinations)
+        for many in destinations:
+            play.destine(many)
+            for name in ("warm", "event"):
+                # The first one makes everything warm.
+                stored = changed(f"{name}-{many}")
+                counted = play.count(lambda at=stored: play.ring(at), applied=many)
+            found[f"an event, {many} destination{'s' * (many > 1)}"] = counted
+            if many == destinations[0]:
+                play.wake()
+                stored = changed("cold")
+                found["the same, all functions cold"] = play.count(
+                    lambda at=stored: play.ring(at), applied=many
+                )
+        found["a sweep"] = _again(play, play.sweep)
+        found["a tick"] = _again(play, play.tick)
+        found["an hour's house-keeping"] = kept
+    return found
+
+
+def _again(play: Play, step: Callable[[], None]) -> Count:
+    """Count what is done for the second time: the first one has to begin."""
+    play.count(step)
+    return play.count(step)

@@ -1,0 +1,234 @@
+"""Who may do what on Google Cloud: the documented roles grant what commands ask for, and no more.
+
+What is asked is judged before the emulators, which judge nothing, by what Google's documents name
+for each request (infra/lab/google_access.py).
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bellhop.messages import Sweep
+from bellhop.model.record import Pulse
+from infra.lab.cluster import Cluster
+from infra.lab.google_access import Access
+from infra.lab.google_container import Gke
+from infra.lab.google_logging import Logging
+from tests.cli.conftest import Google, House, on_gcp
+from tests.cli.test_commands import CHANGING, READING, STDIN, populate
+from tests.functions.gcp_lab import Project
+from tests.unit.cli import fleet
+
+pytest_plugins = ["tests.kube_fixtures"]
+
+ROOT = Path(__file__).parents[2]
+POLICIES = ROOT / "terraform/modules/gcp/policies"
+PAGE = (ROOT / "docs/reference/gcp-permissions.md").read_text()
+
+LOOKING = [
+    *{tuple(line.split()[:2]): line for line in reversed(READING)}.values(),
+    *("status", "doctor", "logs"),
+]
+"""Of all forms of a command one: forms differ in what is printed."""
+
+CALLING = ("doctor", "explain", "remove-strays")
+"""Commands that call clusters, for which they read kubeconfigs."""
+
+KEY = "secretmanager.versions.access"
+"""What a reader is granted on the sealing key alone, and so in no role for the project."""
+
+NOT_ASKED = {
+    "logging.views.access": "logs are in a bucket of their own; played below",
+    "storage.objects.list": "without it Cloud Storage says of what is not there that it is denied",
+}
+"""Rights that commands need at times, not always in these tests, and what they are for."""
+
+DENIED = "Google denies it"
+
+
+def role(name: str) -> set[str]:
+    """Return the permissions of a role for people."""
+    text = (POLICIES / f"{name}.json.tftpl").read_text()
+    return set(json.loads(text.replace("${name}", "lab"))["includedPermissions"])
+
+
+def granted(name: str, house: House) -> dict[str, str]:
+    """Return all that somebody is granted, as the page says, and on what."""
+    place = house.context.place
+    key = {KEY: f"projects/{place['project']}/secrets/{place['key_secret']}/"}
+    return {**(key if name == "read-only" else {}), **dict.fromkeys(role(name), "")}
+
+
+@pytest.fixture
+def logging() -> Iterator[Logging]:
+    with Logging() as served:
+        yield served
+
+
+@pytest.fixture
+def gke() -> Iterator[Gke]:
+    with Gke() as served:
+        yield served
+
+
+@pytest.fixture
+def access(google: Google, logging: Logging, gke: Gke) -> Iterator[Access]:
+    """Doors before all of Google that commands call."""
+    own = {"LOGGING_EMULATOR_HOST": logging.address, "CONTAINER_EMULATOR_HOST": gke.address}
+    with Access({**google.emulators, **own}) as doors:
+        yield doors
+
+
+@pytest.fixture
+def project(google: Google, logging: Logging) -> Iterator[Project]:
+    one = google.project()
+    logging.places.add(f"projects/{one.name}")
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def crowded(project: Project, tmp_path: Path) -> Iterator[House]:
+    """An installation in which there is something of everything."""
+    made = on_gcp(tmp_path, project)
+    populate(made)
+    made.here.records.pulses.put(Pulse(fleet.now(), fleet.now()))
+    made.bury({"kind": "sweep", "cluster": "a/b"}, "why")
+    made.here.publisher.publish([Sweep("default/workload")])
+    yield made
+    made.opened.close()
+
+
+def test_who_reads_needs_the_read_only_role(crowded: House, access: Access) -> None:
+    """Commands that look are denied nothing, and ask for all that is granted."""
+    given = granted("read-only", crowded)
+    for line in LOOKING:
+        access.may(None if line.startswith(CALLING) else given)
+        done = crowded(*line.split(), **access.environment)
+
+        assert DENIED not in done.output, line
+        assert done.exit_code != 70, line
+    assert access.asked() - NOT_ASKED.keys() == given.keys() - NOT_ASKED.keys()
+
+
+def test_who_changes_things_needs_the_operator_role(
+    crowded: House,
+    access: Access,
+    gke: Gke,
+    source_cluster: Cluster,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All others are denied nothing, and ask for all that is granted beside a reader's rights."""
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(gke.key_file(tmp_path)))
+    describe(gke, crowded, source_cluster)
+    letter = crowded.bury({"kind": "sweep", "cluster": "a/b"}, "why")
+    source_cluster.kubeconfig(tmp_path / "kubeconfig")
+    (tmp_path / "secret").write_text("four words and a number 7")
+    large = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "large"}}
+    noise = "".join(f"{number:x}" for number in range(200_000))
+    (tmp_path / "large.json").write_text(json.dumps({**large, "data": {"a": noise}}))
+    register = f"register cluster prod/eu-1 --kubeconfig {tmp_path / 'kubeconfig'} --no-forwarder"
+    given = granted("operator", crowded)
+    access.may(given)
+    for line in (
+        *(line for line in LOOKING if line.startswith(CALLING)),
+        f"dead-letters replay {letter}",
+        f"apply -f {tmp_path / 'large.json'}",
+        register,
+        register,
+        *(change for change, _ in CHANGING),
+        # Its API server takes no token of Google's: to find it is what is asked for.
+        "register cluster-gke prod/eu-2 --gke own",
+        f"export {tmp_path / 'archive'} --passphrase-file {tmp_path / 'secret'}",
+        "deregister cluster prod/eu-1",
+    ):
+        done = crowded(*line.split(), stdin=STDIN, **access.environment)
+
+        assert DENIED not in done.output, line
+        assert done.exit_code != 70, f"{line}: {done.output}"
+    asked = access.asked() | granted("read-only", crowded).keys()
+    assert asked - NOT_ASKED.keys() == given.keys() - NOT_ASKED.keys()
+
+
+def describe(gke: Gke, house: House, cluster: Cluster) -> None:
+    """Have a GKE cluster where there is one."""
+    name = f"projects/{house.context.place['project']}/locations/europe-west1/clusters/own"
+    authority = base64.b64encode(cluster.ca_pem.encode()).decode()
+    endpoint = cluster.server.removeprefix("https://")
+    gke.describe(name, {"endpoint": endpoint, "masterAuth": {"clusterCaCertificate": authority}})
+
+
+TAKING = {
+    "datastore.entities.get": "get clusters",
+    "datastore.entities.list": "get clusters",
+    "storage.objects.get": "explain trigger service-network-policy",
+    KEY: "get clusters",
+    "monitoring.timeSeries.list": "status",
+    "logging.logEntries.list": "logs",
+}
+"""The rights of who reads, and a command that is denied without."""
+
+
+def test_no_right_of_who_reads_is_one_too_many(crowded: House, access: Access) -> None:
+    """Without each of them a command says that it is denied."""
+    given = granted("read-only", crowded)
+    assert given.keys() - NOT_ASKED.keys() == TAKING.keys()
+    for right, line in TAKING.items():
+        crowded(*line.split())  # Who may write lays the rules together, which others read so.
+        access.may({each: on for each, on in given.items() if each != right})
+
+        assert DENIED in crowded(*line.split(), **access.environment).output, right
+
+
+def test_who_reads_changes_nothing(crowded: House, access: Access) -> None:
+    """Nor does he get kubeconfigs, or call clusters by them."""
+    crowded.here.secrets.put("kubeconfig/default/workload", b"{}")
+    access.may(granted("read-only", crowded))
+    done = crowded("label", "cluster", "default/workload", "tier=gold", **access.environment)
+    words = "explain default/workload Service default/my-service"
+    looked = crowded(*words.split(), **access.environment).stdout
+
+    assert f"{DENIED}; give the service account or the user this right" in done.stderr
+    assert "nobody could look" in looked
+    assert "cannot read the secret 'kubeconfig/default/workload': Google denies it" in looked
+
+
+def test_logs_in_a_bucket_of_their_own_need_the_right_to_its_view(
+    project: Project, access: Access, logging: Logging, tmp_path: Path
+) -> None:
+    """As Terraform puts it out where lines are kept for another time than 30 days."""
+    view = f"projects/{project.name}/locations/europe-west1/buckets/lab/views/_AllLogs"
+    logging.places.add(view)
+    house = on_gcp(tmp_path, project, logs=view)
+    given = granted("read-only", house)
+    access.may(given)
+    shown = house("logs", **access.environment)
+    access.may({each: on for each, on in given.items() if each != "logging.views.access"})
+    denied = house("logs", **access.environment)
+    house.opened.close()
+
+    assert (shown.exit_code, DENIED in shown.stderr) == (0, False)
+    assert DENIED in denied.stderr
+
+
+def test_the_roles_are_for_a_project() -> None:
+    """A role is for all of it: a reader's has no right to secrets, which would be those of all."""
+    operator, reader = role("operator"), role("read-only")
+
+    assert reader < operator
+    assert not {each for each in reader if each.startswith("secretmanager")}
+    assert KEY in operator
+
+
+def test_the_page_names_every_right() -> None:
+    """And none that is not granted, but those of the roles that Google has."""
+    named = set(re.findall(r"`([a-z]+\.[a-zA-Z]+\.[a-zA-Z]+)`", PAGE.partition("## What")[0]))
+
+    assert named == role("operator")

@@ -1,0 +1,318 @@
+"""An installation on Google's emulators, and its functions as buildpacks start them.
+
+Pub/Sub pushes into the functions by itself; Cloud Scheduler is whoever calls `tick`.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from bellhop.adapters.gcp.queue import DEAD
+from bellhop.adapters.gcp.services import Services
+from bellhop.errors import TemporaryError
+from bellhop.gcp.installation import installation
+from bellhop.gcp.resources import Resources, open_resources
+from bellhop.logs import Log
+from bellhop.messages import INBOXES
+from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.model.reach import HERE
+from infra.demo.user import User as Someone
+from infra.lab.cluster import Cluster
+from infra.lab.frameworks import Answer, Function, Functions
+from infra.lab.google_front import Front
+from infra.lab.google_storage import Storage
+from tests.functions.owner import Owner
+
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
+SERVICE = GVK("", "v1", "Service")
+WEB = ObjectKey(SERVICE, "default", "web")
+TWIN = ObjectKey(SERVICE, "external", "external-web")
+ADDRESSES = ObjectKey(GVK("", "v1", "Endpoints"), "external", "external-web")
+BATCH = {"apiVersion": "bellhop.dev/v1", "kind": "Observations"}
+
+STAGES = {
+    "ingest": "http",
+    "evaluate": "cloudevent",
+    "deploy": "cloudevent",
+    "sweep": "cloudevent",
+    "schedule": "http",
+}
+"""The stages, and how their functions are called."""
+
+KEY = base64.b64encode(bytes(range(32)))
+NAME = "lab"
+DEADLINE = 10
+"""Seconds that Pub/Sub waits for an answer."""
+
+PATIENCE = 60.0
+
+
+class Project:
+    """What Terraform would have made, in a project of its own.
+
+    After so many `tries`, if any, Pub/Sub itself buries a message. Its emulator pushes again each
+    second; under a retry policy it would lose what it is refused together with others.
+    """
+
+    def __init__(
+        self, place: str, storage: Storage, *, tries: int | None = None, **settings: object
+    ) -> None:
+        told = json.loads(place)
+        self.name = told["project"]
+        self.emulators: dict[str, str] = told["emulators"]
+        self._tries = tries
+        self._output = io.StringIO()
+        self.services = Services(self.name, emulators=self.emulators)
+        self.topics = {inbox: f"{NAME}-{inbox}" for inbox in INBOXES}
+        self.environment = {
+            "BELLHOP_PROJECT": self.name,
+            "BELLHOP_DATABASE": "(default)",
+            "BELLHOP_BUCKET": f"{NAME}-{self.name}",
+            "BELLHOP_TOPICS": json.dumps(self.topics),
+            "BELLHOP_SECRETS": NAME,
+            "BELLHOP_KEY_SECRET": f"{NAME}-sealing-key",
+            "BELLHOP_GUARD": f"{NAME}-{self.name}-clusters",
+            "BELLHOP_INGEST_URL": "https://ingest.example",
+            "THREADS": "4",
+            **{f"BELLHOP_{name.upper()}": str(value) for name, value in settings.items()},
+        }
+        storage.make(self.environment["BELLHOP_BUCKET"])
+        storage.make(self.environment["BELLHOP_GUARD"])
+        self._seal()
+        self.make_topics()
+
+    def make_topics(self) -> None:
+        """Make all topics, and subscriptions of the dead ones; again where they were lost."""
+        for topic in self.topics.values():
+            for each in (topic, topic + DEAD):
+                self._call("publisher", "create_topic", {"name": self._path("topics", each)})
+            self._subscribe(topic + DEAD)
+
+    def subscribe(self, functions: Functions) -> None:
+        """Have all topics pushed into functions."""
+        for inbox, stage in INBOXES.items():
+            topic = self.topics[inbox]
+            place = self._path("topics", topic)
+            buried = {
+                "dead_letter_topic": self._path("topics", topic + DEAD),
+                "max_delivery_attempts": self._tries,
+            }
+            self._subscribe(
+                topic,
+                push_config={"push_endpoint": f"{functions[stage].url}/{place}"},
+                **({"dead_letter_policy": buried} if self._tries else {}),
+            )
+
+    def hold(self) -> None:
+        """Have all topics keep what is published until somebody pulls it."""
+        for topic in self.topics.values():
+            self._subscribe(topic)
+
+    def open(self, emulators: Mapping[str, str] | None = None, *, tells: bool = False) -> Resources:
+        """Open the installation, as somebody else does beside its functions."""
+        services = Services(self.name, emulators=emulators) if emulators else self.services
+        return open_resources(
+            self.environment, services, Log(self._output), reach=HERE, tells=tells
+        )
+
+    def lines(self) -> list[dict[str, Any]]:
+        """Return what was logged beside the functions."""
+        return [json.loads(line) for line in self._output.getvalue().splitlines()]
+
+    def owner(self) -> Owner:
+        """Return who registers clusters and declares things."""
+        return Owner(installation(self.open()))
+
+    def close(self) -> None:
+        self.services.close()
+
+    def _subscribe(self, topic: str, **more: Any) -> None:
+        request = {
+            "name": self._path("subscriptions", topic),
+            "topic": self._path("topics", topic),
+            "ack_deadline_seconds": DEADLINE,
+            **more,
+        }
+        self._call("subscriber", "create_subscription", request)
+
+    def _seal(self) -> None:
+        """Make the secret with the key that seals records."""
+        secret = f"{NAME}-sealing-key"
+        project = f"projects/{self.name}"
+        replication: dict[str, Any] = {"replication": {"automatic": {}}}
+        made = {"parent": project, "secret_id": secret, "secret": replication}
+        self._call("secretmanager", "create_secret", made)
+        version = {"parent": f"{project}/secrets/{secret}", "payload": {"data": KEY}}
+        self._call("secretmanager", "add_secret_version", version)
+        latest = {"name": f"{project}/secrets/{secret}/versions/latest"}
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            # Secret Manager tells late what is newest.
+            with suppress(TemporaryError):
+                self._call("secretmanager", "access_secret_version", latest)
+                return
+            assert time.monotonic() < deadline
+
+    def _call(self, service: str, operation: str, request: Any) -> Any:
+        return self.services.call(service, operation, request, doing="make a lab")
+
+    def _path(self, kind: str, name: str) -> str:
+        return f"projects/{self.name}/{kind}/{name}"
+
+
+class Stand:
+    """A project and its functions, at work."""
+
+    def __init__(self, project: Project, sources: Path, installed: Path, folder: Path) -> None:
+        self.project = project
+        self.functions = Functions(folder)
+        environment = {**project.environment, **project.emulators}
+        for stage, signature in STAGES.items():
+            places = sources / stage, installed / stage
+            self.functions.add(stage, Function(*places, signature, environment))
+        environment["BELLHOP_INGEST_URL"] = self.functions["ingest"].url
+        self.functions.start()
+        project.subscribe(self.functions)
+
+    def send(self, cluster: str, body: Any, **headers: str) -> Answer:
+        """Have a cluster's sender send something."""
+        sent = body if isinstance(body, bytes) else json.dumps(body).encode()
+        about = {"Content-Type": "application/json", "Authorization": f"Bearer {cluster}"}
+        path = f"/clusters/fleet/{cluster}"
+        return self.functions["ingest"].ask("POST", path, sent, {**about, **headers})
+
+    def tick(self) -> Answer:
+        """Do as Cloud Scheduler does each minute."""
+        return self.functions["schedule"].ask("POST", "/", b"{}")
+
+    def lines(self, **fields: Any) -> list[dict[str, Any]]:
+        """Return what the functions have logged, of those lines that say so."""
+        return [
+            line
+            for line in self.functions.lines()
+            if all(line.get(name) == value for name, value in fields.items())
+        ]
+
+    def wait(self, until: Callable[[], object], patience: float = PATIENCE) -> None:
+        """Wait until something is so, and tick now and then."""
+        deadline = time.monotonic() + patience
+        tick_at = time.monotonic() + 2
+        while not until():
+            assert time.monotonic() < deadline, f"waited in vain: {self.words()}"
+            if time.monotonic() > tick_at:
+                self.tick()
+                tick_at = time.monotonic() + 2
+            time.sleep(0.1)
+
+    def words(self) -> str:
+        """Quote what rests, what is dead, and the last complaints."""
+        here = self.project.open()
+        told: dict[str, Any] = {
+            inbox: [
+                f"{row.sort} {row.value}" for row in here.records.store.query(f"rest/{queue.name}")
+            ]
+            + [f"dead: {letter.message.body} {letter.reason}" for letter in queue.list()]
+            for inbox, queue in here.queues.items()
+        }
+        loud = [line for line in self.lines() if line.get("severity") in {"WARNING", "ERROR"}]
+        told = {inbox: several for inbox, several in told.items() if several}
+        return json.dumps([told, sorted(loud, key=lambda each: str(each["time"]))[-4:]])[:4_000]
+
+    def close(self) -> None:
+        self.functions.close()
+
+
+class Flow:
+    """A stand between two clusters, and who works in them.
+
+    What its functions ask of Firestore goes through a front, which fails where told.
+    """
+
+    def __init__(self, stand: Stand, source: Cluster, destination: Cluster, front: Front) -> None:
+        self.stand = stand
+        self.front = front
+        self.source = Someone(source.kubeconfig())
+        self.destination = Someone(destination.kubeconfig())
+        self.owner = stand.project.owner()
+        self.owner.register("source", source.kubeconfig(), env="production")
+        self.owner.register("destination", destination.kubeconfig(), dep="eng")
+        self._declared = ""
+
+    def declare(self, example: str) -> None:
+        """Declare an example of the docs instead of another one."""
+        if example == self._declared:
+            return
+        if self._declared:
+            self.owner.withdraw(_text(self._declared))
+        self.owner.apply(_text(example))
+        self._declared = example
+
+    def make(self, port: int) -> None:
+        """Make a balanced Service, as a user and then the cloud's controller do; both ring."""
+        assert self.ring(self.source.create(balanced(port))).status == 200
+        assert self.ring(self.source.give_address(WEB, "34.172.32.172")).status == 200
+
+    def ring(self, stored: Any) -> Answer:
+        """Send what was stored, as the cluster's forwarder does."""
+        return self.stand.send("source", {**BATCH, "items": [{"object": stored}]})
+
+    def remove(self, key: ObjectKey = WEB) -> None:
+        """Delete an object, by default the Service, and ring for it."""
+        stored = self.source.get(key) or {}
+        self.source.delete(key)
+        assert self.stand.send("source", {**BATCH, "items": [{"gone": gone(stored)}]}).status == 200
+
+    def ports(self, key: ObjectKey) -> list[int]:
+        return ports(self.destination, key)
+
+    def there(self, port: int) -> bool:
+        return self.ports(TWIN) == [port] == self.ports(ADDRESSES)
+
+    def gone(self) -> bool:
+        return not self.ports(TWIN) and not self.ports(ADDRESSES)
+
+    def end(self) -> None:
+        """See that nothing is left of a test for the next one."""
+        self.front.forgive()
+        if self.source.get(WEB):
+            self.remove()
+            self.stand.wait(self.gone)
+
+    def close(self) -> None:
+        self.source.close()
+        self.destination.close()
+
+
+def _text(example: str) -> str:
+    files = sorted((EXAMPLES / example).glob("*.yaml"))
+    return "---\n".join(each.read_text() for each in files)
+
+
+def balanced(port: int) -> dict[str, Any]:
+    """Return a Service for which a cloud makes a load balancer."""
+    spec = {"type": "LoadBalancer", "selector": {"app": "web"}, "ports": [{"port": port}]}
+    about = {"name": WEB.name, "namespace": WEB.namespace}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": about, "spec": spec}
+
+
+def gone(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a forwarder sends of an object that it has seen deleted."""
+    meta = stored["metadata"]
+    version = int(meta["resourceVersion"])
+    return {"key": str(ObjectKey.of(stored)), "uid": meta["uid"], "version": version}
+
+
+def ports(someone: Someone, key: ObjectKey) -> list[int]:
+    """Return the ports of a Service or its Endpoints; none if it is not there."""
+    found = someone.get(key)
+    if found is None:
+        return []
+    holder = found["spec"] if key.gvk == SERVICE else found["subsets"][0]
+    return [port["port"] for port in holder["ports"]]

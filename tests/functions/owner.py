@@ -1,0 +1,38 @@
+"""Who registers clusters and declares things, as the CLI does, in whichever cloud."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from bellhop.fleet.installation import Installation
+from bellhop.model.kinds import parse_all, read_documents
+from bellhop.model.record import Cluster
+
+
+class Owner:
+    """The owner of an installation."""
+
+    def __init__(self, here: Installation) -> None:
+        self.here = here
+
+    def register(self, name: str, kubeconfig: Mapping[str, Any], **labels: str) -> None:
+        """Add a cluster `fleet/NAME` whose token is its name."""
+        key = f"fleet/{name}"
+        self.here.secrets.put(f"kubeconfig/{key}", json.dumps(kubeconfig).encode())
+        digest = hashlib.sha256(name.encode()).hexdigest()
+        self.here.declare.register(
+            Cluster("fleet", name, labels, "v1.20.2", digest, datetime.now(UTC))
+        )
+
+    def apply(self, text: str) -> None:
+        """Declare what YAML says."""
+        self.here.declare.apply(parse_all(read_documents(text, source="test.yaml")))
+
+    def withdraw(self, text: str) -> None:
+        """Delete what YAML has declared."""
+        read = parse_all(read_documents(text, source="test.yaml"))
+        self.here.declare.delete([each.key for each in read])

@@ -1,0 +1,558 @@
+"""What each function meets, as far as it takes a right of its own: each ends well, or raises.
+
+A situation makes what it needs with the account's own rights, has the function do its work by its
+role, and looks at what came of it. It can be played any number of times.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+
+from bellhop.adapters.aws.blobs import S3Blobs
+from bellhop.adapters.aws.queue import DEAD
+from bellhop.engine.naming import profile_name
+from bellhop.engine.observe import observe
+from bellhop.engine.pacing import probe_timer, retry_timer, sweep_timer
+from bellhop.errors import AwayError
+from bellhop.fleet.registration import Registration, register
+from bellhop.messages import (
+    INBOXES,
+    Apply,
+    Confirm,
+    Envelope,
+    Evaluate,
+    Instantiate,
+    Keep,
+    Probe,
+    Renew,
+    Sweep,
+)
+from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.model.kubeconfig import sanitise
+from bellhop.model.reach import HERE
+from bellhop.model.record import Circuit, Outcome, WatchedKind
+from bellhop.ports.store import Item
+from bellhop.records.trash import Trash
+from infra.lab.lambdas import ACCOUNT
+from infra.lab.moto import REGION
+from tests.fakes.fleet import service
+from tests.functions.lab import Context, event
+from tests.functions.roles import EAST, EKS, NORTH, RANG, SOUTH, WEST, Post, noise
+
+LONG, LARGE = 8_000, 300_000
+"""Characters of noise whose payload lies beside its head, and of such that lies in a blob."""
+
+_ENDED = timedelta(days=2)
+
+Situation = Callable[[Post], None]
+
+
+# What Lambda does by a function's role ------------------------------------------------------------
+
+
+def logs(post: Post) -> None:
+    """Lambda writes what a function says."""
+    own, client = post.site.account.services.client("logs"), post.services.client("logs")
+    group = f"/aws/lambda/{post.role}"
+    with suppress(own.exceptions.ResourceAlreadyExistsException):
+        own.create_log_group(logGroupName=group)
+    place = {"logGroupName": group, "logStreamName": post.site.name()}
+    client.create_log_stream(**place)
+    line = {"timestamp": int(time.time() * 1000), "message": "x"}
+    client.put_log_events(**place, logEvents=[line])
+
+
+def is_fed(post: Post, inbox: str) -> None:
+    """Lambda looks at the queue, takes a message, and deletes it; this one nobody can read."""
+    body = {"do": "what nobody knows"}
+    for each in (inbox, inbox + DEAD):
+        post.taken(each)
+    post.publish(inbox, body)
+    attributes = {"QueueUrl": post.url(inbox), "AttributeNames": ["VisibilityTimeout"]}
+    post.services.client("sqs").get_queue_attributes(**attributes)
+    assert post.functions.feed(inbox, post.functions.handlers[INBOXES[inbox]]) == []
+
+    assert post.taken(inbox + DEAD) == [body]
+
+
+def gives_back(post: Post, inbox: str) -> None:
+    """There is no time left for a message: it is there for others at once."""
+    post.taken(inbox)
+    post.publish(inbox, Keep().message().body)
+    handler = post.functions.handlers[INBOXES[inbox]]
+
+    assert len(post.functions.feed(inbox, handler, Context(each=40))) == 1
+    assert len(post.taken(inbox)) == 1
+
+
+def fed_from(*inboxes: str) -> Sequence[Situation]:
+    return [partial(each, inbox=inbox) for inbox in inboxes for each in (is_fed, gives_back)]
+
+
+# What several of them meet ------------------------------------------------------------------------
+
+
+def lays_rules_together(post: Post, work: Situation) -> None:
+    """Who reads all rules writes them into one blob, for those who begin after."""
+    post.here.records.catalog.change("declared")
+    work(post)
+
+    assert post.here.records.catalog.read().blob
+
+
+def reads_rules_laid_together(post: Post, work: Situation) -> None:
+    """Who begins reads one blob."""
+    _laid(post)
+    work(post)
+
+
+def reads_rules_one_by_one(post: Post, work: Situation) -> None:
+    """The blob is lost."""
+    blobs(post).delete(_laid(post))
+    work(post)
+
+
+def reading_rules(work: Situation) -> Sequence[Situation]:
+    ways = (reads_rules_laid_together, lays_rules_together, reads_rules_one_by_one)
+    return [partial(each, work=work) for each in ways]
+
+
+def _laid(post: Post) -> str:
+    """Have the rules laid together; return the blob's name."""
+    post.here.records.catalog.change("declared")
+    post.matching()
+    return post.here.records.catalog.read().blob
+
+
+def blobs(post: Post) -> S3Blobs:
+    account = post.site.account
+    return S3Blobs(account.services, account.environment["BELLHOP_BUCKET"])
+
+
+# Ingest -------------------------------------------------------------------------------------------
+
+
+def batch(*items: object) -> dict[str, object]:
+    return {"apiVersion": "bellhop.dev/v1", "kind": "Observations", "items": list(items)}
+
+
+def sends(post: Post, body: object, tells: str) -> None:
+    """Have a sender taken at its word, of which something follows."""
+    post.taken(tells)
+
+    assert post.functions.send("east", body)["statusCode"] == 200
+    assert post.taken(tells)
+
+
+def takes_an_object(post: Post) -> None:
+    """It is kept, and to be evaluated."""
+    sends(post, batch({"object": post.site.stored()}), "evaluate")
+
+
+def takes_a_longer_object_twice(post: Post) -> None:
+    """Its payload lies beside its head, and the one before is deleted."""
+    web = post.site.stored(noise(LONG))
+    for version in "89":
+        web["metadata"]["resourceVersion"] = version
+        sends(post, batch({"object": web}), "evaluate")
+
+
+def takes_a_large_object(post: Post) -> None:
+    """Its payload is a blob."""
+    sends(post, batch({"object": post.site.stored(noise(LARGE))}), "evaluate")
+
+
+def takes_a_hint(post: Post) -> None:
+    """An object is about to change: it is to be read back."""
+    web = post.site.stored()
+    request = {
+        "uid": "1",
+        "kind": {"group": "", "version": "v1", "kind": "Service"},
+        "resource": {"group": "", "version": "v1", "resource": "services"},
+        "operation": "CREATE",
+        "namespace": "default",
+        "name": web["metadata"]["name"],
+        "object": web,
+    }
+    review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+    sends(post, review, "confirm")
+
+
+def is_asked_for_a_look(post: Post) -> None:
+    """A forwarder may have missed something."""
+    post.here.records.looks.delete(EAST)
+    sends(post, {"apiVersion": "bellhop.dev/v1", "kind": "Missed"}, "sweep")
+
+
+def knows_very_many_kinds(post: Post) -> None:
+    """What counts in the cluster is a blob."""
+    with _very_many_kinds(post):
+        takes_an_object(post)
+
+
+def says_that_kinds_are_lost(post: Post) -> None:
+    """A sender is told what is so, and sent away until a sweep has written them anew."""
+    with _very_many_kinds(post) as blob:
+        blobs(post).delete(blob)
+        answer = post.functions.send("east", batch())
+
+    assert (answer["statusCode"], "it is lost" in answer["body"]) == (503, True)
+
+
+@contextmanager
+def _very_many_kinds(post: Post) -> Iterator[str]:
+    """Have very many kinds count in the cluster; yield the name of their blob."""
+    gates = post.here.records.gates
+    kept = gates.get(EAST)
+    assert kept
+    text = noise(LARGE)
+    many = [GVK(text[place : place + 60], "v1", "Kind") for place in range(0, LARGE, 60)]
+    wide = (*kept.value.kinds, *map(WatchedKind, many))
+    gates.put(EAST, replace(kept.value, kinds=wide))
+    item = post.here.records.store.get("gate", EAST)
+    assert item
+    try:
+        yield item.value["blob"]
+    finally:
+        gates.delete(EAST)
+        gates.put(EAST, kept.value)
+
+
+# Evaluate -----------------------------------------------------------------------------------------
+
+
+def evaluates(post: Post, key: ObjectKey, tells: str = "deploy") -> None:
+    """Evaluate an object, of which something follows."""
+    assert post.work(Evaluate(EAST, str(key), rang=RANG), tells)
+
+
+def finds_a_match(post: Post) -> None:
+    """It is kept, and its trigger asked for."""
+    evaluates(post, post.site.observed(EAST))
+
+
+def finds_a_match_no_more(post: Post) -> None:
+    """The object is gone."""
+    key = post.matching()
+    buries(post, key)
+    evaluates(post, key)
+
+    assert post.here.records.matches.get(EAST, "watched", key) is None
+
+
+def reads_a_large_object(post: Post) -> None:
+    """What was observed is a blob."""
+    evaluates(post, post.site.observed(EAST, noise(LARGE)))
+
+
+def puts_off_a_slow_script(post: Post) -> None:
+    """The object is judged apart."""
+    plain = {**post.site.stored(), "kind": "ConfigMap"}
+    del plain["spec"], plain["status"]
+    assert post.here.records.observations.put(observe(EAST, plain, datetime.now(UTC)))
+    evaluates(post, ObjectKey.of(plain), "patient")
+
+
+def buries(post: Post, key: ObjectKey) -> None:
+    """Have the object be gone."""
+    gone = {"key": str(key), "uid": key.name, "version": 8}
+    assert post.others().send("east", batch({"gone": gone}))["statusCode"] == 200
+
+
+# Deploy -------------------------------------------------------------------------------------------
+
+
+def makes_a_profile(post: Post) -> None:
+    """And asks for it to be applied."""
+    assert post.work(_instantiate(post.matching()), "apply")
+
+
+def asks_for_each_object(post: Post) -> None:
+    """A trigger is asked for as a whole."""
+    assert post.work(Instantiate("made", WEST), "deploy")
+
+
+def applies_a_profile(post: Post) -> None:
+    """What it brings is in the cluster."""
+    key = post.matching()
+    post.work(_instantiate(key), by=post.others())
+    post.work(_apply(key))
+
+    assert _there(post, key)
+
+
+def withdraws_a_profile(post: Post) -> None:
+    """What it brought is there no more, and neither is the profile."""
+    key, others = post.matching(), post.others()
+    steps: tuple[Envelope, ...] = (_instantiate(key), _apply(key))
+    for message in steps:
+        post.work(message, by=others)
+    assert _there(post, key)
+    buries(post, key)
+    post.work(Evaluate(EAST, str(key), rang=RANG), by=others)
+    for message in steps:
+        post.work(message)
+
+    assert not _there(post, key)
+    assert post.here.records.profiles.head(*_place(key)) is None
+
+
+def applies_a_large_profile(post: Post) -> None:
+    """Its contents are a blob, which is read again."""
+    key = post.matching(noise(LARGE))
+    for message in (_instantiate(key), _apply(key)):
+        post.work(message)
+
+    assert _there(post, key)
+
+
+def calls_a_cluster_of_eks(post: Post) -> None:
+    """EKS says where it is, and nobody listens there."""
+    records, key = post.here.records, post.matching()
+    records.circuits.delete(EKS)
+    post.work(_instantiate(key), by=post.others())
+    kept = records.profiles.get(*_place(key))
+    assert kept
+    records.profiles.put(replace(kept.value, destinations=(EKS,)), expect=kept.token)
+    post.work(Apply(*_place(key), EKS))
+    outcome = records.outcomes.get(EKS, _place(key)[2])
+
+    assert outcome
+    assert outcome.value.reason == AwayError.code
+
+
+def _place(key: ObjectKey) -> tuple[str, str, str]:
+    return "made", EAST, profile_name("made", EAST, str(key))
+
+
+def _instantiate(key: ObjectKey) -> Instantiate:
+    return Instantiate("made", EAST, str(key))
+
+
+def _apply(key: ObjectKey) -> Apply:
+    return Apply(*_place(key), EAST)
+
+
+def _there(post: Post, key: ObjectKey) -> bool:
+    brought = ObjectKey(GVK("", "v1", "ConfigMap"), "default", f"for-{key.name}")
+    return post.site.someone.get(brought) is not None
+
+
+# Sweep --------------------------------------------------------------------------------------------
+
+
+def sweeps(post: Post, tells: str) -> None:
+    """What a cluster holds is to be evaluated, its triggers asked for, its holdings surveyed."""
+    _begins(post)
+
+    assert post.work(Sweep(SOUTH, full=True), tells)
+
+
+def confirms_a_hint(post: Post) -> None:
+    """The object is read back, and to be evaluated as what rang."""
+    _begins(post)
+    web = service(post.site.name())
+    del web["status"]
+    stored = post.site.someone.create(web)
+    uid = stored["metadata"]["uid"]
+    hint = Confirm(SOUTH, str(ObjectKey.of(stored)), uid, 1, rang=datetime.now(UTC).isoformat())
+
+    assert post.work(hint, "evaluate")
+
+
+def asks_for_a_probe(post: Post) -> None:
+    """Of a cluster that does not answer somebody wants to know now."""
+    _begins(post, away=True)
+
+    assert post.work(Sweep(SOUTH), "probe")
+
+
+def tells_who_waited(post: Post) -> None:
+    """A cluster answers again: what waits for it is to be applied."""
+    _begins(post, away=True)
+    waits = Outcome(
+        SOUTH, post.site.name(), "made", EAST, "Failed", datetime.now(UTC), AwayError.code
+    )
+    post.here.records.outcomes.put(waits)
+    told = post.work(Probe(SOUTH), "apply")
+    post.here.records.outcomes.delete(SOUTH, waits.profile)
+
+    assert told
+    assert post.here.records.circuits.get(SOUTH) is None
+
+
+def collects_blobs(post: Post) -> None:
+    """What no record names goes after a day."""
+    kept, name = blobs(post), post.site.name()
+    kept.put(name, b"x")
+    trash = Trash(post.here.records.store, kept)
+    trash.put(name, "catalog", "revision", datetime.now(UTC) - _ENDED)
+    post.work(Keep())
+    left = post.site.account.services.client("s3").list_objects_v2(Bucket=post.site.account.name)
+
+    assert hashlib.sha256(name.encode()).hexdigest() not in str(left)
+
+
+def registers_anew(post: Post, *, by_hand: bool = False) -> None:
+    """Another cluster has the address, whose credentials somebody wrote in a way of his own.
+
+    They are put aside for the one that was there. Where somebody has deleted what was put aside
+    before, it still has its name for some days.
+    """
+    _registered(post)
+    if by_hand:
+        post.here.secrets.put(f"abandoned/{NORTH}", b"x")
+        post.site.account.services.client("secretsmanager").delete_secret(
+            SecretId=f"{post.site.account.name}/abandoned/{NORTH}", RecoveryWindowInDays=7
+        )
+    post.work(Renew(NORTH))
+    kept = post.here.records.clusters.get(NORTH)
+
+    assert kept
+    assert kept.value.forwarder.get("begun") is None
+    assert list(post.here.secrets.names("abandoned")) == []
+
+
+def _registered(post: Post, *, due: bool = True) -> None:
+    """Register a cluster, and have it look like one whose renewal is `due` and meets another."""
+    here, kubeconfig = post.here, sanitise(post.site.kubeconfig, reach=HERE)
+    if here.records.clusters.get(NORTH) is None:
+        spec = Registration("fleet", "north", kubeconfig, {}, here.inbound, twice=True)
+        register(here, spec, pause=lambda _: None)
+    here.secrets.put(f"kubeconfig/{NORTH}", json.dumps(kubeconfig.to_dict(), indent=1).encode())
+    kept = here.records.clusters.get(NORTH)
+    assert kept
+    forwarder = {name: each for name, each in kept.value.forwarder.items() if name != "begun"}
+    if due:
+        forwarder["begun"] = (datetime.now(UTC) - _ENDED).isoformat()
+    here.records.clusters.put(replace(kept.value, forwarder=forwarder, uid="another"))
+
+
+def silences_the_one_before(post: Post) -> None:
+    """What was put aside leads to the cluster that had the name, or to none that it means."""
+    _registered(post, due=False)
+    kept = post.here.records.clusters.get(NORTH)
+    assert kept
+    post.here.secrets.put(f"abandoned/{NORTH}", post.here.secrets.read(f"kubeconfig/{NORTH}"))
+    post.here.records.clusters.put(replace(kept.value, abandoned="another"))
+    post.work(Renew(NORTH))
+
+    assert list(post.here.secrets.names("abandoned")) == []
+
+
+def sweeps_a_cluster_of_eks(post: Post) -> None:
+    """EKS says where it is, and nobody listens there."""
+    post.here.records.circuits.delete(EKS)
+    post.work(Sweep(EKS))
+
+    assert post.here.records.circuits.get(EKS)
+
+
+def _begins(post: Post, *, away: bool = False) -> None:
+    """Have nothing be known of the cluster, or that it does not answer."""
+    records, now = post.here.records, datetime.now(UTC)
+    records.health.delete(SOUTH)
+    records.walks.forget(SOUTH)
+    records.circuits.delete(SOUTH)
+    if away:
+        records.circuits.put(SOUTH, Circuit(now, now + _ENDED, "it did not answer"))
+
+
+# Schedule -----------------------------------------------------------------------------------------
+
+
+def ticks(post: Post, name: str, message: Envelope) -> None:
+    """What is due is published."""
+    post.here.records.timers.set(name, datetime.now(UTC), message.message().body)
+    post.taken(message.inbox)
+    post.functions.tick(event("scheduler"), Context())
+
+    assert post.taken(message.inbox)
+
+
+def resumes(post: Post) -> None:
+    """What somebody began to declare, and died, is done."""
+    begun = (datetime.now(UTC) - _ENDED).isoformat()
+    change = {"keys": [["EventTrigger", "", "made"]]}
+    post.here.records.store.put(Item("pending", post.site.name(), {"at": begun, "change": change}))
+    post.taken("deploy")
+    post.functions.tick(event("scheduler"), Context())
+
+    assert post.taken("deploy")
+    assert post.here.records.catalog.read().blob
+
+
+# Scheduler ----------------------------------------------------------------------------------------
+
+
+def rings_the_schedule(post: Post) -> None:
+    """The function is found: that there is none here is another answer than that it is denied."""
+    client = post.services.client("lambda")
+    name = f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{post.site.account.name}-schedule:live"
+    with suppress(client.exceptions.ResourceNotFoundException):
+        client.invoke(FunctionName=name, Payload=b"{}")
+
+
+SITUATIONS: Mapping[str, Sequence[Situation]] = {
+    "ingest": [
+        takes_an_object,
+        takes_a_hint,
+        is_asked_for_a_look,
+        takes_a_longer_object_twice,
+        takes_a_large_object,
+        knows_very_many_kinds,
+        says_that_kinds_are_lost,
+        logs,
+    ],
+    "evaluate": [
+        finds_a_match,
+        finds_a_match_no_more,
+        puts_off_a_slow_script,
+        reads_a_large_object,
+        *reading_rules(finds_a_match),
+        *fed_from("evaluate", "review", "patient"),
+        logs,
+    ],
+    "deploy": [
+        asks_for_each_object,
+        makes_a_profile,
+        applies_a_profile,
+        withdraws_a_profile,
+        applies_a_large_profile,
+        calls_a_cluster_of_eks,
+        *reading_rules(asks_for_each_object),
+        *fed_from("deploy", "apply"),
+        logs,
+    ],
+    "sweep": [
+        confirms_a_hint,
+        asks_for_a_probe,
+        tells_who_waited,
+        *(partial(sweeps, tells=inbox) for inbox in ("sweep", "review", "deploy", "patient")),
+        collects_blobs,
+        silences_the_one_before,
+        registers_anew,
+        partial(registers_anew, by_hand=True),
+        sweeps_a_cluster_of_eks,
+        *reading_rules(partial(sweeps, tells="sweep")),
+        *fed_from("confirm", "sweep", "probe"),
+        logs,
+    ],
+    "schedule": [
+        partial(ticks, name=sweep_timer(SOUTH), message=Sweep(SOUTH)),
+        partial(ticks, name=probe_timer(SOUTH), message=Probe(SOUTH)),
+        partial(ticks, name=retry_timer(SOUTH, "own"), message=Apply("made", EAST, "own", SOUTH)),
+        resumes,
+        *reading_rules(resumes),
+        logs,
+    ],
+    "scheduler": [rings_the_schedule],
+}
+"""By role; what comes first is played most often, and is to be short."""

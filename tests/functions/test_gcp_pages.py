@@ -1,0 +1,216 @@
+"""What pages about Google Cloud say to type is typed, or it is said here why it is not."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bellhop.engine.wiring import NAME
+from bellhop.fleet import ringing
+from bellhop.model.gvk import GVK
+from infra.lab.binaries import Binaries
+from infra.lab.cluster import Cluster
+from infra.lab.google_logging import Logging
+from infra.lab.google_monitoring import Monitoring
+from infra.lab.google_schema import PLACE
+from infra.lab.google_schema_provider import SchemaProvider
+from infra.lab.processes import Nursery
+from tests.cli.conftest import google_outputs
+from tests.docs.terminal import Terminal, Typed, typed
+from tests.fakes.pod import Pod
+from tests.functions.gcp_lab import Project, Stand
+from tests.terraform.door import Door
+from tests.terraform.google_workplace import Workplace
+
+ROOT = Path(__file__).parents[2]
+PAGES = [
+    ROOT / "docs/how-to" / page for page in ("run-on-gcp.md", "view-events-in-cloud-logging.md")
+]
+EXAMPLE = "-chdir=terraform/examples/gcp-minimal"
+WEBHOOK = GVK("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration")
+
+NOT_TYPED = {
+    "gcloud services enable": "asks Google",
+    f"terraform {EXAMPLE} apply": "asks Google: tests/terraform/test_google_module.py validates it",
+    f"terraform {EXAMPLE} destroy": "asks Google",
+    "bellhop register cluster-gke": "tests/cli/test_register_gke.py does, with a GKE of its own",
+    "bellhop logs --follow": "has no end: tests/cli/test_logs_on_google.py follows",
+    "gcloud logging read": "asks Google: tests/docs/test_cloud_logging_page.py tries its filter",
+    "gcloud logging metrics create": "the same",
+    "gcloud monitoring policies create": "asks Google",
+}
+"""Lines of the pages that are not typed here, by how they begin, and why."""
+
+
+def lines() -> list[Typed]:
+    """Return what the pages say to type, in their order."""
+    return [line for page in PAGES for line in typed(page)]
+
+
+def untyped(line: Typed) -> str:
+    """Tell by which words of the list a line is left out; empty if it is typed."""
+    return next((each for each in NOT_TYPED if line.command.startswith(each)), "")
+
+
+def test_every_line_is_typed_or_told_why_not() -> None:
+    """Nothing is in the list that no page has, nor is a shell's line hidden from who types."""
+    assert {untyped(line) for line in lines()} - {""} == NOT_TYPED.keys()
+    for page in PAGES:
+        languages = [line[3:] for line in page.read_text().splitlines() if line.startswith("```")]
+        assert set(languages[::2]) <= {"bash", "filter", "json"}
+
+
+@pytest.fixture
+def terraform() -> str:
+    """Terraform; without it a test is skipped locally and fails in CI."""
+    found = shutil.which("terraform")
+    if found is None:
+        assert os.environ.get("CI") != "true", "Terraform is not on PATH"
+        pytest.skip("Terraform is not on PATH")
+    return found
+
+
+class Ingest:
+    """The function that the forwarder sends to, as the door behind which it is asks it."""
+
+    def __init__(self, stand: Stand) -> None:
+        self._function = stand.functions["ingest"]
+
+    def send(self, path: str, headers: Mapping[str, str], body: bytes) -> dict[str, Any]:
+        """Pass a request on."""
+        kept = {name: headers[name] for name in ("Authorization", "Content-Type")}
+        answer = self._function.ask("POST", path, body, kept)
+        return {"statusCode": answer.status, "body": answer.body.decode()}
+
+
+@contextmanager
+def ticking(stand: Stand) -> Iterator[None]:
+    """Tick as Cloud Scheduler does, in a hurry."""
+    over = threading.Event()
+
+    def tick() -> None:
+        while not over.wait(1):
+            stand.tick()
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def applied(place: Path, project: Project) -> None:
+    """Write the state that an apply would leave: what Terraform puts out is read from it."""
+    value = google_outputs(project)
+    outputs = {"bellhop": {"value": value, "type": type_of(value)}}
+    state = {"version": 4, "terraform_version": "1.11.0", "serial": 1, "lineage": "lab"}
+    (place / "terraform.tfstate").write_text(
+        json.dumps({**state, "outputs": outputs, "resources": []})
+    )
+
+
+def type_of(value: Any) -> Any:
+    """Tell the type of an output, in Terraform's words."""
+    if isinstance(value, dict):
+        return ["object", {name: type_of(each) for name, each in value.items()}]
+    return "string"
+
+
+def programs(folder: Path) -> Path:
+    """Write the programs of a virtual environment in which the packages are built already."""
+    folder.mkdir()
+    (folder / "bellhop").write_text(
+        f'#!/bin/sh\nexec {sys.executable} -c "from bellhop.cli.main import cli; cli()" "$@"\n'
+    )
+    (folder / "python").write_text('#!/bin/sh\ntest "$*" = "-m infra.package gcp"\n')
+    for program in folder.iterdir():
+        program.chmod(0o755)
+    return folder
+
+
+@pytest.mark.timeout(900)
+def test_the_pages_run_as_they_are_written(
+    stand: Stand,
+    terraform: str,
+    source_cluster: Cluster,
+    control_plane_binaries: Binaries,
+    tmp_path: Path,
+) -> None:
+    """One shell, from the packages to the last look at the logs; the page's own leave comes last.
+
+    Packages are built already, and what an apply would leave is there. No node runs the forwarder:
+    its pod is played. What functions write comes to Cloud Logging when somebody asks.
+    """
+    kubectl = control_plane_binaries.kubectl
+    assert kubectl, "the page needs kubectl"
+    project, kubeconfig = stand.project, tmp_path / "eu-1.kubeconfig"
+    source_cluster.kubeconfig(kubeconfig)
+    with ExitStack() as end:
+        provider = end.enter_context(SchemaProvider(PLACE))
+        workplace = Workplace(tmp_path / "terraform", terraform, provider)
+        example = workplace.examples / "gcp-minimal"
+        applied(example, project)
+        (tmp_path / "door").mkdir()
+        door = end.enter_context(Door(tmp_path / "door", Ingest(stand)))  # type: ignore[arg-type]
+        logging, monitoring = end.enter_context(Logging()), end.enter_context(Monitoring())
+        logging.places.add(f"projects/{project.name}")
+        bin_folder = programs(tmp_path / "bin")
+        reader = {
+            **project.emulators,
+            **provider.environment,
+            "CHECKPOINT_DISABLE": "1",
+            "HOME": str(tmp_path),
+            "KUBECONFIG": str(kubeconfig),
+            "LOGGING_EMULATOR_HOST": logging.address,
+            "MAKEFLAGS": f"BIN={bin_folder} READY={bin_folder / 'python'}",
+            "MONITORING_EMULATOR_HOST": monitoring.address,
+            "PATH": os.pathsep.join([str(bin_folder), str(kubectl.parent), os.environ["PATH"]]),
+            "PYTHONPATH": str(ROOT / "shared"),
+        }
+        pod = Pod(source_cluster, tmp_path, end.enter_context(Nursery()))
+        end.callback(pod.close)
+        end.enter_context(ticking(stand))
+        shell = end.enter_context(Terminal(reader, ROOT))
+        wanted = [line for line in lines() if not untyped(line)]
+        leave = [line for line in wanted if line.command.startswith("bellhop deregister")]
+        for line in [*(each for each in wanted if each not in leave), *leave]:
+            told = line.command.replace(EXAMPLE, f"-chdir={example}")
+            told = told.replace("eu-1.kubeconfig", str(kubeconfig))
+            if "register cluster " in told and line not in leave:
+                told += f" --ingest-url {door.url} --ingest-ca {door.ca}"
+            if told.startswith("bellhop logs"):
+                tell(logging, stand)
+            shell.follow(replace(line, command=told), patience=90)
+            if "--install" in told:
+                pod.run()
+            if told.startswith("bellhop apply"):
+                rings(stand, pod)
+
+        status, said = shell.type("bellhop logs --source sveltos-service --since 2h")
+        assert (status, "applied" in said) == (0, True)
+
+
+def tell(logging: Logging, stand: Stand) -> None:
+    """Have what functions wrote until now be where it is looked for."""
+    for line in stand.lines():
+        logging.write("lab-evaluate", json.dumps(line), at=datetime.now(UTC))
+
+
+def rings(stand: Stand, pod: Pod) -> None:
+    """Wait until the API server rings for what was declared; a reader is slower than that."""
+    stand.wait(lambda: (pod.admin.get(WEBHOOK, "", NAME) or {}).get("webhooks"))
+    time.sleep(ringing.SPREAD_SECONDS)
