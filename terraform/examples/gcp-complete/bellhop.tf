@@ -1,0 +1,45 @@
+# With all that can be said: CEL, settings, sizes, a network for private API servers, GKE clusters, a
+# key of one's own, who may send, and who is told of alarms.
+module "bellhop" {
+  source = "../../modules/gcp"
+
+  name     = "bellhop-production"
+  labels   = { team = "platform", environment = "production" }
+  packages = var.packages
+
+  cel = true
+
+  settings = {
+    attempts       = 8
+    sweep_interval = 600
+    ledger_days    = 30
+  }
+
+  functions = {
+    ingest = { memory = 1024, warm = 1 }
+    deploy = { memory = 2048, timeout = 180, instances = 100 }
+  }
+
+  network = {
+    network    = google_compute_network.this.name
+    subnetwork = google_compute_subnetwork.functions.name
+    tags       = ["bellhop"]
+  }
+
+  gke_clusters = ["projects/${var.project}/locations/*"]
+  kms_key      = google_kms_crypto_key.this.id
+
+  ingest_allow = ["203.0.113.0/24"]
+
+  log_retention_days     = 90
+  recovery_days          = 60
+  deletion_protection    = var.deletion_protection
+  destroy_with_clusters  = var.destroy_with_clusters
+  notifications          = [google_monitoring_notification_channel.email.name]
+  oldest_message_minutes = 15
+}
+
+output "bellhop" {
+  description = "The installation, as `bellhop context add NAME --gcp -` reads it."
+  value       = module.bellhop.bellhop
+}

@@ -1,0 +1,11 @@
+# All that is needed: where the packages are. `terraform output -json` is for `bellhop context add`.
+module "bellhop" {
+  source = "../../modules/gcp"
+
+  packages = "../../../dist/gcp"
+}
+
+output "bellhop" {
+  description = "The installation, as `bellhop context add NAME --gcp -` reads it."
+  value       = module.bellhop.bellhop
+}

@@ -1,0 +1,189 @@
+locals {
+  stages = {
+    ingest   = { memory = 512, timeout = 30, concurrency = 40, instances = 20, warm = 0 }
+    evaluate = { memory = 1024, timeout = 60, concurrency = 8, instances = 40, warm = 0 }
+    deploy   = { memory = 1024, timeout = 120, concurrency = 8, instances = 40, warm = 0 }
+    sweep    = { memory = 1024, timeout = 300, concurrency = 4, instances = 20, warm = 0 }
+    schedule = { memory = 512, timeout = 60, concurrency = 1, instances = 1, warm = 0 }
+  }
+
+  functions = {
+    for stage, usual in local.stages : stage => {
+      for what, value in usual : what => coalesce(try(var.functions[stage][what], null), value)
+    }
+  }
+
+  # Those that judge objects by rules, with CEL's runtime if it is wanted.
+  judging  = toset(["evaluate"])
+  packages = { for stage in keys(local.stages) : stage => "${var.packages}/${stage}${var.cel && contains(local.judging, stage) ? "-cel" : ""}.zip" }
+
+  # Those that call API servers, of which none is placed where there is no network.
+  reaching = toset(["deploy", "sweep"])
+  placed   = var.network == null ? toset([]) : local.reaching
+  egress   = try(var.network.all_traffic, false) ? "VPC_EGRESS_ALL_TRAFFIC" : "VPC_EGRESS_PRIVATE_RANGES_ONLY"
+
+  known_settings = toset([
+    "attempts", "body_limit", "deletion_agreement", "deletion_floor", "deletion_share",
+    "ledger_days", "ledger_megabytes", "retry_ceiling", "retry_first", "retry_longest",
+    "script_first_seconds", "script_memory", "script_seconds", "sweep_interval",
+    "template_output", "template_seconds", "turn", "visibility", "workers",
+  ])
+
+  environment = merge(
+    { for name, value in var.settings : "BELLHOP_${upper(name)}" => tostring(value) },
+    {
+      BELLHOP_PROJECT    = local.project
+      BELLHOP_DATABASE   = google_firestore_database.records.name
+      BELLHOP_BUCKET     = google_storage_bucket.blobs.name
+      BELLHOP_TOPICS     = jsonencode({ for inbox, topic in google_pubsub_topic.inbox : inbox => topic.name })
+      BELLHOP_SECRETS    = var.name
+      BELLHOP_KEY_SECRET = google_secret_manager_secret.sealing_key.secret_id
+      # Otherwise gRPC writes what it thinks of its connections, in lines that are no JSON.
+      GRPC_VERBOSITY = "ERROR"
+    },
+  )
+
+  # Only a stage that needs it knows more.
+  environments = {
+    ingest   = length(var.ingest_allow) > 0 ? { BELLHOP_INGEST_ALLOW = join(",", var.ingest_allow) } : {}
+    evaluate = {}
+    deploy   = {}
+    sweep    = merge({ BELLHOP_INGEST_URL = local.ingest_url }, local.secret_region == "" ? {} : { BELLHOP_SECRET_REGION = local.secret_region }, var.kms_key == null ? {} : { BELLHOP_KMS_KEY = var.kms_key })
+    schedule = { BELLHOP_GUARD = local.guard }
+  }
+
+  addresses = { for stage, function in google_cloudfunctions2_function.stage : stage => function.service_config[0].uri }
+}
+
+# Sources are built by Google when a function is made, or its source has another name.
+resource "google_storage_bucket" "source" {
+  project                     = local.with.storage
+  name                        = "${var.name}-${local.project}-source"
+  location                    = local.region
+  uniform_bucket_level_access = true
+  public_access_prevention    = "enforced"
+  force_destroy               = true
+  labels                      = local.labels
+
+  dynamic "encryption" {
+    for_each = local.keys
+
+    content {
+      default_kms_key_name = encryption.value
+    }
+  }
+
+  depends_on = [google_kms_crypto_key_iam_member.agent]
+}
+
+resource "google_storage_bucket_object" "source" {
+  for_each = local.functions
+
+  bucket = google_storage_bucket.source.name
+  name   = "${each.key}-${filesha256(local.packages[each.key])}.zip"
+  source = local.packages[each.key]
+}
+
+resource "google_cloudfunctions2_function" "stage" {
+  for_each = local.functions
+
+  project     = local.with.cloudfunctions
+  location    = local.region
+  name        = "${var.name}-${each.key}"
+  description = "Bellhop ${var.name}: ${each.key}"
+  labels      = local.labels
+
+  build_config {
+    runtime           = "python313"
+    entry_point       = "handle"
+    service_account   = google_service_account.build.id
+    docker_repository = google_artifact_registry_repository.images.id
+
+    source {
+      storage_source {
+        bucket = google_storage_bucket.source.name
+        object = google_storage_bucket_object.source[each.key].name
+      }
+    }
+  }
+
+  service_config {
+    service_account_email            = google_service_account.stage[each.key].email
+    available_cpu                    = "1"
+    available_memory                 = "${each.value.memory}Mi"
+    timeout_seconds                  = each.value.timeout
+    max_instance_request_concurrency = each.value.concurrency
+    max_instance_count               = each.value.instances
+    min_instance_count               = each.value.warm
+    all_traffic_on_latest_revision   = true
+    ingress_settings                 = each.key == "ingest" ? local.ingress : "ALLOW_INTERNAL_ONLY"
+    environment_variables            = merge(local.environment, local.environments[each.key], { THREADS = tostring(each.value.concurrency) })
+    direct_vpc_egress                = contains(local.placed, each.key) ? local.egress : null
+
+    dynamic "direct_vpc_network_interface" {
+      for_each = contains(local.placed, each.key) ? [var.network] : []
+
+      content {
+        network    = direct_vpc_network_interface.value.network
+        subnetwork = direct_vpc_network_interface.value.subnetwork
+        tags       = direct_vpc_network_interface.value.tags
+      }
+    }
+  }
+
+  # A function that runs before it may read the key fails once for nothing; so does a build.
+  depends_on = [
+    google_artifact_registry_repository_iam_member.build,
+    google_project_iam_member.build,
+    google_project_iam_member.records,
+    google_project_iam_member.secrets,
+    google_project_iam_member.sources,
+    google_project_service.this,
+    google_secret_manager_secret_iam_member.sealing_key,
+    google_secret_manager_secret_version.sealing_key,
+    google_storage_bucket_iam_member.blobs,
+  ]
+}
+
+# What Google has built: in no repository that functions of others share.
+resource "google_artifact_registry_repository" "images" {
+  project       = local.with.artifactregistry
+  location      = local.region
+  repository_id = var.name
+  description   = "What the functions of Bellhop ${var.name} run"
+  format        = "DOCKER"
+  labels        = local.labels
+}
+
+# Who builds them, with what Google asks for that, and nothing of what they may do. It reads sources
+# where we lay them, and where Google copies them to.
+resource "google_service_account" "build" {
+  project      = local.with.iam
+  account_id   = "${var.name}-build"
+  display_name = "Bellhop ${var.name}: build"
+}
+
+resource "google_artifact_registry_repository_iam_member" "build" {
+  project    = local.project
+  location   = local.region
+  repository = google_artifact_registry_repository.images.repository_id
+  role       = "roles/artifactregistry.writer"
+  member     = google_service_account.build.member
+}
+
+resource "google_project_iam_member" "build" {
+  project = local.project
+  role    = "roles/logging.logWriter"
+  member  = google_service_account.build.member
+}
+
+resource "google_project_iam_member" "sources" {
+  project = local.project
+  role    = "roles/storage.objectViewer"
+  member  = google_service_account.build.member
+
+  condition {
+    title      = "${var.name}-sources"
+    expression = join(" || ", [for each in ["${var.name}-${local.project}-source", "gcf-v2-"] : "resource.name.startsWith(\"projects/_/buckets/${each}\")"])
+  }
+}

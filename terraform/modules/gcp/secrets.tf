@@ -1,0 +1,52 @@
+# A key of one region seals nothing that is kept in all. Clusters' secrets lie where this one does.
+locals {
+  secret_region = coalesce(var.secret_replication, var.kms_key == null ? "automatic" : "regional") == "regional" ? local.region : ""
+}
+
+# Its name does not begin as those of clusters' secrets do, NAME_, so that no right to them is one to it.
+resource "google_secret_manager_secret" "sealing_key" {
+  project   = local.with.secretmanager
+  secret_id = "${var.name}-sealing-key"
+  labels    = local.labels
+
+  replication {
+    dynamic "auto" {
+      for_each = local.secret_region == "" ? [1] : []
+
+      content {}
+    }
+
+    dynamic "user_managed" {
+      for_each = local.secret_region == "" ? [] : [local.secret_region]
+
+      content {
+        replicas {
+          location = user_managed.value
+
+          dynamic "customer_managed_encryption" {
+            for_each = local.keys
+
+            content {
+              kms_key_name = customer_managed_encryption.value
+            }
+          }
+        }
+      }
+    }
+  }
+
+  depends_on = [google_kms_crypto_key_iam_member.agent]
+
+  # In another place it would be another secret, with another key, which opens nothing.
+  lifecycle {
+    ignore_changes = [replication]
+  }
+}
+
+# The sealing key is drawn by the apply that makes it, from more than its 256 random bits, written
+# once, and never in the state or in a plan. Later applies draw, too, and write nothing.
+resource "google_secret_manager_secret_version" "sealing_key" {
+  secret                 = google_secret_manager_secret.sealing_key.id
+  secret_data_wo         = base64sha256(join("", [uuid(), uuid(), uuid()]))
+  secret_data_wo_version = "1"
+}

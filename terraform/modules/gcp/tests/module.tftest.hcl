@@ -1,0 +1,443 @@
+# What the module says of its variables, and what follows from them. Nothing is made, and nobody is
+# asked: what Google would answer is mocked, by the schema of its provider.
+mock_provider "google" {
+  mock_data "google_client_config" {
+    defaults = {
+      project = "acme"
+      region  = "europe-west1"
+    }
+  }
+
+  mock_data "google_project" {
+    defaults = { number = "123456789012" }
+  }
+
+  mock_resource "google_cloudfunctions2_function" {
+    defaults = { service_config = { uri = "https://service-ew.a.run.app" } }
+  }
+
+  override_resource {
+    target = google_service_account.stage["ingest"]
+    values = { member = "ingest" }
+  }
+
+  override_resource {
+    target = google_service_account.stage["evaluate"]
+    values = { member = "evaluate" }
+  }
+
+  override_resource {
+    target = google_service_account.stage["deploy"]
+    values = { member = "deploy" }
+  }
+
+  override_resource {
+    target = google_service_account.stage["sweep"]
+    values = { member = "sweep" }
+  }
+
+  override_resource {
+    target = google_service_account.stage["schedule"]
+    values = { member = "schedule" }
+  }
+
+  override_resource {
+    target = google_service_account.build
+    values = { member = "build" }
+  }
+
+  override_resource {
+    target = google_service_account.push
+    values = { member = "push", name = "push", email = "bellhop-push@acme.iam.gserviceaccount.com" }
+  }
+
+  override_resource {
+    target = google_service_account.tick
+    values = { member = "tick", email = "bellhop-tick@acme.iam.gserviceaccount.com" }
+  }
+}
+
+variables {
+  packages = "./tests/packages"
+}
+
+run "needs_packages_alone" {
+  assert {
+    condition     = google_firestore_database.records.name == "bellhop"
+    error_message = "Names begin with `name`."
+  }
+
+  assert {
+    condition     = google_storage_bucket.blobs.name == "bellhop-acme"
+    error_message = "The bucket's name has the project."
+  }
+
+  assert {
+    condition     = keys(google_cloudfunctions2_function.stage) == ["deploy", "evaluate", "ingest", "schedule", "sweep"]
+    error_message = "There is a function for each stage."
+  }
+
+  assert {
+    condition     = google_storage_bucket_object.source["evaluate"].source == "./tests/packages/evaluate.zip"
+    error_message = "Who writes no rules in CEL has no runtime of it."
+  }
+
+  assert {
+    condition     = alltrue([for each in google_cloudfunctions2_function.stage : length(each.service_config[0].direct_vpc_network_interface) == 0])
+    error_message = "Functions run in no network."
+  }
+
+  assert {
+    condition     = [for stage, each in google_cloudfunctions2_function.stage : stage if each.service_config[0].ingress_settings == "ALLOW_ALL"] == ["ingest"]
+    error_message = "Ingest alone is called from anywhere."
+  }
+
+  assert {
+    condition     = length(google_monitoring_alert_policy.this) == 5 && length(google_monitoring_dashboard.this) == 1
+    error_message = "There are alarms and a dashboard."
+  }
+
+  assert {
+    condition     = google_pubsub_subscription.inbox["apply"].push_config[0].push_endpoint == "https://service-ew.a.run.app/projects/acme/topics/bellhop-apply"
+    error_message = "A push says by its path which inbox it is of."
+  }
+
+  assert {
+    condition     = google_pubsub_subscription.inbox["apply"].dead_letter_policy[0].max_delivery_attempts == 24
+    error_message = "Pub/Sub buries later than the stages do."
+  }
+
+  assert {
+    condition     = length(google_kms_crypto_key_iam_member.agent) == 0 && length(google_secret_manager_secret.sealing_key.replication[0].auto) == 1
+    error_message = "Without a key of one's own Google's seal."
+  }
+
+  assert {
+    condition     = length(google_logging_project_bucket_config.own) == 0 && output.bellhop.logs == "projects/acme"
+    error_message = "Lines for thirty days are in the project's own bucket."
+  }
+
+  assert {
+    condition     = output.bellhop.ingest_url == "https://bellhop-ingest-123456789012.europe-west1.run.app"
+    error_message = "Senders are told the address that a service has by its name."
+  }
+
+  assert {
+    condition     = jsondecode(output.policies.operator).title == "Bellhop bellhop: operator" && jsondecode(output.policies.read_only).stage == "GA"
+    error_message = "Roles for people are JSON."
+  }
+
+  assert {
+    condition     = google_storage_bucket.guard.force_destroy == false
+    error_message = "What guards the rest is not destroyed while it has something in it."
+  }
+}
+
+# The project's tests see that nothing is to be done, the sealing key least of all.
+run "does_nothing_the_second_time" {
+  command = plan
+}
+
+run "follows_what_is_said" {
+  command = plan
+
+  variables {
+    cel                = true
+    functions          = { deploy = { timeout = 100 } }
+    network            = { network = "private", subnetwork = "functions" }
+    gke_clusters       = ["projects/acme/locations/europe-west1/clusters/*", "projects/other/locations/us-east1-b/clusters/one"]
+    kms_key            = "projects/acme/locations/europe-west1/keyRings/ring/cryptoKeys/key"
+    ingest_allow       = ["203.0.113.0/24"]
+    log_retention_days = 90
+  }
+
+  assert {
+    condition     = google_storage_bucket_object.source["evaluate"].source == "./tests/packages/evaluate-cel.zip" && google_storage_bucket_object.source["deploy"].source == "./tests/packages/deploy.zip"
+    error_message = "Only evaluate judges by rules in CEL."
+  }
+
+  assert {
+    condition     = google_pubsub_subscription.inbox["apply"].ack_deadline_seconds == 100
+    error_message = "A subscription waits for as long as the function that it feeds may take."
+  }
+
+  assert {
+    condition     = google_cloudfunctions2_function.stage["deploy"].service_config[0].available_memory == "1024Mi"
+    error_message = "What is not said stays as it is."
+  }
+
+  assert {
+    condition     = [for stage, each in google_cloudfunctions2_function.stage : stage if length(each.service_config[0].direct_vpc_network_interface) > 0] == ["deploy", "sweep"]
+    error_message = "Only deploy and sweep call API servers."
+  }
+
+  assert {
+    condition     = google_cloudfunctions2_function.stage["sweep"].service_config[0].direct_vpc_egress == "VPC_EGRESS_PRIVATE_RANGES_ONLY"
+    error_message = "Calls to Google's services do not go through the network."
+  }
+
+  assert {
+    condition     = toset([for each in google_project_iam_member.clusters : "${each.member} ${each.project} ${each.condition[0].expression}"]) == toset(flatten([for each in ["acme resource.name.startsWith(\"projects/acme/locations/europe-west1/clusters/\")", "other resource.name == \"projects/other/locations/us-east1-b/clusters/one\""] : ["deploy ${each}", "sweep ${each}"]]))
+    error_message = "Only deploy and sweep ask where a cluster is."
+  }
+
+  assert {
+    condition     = keys(google_kms_crypto_key_iam_member.agent) == ["firestore", "pubsub", "secretmanager", "storage"]
+    error_message = "Each service may use the key."
+  }
+
+  assert {
+    condition     = length(google_secret_manager_secret.sealing_key.replication[0].auto) == 1 && length(google_firestore_database.records.cmek_config) == 0
+    error_message = "What is lost when it is made anew keeps the key that it was made with."
+  }
+
+  assert {
+    condition     = google_logging_project_bucket_config.own[0].retention_days == 90 && google_logging_project_exclusion.own[0].filter == google_logging_project_sink.own[0].filter
+    error_message = "Lines are kept for as long as is said, and in no other bucket."
+  }
+
+  assert {
+    condition     = local.environments.ingest.BELLHOP_INGEST_ALLOW == "203.0.113.0/24"
+    error_message = "Ingest alone is told who may send."
+  }
+}
+
+run "seals_by_a_key_from_the_first_apply" {
+  command   = plan
+  state_key = "sealed"
+
+  variables {
+    kms_key = "projects/acme/locations/europe-west1/keyRings/ring/cryptoKeys/key"
+  }
+
+  assert {
+    condition     = length(google_secret_manager_secret.sealing_key.replication[0].user_managed) == 1 && length(google_secret_manager_secret.sealing_key.replication[0].auto) == 0
+    error_message = "A secret under a region's key is in that region."
+  }
+
+  assert {
+    condition     = google_secret_manager_secret.sealing_key.replication[0].user_managed[0].replicas[0].customer_managed_encryption[0].kms_key_name == var.kms_key && local.environments.sweep.BELLHOP_SECRET_REGION == "europe-west1" && local.environments.sweep.BELLHOP_KMS_KEY == var.kms_key
+    error_message = "Clusters' secrets lie where the sealing key does, under the same key."
+  }
+
+  assert {
+    condition     = google_firestore_database.records.cmek_config[0].kms_key_name == var.kms_key && google_storage_bucket.blobs.encryption[0].default_kms_key_name == var.kms_key && google_pubsub_topic.inbox["apply"].kms_key_name == var.kms_key
+    error_message = "All that keeps what clusters have is sealed by it."
+  }
+}
+
+run "keeps_secrets_in_its_region" {
+  command   = plan
+  state_key = "regional"
+
+  variables {
+    secret_replication = "regional"
+  }
+
+  assert {
+    condition     = google_secret_manager_secret.sealing_key.replication[0].user_managed[0].replicas[0].location == "europe-west1" && length(google_secret_manager_secret.sealing_key.replication[0].user_managed[0].replicas[0].customer_managed_encryption) == 0
+    error_message = "A region needs no key of one's own."
+  }
+
+  assert {
+    condition     = output.bellhop.secret_region == "europe-west1" && output.bellhop.kms_key == "" && local.environments.sweep.BELLHOP_SECRET_REGION == "europe-west1"
+    error_message = "Who writes clusters' secrets knows where they are to lie."
+  }
+}
+
+run "leaves_out_what_is_not_wanted" {
+  command = plan
+
+  variables {
+    network               = { network = "private", subnetwork = "functions", all_traffic = true }
+    alarms                = false
+    dashboard             = false
+    ingest_from           = "balancer"
+    destroy_with_clusters = true
+  }
+
+  assert {
+    condition     = length(google_monitoring_alert_policy.this) + length(google_monitoring_dashboard.this) == 0
+    error_message = "Alarms and dashboard can be left out."
+  }
+
+  assert {
+    condition     = google_cloudfunctions2_function.stage["sweep"].service_config[0].direct_vpc_egress == "VPC_EGRESS_ALL_TRAFFIC"
+    error_message = "All calls can go through the network."
+  }
+
+  assert {
+    condition     = google_cloudfunctions2_function.stage["ingest"].service_config[0].ingress_settings == "ALLOW_INTERNAL_AND_GCLB"
+    error_message = "Nobody goes round a load balancer."
+  }
+
+  assert {
+    condition     = google_storage_bucket.guard.force_destroy
+    error_message = "Who applied that it may be destroyed has been asked already."
+  }
+}
+
+run "refuses_a_name" {
+  command         = plan
+  expect_failures = [var.name]
+
+  variables {
+    name = "Bellhop"
+  }
+}
+
+run "refuses_a_name_of_googles" {
+  command         = plan
+  expect_failures = [var.name]
+
+  variables {
+    name = "bellhop-google"
+  }
+}
+
+run "refuses_a_setting" {
+  command         = plan
+  expect_failures = [var.settings]
+
+  variables {
+    settings = { sweep_intervall = 600 }
+  }
+}
+
+run "refuses_a_stage" {
+  command         = plan
+  expect_failures = [var.functions]
+
+  variables {
+    functions = { execute = { memory = 512 } }
+  }
+}
+
+run "refuses_a_time_out" {
+  command         = plan
+  expect_failures = [var.functions]
+
+  variables {
+    functions = { sweep = { timeout = 601 } }
+  }
+}
+
+run "refuses_too_little_memory" {
+  command         = plan
+  expect_failures = [var.functions]
+
+  variables {
+    functions = { sweep = { memory = 256 } }
+  }
+}
+
+run "refuses_a_gke_cluster" {
+  command         = plan
+  expect_failures = [var.gke_clusters]
+
+  variables {
+    gke_clusters = ["production"]
+  }
+}
+
+run "refuses_more_gke_clusters_than_iam_takes" {
+  command         = plan
+  expect_failures = [var.gke_clusters]
+
+  variables {
+    gke_clusters = [for each in range(21) : "projects/acme/locations/europe-west1/clusters/c${each}"]
+  }
+}
+
+run "refuses_a_key" {
+  command         = plan
+  expect_failures = [var.kms_key]
+
+  variables {
+    kms_key = "key"
+  }
+}
+
+run "refuses_a_key_of_one_region_for_secrets_in_all" {
+  command         = plan
+  expect_failures = [var.secret_replication]
+
+  variables {
+    kms_key            = "projects/acme/locations/europe-west1/keyRings/ring/cryptoKeys/key"
+    secret_replication = "automatic"
+  }
+}
+
+run "refuses_another_way_to_keep_secrets" {
+  command         = plan
+  expect_failures = [var.secret_replication]
+
+  variables {
+    secret_replication = "everywhere"
+  }
+}
+
+run "refuses_a_range_of_addresses" {
+  command         = plan
+  expect_failures = [var.ingest_allow]
+
+  variables {
+    ingest_allow = ["203.0.113.7"]
+  }
+}
+
+run "refuses_addresses_that_nobody_sees" {
+  command         = plan
+  expect_failures = [var.ingest_allow]
+
+  variables {
+    ingest_allow = ["203.0.113.0/24"]
+    ingest_from  = "balancer"
+  }
+}
+
+run "refuses_a_place_to_send_from" {
+  command         = plan
+  expect_failures = [var.ingest_from]
+
+  variables {
+    ingest_from = "everywhere"
+  }
+}
+
+run "refuses_days_that_lines_are_not_kept" {
+  command         = plan
+  expect_failures = [var.log_retention_days]
+
+  variables {
+    log_retention_days = 0
+  }
+}
+
+run "refuses_days_that_backups_are_not_kept" {
+  command         = plan
+  expect_failures = [var.recovery_days]
+
+  variables {
+    recovery_days = 99
+  }
+}
+
+run "refuses_an_age" {
+  command         = plan
+  expect_failures = [var.oldest_message_minutes]
+
+  variables {
+    oldest_message_minutes = 1
+  }
+}
+
+run "refuses_a_provider_without_a_region" {
+  command         = plan
+  expect_failures = [data.google_client_config.here]
+
+  override_data {
+    target = data.google_client_config.here
+    values = { project = "acme", region = null }
+  }
+}

@@ -1,0 +1,214 @@
+variable "name" {
+  description = "Name of the installation; all that is made begins with it."
+  type        = string
+  default     = "bellhop"
+
+  validation {
+    condition     = can(regex("^[a-z][a-z0-9-]{2,19}[a-z0-9]$", var.name))
+    error_message = "The name has 4 to 21 lower-case letters, digits and hyphens, begins with a letter and ends with none of the hyphens."
+  }
+
+  validation {
+    condition     = !startswith(var.name, "goog") && !strcontains(var.name, "google")
+    error_message = "Google takes no names of its own for topics and buckets: those that begin with goog or have google in them."
+  }
+}
+
+variable "labels" {
+  description = "Labels of all that is made."
+  type        = map(string)
+  default     = {}
+}
+
+variable "packages" {
+  description = "Folder with the functions' packages, as `make package` fills it."
+  type        = string
+}
+
+variable "cel" {
+  description = "Whether sources may have rules in CEL (`evaluateCEL`): its runtime, 6 MB, is then in evaluate's package."
+  type        = bool
+  default     = false
+}
+
+variable "settings" {
+  description = "Bellhop's settings by their names in lower case, such as `{ sweep_interval = 600 }`."
+  type        = map(number)
+  default     = {}
+
+  validation {
+    condition     = length(setsubtract(keys(var.settings), local.known_settings)) == 0
+    error_message = "There is no such setting: ${join(", ", setsubtract(keys(var.settings), local.known_settings))}."
+  }
+}
+
+variable "functions" {
+  description = "By stage (`ingest`, `evaluate`, `deploy`, `sweep`, `schedule`): memory in MiB, time-out in seconds, how many requests or messages an instance takes at once, how many instances there may be, and how many are kept warm."
+  type = map(object({
+    memory      = optional(number)
+    timeout     = optional(number)
+    concurrency = optional(number)
+    instances   = optional(number)
+    warm        = optional(number)
+  }))
+  default = {}
+
+  validation {
+    condition     = length(setsubtract(keys(var.functions), keys(local.stages))) == 0
+    error_message = "There is no such stage: ${join(", ", setsubtract(keys(var.functions), keys(local.stages)))}."
+  }
+
+  validation {
+    condition     = alltrue([for each in var.functions : coalesce(each.timeout, 10) >= 10 && coalesce(each.timeout, 10) <= 600])
+    error_message = "A function's time-out has 10 to 600 seconds: for so long Pub/Sub waits for an answer."
+  }
+
+  validation {
+    condition     = alltrue([for each in var.functions : coalesce(each.memory, 512) >= 512])
+    error_message = "A function with a whole processor has at least 512 MiB."
+  }
+}
+
+variable "network" {
+  description = "Network and subnetwork for the functions that call API servers, where those are private, by their names or ids; null for none. With `all_traffic` calls to public addresses go through it, too."
+  type = object({
+    network     = string
+    subnetwork  = string
+    tags        = optional(list(string), [])
+    all_traffic = optional(bool, false)
+  })
+  default = null
+}
+
+variable "gke_clusters" {
+  description = "Ids of the GKE clusters that may be registered without a kubeconfig; one may end in `*`, for all that begin so."
+  type        = set(string)
+  default     = []
+
+  validation {
+    condition     = alltrue([for each in var.gke_clusters : can(regex("^projects/[a-z0-9-]+/locations/[a-z0-9/-]*[a-z0-9*]$", each))])
+    error_message = "Each is the id of a GKE cluster, projects/PROJECT/locations/LOCATION/clusters/NAME, or its beginning and a *."
+  }
+
+  validation {
+    condition     = length(var.gke_clusters) <= 20
+    error_message = "IAM takes twenty conditions for one account and role: say more of them in one, by a *."
+  }
+}
+
+variable "kms_key" {
+  description = "Key of Cloud KMS in the installation's region that seals database, topics, buckets and sealing key, given with the first apply; null for Google's own keys."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.kms_key == null || can(regex("^projects/[^/]+/locations/[^/]+/keyRings/[^/]+/cryptoKeys/[^/]+$", var.kms_key))
+    error_message = "The key is named projects/PROJECT/locations/REGION/keyRings/RING/cryptoKeys/KEY."
+  }
+}
+
+variable "secret_replication" {
+  description = "Where Secret Manager keeps the sealing key and clusters' credentials, said with the first apply: `automatic` (wherever Google does) or `regional` (in the installation's region alone); null for `regional` with a `kms_key`, else `automatic`."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.secret_replication == null || contains(["automatic", "regional"], coalesce(var.secret_replication, "automatic"))
+    error_message = "Secrets are kept automatic or regional."
+  }
+
+  validation {
+    condition     = var.secret_replication != "automatic" || var.kms_key == null
+    error_message = "The key of one region seals no secret that is kept in all: say regional, or nothing."
+  }
+}
+
+variable "ingest_allow" {
+  description = "Address ranges, in CIDR notation, from which clusters may send events; empty for any."
+  type        = set(string)
+  default     = []
+
+  validation {
+    condition     = alltrue([for each in var.ingest_allow : can(cidrhost(each, 0))])
+    error_message = "Each is a range of addresses in CIDR notation, such as 203.0.113.0/24."
+  }
+
+  validation {
+    condition     = length(var.ingest_allow) == 0 || var.ingest_from == "anywhere"
+    error_message = "Behind a load balancer, or in a network, senders' addresses are for its own rules: leave ingest_allow empty."
+  }
+}
+
+variable "ingest_from" {
+  description = "Whence ingest can be called at all: `anywhere`, `balancer` (a load balancer of yours, which may have Cloud Armor, and networks of the project), or `network` (networks of the project alone)."
+  type        = string
+  default     = "anywhere"
+
+  validation {
+    condition     = contains(["anywhere", "balancer", "network"], var.ingest_from)
+    error_message = "Ingest is called from anywhere, balancer or network."
+  }
+}
+
+variable "log_retention_days" {
+  description = "How long log lines are kept, in days; other than 30, in a log bucket of the installation's own."
+  type        = number
+  default     = 30
+
+  validation {
+    condition     = var.log_retention_days >= 1 && var.log_retention_days <= 3650
+    error_message = "Cloud Logging keeps lines for 1 to 3650 days."
+  }
+}
+
+variable "recovery_days" {
+  description = "For how long a day's backup of the records, and what was deleted from the bucket, can be had back, in days."
+  type        = number
+  default     = 30
+
+  validation {
+    condition     = var.recovery_days >= 7 && var.recovery_days <= 98
+    error_message = "Backups can be had back for 7 to 98 days."
+  }
+}
+
+variable "deletion_protection" {
+  description = "Whether Firestore refuses to delete the database, whoever asks."
+  type        = bool
+  default     = false
+}
+
+variable "destroy_with_clusters" {
+  description = "Whether `terraform destroy` goes ahead while clusters are registered; apply it before."
+  type        = bool
+  default     = false
+}
+
+variable "alarms" {
+  description = "Whether to watch for dead letters, old messages, errors, throttles and missed events."
+  type        = bool
+  default     = true
+}
+
+variable "notifications" {
+  description = "Where alarms are told, and that they are over: names of notification channels, projects/PROJECT/notificationChannels/NUMBER."
+  type        = set(string)
+  default     = []
+}
+
+variable "oldest_message_minutes" {
+  description = "How old the oldest message may be before an alarm tells of it, in minutes."
+  type        = number
+  default     = 30
+
+  validation {
+    condition     = var.oldest_message_minutes >= 5
+    error_message = "A message may take at least five minutes, since Cloud Monitoring looks at five together."
+  }
+}
+
+variable "dashboard" {
+  description = "Whether to make a dashboard."
+  type        = bool
+  default     = true
+}

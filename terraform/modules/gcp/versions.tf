@@ -1,0 +1,46 @@
+terraform {
+  # Write-only arguments keep the sealing key out of the state.
+  required_version = ">= 1.11"
+
+  required_providers {
+    google = {
+      source  = "hashicorp/google"
+      version = "~> 8.7"
+    }
+  }
+}
+
+data "google_client_config" "here" {
+  lifecycle {
+    postcondition {
+      condition     = self.project != null && self.region != null
+      error_message = "The provider needs a project and a region: provider \"google\" { project = …, region = … }."
+    }
+  }
+}
+
+data "google_project" "here" {}
+
+# What has to be switched on in a project before anything of it can be made. Others may need it, too:
+# nothing is switched off by a destroy.
+resource "google_project_service" "this" {
+  for_each = toset([
+    "artifactregistry", "cloudbuild", "cloudfunctions", "cloudscheduler", "firestore", "iam",
+    "logging", "monitoring", "pubsub", "run", "secretmanager", "storage",
+  ])
+
+  project            = local.project
+  service            = "${each.key}.googleapis.com"
+  disable_on_destroy = false
+}
+
+locals {
+  version = "0.1.0"
+  project = data.google_client_config.here.project
+  number  = data.google_project.here.number
+  region  = data.google_client_config.here.region
+  labels  = merge(var.labels, { bellhop = var.name })
+
+  # The project, for what can be made in it only once that service is on.
+  with = { for service, on in google_project_service.this : service => on.project }
+}

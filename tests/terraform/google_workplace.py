@@ -1,0 +1,123 @@
+"""Terraform at work on the module for Google Cloud, by the schema of the provider alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from infra.lab.google_schema_provider import SchemaProvider
+from infra.lab.terraform import ROOT
+
+MODULE = ROOT / "modules" / "gcp"
+PACKAGES = ("deploy", "evaluate", "evaluate-cel", "ingest", "schedule", "sweep")
+
+
+_NAMED = (
+    "topic",
+    "subscription",
+    "bucket",
+    "secret_id",
+    "service_account_id",
+    "repository",
+    "name",
+    "project",
+)
+"""Arguments of a grant that say what it is on."""
+
+
+class Workplace:
+    """A copy of our modules and examples, with packages to make functions of."""
+
+    def __init__(self, folder: Path, program: str, provider: SchemaProvider) -> None:
+        shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(".terraform*", "*.tfstate*"))
+        self.module = folder / "modules" / "gcp"
+        self.examples = folder / "examples"
+        for packages in (self.module / "tests" / "packages", folder.parent / "dist" / "gcp"):
+            packages.mkdir(parents=True)
+            for name in PACKAGES:
+                (packages / f"{name}.zip").write_text(name)
+        kept = {name: os.environ[name] for name in ("HOME", "PATH", "TMPDIR") if name in os.environ}
+        self._environment = {**kept, **provider.environment, "CHECKPOINT_DISABLE": "1"}
+        self._program = program
+
+    def run(self, place: Path, *arguments: str) -> tuple[int, str]:
+        """Run a command of Terraform beside a module; return its code and what it said."""
+        done = subprocess.run(
+            [self._program, *arguments],
+            cwd=place,
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return done.returncode, done.stdout + done.stderr
+
+
+class Made:
+    """What the first of the module's own tests has made: a state, by the addresses in it."""
+
+    def __init__(self, state: Mapping[str, Any]) -> None:
+        found = state["root_module"]["resources"]
+        self.resources = {
+            each["address"]: each["values"] for each in found if each["mode"] == "managed"
+        }
+        self.outputs = {name: each["value"] for name, each in state["outputs"].items()}
+
+    def of(self, *types: str) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield the resources of some types."""
+        for address, values in self.resources.items():
+            if address.partition(".")[0] in types:
+                yield address, values
+
+    def rights(self) -> dict[str, dict[str, list[str]]]:
+        """Return by account and what it is on which actions or roles it has."""
+        granted: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+        roles = {
+            each["name"]: each["permissions"]
+            for _, each in self.of("google_project_iam_custom_role")
+        }
+        for address, values in self.resources.items():
+            if "_iam_member." in address:
+                what = roles.get(values["role"], [values["role"]])
+                granted[_plain(values["member"])][_place(address, values)] += what
+        return {
+            who: {on: sorted(what) for on, what in each.items()} for who, each in granted.items()
+        }
+
+
+def first_state(told: str) -> Made:
+    """Return what the first run of `terraform test -json -verbose` has made."""
+    return Made(next(each["test_state"] for each in _messages(told) if "test_state" in each))
+
+
+def plan_of(told: str, run: str) -> dict[str, Any]:
+    """Return what a run of `terraform test -json -verbose` would change."""
+    plans = (each for each in _messages(told) if each.get("@testrun") == run)
+    plan: dict[str, Any] = next(each["test_plan"] for each in plans if "test_plan" in each)
+    return plan
+
+
+def _messages(told: str) -> Iterator[dict[str, Any]]:
+    return (json.loads(line) for line in told.splitlines() if line.startswith("{"))
+
+
+def _place(address: str, values: Mapping[str, Any]) -> str:
+    """Say what a right is on, as its resource or its condition has it."""
+    kind = address.removeprefix("google_").partition("_iam_member")[0].replace("_", " ")
+    for condition in values.get("condition") or []:
+        return _plain(condition["expression"])
+    key = next((values[key] for key in _NAMED if values.get(key)), "")
+    return _plain(f"{kind} {key}")
+
+
+def _plain(text: str) -> str:
+    """Write a name without what is the test's own."""
+    told = text.replace("bellhop_", "NAME_").replace("123456789012", "NUMBER")
+    return re.sub(r"\bbellhop\b", "NAME", told)

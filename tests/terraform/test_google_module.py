@@ -1,0 +1,341 @@
+"""The module for Google Cloud is valid by its provider's schema, and of one mind with AWS'.
+
+None of this has ever been applied: there is no Google in tests. What Terraform says comes from the
+real program, which judges by the schema that `infra/lab/google_schema.py` took from what is
+published, and from `terraform test`, where answers are mocked.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from infra.lab.google_schema import PLACE
+from infra.lab.google_schema_provider import SchemaProvider
+from infra.lab.terraform import ROOT
+from infra.terraform_tables import written
+from tests.terraform import test_module as aws
+from tests.terraform.google_workplace import MODULE, Made, Workplace, first_state, plan_of
+
+EXAMPLES = sorted((ROOT / "examples").glob("gcp-*"))
+SCHEMA = json.loads(PLACE.read_text())
+LABELLED = ("labels", "user_labels")
+
+ELSEWHERE = {
+    "architecture": "Cloud Run has one",
+    "eks_clusters": "GKE has gke_clusters",
+    "ingest_rate": "no gateway counts requests: instances and what each takes at once bound them",
+}
+"""Variables that AWS alone has."""
+
+HERE = {
+    "gke_clusters": "EKS has eks_clusters",
+    "ingest_from": "Cloud Run can take calls from a load balancer or a network alone",
+    "secret_replication": "Secrets Manager keeps a secret in its region alone",
+    "kms_key": "a ring of keys can never be deleted, so that the module cannot make one",
+}
+"""Variables that Google alone has."""
+
+
+@pytest.fixture(scope="session")
+def program() -> str:
+    """Terraform; without it a test is skipped locally and fails in CI."""
+    found = shutil.which("terraform")
+    if found is None:
+        assert os.environ.get("CI") != "true", "Terraform is not on PATH"
+        pytest.skip("Terraform is not on PATH")
+    return found
+
+
+@pytest.fixture(scope="session")
+def provider() -> Iterator[SchemaProvider]:
+    """What stands in for Google's provider."""
+    with SchemaProvider(PLACE) as provider:
+        yield provider
+
+
+@pytest.fixture(scope="session")
+def workplace(
+    program: str, provider: SchemaProvider, tmp_path_factory: pytest.TempPathFactory
+) -> Workplace:
+    """A copy of modules and examples."""
+    return Workplace(tmp_path_factory.mktemp("google") / "terraform", program, provider)
+
+
+@pytest.fixture(scope="session")
+def tested(workplace: Workplace) -> str:
+    """What the module's own tests said, run once."""
+    code, told = workplace.run(workplace.module, "test", "-json", "-verbose")
+    assert code == 0, told[-3000:]
+    return told
+
+
+@pytest.fixture(scope="session")
+def made(tested: str) -> Made:
+    """What the first of them has made."""
+    return first_state(tested)
+
+
+def test_has_the_names_that_the_module_for_aws_has() -> None:
+    """Who knows one of the modules knows the other: files, variables and outputs."""
+    both = (aws.AWS, MODULE)
+    files = [sorted(str(each.relative_to(module)) for each in _sources(module)) for module in both]
+    variables = [{each.name for each in aws.blocks(module, "variable")} for module in both]
+    outputs = [{each.name for each in aws.blocks(module, "output")} for module in both]
+
+    assert files[0] == files[1]
+    assert variables[0] - variables[1] == ELSEWHERE.keys()
+    assert variables[1] - variables[0] == HERE.keys()
+    assert outputs[0] == outputs[1]
+
+
+def _sources(module: Path) -> Iterator[Path]:
+    for pattern in ("*.tf", "README.md", "policies/*", "tests/*.hcl"):
+        yield from module.glob(pattern)
+
+
+@pytest.mark.parametrize("folder", [MODULE, *EXAMPLES], ids=aws.named)
+def test_is_described_and_used(folder: Path) -> None:
+    """Each variable and output is a sentence, and nothing is left over, as in the one for AWS."""
+    aws.test_says_what_each_variable_and_output_is(folder)
+    aws.test_uses_what_it_declares(folder)
+
+
+@pytest.mark.parametrize("folder", [MODULE, *EXAMPLES], ids=aws.named)
+def test_pins_terraform_and_the_provider(folder: Path) -> None:
+    """The provider is the one whose schema all was held against, or a later one of its kind."""
+    major, minor, _ = SCHEMA["provider_version"].split(".")
+
+    assert 'required_version = ">= 1.11"' in aws.text(folder)
+    wanted = re.findall(r"^ {6}version = (.*)$", aws.text(folder), re.MULTILINE)
+    assert wanted == [f'"~> {major}.{minor}"']
+
+
+@pytest.mark.parametrize("name", ["version", "inboxes", "judging", "known_settings", "reaching"])
+def test_knows_what_the_module_for_aws_knows(name: str) -> None:
+    """What AWS' tests hold against the code is the same here."""
+    defined = rf"^  {name} += (.*?)(?=^  \w|^\}}|^  #|^$)"
+    both = [
+        re.findall(defined, aws.text(module), re.MULTILINE | re.DOTALL)
+        for module in (aws.AWS, MODULE)
+    ]
+
+    assert [len(each) for each in both] == [1, 1]
+    assert both[0][0].split() == both[1][0].split()
+
+
+def test_has_tables_in_its_readme_that_are_current() -> None:
+    """`make terraform` writes them."""
+    assert (MODULE / "README.md").read_text() == written(MODULE)
+
+
+def test_names_each_of_its_files_in_its_readme() -> None:
+    """Who looks for something finds the file."""
+    told = (MODULE / "README.md").read_text()
+    silent = {each.name for each in MODULE.glob("*.tf") if f"`{each.name}`" not in told}
+
+    assert silent == {"outputs.tf", "variables.tf", "versions.tf"}
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        pytest.param("", "", id="nothing wrong"),
+        pytest.param('region = "here"', 'An argument named "region" is not expected', id="unknown"),
+        pytest.param("cmek_config {}", '"kms_key_name" is required', id="missing"),
+        pytest.param("tags = 7", 'Inappropriate value for attribute "tags"', id="another type"),
+        pytest.param(
+            'concurrency_mode = "HOPEFUL"',
+            'concurrency_mode is "HOPEFUL", and may be',
+            id="unlisted",
+        ),
+        pytest.param("concurrency_mode = var.mode", "", id="not known yet"),
+        pytest.param("nothing {}", 'Blocks of type "nothing" are not expected', id="no such block"),
+    ],
+)
+def test_judges(workplace: Workplace, tmp_path: Path, line: str, said: str) -> None:
+    """The real Terraform finds what the provider's schema would not have."""
+    variable = 'variable "mode" {\n  type = string\n}\n' * ("var.mode" in line)
+    (tmp_path / "a.tf").write_text(_HEAD + variable + _DATABASE.replace("LINE", line))
+
+    code, told = workplace.run(tmp_path, "validate", "-no-color")
+    assert (code == 0) == (said == "")
+    assert said in " ".join(told.split())
+
+
+@pytest.mark.timeout(300)
+def test_judges_what_is_in_blocks(workplace: Workplace, tmp_path: Path) -> None:
+    """A value that is not listed is found however deep it is."""
+    block = 'service_config {\n    ingress_settings = "NOWHERE"\n  }'
+    (tmp_path / "a.tf").write_text(_HEAD + _FUNCTION.replace("LINE", block))
+
+    code, told = workplace.run(tmp_path, "validate", "-no-color")
+    assert code == 1
+    assert 'ingress_settings is "NOWHERE", and may be ALLOW_ALL' in told
+
+
+_HEAD = """\
+terraform {
+  required_providers {
+    google = {
+      source = "hashicorp/google"
+    }
+  }
+}
+"""
+_FUNCTION = """
+resource "google_cloudfunctions2_function" "this" {
+  name     = "bellhop"
+  location = "europe-west1"
+  LINE
+}
+"""
+_DATABASE = """
+resource "google_firestore_database" "this" {
+  name        = "bellhop"
+  location_id = "europe-west1"
+  type        = "FIRESTORE_NATIVE"
+  LINE
+}
+"""
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=aws.named)
+def test_is_valid(workplace: Workplace, example: Path) -> None:
+    """Terraform takes it as it is written, and so does the provider's schema."""
+    place = workplace.examples / example.name
+    assert workplace.run(place, "init")[0] == 0
+
+    code, told = workplace.run(place, "validate")
+    assert "Success!" in told
+    assert code == 0
+
+
+@pytest.mark.timeout(300)
+def test_passes_its_own_tests(tested: str) -> None:
+    """`terraform test`: what follows from the variables, and which values are refused."""
+    assert re.search(r"Success! \d+ passed, 0 failed", tested)
+
+
+@pytest.mark.timeout(300)
+def test_a_second_plan_is_empty(tested: str) -> None:
+    """What was applied is what is wanted: the sealing key above all is not drawn anew."""
+    plan = plan_of(tested, "does_nothing_the_second_time")
+    actions = {each["address"]: each["change"]["actions"] for each in plan["resource_changes"]}
+
+    assert "google_secret_manager_secret_version.sealing_key" in actions
+    assert {address for address, each in actions.items() if each != ["no-op"]} == set()
+
+
+@pytest.mark.timeout(300)
+def test_gives_each_account_what_its_stage_does(made: Made) -> None:
+    """Each action, role and place of each account is one that somebody has written down."""
+    rights = json.loads(Path(__file__).with_name("google_rights.json").read_text())
+
+    assert made.rights() == rights
+
+
+@pytest.mark.timeout(300)
+def test_labels_all_that_takes_labels(made: Made) -> None:
+    """Whoever pays finds what it is for."""
+    (provider,) = SCHEMA["provider_schemas"].values()
+    for address, values in made.resources.items():
+        known = provider["resource_schemas"][address.partition(".")[0]]["block"]["attributes"]
+        for name in LABELLED:
+            if known.get(name, {}).get("optional"):
+                assert values[name] == {"bellhop": "bellhop"}, address
+
+
+@pytest.mark.timeout(300)
+def test_tells_functions_what_the_output_tells(made: Made) -> None:
+    """The CLI and the functions work with the same things."""
+    told = made.outputs["bellhop"]
+    given = {
+        address: values["service_config"][0]["environment_variables"]
+        for address, values in made.of("google_cloudfunctions2_function")
+    }
+
+    assert len(given) == len(told["services"]) == 5
+    for each in given.values():
+        assert {name: each[f"BELLHOP_{name.upper()}"] for name in _SHARED} == {
+            name: told[name] for name in _SHARED
+        }
+        assert json.loads(each["BELLHOP_TOPICS"]) == told["topics"]
+
+
+_SHARED = ("project", "database", "bucket", "secrets", "key_secret")
+
+
+@pytest.mark.timeout(300)
+def test_hides_the_sealing_key(made: Made) -> None:
+    """It is an argument that Terraform writes and never keeps."""
+    version = made.resources["google_secret_manager_secret_version.sealing_key"]
+
+    assert (version["secret_data_wo"], version["secret_data"]) == (None, None)
+
+
+@pytest.mark.timeout(300)
+def test_asks_before_anything_is_destroyed(workplace: Workplace) -> None:
+    """The guard depends on all the rest, so that a destroy begins with it."""
+    code, told = workplace.run(workplace.module, "graph")
+    assert code == 0
+    edges = re.findall(r'^  "(.+?)" -> "(.+?)";$', told, re.MULTILINE)
+    reached: set[str] = set()
+    front = {"google_storage_bucket.guard"}
+    while front:
+        reached |= front
+        front = {to for each, to in edges if each in front} - reached
+
+    everything = set(re.findall(r'^  "([^"]+)" \[label=', told, re.MULTILINE))
+    assert len(everything) > 40
+    assert everything == reached
+
+
+def test_watches_for_lines_that_are_written() -> None:
+    """An alarm that waits for a line which nobody writes any more would never tell of anything."""
+    alarms = (MODULE / "alarms.tf").read_text()
+    code = "\n".join(path.read_text() for path in (ROOT.parent / "shared").rglob("*.py"))
+    lines = re.findall(r'jsonPayload\.(?:message|what)=\\"(.+?)\\"', alarms)
+
+    assert len(lines) == 2
+    assert [each for each in lines if f'"{each}"' not in code] == []
+
+
+def test_has_the_alarms_that_the_module_for_aws_has() -> None:
+    """Who is woken by either knows what is meant; the page tells of each."""
+    names = [
+        set(
+            re.findall(r"^    ([a-z-]+) += .*\{$", (module / "alarms.tf").read_text(), re.MULTILINE)
+        )
+        for module in (aws.AWS, MODULE)
+    ]
+    page = (ROOT.parent / "docs" / "how-to" / "run-on-gcp.md").read_text()
+
+    assert names[0] == names[1] == set(re.findall(r"^\| `NAME-([a-z-]+)` ", page, re.MULTILINE))
+
+
+def test_the_page_names_variables_that_there_are() -> None:
+    """What is typed from the page is what the smallest example asks for."""
+    page = (ROOT.parent / "docs" / "how-to" / "run-on-gcp.md").read_text()
+    variables = {each.name for each in aws.blocks(ROOT / "examples" / "gcp-minimal", "variable")}
+
+    assert set(re.findall(r"-var (\w+)=", page)) == variables
+
+
+@pytest.mark.parametrize("name", ["operator", "read-only"])
+def test_has_roles_for_people_that_are_json(name: str) -> None:
+    """As `gcloud iam roles create --file` reads them; who looks changes nothing."""
+    text = (MODULE / "policies" / f"{name}.json.tftpl").read_text()
+    role = json.loads(text.replace("${name}", "bellhop"))
+
+    permissions = role["includedPermissions"]
+    assert permissions == sorted(set(permissions))
+    changing = {each for each in permissions if not re.search(r"\.(get|list|access)$", each)}
+    assert bool(changing) == (name == "operator")
