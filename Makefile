@@ -22,8 +22,8 @@ control-plane: install ## Find or build the Kubernetes API server that demo and 
 	@$(BIN)/python -m infra.lab build
 
 ##@ Ship it
-package: install ## Build the functions' zips for AWS into dist/aws; needs Python 3.13 beside
-	@$(BIN)/python -m infra.package
+package: install ## Build the functions' packages into dist; CLOUD=gcp for one, aws needs Python 3.13 beside
+	@$(BIN)/python -m infra.package $(CLOUD)
 
 ##@ Work on it
 install: $(READY) ## Make the virtual environment in .venv, with locked versions
@@ -43,8 +43,12 @@ terraform: install ## Format the Terraform modules, and write the tables of thei
 	terraform fmt -recursive terraform
 	@$(BIN)/python -m infra.terraform_tables
 
-# Tests mostly wait for servers, which those of a file share: two files are run at once.
-SHARED := -n 2 --dist loadfile
+settings: install ## Write the tables of docs/reference/settings.md
+	@$(BIN)/python -m infra.settings_page
+
+# Tests mostly wait for servers, which those of a file share: two files are run at once. They begin
+# in the order of tests/conftest.py, not with the files that have most tests, which are quick.
+SHARED := -n 2 --dist loadfile --no-loadscope-reorder
 
 test: install control-plane ## Run all tests
 	$(BIN)/python -m pytest $(SHARED)
@@ -53,12 +57,14 @@ test-fast: install ## Run the tests that need no servers
 	$(BIN)/python -m pytest tests/unit
 
 # Tracing doubles what code costs: `make test` runs without it, and here the tests that judge time,
-# those of `infra` alone, and those that mostly wait for queues of a cloud, are left out.
+# those of `infra` alone, those that mostly wait for queues of a cloud, and those whose functions run
+# where nothing is traced, are left out.
 coverage: install control-plane ## Measure what the tests cover, in processes that they start too
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest -q $(SHARED) -m "not timed" -k "not aws_queues" \
-	  tests/unit tests/cli tests/contract tests/functions tests/golden tests/infra/test_forwarder_*.py \
-	  tests/flow/test_http.py
+	$(BIN)/coverage run -m pytest -q $(SHARED) -m "not timed" \
+	  -k "not (aws_queues or gcp_queues or test_live or test_gcp_pipeline or test_gcp_faults)" \
+	  tests/functions tests/cli tests/contract tests/flow/test_http.py tests/infra/test_forwarder_*.py \
+	  tests/golden tests/unit
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
@@ -101,7 +107,7 @@ golden: install ## Make the golden files anew with real Go and real Lua
 	$(BIN)/python -m tests.golden.lua.make
 
 lock: install ## Lock the newest versions that pyproject.toml allows
-	$(BIN)/uv pip compile -q pyproject.toml --extra all --extra aws --extra cel --group dev --universal \
+	$(BIN)/uv pip compile -q pyproject.toml --extra all --extra aws --extra cel --extra gcp --group dev --universal \
 	  --generate-hashes --no-annotate --no-header --python-version 3.11 -o requirements.lock --upgrade
 
 clean: ## Remove what was built here; the control plane and the oracle stay in their cache

@@ -21,7 +21,10 @@ from tests.contract.rigs.aws import LIVE, Rig
 
 _PREFIX = re.compile(r"[a-z][a-z0-9-]{3,19}")
 _ACCOUNT = re.compile(r"\d{12}")
-_FORBIDDEN = ("amazonaws.com", "amazonaws.com.cn", "api.aws", "169.254.169.254", "fd00:ec2::254")
+_FORBIDDEN = (
+    *("amazonaws.com", "amazonaws.com.cn", "api.aws", "169.254.169.254", "fd00:ec2::254"),
+    *("googleapis.com", "google.internal"),
+)
 
 
 @dataclass(frozen=True)
@@ -60,22 +63,34 @@ def chosen(config: pytest.Config) -> Live | None:
     Raises:
         UsageError: it is not said which, or with what names.
     """
-    prefix = config.getoption("--live")
-    account, region = (config.getoption(f"--live-{name}") for name in ("account", "region"))
-    if prefix is None and account is None:
+    if config.getoption("--live-project"):
         return None
-    if not _PREFIX.fullmatch(prefix or ""):
-        raise pytest.UsageError("--live takes a prefix of 4 to 20 letters, digits and hyphens")
+    account, region = (config.getoption(f"--live-{name}") for name in ("account", "region"))
+    if config.getoption("--live") is None and account is None:
+        return None
+    begins = prefix(config)
     if not (_ACCOUNT.fullmatch(account or "") and region):
         raise pytest.UsageError(
             "--live makes things that cost money: say in which account, by --live-account and"
-            " --live-region"
+            " --live-region, or in which project, by --live-project and --live-region"
         )
-    return Live(prefix, account, region)
+    return Live(begins, account, region)
+
+
+def prefix(config: pytest.Config) -> str:
+    """Return how all names begin that a run makes.
+
+    Raises:
+        UsageError: there is none, or it is none that every service takes.
+    """
+    found: str = config.getoption("--live") or ""
+    if not _PREFIX.fullmatch(found):
+        raise pytest.UsageError("--live takes a prefix of 4 to 20 letters, digits and hyphens")
+    return found
 
 
 def forbid() -> None:
-    """Have this process look up none of AWS' names from now on."""
+    """Have this process look up none of the clouds' names from now on."""
 
     def look(event: str, arguments: tuple[Any, ...]) -> None:
         if event == "socket.getaddrinfo":
@@ -86,7 +101,7 @@ def forbid() -> None:
             return
         name = host.decode() if isinstance(host, bytes) else str(host or "")
         if name.endswith(_FORBIDDEN):
-            raise RuntimeError(f"a test reaches for AWS: {name}")
+            raise RuntimeError(f"a test reaches for a cloud: {name}")
 
     sys.addaudithook(look)
 

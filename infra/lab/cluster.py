@@ -137,6 +137,16 @@ class Cluster:
         if self._server is not None:
             self._server.stop()
 
+    def freeze(self) -> None:
+        """Have the API server take connections and answer nobody, until `thaw`."""
+        if self._server is not None:
+            self._server.freeze()
+
+    def thaw(self) -> None:
+        """Have a frozen API server go on."""
+        if self._server is not None:
+            self._server.thaw()
+
     def reset(self) -> None:
         """Set every object back to how it was after boot; quick, and allowed while stopped.
 

@@ -103,9 +103,15 @@ class ControlPlane:
             BellhopError: As `start_cluster`, for the first that fails.
         """
         with ThreadPoolExecutor(len(names)) as threads:
-            return list(
-                threads.map(lambda name: self.start_cluster(name, controllers=controllers), names)
-            )
+            try:
+                return list(
+                    threads.map(
+                        lambda name: self.start_cluster(name, controllers=controllers), names
+                    )
+                )
+            except KeyboardInterrupt:
+                self._nursery.close()  # Nobody waits for a boot whose program has ended.
+                raise
 
 
 def _claim(folder: Path, exits: contextlib.ExitStack) -> None:

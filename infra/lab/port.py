@@ -21,3 +21,11 @@ class Port:
     def release(self) -> None:
         """Let anyone have the port."""
         self._socket.close()
+
+
+def free_port() -> int:
+    """Return a port that nobody has now, for a program that cannot share one with `Port`."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        number: int = probe.getsockname()[1]
+        return number

@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -19,6 +20,7 @@ from typing import Self
 
 _LAUNCHER = Path(__file__).with_name("launcher.py")
 _LAST_LINES = 6
+_GRACE = 10.0
 
 
 class Process:
@@ -48,12 +50,16 @@ class Process:
         """Ask the program and its children to end, without waiting."""
         self._signal(signal.SIGTERM)
 
-    def stop(self, grace: float = 10) -> None:
+    def stop(self, grace: float = _GRACE) -> None:
         """End the program and its children: ask, wait for `grace` seconds, then kill."""
         self.terminate()
         if self.wait(grace) is None:
-            self._signal(signal.SIGKILL)
+            self.kill()
             self._popen.wait()
+
+    def kill(self) -> None:
+        """End the program and its children wherever they are, without waiting."""
+        self._signal(signal.SIGKILL)
 
     def freeze(self) -> None:
         """Halt the program and its children wherever they are."""
@@ -78,10 +84,12 @@ class Nursery:
     """A set of processes that ends with its owner.
 
     The kernel ties a child's life to the *thread* that started it, so all are started from one
-    thread that lives as long as the nursery: callers may come and go on theirs.
+    thread that lives as long as the nursery: callers may come and go on theirs. In the end they
+    have `grace` seconds in all.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, grace: float = _GRACE) -> None:
+        self._grace = grace
         self._starter = ThreadPoolExecutor(1, thread_name_prefix="nursery")
         self._processes: list[Process] = []
 
@@ -123,8 +131,9 @@ class Nursery:
         running = [one for one in reversed(self._processes) if one.returncode() is None]
         for one in running:  # All at once, so that the slowest alone is waited for.
             one.terminate()
+        until = time.monotonic() + self._grace
         for one in running:
-            one.stop()
+            one.stop(max(0.0, until - time.monotonic()))
         self._starter.shutdown()
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""Log lines as JSON on a stream, in the field names that Cloud Logging recognises.
+"""Log lines as JSON on a stream: severity, message, time, and what else is known.
 
 A line is a constant sentence and keys with values: `log.info("Applied a profile", profile=…)`.
 """
@@ -37,16 +37,25 @@ class Log:
         self._write("ERROR", message, fields)
 
     def _write(self, severity: str, message: str, fields: dict[str, Any]) -> None:
-        line = {
+        told = {
             "severity": severity,
             "message": message,
             "time": datetime.now(UTC).isoformat(),
             **self._always,
             **fields,
         }
-        # JSON leaves DEL as it is, which terminals do not.
-        text = json.dumps(line, default=str).replace("\x7f", "\\u007f")
+        text = as_json(self.line(told))
         # Where lines cannot be written, on a full disk say, the work goes on without them.
         with self._lock, suppress(OSError):
             self._stream.write(text + "\n")
             self._stream.flush()
+
+    def line(self, told: dict[str, Any]) -> dict[str, Any]:
+        """Return what is written for what is told; a place where logs go may want more."""
+        return told
+
+
+def as_json(line: dict[str, Any]) -> str:
+    """Write a line."""
+    # JSON leaves DEL as it is, which terminals do not.
+    return json.dumps(line, default=str).replace("\x7f", "\\u007f")

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from bellhop.aws.installation import FUNCTIONS
+from bellhop.cli.contexts import AWS, GCP, KINDS
 from bellhop.cli.main import COMMANDS
+from bellhop.cloud.installation import FUNCTIONS
 from bellhop.embedded.state import only_one
 from bellhop.fleet.installation import SERVE
 from bellhop.messages import Sweep
 from bellhop.model.record import Pulse
 from infra.lab.moto import Moto
-from tests.cli.conftest import House, embedded, on_aws
+from tests.cli.conftest import Google, House, embedded, on_aws, on_gcp, waiting
 from tests.functions.lab import Account
 from tests.unit.cli import fleet
 
@@ -38,6 +40,8 @@ READING = [
     "show addons",
     "show addons --profile service-network-policy-0123456789ab -o json",
     "show usage",
+    "show dryrun",
+    "show dryrun --raw-diff -o json",
     "show resources --full",
     "show events",
     "show events -o json",
@@ -52,6 +56,7 @@ READING = [
     "get clusters nothing",
     "get eventsources nothing",
     "describe cluster nowhere/none",
+    "diff nothing",
 ]
 """What changes nothing, and is answered from the records alone."""
 
@@ -71,18 +76,30 @@ CHANGING = [
 ]
 """What changes something, and where that is seen."""
 
+MOVING = [
+    "get clusters -o yaml",
+    "get eventsources,eventtriggers,configmaps -A -o yaml",
+    "get secret registry -n infra --show-secrets -o yaml",
+    "describe clusterprofile",
+    "show resources --full",
+]
+"""What tells whether an installation came whole."""
+
 ELSEWHERE = {
     "completion": "prints a script",
     "context": "tests/unit/cli/test_contexts.py, tests/cli/test_contexts.py",
     "dead-letters": "below",
     "doctor": "below",
-    "export": "tests/unit/cli/test_moving.py, tests/functions/test_moving.py",
-    "import": "tests/unit/cli/test_moving.py, tests/functions/test_moving.py",
+    "evaluate": "from files alone, or a declared source: tests/unit/cli/test_trials.py",
+    "export": "below, tests/cli/test_moving.py, tests/unit/cli/test_moving.py",
+    "import": "below, tests/cli/test_moving.py, tests/unit/cli/test_moving.py",
     "logs": "tests/cli/test_logs.py",
     "register": "tests/cli/test_register.py",
     "render": "from files alone",
+    "rotate": "tests/cli/test_register.py",
     "serve": "is the embedded mode",
     "status": "below",
+    "test": "from files alone",
     "version": "asks nobody",
 }
 """Commands that are tested in another way, and where or why."""
@@ -107,51 +124,65 @@ def plain(text: str) -> list[list[str]]:
     return [line.split() for line in text.splitlines()]
 
 
+Built = Callable[[str, Path], House]
+
+
 @pytest.fixture(scope="module")
-def both(tmp_path_factory: pytest.TempPathFactory, _moto: Moto) -> Iterator[tuple[House, House]]:
+def built(_moto: Moto, google: Google) -> Iterator[Built]:
+    """Make an installation of a kind, in which the example is deployed."""
+    with ExitStack() as end:
+
+        def build(kind: str, folder: Path) -> House:
+            if kind == "embedded":
+                made = embedded(folder)
+            elif kind == "aws":
+                account = Account(_moto)
+                end.callback(account.close)
+                made = on_aws(folder, account)
+            else:
+                project = google.project()
+                end.callback(project.close)
+                made = on_gcp(folder, project)
+            end.callback(made.opened.close)
+            populate(made)
+            return made
+
+        yield build
+
+
+@pytest.fixture(scope="module")
+def houses(tmp_path_factory: pytest.TempPathFactory, built: Built) -> Iterator[list[House]]:
     """The same fleet in an installation of each kind, for commands that change nothing."""
-    account = Account(_moto)
-    houses = (
-        embedded(tmp_path_factory.mktemp("embedded")),
-        on_aws(tmp_path_factory.mktemp("aws"), account),
-    )
-    for house in houses:
-        populate(house)
+    made = [built(kind, tmp_path_factory.mktemp(kind)) for kind in KINDS]
+    for house in made:
         house.here.records.pulses.put(Pulse(fleet.now(), fleet.now() + timedelta(minutes=1)))
-    with only_one(houses[0].context.state):
-        yield houses
-    for house in houses:
-        house.opened.close()
-    account.close()
+    with only_one(made[0].context.state):
+        yield made
 
 
 @pytest.mark.parametrize("line", READING)
-def test_reads_the_same(both: tuple[House, House], line: str) -> None:
+def test_reads_the_same(houses: list[House], line: str) -> None:
     """Output, errors and exit code are those of the embedded mode, in the same columns."""
-    one, other = (house(*line.split()) for house in both)
+    one, *others = (house(*line.split()) for house in houses)
+    for other in others:
+        assert plain(one.stdout) == plain(other.stdout)
+        assert plain(one.stderr) == plain(other.stderr)
+        assert one.exit_code == other.exit_code
 
-    assert plain(one.stdout) == plain(other.stdout)
-    assert plain(one.stderr) == plain(other.stderr)
-    assert one.exit_code == other.exit_code
 
-
-def test_changes_the_same(tmp_path: Path, moto: Moto) -> None:
+def test_changes_the_same(tmp_path: Path, built: Built) -> None:
     """What is said of each change, and what there is after it, is that of the embedded mode."""
-    account = Account(moto)
-    (tmp_path / "one").mkdir()
-    (tmp_path / "other").mkdir()
-    one, other = embedded(tmp_path / "one"), on_aws(tmp_path / "other", account)
-    for house in (one, other):
-        populate(house)
+    houses = []
+    for kind in KINDS:
+        (tmp_path / kind).mkdir()
+        houses.append(built(kind, tmp_path / kind))
     for change, look in CHANGING:
-        results = [house(*change.split(), stdin=STDIN) for house in (one, other)]
-        assert plain(results[0].output) == plain(results[1].output), change
-        assert {each.exit_code for each in results} == {0}, f"{change}: {results[0].output}"
-        seen = [plain(house(*look.split()).output) for house in (one, other)]
-        assert seen[0] == seen[1], change
-    for house in (one, other):
-        house.opened.close()
-    account.close()
+        results = [house(*change.split(), stdin=STDIN) for house in houses]
+        seen = [plain(house(*look.split()).output) for house in houses]
+        for result, there in zip(results, seen, strict=True):
+            assert plain(result.output) == plain(results[0].output), change
+            assert result.exit_code == 0, f"{change}: {result.output}"
+            assert there == seen[0], change
 
 
 def test_every_command_is_tried() -> None:
@@ -170,7 +201,7 @@ def test_dead_letters(house: House) -> None:
     assert "it killed its workers" in listed
     assert replayed.stdout == f"dead-letter/{first} replayed\n"
     assert house("dead-letters", "list").stdout == ""
-    assert house.here.queues["deploy"].backlog().waiting == 1
+    assert waiting(house, "deploy") == 1
     again = house("dead-letters", "replay", first)
     assert (again.exit_code, "no dead letter" in again.stderr) == (1, True)
 
@@ -184,45 +215,57 @@ def test_drops_a_dead_letter(house: House) -> None:
     assert house("dead-letters", "replay", "nowhere/1").exit_code == 1
 
 
-def test_status_tells_what_waits(prod: House) -> None:
+clouds = pytest.mark.parametrize("kind", [AWS, GCP])
+
+
+def tell_of_waiting(house: House, inbox: str, count: int) -> None:
+    """Have a cloud's monitoring tell that messages wait in an inbox, for three hours."""
+    at, age = fleet.now() - timedelta(minutes=2), 3 * 3600
+    if house.monitoring:
+        topic = house.context.place["topics"][inbox]
+        told = {"num_undelivered_messages": count, "oldest_unacked_message_age": age}
+        for metric, value in told.items():
+            house.monitoring.tell(topic, metric, value, at=at)
+        return
+    data = {
+        "MetricName": "ApproximateAgeOfOldestMessage",
+        "Dimensions": [{"Name": "QueueName", "Value": f"{house.context.place['table']}-{inbox}"}],
+        "Timestamp": at,
+        "Value": float(age),
+    }
+    cloudwatch = house.services.client("cloudwatch")
+    cloudwatch.put_metric_data(Namespace="AWS/SQS", MetricData=[data])
+
+
+@clouds
+def test_status_tells_what_waits(house: House) -> None:
     """Queues, dead letters, whether the schedule ticks, and the version of who works."""
-    populate(prod)
-    prod.bury({"kind": "sweep", "cluster": "a/b"}, "it killed its workers")
+    populate(house)
+    house.bury({"kind": "sweep", "cluster": "a/b"}, "it killed its workers")
     now = fleet.now()
-    prod.here.records.pulses.put(Pulse(now, now, "9.9.9"))
-    before = prod.here.queues["sweep"].backlog().waiting
-    prod.here.publisher.publish([Sweep("default/workload")])
-    prod.services.client("cloudwatch").put_metric_data(
-        Namespace="AWS/SQS",
-        MetricData=[
-            {
-                "MetricName": "ApproximateAgeOfOldestMessage",
-                "Dimensions": [
-                    {"Name": "QueueName", "Value": f"{prod.context.place['table']}-sweep"}
-                ],
-                "Timestamp": now - timedelta(minutes=2),
-                "Value": 3 * 3600.0,
-            }
-        ],
-    )
-    table, told = prod("status"), json.loads(prod("status", "-o", "json").stdout)
+    house.here.records.pulses.put(Pulse(now, now, "9.9.9"))
+    house.here.publisher.publish([Sweep("default/workload")])
+    count = waiting(house, "sweep")
+    tell_of_waiting(house, "sweep", count)
+    table, told = house("status"), json.loads(house("status", "-o", "json").stdout)
 
     lines = [line.split() for line in table.stdout.splitlines()]
     assert table.exit_code == 1
     assert lines[0][:2] == ["schedule", "ticks,"]
     assert "it is 9.9.9, and this command" in table.stdout
     assert ["dead", "letters", "1"] in lines
-    assert f"{before + 1} messages in sweep for 3h" in table.stdout
+    assert f"{count} messages in sweep for 3h" in table.stdout
     assert (told["running"], told["version"], told["deadLetters"]) == (True, "9.9.9", 1)
-    assert told["queues"]["sweep"]["waiting"] == before + 1
+    assert told["queues"]["sweep"]["waiting"] == count
     assert [each["what"] for each in told["failures"]] == ["dead letter"]
 
 
-def test_status_says_that_nothing_ticks(prod: House) -> None:
+@clouds
+def test_status_says_that_nothing_ticks(house: House) -> None:
     """A schedule that never ticked, or not for minutes, is a failure; `doctor` finds it, too."""
-    never = prod("status")
-    prod.here.records.pulses.put(Pulse(fleet.now(), fleet.now().replace(year=2025)))
-    late, examined = prod("show", "failures"), prod("doctor", "-o", "json")
+    never = house("status")
+    house.here.records.pulses.put(Pulse(fleet.now(), fleet.now().replace(year=2025)))
+    late, examined = house("show", "failures"), house("doctor", "-o", "json")
 
     assert "the schedule has not ticked yet" in never.stdout
     assert (never.exit_code, never.stdout.split()[:4]) == (1, ["schedule", "does", "not", "tick,"])
@@ -231,9 +274,37 @@ def test_status_says_that_nothing_ticks(prod: House) -> None:
     assert signs == {"schedule": "wrong", "ingest": "wrong"}
 
 
-def test_serves_from_no_cloud(prod: House) -> None:
+@clouds
+def test_serves_from_no_cloud(house: House) -> None:
     """`serve` is for a state folder."""
-    result = prod("serve")
+    result = house("serve")
 
     assert result.exit_code == 2
     assert "cannot serve from context 'prod'" in result.stderr
+
+
+@clouds
+def test_moves_into_a_cloud_and_back(house: House, tmp_path: Path) -> None:
+    """What one machine has is what a cloud has, and another machine after that."""
+    (tmp_path / "one").mkdir()
+    (tmp_path / "other").mkdir()
+    (tmp_path / "secret.txt").write_text("a passphrase of several words\n")
+    passphrase = ("--passphrase-file", str(tmp_path / "secret.txt"))
+    seen = []
+    here = embedded(tmp_path / "one")
+    populate(here)
+    for number, there in enumerate((house, embedded(tmp_path / "other"))):
+        archive = str(tmp_path / f"{number}.archive")
+        seen.append([here(*line.split()).stdout for line in MOVING])
+        here.opened.close()
+        # With --leave a cloud is waited for: its functions look now and then whether it was left.
+        left = here("export", archive, *passphrase)
+        assert left.exit_code == 0, left.output
+        filled = there("import", archive, "--copy", *passphrase)
+        assert filled.exit_code == 0, filled.output
+        here = there
+    seen.append([here(*line.split()).stdout for line in MOVING])
+    here.opened.close()
+
+    assert all(seen[0])
+    assert seen[0] == seen[1] == seen[2]

@@ -1,4 +1,4 @@
-"""Contexts of installations on AWS: what Terraform puts out, and how one gets in by it."""
+"""Contexts of installations in a cloud: what Terraform puts out, and how one gets in by it."""
 
 from __future__ import annotations
 
@@ -13,25 +13,49 @@ import yaml
 from click.testing import CliRunner
 
 from bellhop.cli.main import cli
+from bellhop.messages import INBOXES
+from infra.lab.google_secrets import SecretManager
 from infra.lab.moto import Moto
-from tests.cli.conftest import House, outputs
+from tests.cli.conftest import Google, House, on_gcp, outputs
+from tests.cli.test_commands import STDIN
+from tests.cli.test_permissions import made_role, policy
 from tests.functions.lab import Account
+
+ROLE = "arn:aws:iam::123456789012:role/people/bellhop-operator"
+GOOGLE = {
+    "kind": "gcp",
+    "project": "lab-7",
+    "region": "europe-west1",
+    "database": "prod",
+    "bucket": "prod-lab-7",
+    "topics": {inbox: f"prod-{inbox}" for inbox in INBOXES},
+    "secrets": "prod",
+    "secret_region": "europe-west1",
+    "kms_key": "projects/lab-7/locations/europe-west1/keyRings/ring/cryptoKeys/key",
+    "key_secret": "prod-sealing-key",
+    "ingest_url": "https://prod-ingest.example",
+    "services": {"ingest": "prod-ingest"},
+    "accounts": {"ingest": "prod-ingest@lab-7.iam.gserviceaccount.com"},
+    "logs": "projects/lab-7",
+    "version": "0.1.0",
+}
+"""What Terraform puts out of an installation on Google Cloud."""
 
 
 @pytest.fixture
 def told(moto: Moto) -> dict[str, Any]:
-    """What Terraform puts out of an installation."""
+    """What Terraform puts out of an installation on AWS."""
     account = Account(moto)
     account.close()
     return outputs(account)
 
 
 def add(
-    folder: Path, text: str, *options: str, source: str = "-", name: str = "prod"
+    folder: Path, text: str, *options: str, source: str = "-", kind: str = "aws"
 ) -> tuple[int, str]:
     """Add a context; return exit code and what was said."""
     run = CliRunner(env={"XDG_CONFIG_HOME": str(folder), "XDG_STATE_HOME": str(folder)})
-    done = run.invoke(cli, ["context", "add", name, "--aws", source, *options], input=text)
+    done = run.invoke(cli, ["context", "add", "prod", f"--{kind}", source, *options], input=text)
     return done.exit_code, done.output
 
 
@@ -52,7 +76,8 @@ def test_adds_what_terraform_puts_out(
     text = json.dumps({"bellhop": {"value": later, "type": "object"}} if whole else later)
     (tmp_path / "outputs.json").write_text(text)
     source = "-" if piped else str(tmp_path / "outputs.json")
-    code, said = add(tmp_path, text, "--profile", "prod", source=source)
+    own = ("--profile", "prod", "--role-arn", ROLE)
+    code, said = add(tmp_path, text, *own, source=source)
     [_, context] = kept(tmp_path)
 
     assert (code, said) == (0, "Context 'prod' added.\n")
@@ -60,8 +85,43 @@ def test_adds_what_terraform_puts_out(
         **{name: each for name, each in told.items() if name != "kind"},
         "roles": {},
         "profile": "prod",
+        "role_arn": ROLE,
     }
     assert stat.S_IMODE((tmp_path / "bellhop/config.yaml").stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["all outputs", "the value of one"])
+def test_adds_what_terraform_puts_out_on_google(tmp_path: Path, *, whole: bool) -> None:
+    """All outputs or the one; what a command shows of it is where the records are."""
+    later = {**GOOGLE, "of_a_later_module": 1}
+    code, said = add(
+        tmp_path, json.dumps({"bellhop": {"value": later}} if whole else later), kind="gcp"
+    )
+    [_, context] = kept(tmp_path)
+    run = CliRunner(env={"XDG_CONFIG_HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path)})
+
+    assert (code, said) == (0, "Context 'prod' added.\n")
+    assert context["gcp"] == {name: each for name, each in GOOGLE.items() if name != "kind"}
+    assert run.invoke(cli, ["context", "use", "prod"]).exit_code == 0
+    shown = run.invoke(cli, ["context", "show"]).output
+    assert shown == "prod: gcp, database prod in lab-7\n"
+
+
+def test_secrets_lie_where_terraform_says(
+    google: Google, secret_manager: SecretManager, tmp_path: Path
+) -> None:
+    """Who registers a cluster keeps its credentials in the region, under the key, of the others."""
+    project = google.project()
+    house = on_gcp(tmp_path, project, secret_region="europe-west1", kms_key="a key")
+    house.here.secrets.put("kubeconfig/prod/eu-1", b"opens it")
+    replica = {
+        "location": "europe-west1",
+        "customer_managed_encryption": {"kms_key_name": "a key"},
+    }
+
+    assert {"user_managed": {"replicas": [replica]}} in secret_manager.kept(project.name)
+    house.opened.close()
+    project.close()
 
 
 def test_changes_lists_shows_and_removes(prod: House, told: dict[str, Any]) -> None:
@@ -91,10 +151,10 @@ def test_changes_lists_shows_and_removes(prod: House, told: dict[str, Any]) -> N
         pytest.param("[" * 100_000, "it is not JSON", id="deep"),
         pytest.param("[]", "no output 'bellhop' of kind 'aws'", id="a list"),
         pytest.param('{"x": {"value": 1}}', "no output 'bellhop' of kind 'aws'", id="others"),
-        pytest.param('{"bellhop": {"value": {"kind": "gcp"}}}', "of kind 'aws'", id="gcp"),
+        pytest.param('{"bellhop": {"value": {"kind": "gcp"}}}', "of kind 'aws'", id="another"),
         pytest.param(
             '{"kind": "aws", "queues": [], "roles": {"a": 1}}',
-            "region, table, bucket, secrets, key_secret, queues, roles of the output 'bellhop'"
+            "region, table, bucket, secrets, key_secret, roles, queues of the output 'bellhop'"
             " cannot be used",
             id="half",
         ),
@@ -107,6 +167,31 @@ def test_refuses_what_is_no_output(tmp_path: Path, text: str, said: str) -> None
 
     assert code == 2
     assert "cannot read 'standard input'" in output
+    assert said in output
+    assert not (tmp_path / "bellhop").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        pytest.param({"kind": "aws"}, "no output 'bellhop' of kind 'gcp'", id="another"),
+        pytest.param(
+            {"project": "", "region": 1, "topics": {"evaluate": ""}, "logs": {}, "accounts": []},
+            "project, region, logs, topics of the output 'bellhop' cannot be used",
+            id="wrong types",
+        ),
+        pytest.param(
+            {"topics": {"evaluate": "prod-evaluate"}}, "topics of the output", id="of less inboxes"
+        ),
+    ],
+)
+def test_refuses_what_is_no_output_on_google(
+    tmp_path: Path, change: dict[str, Any], said: str
+) -> None:
+    """It says what is wrong with it, and keeps nothing."""
+    code, output = add(tmp_path, json.dumps({**GOOGLE, **change}), kind="gcp")
+
+    assert code == 2
     assert said in output
     assert not (tmp_path / "bellhop").exists()
 
@@ -127,10 +212,16 @@ def test_refuses_an_output_that_lacks_an_inbox(tmp_path: Path, told: dict[str, A
         (("--aws", "/nowhere.json"), "cannot read '/nowhere.json': there is no such file"),
         (("--aws", "-", "--state", "/x"), "name its folder with --state DIR, or what Terraform"),
         ((), "name its folder with --state DIR, or what Terraform"),
-        (("--state", "/x", "--profile", "p"), "--profile and --endpoint belong to --aws"),
+        (("--aws", "-", "--gcp", "-"), "name its folder with --state DIR, or what Terraform"),
+        (("--gcp", "-", "--endpoint", "http://x"), "--role-arn and --endpoint belong to --aws"),
+        (("--state", "/x", "--role-arn", ROLE), "--role-arn and --endpoint belong to --aws"),
+        (("--aws", "-", "--role-arn", "operator"), "it is no ARN of a role, such as arn:aws:iam:"),
         (("--aws", "-", "--endpoint", "nine"), "it is no URL of http or https"),
     ],
-    ids=["no file", "both", "neither", "profile", "endpoint"],
+    ids=[
+        *("no file", "both", "neither", "two clouds", "Google's", "for no cloud"),
+        *("role", "endpoint"),
+    ],
 )
 def test_refuses(tmp_path: Path, options: tuple[str, ...], said: str) -> None:
     """What cannot be meant is one sentence."""
@@ -193,16 +284,56 @@ def test_says_why_it_cannot_get_in(
     prod: House, change: dict[str, Any], environment: dict[str, str], code: int, said: str
 ) -> None:
     """Each reason is one sentence, and the exit code says whether it may pass."""
-    file = Path(prod.environment["XDG_CONFIG_HOME"]) / "bellhop/config.yaml"
-    data = yaml.safe_load(file.read_text())
-    data["contexts"][1]["aws"].update(change)
-    file.write_text(yaml.safe_dump(data))
+    _edit(prod, "aws", change)
     result = prod("get", "clusters", **environment)
 
     assert (result.exit_code, result.stdout) == (code, "")
     assert result.stderr.startswith("error: cannot ")
     assert len(result.stderr.splitlines()) == 1
     assert said in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("change", "environment", "code", "said"),
+    [
+        pytest.param(
+            {},
+            {"SECRET_MANAGER_EMULATOR_HOST": "127.0.0.1:9"},
+            75,
+            "cannot read the sealing key: Google does not answer",
+            id="no network",
+        ),
+        pytest.param(
+            {"project": "another"},
+            {},
+            1,
+            "cannot use context 'prod': the project 'another' has no secret 'lab-sealing-key'",
+            id="wrong project",
+        ),
+        pytest.param(
+            {"topics": {}}, {}, 2, "cannot read 'context prod': topics of the output", id="edited"
+        ),
+    ],
+)
+def test_says_why_it_cannot_get_in_on_google(
+    google_house: House, change: dict[str, Any], environment: dict[str, str], code: int, said: str
+) -> None:
+    """Each reason is one sentence, and the exit code says whether it may pass."""
+    _edit(google_house, "gcp", change)
+    result = google_house("get", "clusters", **environment)
+
+    assert (result.exit_code, result.stdout) == (code, "")
+    assert result.stderr.startswith("error: cannot ")
+    assert len(result.stderr.splitlines()) == 1
+    assert said in result.stderr
+
+
+def _edit(house: House, kind: str, change: dict[str, Any]) -> None:
+    """Change what a context's file says of its place."""
+    file = Path(house.environment["XDG_CONFIG_HOME"]) / "bellhop/config.yaml"
+    data = yaml.safe_load(file.read_text())
+    data["contexts"][1][kind].update(change)
+    file.write_text(yaml.safe_dump(data))
 
 
 @pytest.mark.parametrize("command", ["get clusters", "status -o json", "status"])
@@ -214,3 +345,20 @@ def test_says_that_the_token_has_expired(prod: House, moto: Moto, command: str) 
     assert result.exit_code == (75 if command == "get clusters" else 1)
     assert "AWS does not accept the credentials; log in again" in result.output
     assert "as told" not in result.output
+
+
+def test_calls_by_the_role_that_a_context_names(prod: House, moto: Moto) -> None:
+    """Whoever assumes it may do what it may, and no more, whatever his own rights are."""
+    role = made_role(prod, policy("read-only", prod))
+    across = ["--aws", "-", "--endpoint", moto.url, "--role-arn", role]
+    told = json.dumps({**prod.context.place, "kind": "aws"})
+    assert prod("context", "add", "across", *across, stdin=told).exit_code == 0
+    moto.forget_access()
+    looked = prod("--context", "across", "get", "clusters")
+    changed = prod("--context", "across", "apply", "-f", "-", stdin=STDIN)
+    lost = prod("--context", "across", "status", AWS_ACCESS_KEY_ID="", AWS_SECRET_ACCESS_KEY="")
+
+    assert (looked.exit_code, looked.stderr) == (0, "No clusters found.\n")
+    assert {each["role"] for each in moto.access()} == {role.rpartition("/")[2]}
+    assert (changed.exit_code, "AWS denies it" in changed.stderr) == (75, True)
+    assert f"cannot assume the role '{role}': AWS does not accept the credentials" in lost.output

@@ -14,10 +14,12 @@ from typing import Any
 import pytest
 
 from bellhop import stages
-from bellhop.adapters.aws.logs import LATE, CloudWatchLogs
+from bellhop.adapters.aws.logs import CloudWatchLogs
 from bellhop.adapters.aws.services import Services
+from bellhop.aws.journal import entry_of
 from bellhop.aws.metrics import Metrics
-from bellhop.aws.told import SENTENCES, ToldLedger, entry_of
+from bellhop.cloud.told import SENTENCES, ToldLedger
+from bellhop.following import LATE
 from bellhop.logs import Log
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.record import Entry
@@ -58,7 +60,7 @@ _ALL_TRIES = 5
 def told(entries: list[Entry]) -> list[str]:
     """The lines that functions write for entries of the ledger."""
     stream = io.StringIO()
-    ledger = ToldLedger(Nothing(), Bounds(), Log(stream), lambda _: None)  # type: ignore[arg-type]
+    ledger = ToldLedger(Nothing(), Bounds(), Log(stream))  # type: ignore[arg-type]
     ledger.gather()
     for entry in entries:
         ledger.note(entry)

@@ -84,6 +84,14 @@ def kube(request: pytest.FixtureRequest) -> Iterator[Kube]:
     client.close()
 
 
+def test_tells_who_makes_its_accounts_tokens(kube: Kube) -> None:
+    """The issuer, and a key set that holds public keys alone."""
+    issuer, published = kube.issuer()
+
+    assert issuer == "https://kubernetes.default.svc"
+    assert all("d" not in key for key in published["keys"])
+
+
 def names(objects: Iterator[Manifest]) -> list[str]:
     """Return the names, in order."""
     return sorted(each["metadata"]["name"] for each in objects)

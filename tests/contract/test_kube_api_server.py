@@ -18,7 +18,6 @@ from bellhop.adapters.kube.client import KubeClient, Right
 from bellhop.adapters.kube.discovery import group_path, resources
 from bellhop.adapters.kube.errors import Call
 from bellhop.adapters.kube.transport import Request, Transport
-from bellhop.engine.planning import Desired, decorate, undecorate
 from bellhop.errors import (
     BellhopError,
     DeniedError,
@@ -33,6 +32,7 @@ from bellhop.model.kubeconfig import Kubeconfig, sanitise
 from bellhop.model.reach import HERE
 from bellhop.ports.kube import Manifest
 from bellhop.stages import survey
+from bellhop.stages.features.resources.planning import Desired, decorate, undecorate
 from infra.lab.cluster import Cluster
 from tests.contract.test_kube import (
     CLUSTER_ROLE,

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Self
 
 _MARK = "--typed--"
-_BLOCK = re.compile(r"```(bash|text)\n(.*?)```|^    (\S[^\n]*)$", re.DOTALL | re.MULTILINE)
-_LOOKS = ("kubectl get", "bellhop show", "bellhop get", "bellhop describe")
+_BLOCK = re.compile(r"```(\w*)[^\n]*\n(.*?)```|^    (\S[^\n]*)$", re.DOTALL | re.MULTILINE)
+_LOOKS = ("kubectl get", "bellhop show", "bellhop get", "bellhop describe", "bellhop status")
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ def typed(page: Path) -> list[Typed]:
     for kind, block, indented in _BLOCK.findall(page.read_text()):
         if kind == "text":
             lines[-1] = Typed(lines[-1].command, tuple(block.splitlines()))
-        else:
+        elif kind == "bash" or indented:
             lines += [Typed(line) for line in (indented or block).splitlines() if line.strip()]
     return lines
 

@@ -15,7 +15,12 @@ from bellhop.model import record
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "glossary.md"
-SAID_OTHERWISE = {"envelope": "message", "publisher": "message", "watchedkind": "kind"}
+SAID_OTHERWISE = {
+    "envelope": "message",
+    "publisher": "message",
+    "readkeys": "read keys",
+    "watchedkind": "kind",
+}
 """Names in code whose concept has another word, since that one is taken, or plainer."""
 
 PLUMBING = {"inbox", "execute", "work", "ending", "refusals"}

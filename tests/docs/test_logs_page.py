@@ -7,7 +7,8 @@ from pathlib import Path
 
 import bellhop
 from bellhop.aws.metrics import DIMENSION, NAMESPACE, UNITS
-from bellhop.aws.told import SENTENCES
+from bellhop.cloud.told import SENTENCES
+from bellhop.gcp.lines import LABELS
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/how-to/read-the-logs.md").read_text()
@@ -75,3 +76,15 @@ def test_the_page_names_what_can_happen() -> None:
     assert f"`{DIMENSION}`" in PAGE
     assert [each for each in SENTENCES if f"`{each}`" not in PAGE] == []
     assert [each for each, unit in UNITS.items() if f"| `{each}` | {unit} |" not in PAGE] == []
+
+
+def test_the_page_about_cloud_logging_asks_for_labels_and_fields_that_lines_have() -> None:
+    """Its filters find what functions on Google Cloud write, word for word."""
+    page = (ROOT / "docs/how-to/view-events-in-cloud-logging.md").read_text()
+
+    assert set(re.findall(r"(?<!resource\.)\blabels\.(\w+)", page)) == set(LABELS.values())
+    assert set(re.findall(r"jsonPayload\.(\w+)", page)) <= FIELDS | {"address"}
+    for what in re.findall(r'jsonPayload\.what="(\w+)"', page):
+        assert what in SENTENCES
+    for sentence in re.findall(r'jsonPayload\.message="([^"]+)"', page):
+        assert f'"{sentence}"' in SOURCES

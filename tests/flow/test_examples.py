@@ -102,6 +102,25 @@ def test_guards_what_cel_says_is_reachable(flow: Flow) -> None:
     until("the other too", lambda: flow.source.names(POLICY) == [])
 
 
+def test_denies_what_no_policy_of_its_own_guards(flow: Flow) -> None:
+    """A script over namespaces and policies: ours goes when there is another, and comes back."""
+    flow.apply("default-deny")
+    labels = {"guarded": "yes"}
+    team = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team", "labels": labels}}
+    flow.source.create(team)
+    until("ours is there", lambda: flow.source.names(POLICY) == ["default-deny"])
+    own = {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": {"name": "own", "namespace": "team"},
+        "spec": {"podSelector": {}, "policyTypes": ["Ingress"]},
+    }
+    flow.source.create(own)
+    until("ours is gone", lambda: flow.source.names(POLICY) == ["own"])
+    flow.source.delete(ObjectKey(POLICY, "team", "own"))
+    until("ours is back", lambda: flow.source.names(POLICY) == ["default-deny"])
+
+
 def test_makes_one_ingress_for_two_services(flow: Flow) -> None:
     """Both Services' ports are in the one Ingress; the last Service takes it along."""
     flow.apply("ingress")
@@ -204,6 +223,28 @@ def test_follows_the_clusters_labels(flow: Flow) -> None:
 
     flow.stand.do("label", "cluster", "fleet/destination", "dep=eng")
     until("the twin is back", lambda: ports(flow, TWIN) == [60000])
+
+
+def test_another_cluster_takes_the_place_of_one_that_leaves(flow: Flow) -> None:
+    """The set has one cluster: at first the first by name, then the other, which it keeps."""
+
+    def where() -> list[str]:
+        users = {"source": flow.source, "destination": flow.destination}
+        return [name for name, user in users.items() if user.names(POLICY) == ["gateway"]]
+
+    for name in ("source", "destination"):
+        flow.stand.do("label", "cluster", f"fleet/{name}", "pool=a")
+    flow.stand.do("apply", "-f", str(EXAMPLES / "failover"))
+    until("one has it", lambda: where() == ["destination"])
+
+    flow.stand.do("label", "cluster", "fleet/destination", "pool-")
+    until("the other has it", lambda: where() == ["source"])
+    flow.stand.do("label", "cluster", "fleet/destination", "pool=a")
+    shown = yaml.safe_load(flow.stand.do("get", "clusterset", "active", "-o", "yaml"))["status"]
+
+    assert [each["name"] for each in shown["selectedClusterRefs"]] == ["source"]
+    assert len(shown["matchingClusterRefs"]) == 2
+    assert where() == ["source"]
 
 
 SECRET = GVK("", "v1", "Secret")

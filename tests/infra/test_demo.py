@@ -13,7 +13,12 @@ import pytest
 
 from infra.lab.binaries import Binaries
 
+pytestmark = pytest.mark.timeout(240)
+
 ROOT = Path(__file__).parents[2]
+
+_PATIENCE = 60
+"""Seconds: the lab's programs have ten to end, and then Bellhop's own."""
 
 
 def descendants(tag: str) -> list[str]:
@@ -57,13 +62,17 @@ def test_ctrl_c_leaves_no_process_and_no_file(
             stdout=file,
             stderr=subprocess.STDOUT,
         )
+    try:
         deadline = time.monotonic() + 90
         while said not in output.read_text() or not list(temporary.iterdir()):
             assert process.poll() is None, output.read_text()
             assert time.monotonic() < deadline, output.read_text()
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
-        status = process.wait(30)
+        status = process.wait(_PATIENCE)
+    finally:
+        process.kill()
+        process.wait()
 
     # Interrupted while it makes a class, Python ends by the signal itself: shells say 130 to both.
     assert status in {130, -signal.SIGINT}, output.read_text()

@@ -21,6 +21,7 @@ from infra.lab.binaries import Binaries
 from infra.lab.cluster import Cluster
 from infra.lab.control_plane import ControlPlane
 from infra.lab.flags import controller_flags
+from infra.lab.processes import Nursery
 
 ROOT = Path(__file__).parents[2]
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
@@ -39,6 +40,18 @@ with ControlPlane(find(), Path(sys.argv[1])) as plane:
     plane.start_clusters("one", "two")
     print(*[process.pid for process in plane._nursery._processes], flush=True)
     time.sleep(300)
+"""
+
+# A lab whose clusters never come up.
+BOOTING = """
+import sys
+from dataclasses import replace
+from pathlib import Path
+from infra.lab.binaries import find
+from infra.lab.control_plane import ControlPlane
+
+with ControlPlane(replace(find(), apiserver=Path(sys.argv[2])), Path(sys.argv[1])) as plane:
+    plane.start_clusters("one", "two")
 """
 
 
@@ -473,3 +486,42 @@ def test_an_interrupted_lab_leaves_nothing(tmp_path: Path) -> None:
 
     assert not any(map(is_alive, pids))
     assert not folder.exists()
+
+
+@pytest.mark.usefixtures("control_plane_binaries")
+def test_a_lab_that_boots_is_interrupted_at_once(tmp_path: Path) -> None:
+    """Ctrl-C waits for no cluster to come up, and nothing is left."""
+    server = tmp_path / "server"
+    server.write_text("#!/bin/sh\nexec sleep 300\n")
+    server.chmod(0o755)
+    folder = tmp_path / "lab"
+    logs = [folder / "clusters" / name / "kube-apiserver.log" for name in ("one", "two")]
+    lab = subprocess.Popen(
+        [sys.executable, "-c", BOOTING, str(folder), str(server)],
+        cwd=ROOT,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    try:
+        assert eventually(lambda: all(log.exists() for log in logs), 60)
+        lab.send_signal(signal.SIGINT)
+        _, told = lab.communicate(timeout=45)
+    finally:
+        lab.kill()
+        lab.communicate()
+
+    assert told.endswith(b"KeyboardInterrupt\n")
+    assert not folder.exists()
+
+
+def test_all_that_a_nursery_ends_share_its_patience(tmp_path: Path) -> None:
+    """Whoever does not listen is killed, and the next one has no more time for that."""
+    nursery, log = Nursery(grace=0.5), tmp_path / "log"
+    deaf = ["/bin/sh", "-c", "trap '' TERM; echo deaf; while :; do sleep 1; done"]
+    running = [nursery.start(deaf, log) for _ in range(12)]
+    assert eventually(lambda: log.exists() and log.read_text().count("deaf") == 12, 60)
+    began = time.monotonic()
+    nursery.close()
+
+    assert time.monotonic() - began < 4
+    assert [one.returncode() for one in running] == [-signal.SIGKILL] * 12

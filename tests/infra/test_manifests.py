@@ -14,8 +14,8 @@ import yaml
 
 from bellhop import __version__
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.engine import wiring
-from bellhop.engine.pods import forwarder_manifests
+from bellhop.engine import accounts, wiring
+from bellhop.engine.pods import MOUNTED, forwarder_manifests
 from bellhop.errors import InvalidError
 from bellhop.model.kubeconfig import sanitise
 from bellhop.model.reach import HERE
@@ -82,6 +82,19 @@ def test_has_what_registration_installs() -> None:
 
     assert in_base == forwarder_manifests("bellhop-forwarder")
     assert image == {"name": "bellhop-forwarder", "newTag": __version__}
+
+
+def test_has_a_token_that_is_for_its_ingest_alone() -> None:
+    """Where it is mounted, it is looked for; and as whom it comes, it is let in."""
+    [deployment] = of_kind(forwarder_manifests("i", (), "https://ingest.example"), "Deployment")
+    pod = deployment["spec"]["template"]["spec"]
+    [source] = pod["volumes"][1]["projected"]["sources"]
+    mount = pod["containers"][0]["volumeMounts"][1]
+
+    assert source["serviceAccountToken"]["audience"] == "https://ingest.example"
+    assert f"{mount['mountPath']}/{source['serviceAccountToken']['path']}" == MOUNTED
+    account = f"system:serviceaccount:{wiring.NAMESPACE}:{pod['serviceAccountName']}"
+    assert account == accounts.FORWARDER
 
 
 def test_keeps_what_is_done_in_its_own_namespace_from_ringing() -> None:
@@ -227,6 +240,8 @@ def test_keeps_the_spool_where_asked() -> None:
 
     assert deployment["spec"]["replicas"] == 1
     assert deployment["spec"]["strategy"] == {"type": "Recreate"}
-    assert deployment["spec"]["template"]["spec"]["volumes"] == [
+    volumes = deployment["spec"]["template"]["spec"]["volumes"]
+    assert [each["name"] for each in volumes] == ["spool", "account"]
+    assert volumes[:1] == [
         {"name": "spool", "persistentVolumeClaim": {"claimName": "bellhop-forwarder-spool"}}
     ]

@@ -6,6 +6,7 @@ $XDG_CONFIG_HOME/bellhop/config.yaml, 0600, replaced as a whole:
   contexts:
     - {name: local, kind: embedded, state: /home/ann/.local/state/bellhop}
     - {name: prod, kind: aws, aws: {region: eu-west-1, table: bellhop, ...}}
+    - {name: test, kind: gcp, gcp: {project: lab-7, database: bellhop, ...}}
 
 Names and addresses are kept here, and no credentials: a cloud is asked with its user's own.
 """
@@ -22,7 +23,11 @@ from bellhop.errors import InvalidError, MissingError
 LOCAL = "local"
 EMBEDDED = "embedded"
 AWS = "aws"
-KINDS = (EMBEDDED, AWS)
+GCP = "gcp"
+KINDS = (EMBEDDED, AWS, GCP)
+
+_WHERE = {AWS: ("table", "region"), GCP: ("database", "project")}
+"""What of a cloud's place tells it apart: what has the records, and what that is in."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +44,7 @@ class Context:
         """Say in a word where it is."""
         if self.kind == EMBEDDED:
             return str(self.state)
-        return f"{self.place.get('table', '')} in {self.place.get('region', '')}"
+        return " in ".join(str(self.place.get(name, "")) for name in _WHERE[self.kind])
 
     def to_dict(self) -> dict[str, Any]:
         """Write it as the file has it."""

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from bellhop.adapters.local.files import bounded, read_at_most, read_regular
-from bellhop.errors import InvalidError, MissingError
-from bellhop.model.kubeconfig import LARGEST, Kubeconfig, parse, sanitise
+from bellhop.cli.files import explained
+from bellhop.errors import InvalidError
+from bellhop.model.kubeconfig import LARGEST, Kubeconfig, parse, refuse_passing, sanitise
 from bellhop.model.reach import HERE
 
 _STANDARD_INPUT = Path("-")
@@ -29,18 +30,13 @@ def read_kubeconfig(path: Path, context: str | None) -> Kubeconfig:
 
     Raises:
         MissingError: the file is not there.
-        InvalidError: it cannot be read, or holds what is refused.
+        InvalidError: it cannot be read, or holds what is refused; or its token ends before long.
     """
     piped = path == _STANDARD_INPUT
     name = "standard input" if piped else str(path)
-    try:
+    with explained(f"the kubeconfig '{name}'"):
         content = bounded(sys.stdin.buffer, LARGEST, name) if piped else read_at_most(path, LARGEST)
         text = content.decode()
-    except FileNotFoundError as error:
-        raise MissingError(f"cannot read the kubeconfig '{name}': there is no such file") from error
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is no text"
-        raise InvalidError(f"cannot read the kubeconfig '{name}': {reason}") from error
     with _about(name):
         document = parse(text)
     if isinstance(document, dict):
@@ -48,7 +44,9 @@ def read_kubeconfig(path: Path, context: str | None) -> Kubeconfig:
     with _about(name):
         # Which of this machine's clusters an installation calls, it says itself.
         taken = document if isinstance(document, dict) else text
-        return sanitise(taken, context=context, reach=HERE)
+        found = sanitise(taken, context=context, reach=HERE)
+        refuse_passing(found)
+    return found
 
 
 @contextmanager

@@ -8,6 +8,9 @@ from typing import Any
 
 import click
 
+_NEAR = 0.65
+"""How alike a word and a command are, of 1, where the one may be meant by the other."""
+
 
 class _Exampled(click.Command):
     def __init__(self, *args: Any, examples: Sequence[str] = (), **settings: Any) -> None:
@@ -37,6 +40,6 @@ class Group(_Exampled, click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.exceptions.NoSuchCommand as error:
-            near = difflib.get_close_matches(args[0], self.list_commands(ctx), n=1)
+            near = difflib.get_close_matches(args[0], self.list_commands(ctx), n=1, cutoff=_NEAR)
             hint = f"; did you mean '{near[0]}'?" if near else ""
             raise click.UsageError(f"there is no command '{args[0]}'{hint}", ctx) from error

@@ -77,6 +77,15 @@ NAMES = (
         stored=("ClusterProfile",),
     ),
     KindName(
+        "clustersets",
+        "clusterset",
+        "cs",
+        _LIB,
+        namespaced=False,
+        module="sets",
+        stored=("ClusterSet",),
+    ),
+    KindName(
         "configmaps",
         "configmap",
         "cm",

@@ -35,7 +35,9 @@ COMMANDS = {
     "delete": "Delete manifests.",
     "deregister": "Take a cluster out of the fleet.",
     "describe": "Tell all about one object.",
+    "diff": "Show what applying profiles would change now.",
     "doctor": "Examine the way into clusters and back, piece by piece.",
+    "evaluate": "Say whether objects match an EventSource, and why.",
     "events": "Show what happened, as `show events` does.",
     "explain": "Say why something was deployed, or was not.",
     "export": "Write an installation into an archive.",
@@ -47,10 +49,12 @@ COMMANDS = {
     "register": "Add a cluster to the fleet.",
     "remove-strays": "Remove what carries Bellhop's marks and no profile holds.",
     "render": "Render a template, or all that a trigger would generate, from files alone.",
+    "rotate": "Give a cluster's sender a new token.",
     "serve": "Run the embedded mode.",
     "show": "Show add-ons, events and failures.",
     "status": "Tell whether all is well, and if not, why.",
     "sweep": "List clusters now.",
+    "test": "Test EventSources on the objects beside them.",
     "version": "Print the version.",
 }
 

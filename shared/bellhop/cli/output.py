@@ -38,6 +38,7 @@ STYLES = {
     "Healthy": "green",
     "Provisioned": "green",
     "Provisioning": "yellow",
+    "DryRun": "yellow",
     "Removing": "yellow",
     "Silent": "yellow",
     "Unknown": "yellow",

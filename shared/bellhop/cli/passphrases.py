@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
+from getpass import GetPassWarning
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from bellhop.cli.files import explained
 from bellhop.errors import InvalidError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -28,16 +31,26 @@ def read_passphrase(path: Path | None, *, twice: bool = False) -> str:
     """Read the passphrase of an archive, or ask for it.
 
     Raises:
-        InvalidError: the file cannot be read.
+        MissingError: the file is not there.
+        InvalidError: it cannot be read, or there is nobody to ask.
     """
     if path is None:
-        typed: str = click.prompt(
-            "Passphrase of the archive", hide_input=True, confirmation_prompt=twice, err=True
-        )
-        return typed
-    try:
-        with path.open() as file:
-            return file.readline(_LONGEST).rstrip("\r\n")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is no text"
-        raise InvalidError(f"cannot read the passphrase in '{path}': {reason}") from error
+        return _asked(twice=twice)
+    with explained(f"the passphrase in '{path}'"), path.open() as file:
+        return file.readline(_LONGEST).rstrip("\r\n")
+
+
+def _asked(*, twice: bool) -> str:
+    with warnings.catch_warnings():
+        # Python would read from standard input then, and show what is typed.
+        warnings.simplefilter("error", GetPassWarning)
+        try:
+            typed: str = click.prompt(
+                "Passphrase of the archive", hide_input=True, confirmation_prompt=twice, err=True
+            )
+        except GetPassWarning as error:
+            raise InvalidError(
+                "cannot ask for the passphrase: there is no terminal; name its file with"
+                " --passphrase-file"
+            ) from error
+    return typed

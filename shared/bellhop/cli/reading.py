@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from bellhop.cli.files import explained
 from bellhop.errors import InvalidError, MissingError
 from bellhop.model.document import Document, InvalidDocuments, read_documents
 from bellhop.model.kinds import Declaration, EventSource, parse
@@ -125,12 +126,8 @@ def text(path: str) -> str:
 def _content(path: str) -> bytes:
     if path == STDIN:
         return sys.stdin.buffer.read()
-    try:
+    with explained(f"'{path}'"):
         return Path(path).read_bytes()
-    except FileNotFoundError as error:
-        raise MissingError(f"cannot read '{path}': there is no such file") from error
-    except OSError as error:
-        raise InvalidError(f"cannot read '{path}': {error.strerror}") from error
 
 
 def _source(path: str) -> str:

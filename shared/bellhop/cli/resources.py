@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 from bellhop.cli.output import Row
 from bellhop.cli.redaction import hidden
-from bellhop.errors import StaleError
 from bellhop.fleet.installation import Installation
+from bellhop.fleet.reports import aggregates, object_of, report
 from bellhop.model.record import Match
 
 
@@ -53,17 +55,23 @@ def manifests(here: Installation, wanted: Wanted) -> Iterator[Mapping[str, Any]]
         if (match.cluster, match.key) in told:
             continue
         told.add((match.cluster, match.key))
-        try:
-            kept = here.records.observations.get(match.cluster, match.key)
-        except StaleError:
-            # It is lost until the next sweep writes it anew.
-            continue
-        if kept and kept.value.manifest is not None:
-            yield hidden(kept.value.manifest)
+        manifest = object_of(here, match)
+        if manifest is not None:
+            yield hidden(manifest)
 
 
 def _matches(here: Installation, wanted: Wanted) -> Iterator[Match]:
     for cluster in here.records.clusters.all():
         asked = wanted.cluster in ("", cluster.key)
         if asked and wanted.cluster_namespace in ("", cluster.namespace):
-            yield from filter(wanted.takes, here.records.matches.of(cluster.key))
+            yield from filter(wanted.takes, _matching(here, cluster.key))
+
+
+def _matching(here: Installation, cluster: str) -> Iterator[Match]:
+    """Yield what matches, by source; of one that aggregates what its script selected."""
+    for source, found in groupby(here.records.matches.of(cluster), attrgetter("source")):
+        if not aggregates(here, source):
+            yield from found
+    for source in here.catalogs.known().sources_in(cluster):
+        if aggregates(here, source):
+            yield from report(here, cluster, source).matching

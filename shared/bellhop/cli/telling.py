@@ -15,6 +15,7 @@ COLOURS = {
     "gone": "magenta",
     "matched": "blue",
     "unmatched": "magenta",
+    "selected": "blue",
     "rendered": "blue",
     "applied": "green",
     "removed": "yellow",

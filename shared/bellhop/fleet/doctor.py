@@ -20,7 +20,8 @@ from datetime import timedelta
 from typing import Any, Literal, NamedTuple
 
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.engine.wiring import KNOCKER, NAME, NAMESPACE
+from bellhop.engine.hints import INGEST, KNOCKER
+from bellhop.engine.wiring import NAME, NAMESPACE, is_audited, is_direct
 from bellhop.errors import BellhopError, DeniedError, UnreachableError
 from bellhop.fleet import overview
 from bellhop.fleet.calling import at_once
@@ -142,6 +143,8 @@ class _Examination:
         self._here = here
         self._cluster = cluster
         self._record = cluster.forwarder
+        self._direct = is_direct(cluster.forwarder)
+        self._audited = is_audited(cluster.forwarder)
         self._now = here.records.clock.now()
         self._kube: KubeClient
         self._resources: list[Resource] = []
@@ -160,16 +163,19 @@ class _Examination:
         if not self._record:
             yield well("forwarder", "it has none: sweeps alone find what happens")
             return
-        yield from self._certificate()
-        if answers:
+        if not (self._direct or self._audited):
+            yield from self._certificate()
+        if answers and not self._audited:
             yield from self._each(
                 ("webhook", self._webhook),
-                ("Secret", self._secret),
-                ("account", self._account),
-                ("forwarder", self._pods),
+                *(() if self._direct else self._in_cluster()),
                 ("knock", self._knock),
             )
         yield from self._heard()
+
+    def _in_cluster(self) -> Sequence[tuple[str, Callable[[], Iterable[Sign]]]]:
+        """Return the steps that examine a forwarder."""
+        return (("Secret", self._secret), ("account", self._account), ("forwarder", self._pods))
 
     def _each(self, *steps: tuple[str, Callable[[], Iterable[Sign]]]) -> Iterator[Sign]:
         """Take steps of which each may fail alone."""
@@ -242,7 +248,12 @@ class _Examination:
                 yield wrong("sources", f"the cluster does not serve {gvk}, which one names", cure)
 
     def _rights(self) -> Iterator[Sign]:
-        missing = missing_for_watching(self._kube, self._resources, ringing=bool(self._record))
+        missing = missing_for_watching(
+            self._kube,
+            self._resources,
+            ringing=bool(self._record) and not self._audited,
+            direct=self._direct,
+        )
         if missing_for_applying(self._kube):
             # They need not reach everything: what counts is what is to be brought there.
             kinds = brought(self._here, self._cluster.key)
@@ -284,7 +295,7 @@ class _Examination:
             yield wrong("webhook", f"it {each}", sweep)
         if not problems:
             where = self._record.get("url") or "the Service in the cluster"
-            yield well("webhook", f"it rings {where}")
+            yield well("webhook", f"it rings {'ingest itself' if self._direct else where}")
 
     def _differs(self, client: Mapping[str, Any]) -> Iterator[str]:
         """Say where a webhook leads elsewhere than the record has it."""
@@ -294,6 +305,9 @@ class _Examination:
         rings = str(client.get("url") or path)
         if not rings.endswith(self._record.get("path", "")):
             yield "rings at another path than the forwarder's"
+        token = digest_of(rings.rpartition("/")[2])
+        if self._direct and token not in self._cluster.gate((), 0).digests(self._now):
+            yield "calls ingest with a token that is not accepted"
         if url and not rings.startswith(url):
             yield f"does not ring '{url}', where the forwarder is said to be"
         if not url and not service:
@@ -301,7 +315,8 @@ class _Examination:
         if path and not all(map(_SEGMENT.fullmatch, path.strip("/").split("/"))):
             yield "has a path that API servers refuse"
         if self._record.get("ca", "") != _decoded(client.get("caBundle")):
-            yield "trusts another authority than that of the forwarder's certificate"
+            whose = "ingest's" if self._direct else "the forwarder's"
+            yield f"trusts another authority than that of {whose} certificate"
 
     def _secret(self) -> Iterator[Sign]:
         entries = entries_of(self._kube)
@@ -358,19 +373,20 @@ class _Examination:
 
     def _knock(self) -> Iterator[Sign]:
         """See whether the API server reaches the forwarder."""
+        whom = "ingest" if self._direct else "the forwarder"
         where = self._record.get("url") or f"its Service '{NAMESPACE}/{NAME}'"
         key = self._somebody()
         if key is None:
             yield unseen("knock", "there is no object that rings, to knock with")
             return
         said = self._kube.knock(*key, manager=KNOCKER)
-        if f"{NAME} " in said:
-            yield well("knock", "its API server reaches the forwarder")
+        if f"{NAME} " in said or f"{INGEST} " in said:
+            yield well("knock", f"its API server reaches {whom}")
             return
         yield wrong(
             "knock",
-            f"its API server does not reach the forwarder at {where}",
-            "see whether the forwarder runs, and is reached from the API server at that address,"
+            f"its API server does not reach {whom} at {where}",
+            f"see whether {whom} runs, and is reached from the API server at that address,"
             " and read its log",
         )
 

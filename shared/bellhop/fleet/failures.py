@@ -32,6 +32,7 @@ _DECLARED = (
     "EventTrigger",
     "EventBasedAddOn",
     "ClusterProfile",
+    "ClusterSet",
     "ConfigMap",
     "Secret",
 )
@@ -185,6 +186,25 @@ def _declared(here: Installation) -> Iterator[Failure]:
                 "trigger", trigger.name, None, f"there is no EventSource '{source}', which it names"
             )
         yield from _selectors(trigger, catalog)
+    yield from _sets(catalog)
+
+
+def _sets(catalog: Catalog) -> Iterator[Failure]:
+    """Tell of sets that are not there, and of those with clusters that cannot be replaced."""
+    named = [("trigger", each.name, each.cluster_sets) for each in catalog.triggers.values()]
+    named += [("profile", each.name, each.cluster_sets) for each in catalog.profiles.values()]
+    for what, name, places in named:
+        for place in places:
+            if place not in catalog.sets:
+                said = f"there is no ClusterSet '{place}', which it names"
+                yield Failure(what, name, None, said)
+    for place, choice in catalog.choices.items():
+        if choice.failing:
+            said = (
+                f"{', '.join(choice.failing)} of its clusters do not answer, and no other cluster"
+                " can take their place: mend them, or have it select more clusters"
+            )
+            yield Failure("clusterset", place, None, said)
 
 
 def _selectors(trigger: EventTrigger, catalog: Catalog) -> Iterator[Failure]:
@@ -194,6 +214,8 @@ def _selectors(trigger: EventTrigger, catalog: Catalog) -> Iterator[Failure]:
     labels = [each.labels for each in catalog.clusters.values()]
     for what, selector in asked.items():
         if selector is None or (selector.empty and selector is not source) or not labels:
+            continue
+        if selector.empty and trigger.cluster_sets:
             continue
         if not any(map(selector.matches, labels)):
             yield Failure(
@@ -229,6 +251,11 @@ def _matches(here: Installation) -> Iterator[Failure]:
         for (source, error), matches in causes.items():
             which = f"{source} on {overview.object_name(matches[0].key)} in {cluster}"
             yield _of_several("evaluation", which, None, error, len(matches), "objects")
+        for selection in here.records.selections.heads(cluster):
+            if selection.error:
+                yield Failure(
+                    "evaluation", f"{selection.source} in {cluster}", None, selection.error
+                )
 
 
 def _profiles(here: Installation, silent: Mapping[str, str]) -> Iterator[Failure]:

@@ -27,7 +27,7 @@ def manifest(profile: Profile, source: str) -> dict[str, Any]:
         },
         "spec": {
             "clusterRefs": [cluster_ref(each) for each in profile.destinations],
-            "syncMode": "Continuous",
+            "syncMode": profile.sync,
             "tier": profile.tier,
             "continueOnConflict": profile.continue_on_conflict,
             "stopMatchingBehavior": (

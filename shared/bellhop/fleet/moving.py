@@ -1,4 +1,4 @@
-"""Taking an installation from one place to another: embedded, AWS, whatever comes.
+"""Taking an installation from one place to another: embedded, AWS, Google Cloud.
 
     export   mark "left" ─► all that works stops ─► records, opened, and secrets ─► archive
     import   mark "filling" ─► records, sealed anew, secrets; clusters and gates last
@@ -27,6 +27,7 @@ from bellhop.fleet import archive
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.registration import PATIENCE
 from bellhop.messages import Apply, Envelope, Instantiate, Renew, Resolve, Sweep
+from bellhop.model.kubeconfig import sanitise
 from bellhop.model.record import Profile
 from bellhop.records.moves import FILLED, FILLING, LEFT, Move
 
@@ -35,7 +36,7 @@ NOTICED = timedelta(seconds=40)
 
 _STAYS = frozenset(
     {"payload", "trash", "catalog", "move", "ledger", "ledgers", "pulse", "look", "refusals"}
-    | {"walk"}
+    | {"walk", "rest", "letter"}
 )
 """Partitions, by their first word, that belong to a place: payloads come with their heads."""
 
@@ -43,18 +44,25 @@ _LAST = ("due", "timer", "pending", "cluster", "gate")
 """What others begin to work by, written when all else is there."""
 
 _PROFILE = "profile/"
+_KUBECONFIG = "kubeconfig/"
 
 Pause = Callable[[float], None]
 
 
 @dataclass
 class Moved:
-    """What was exported or imported; `lost` are records whose payload is."""
+    """What was exported or imported; `lost` are records whose payload is.
+
+    `managed` has the names in their clouds of clusters that no stored kubeconfig leads to, and
+    `refused` why the kubeconfigs of others are none to follow from here.
+    """
 
     records: int = 0
     secrets: int = 0
     clusters: int = 0
     lost: list[str] = field(default_factory=list)
+    managed: dict[str, str] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
     returned: bool = False
 
 
@@ -189,15 +197,29 @@ def _with(first: archive.Entry | None, rest: Iterable[archive.Entry]) -> Iterato
 
 def _keep(here: Installation, entry: archive.Entry, moved: Moved) -> None:
     if entry["kind"] == "secret":
-        here.secrets.put(entry["name"], base64.b64decode(entry["value"]))
+        value = base64.b64decode(entry["value"])
+        here.secrets.put(entry["name"], value)
         moved.secrets += 1
+        if entry["name"].startswith(_KUBECONFIG):
+            _judge(here, entry["name"].removeprefix(_KUBECONFIG), value, moved)
         return
     partition, head = entry["partition"], entry["head"]
     if partition == "cluster":
         head = _called(here, head)
         moved.clusters += 1
+        # An archive of an earlier version has EKS clusters alone.
+        if managed := head.get("managed") or head.get("eks"):
+            moved.managed[entry["sort"]] = managed
     here.records.put_opened(partition, entry["sort"], head, entry["payload"], entry["expires_at"])
     moved.records += 1
+
+
+def _judge(here: Installation, cluster: str, kubeconfig: bytes, moved: Moved) -> None:
+    """Note a cluster whose address this installation does not call, as loopback in a cloud."""
+    try:
+        sanitise(kubeconfig, reach=here.reach)
+    except InvalidError as error:
+        moved.refused[cluster] = str(error)
 
 
 def _called(here: Installation, head: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -21,19 +21,20 @@ from bellhop.fleet.reach import (
     no_cluster,
     no_destination,
     no_holder,
+    no_member,
     no_source,
     no_source_cluster,
 )
-from bellhop.model.kinds import ClusterProfile, Declaration, EventTrigger, Selector
+from bellhop.model.kinds import ClusterProfile, ClusterSet, Declaration, EventTrigger, Selector
 
 MOST = 10
 """Sentences of one sort that are told."""
 
-D = TypeVar("D", EventTrigger, ClusterProfile)
+D = TypeVar("D", EventTrigger, ClusterProfile, ClusterSet)
 
 
 def outlook(here: Installation, declared: Iterable[Declaration]) -> Iterator[str]:
-    """Yield a sentence for what triggers and profiles reach nothing by."""
+    """Yield a sentence for what triggers, profiles and sets reach nothing by."""
     catalog = here.catalogs.known()
     declared = list(declared)
     triggers = [each for each in declared if isinstance(each, EventTrigger)]
@@ -42,6 +43,8 @@ def outlook(here: Installation, declared: Iterable[Declaration]) -> Iterator[str
     if catalog.clusters:
         yield from _unreached(triggers, "no destination", no_destination, _destination, catalog)
     yield from _unreached(profiles, "no cluster", no_cluster, _own, catalog)
+    sets = [each for each in declared if isinstance(each, ClusterSet)]
+    yield from _unreached(sets, "no cluster", no_member, _pool, catalog)
     yield from _absent_sources(triggers, catalog)
     yield from _absent_holders([*triggers, *profiles], Holders(here))
 
@@ -101,8 +104,8 @@ def _names(group: list[D]) -> str:
     return f"{first.kind} '{first.name}' and {len(others)} more select"
 
 
-def _source(trigger: EventTrigger) -> Selector:
-    return trigger.source_selector
+def _source(trigger: EventTrigger) -> object:
+    return trigger.source_selector, trigger.cluster_sets
 
 
 def _destination(trigger: EventTrigger) -> Selector | None:
@@ -110,4 +113,8 @@ def _destination(trigger: EventTrigger) -> Selector | None:
 
 
 def _own(profile: ClusterProfile) -> object:
-    return profile.cluster_selector, profile.cluster_refs
+    return profile.cluster_selector, profile.cluster_refs, profile.cluster_sets
+
+
+def _pool(declared: ClusterSet) -> object:
+    return declared.cluster_selector, declared.cluster_refs, declared.most

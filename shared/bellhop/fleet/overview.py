@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
+from bellhop.engine.wiring import is_audited, is_direct
 from bellhop.errors import AwayError
 from bellhop.fleet.installation import Installation
 from bellhop.model.gvk import Identity, ObjectKey
-from bellhop.model.record import Health, Match, Outcome, Pace, Profile
+from bellhop.model.record import Health, Outcome, Pace, Profile
 
 SILENT = timedelta(minutes=5)
 """A forwarder that says nothing for so long is not there, or not heard."""
@@ -51,6 +52,8 @@ class ProfileStatus:
             return "FailedNonRetriable"
         if not self.profile.destinations:
             return "Removing" if self.profile.leaving else "NoClusters"
+        if "DryRun" in phases:
+            return "DryRun"
         everywhere = self.provisioned == len(self.profile.destinations)
         return "Provisioned" if everywhere and not self.profile.leaving else "Provisioning"
 
@@ -88,15 +91,6 @@ def sources_in_force(here: Installation) -> Iterator[tuple[str, str]]:
     for cluster in catalog.clusters:
         for source in catalog.sources_in(cluster):
             yield cluster, source
-
-
-def matches(here: Installation, source: str) -> Mapping[str, list[Match]]:
-    """Collect the matches of one source by the clusters where it is in force."""
-    return {
-        cluster: list(here.records.matches.of(cluster, source))
-        for cluster, name in sources_in_force(here)
-        if name == source
-    }
 
 
 def refused(here: Installation, cluster: str) -> str:
@@ -138,7 +132,9 @@ def ringing(here: Installation, cluster: str) -> str:
     """
     said = refused(here, cluster)
     kept = here.records.clusters.get(cluster)
-    if said or kept is None or not kept.value.forwarder:
+    forwarder = kept.value.forwarder if kept else {}
+    if said or kept is None or not forwarder or is_direct(forwarder) or is_audited(forwarder):
+        # An API server that calls by itself says nothing while nothing rings.
         return said
     heard = here.records.hearings.get(cluster)
     if heard and here.records.clock.now() - heard.at <= SILENT:

@@ -11,7 +11,7 @@ from bellhop.engine.nearest import Near, mending, near, nearest
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.naming import meant
 from bellhop.model.addon import ContentKind
-from bellhop.model.kinds import ClusterProfile, EventTrigger, PolicyRef, Selector
+from bellhop.model.kinds import ClusterProfile, ClusterSet, EventTrigger, PolicyRef, Selector
 from bellhop.model.record import Cluster
 
 Declared = EventTrigger | ClusterProfile
@@ -26,19 +26,25 @@ class Lack(NamedTuple):
     cure: str
 
 
-def miss(trigger: EventTrigger, cluster: Cluster) -> Lack | None:
+def miss(trigger: EventTrigger, cluster: Cluster, catalog: Catalog) -> Lack | None:
     """Say why a trigger does not select a cluster as one where its source counts."""
     selector = trigger.source_selector
-    if selector.matches(cluster.labels):
+    if catalog.watches(trigger, cluster.key):
         return None
+    if selector.empty and trigger.cluster_sets:
+        return _outside(trigger.cluster_sets, cluster, catalog)
     found = near(selector, cluster)
     return _apart("sourceClusterSelector", selector, found) if found else _empty(selector)
 
 
 def no_source_cluster(trigger: EventTrigger, catalog: Catalog) -> Lack | None:
     """Say why a trigger selects no cluster at all to look for its source."""
-    selector = trigger.source_selector
-    return _nowhere("sourceClusterSelector", selector, catalog.clusters.values())
+    lack = _no_set("clusterSetRefs", trigger.cluster_sets, catalog)
+    if lack or any(catalog.watches(trigger, cluster) for cluster in catalog.clusters):
+        return lack
+    if trigger.source_selector.empty and trigger.cluster_sets:
+        return _no_member("clusterSetRefs", trigger.cluster_sets)
+    return _nowhere("sourceClusterSelector", trigger.source_selector, catalog.clusters.values())
 
 
 def no_destination(trigger: EventTrigger, catalog: Catalog) -> Lack | None:
@@ -56,9 +62,53 @@ def no_cluster(profile: ClusterProfile, catalog: Catalog) -> Lack | None:
         if key not in catalog.clusters:
             hint = _hint(key, catalog.clusters)
             return Lack(f"it names cluster '{key}', which is not registered{hint}", _REGISTER)
-    if profile.cluster_refs:
-        return None
+    lack = _no_set("setRefs", profile.cluster_sets, catalog)
+    if lack or any(catalog.selects(profile, cluster) for cluster in catalog.clusters):
+        return lack
+    if profile.cluster_selector.empty and profile.cluster_sets:
+        return _no_member("setRefs", profile.cluster_sets)
     return _nowhere("clusterSelector", profile.cluster_selector, catalog.clusters.values())
+
+
+def no_member(declared: ClusterSet, catalog: Catalog) -> Lack | None:
+    """Say why a set has no cluster, or names one that is not there."""
+    for ref in declared.cluster_refs:
+        key = f"{ref.namespace}/{ref.name}"
+        if key not in catalog.clusters:
+            hint = _hint(key, catalog.clusters)
+            return Lack(f"it names cluster '{key}', which is not registered{hint}", _REGISTER)
+    if declared.most == 0:
+        return Lack("its maxReplicas is 0", "raise it, or leave it out to have all clusters")
+    if any(map(declared.takes, catalog.clusters.values())):
+        return None
+    return _nowhere("clusterSelector", declared.cluster_selector, catalog.clusters.values())
+
+
+def _no_set(field: str, places: Iterable[str], catalog: Catalog) -> Lack | None:
+    """Say that one of some sets is not there."""
+    for place in places:
+        if place not in catalog.sets:
+            hint = _hint(place, catalog.sets)
+            said = f"its {field} name ClusterSet '{place}', which is not there yet{hint}"
+            return Lack(said, _apply(place))
+    return None
+
+
+def _no_member(field: str, places: Sequence[str]) -> Lack:
+    told = ", ".join(f"'{place}'" for place in places)
+    said = f"its {field} name {told}, which {'has' if len(places) == 1 else 'have'} no cluster"
+    return Lack(said, f"`bellhop describe clusterset {places[0]}` says why")
+
+
+def _outside(places: Sequence[str], cluster: Cluster, catalog: Catalog) -> Lack:
+    """Say why none of some sets has a cluster."""
+    for place in places:
+        if place in catalog.sets and catalog.sets[place].takes(cluster):
+            said = f"ClusterSet '{place}' has other clusters, as many as its maxReplicas says"
+            return Lack(said, "raise its maxReplicas")
+    told = ", ".join(f"'{place}'" for place in places)
+    said = f"its clusterSetRefs name {told}, of which none selects the cluster"
+    return Lack(said, f"have ClusterSet '{places[0]}' select the cluster")
 
 
 class Holders:

@@ -8,27 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import Any
 
-from bellhop import luabox
 from bellhop.engine import instantiate as engine
 from bellhop.engine.allowing import refuse_rendered
 from bellhop.engine.catalog import Catalog, cluster_object
 from bellhop.engine.generating import Generation, Maker, draft_profile
-from bellhop.engine.judging import Candidate, judge, why_not
 from bellhop.engine.naming import GENERATED_NAMESPACE, instance_name
-from bellhop.engine.observe import observe
 from bellhop.engine.origin import instance_labels
-from bellhop.engine.planning import desired, plan
 from bellhop.engine.referring import referred, shown
-from bellhop.errors import InvalidError, MissingError, ScriptError
+from bellhop.errors import InvalidError, MissingError
 from bellhop.fleet import advising, generated
+from bellhop.fleet.trial import Object, Trial, Tried, objects
 from bellhop.gotemplate import Limits
 from bellhop.model.document import Document
-from bellhop.model.gvk import ObjectKey
 from bellhop.model.kinds import (
     ClusterProfile,
+    ClusterSet,
     ConfigMap,
     Declaration,
     DeclarationKey,
@@ -38,19 +34,7 @@ from bellhop.model.kinds import (
 )
 from bellhop.model.record import Cluster, Content, Profile, Reading
 from bellhop.settings import Settings
-
-Object = tuple[ObjectKey, dict[str, Any]]
-
-
-@dataclass(frozen=True)
-class Judged:
-    """Whether an object matches a source, and why, or why not; or the error of its script."""
-
-    key: ObjectKey
-    manifest: dict[str, Any]
-    matching: bool
-    because: str
-    error: ScriptError | None = None
+from bellhop.stages.features.resources.planning import desired, plan
 
 
 @dataclass(frozen=True)
@@ -108,6 +92,7 @@ class Rehearsal:
             (each for each in declarations if isinstance(each, EventSource)),
             (each for each in declarations if isinstance(each, EventTrigger)),
             (each for each in declarations if isinstance(each, ClusterProfile)),
+            (each.all_of_them() for each in declarations if isinstance(each, ClusterSet)),
         )
         self.cluster = cluster
         self.trigger = self._find(trigger)
@@ -121,12 +106,13 @@ class Rehearsal:
             PermanentError: the source's name is a template that fails.
         """
         trigger, cluster = self.trigger, self.cluster
-        if not trigger.source_selector.matches(cluster.labels):
+        if not self._catalog.watches(trigger, cluster.key):
             asked = str(trigger.source_selector) or "nothing, which selects no cluster"
+            sets = f", nor do its clusterSetRefs {', '.join(trigger.cluster_sets)} have it"
             raise InvalidError(
                 f"{trigger.kind} '{trigger.name}' does not select cluster '{cluster.key}': its"
-                f" sourceClusterSelector asks for {asked}; give the cluster its labels, as in"
-                f" {cluster.key},key=value"
+                f" sourceClusterSelector asks for {asked}{sets if trigger.cluster_sets else ''};"
+                f" give the cluster its labels, as in {cluster.key},key=value"
             )
         problem = self._catalog.problems_in(cluster.key).get(trigger.name)
         if problem:
@@ -149,35 +135,34 @@ class Rehearsal:
             self._catalog, self.trigger, find, namespace=self.cluster.namespace
         )
 
-    def judge(self, documents: Sequence[Document], *, force: bool) -> list[Judged]:
+    def judge(self, documents: Sequence[Document], *, force: bool) -> list[Tried]:
         """Evaluate the source on objects, in the order in which a report has them.
 
         By `force` each of them matches, unevaluated.
 
         Raises:
             InvalidError: a document is no Kubernetes object.
+            ScriptError: the source's aggregatedSelection fails.
         """
-        source, found = self.source(), {}
-        for document in documents:
-            key, manifest = _object(document, self.cluster)
-            if force:
-                found[key] = Judged(key, manifest, matching=True, because="taken by --force")
-            else:
-                found[key] = self._judge(source, key, manifest)
-        return [found[key] for key in sorted(found)]
+        source, found = self.source(), dict(objects(documents))
+        given = [(key, found[key]) for key in sorted(found)]
+        if not force:
+            return Trial(self._settings, quoting=self._quoting).attempt_all(source, given)
+        taken = "taken by --force"
+        return [Tried(*each, matching=True, because=taken, message=taken) for each in given]
 
-    def generate(self, judged: Sequence[Judged]) -> Iterator[Generated]:
+    def generate(self, judged: Sequence[Tried]) -> Iterator[Generated]:
         """Yield the profiles that the trigger makes of objects that match.
 
         Raises:
             PermanentError: a template fails, or what it wrote cannot be applied.
         """
-        objects = [(each.key, each.manifest) for each in judged if each.matching]
+        matching = [(each.key, each.manifest) for each in judged if each.matching]
         if not self.trigger.one_for_event:
-            if objects:
-                yield self._profile("", objects)
+            if matching:
+                yield self._profile("", matching)
             return
-        for each in objects:
+        for each in matching:
             yield self._profile(str(each[0]), [each])
 
     def _find(self, name: str) -> EventTrigger:
@@ -189,19 +174,6 @@ class Rehearsal:
         there = ", ".join(sorted(triggers)) or "none"
         said = f"there is no trigger '{name}' in the files" if name else "--trigger names none"
         raise MissingError(f"{said}; they have: {there}")
-
-    def _judge(self, source: EventSource, key: ObjectKey, manifest: dict[str, Any]) -> Judged:
-        limits = luabox.Limits(
-            seconds=self._settings.script_seconds, memory=self._settings.script_memory
-        )
-        try:
-            judged = judge(source, Candidate(manifest), limits, quoting=self._quoting)
-        except ScriptError as error:
-            return Judged(key, manifest, matching=False, because=str(error), error=error)
-        if judged.matching:
-            return Judged(key, manifest, matching=True, because=judged.message)
-        reasons = dict.fromkeys(why_not(each, manifest) for each in judged.declined)
-        return Judged(key, manifest, matching=False, because="; ".join(reasons))
 
     def _profile(self, key: str, objects: Sequence[Object]) -> Generated:
         trigger, cluster = self.trigger, self.cluster
@@ -282,14 +254,3 @@ def _generated(origin: engine.Ref, manifest: dict[str, Any]) -> Instantiated:
     metadata = manifest["metadata"]
     own = replace(origin, namespace=metadata["namespace"], name=metadata["name"])
     return Instantiated(origin, own, manifest)
-
-
-def _object(document: Document, cluster: Cluster) -> Object:
-    data = document.data
-    if not isinstance(data, dict) or not data.get("apiVersion") or not data.get("kind"):
-        raise InvalidError("this is no Kubernetes object", where=document.where())
-    if not isinstance(data.get("metadata"), dict) or not data["metadata"].get("name"):
-        raise InvalidError("the object has no metadata.name", where=document.where())
-    seen = observe(cluster.key, data, datetime.now(UTC))
-    assert seen.manifest is not None
-    return seen.key, dict(seen.manifest)

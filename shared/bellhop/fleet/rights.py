@@ -28,6 +28,7 @@ _RINGING = (
     (_RBAC, "roles", NAMESPACE),
     (_RBAC, "rolebindings", NAMESPACE),
 )
+_CALLING = ((_ADMISSION, "validatingwebhookconfigurations", ""),)
 _INSTALLING = (
     ("", "services", NAMESPACE),
     ("apps", "deployments", NAMESPACE),
@@ -55,18 +56,27 @@ class Examined(Served, Protocol):
 
 
 def watched(kube: Served, catalog: Catalog, cluster: Cluster) -> list[Resource]:
-    """Return what the sources name that would be in force in a cluster with these labels."""
-    future = Catalog(
-        catalog.revision, [cluster], catalog.sources.values(), catalog.triggers.values(), ()
-    )
+    """Return what the sources name that would be in force in a cluster with these labels.
+
+    A set that may choose it counts as one that has: it may do so at any time.
+    """
+    sets = [each.all_of_them() for each in catalog.sets.values()]
+    sources, triggers = catalog.sources.values(), catalog.triggers.values()
+    future = Catalog(catalog.revision, [cluster], sources, triggers, (), sets)
     found = (kube.resource(gvk) for gvk in future.kinds_in(cluster.key))
     return [resource for resource in found if resource is not None]
 
 
 def missing_for_watching(
-    kube: Examined, resources: Sequence[Resource], *, ringing: bool, installing: bool = False
+    kube: Examined,
+    resources: Sequence[Resource],
+    *,
+    ringing: bool,
+    installing: bool = False,
+    direct: bool = False,
 ) -> list[str]:
     """Tell which rights are missing that registration cannot do without, a sentence each."""
+    rings = _CALLING if direct else _RINGING
     pods = _INSTALLING if installing else ()
     checks: list[Check] = [
         (verb, resource.gvk.group, resource.plural, "", "")
@@ -75,7 +85,7 @@ def missing_for_watching(
     ]
     checks += [
         (verb, group, resource, "", namespace)
-        for needed, verbs in ((_RINGING if ringing else (), _WRITE), (pods, ("get", *_WRITE)))
+        for needed, verbs in ((rings if ringing else (), _WRITE), (pods, ("get", *_WRITE)))
         for group, resource, namespace in needed
         for verb in verbs
     ]

@@ -46,6 +46,9 @@ from bellhop.ports.kube import Kube
 OVERLAP = timedelta(minutes=5)
 """For how long old and new count together once the forwarder's Secret is the new one."""
 
+AUDIT_OVERLAP = timedelta(days=1)
+"""The same where API servers have the token in a file, which each reads when it starts again."""
+
 SPREAD_SECONDS = 2.0
 """After which time API servers have taken notice of a webhook configuration."""
 
@@ -104,7 +107,13 @@ def draw_up(key: str, url: str, inbound: Inbound, now: datetime, former: Former)
     # Hexadecimal: of a Service's path, API servers take lower-case names alone.
     path = f"/ring/{entropy.token_hex(_PATH_BYTES)}"
     trusted = authority.certificate_pem.decode()
-    record = {"url": url.rstrip("/"), "ca": trusted, "path": path, "begun": now.isoformat()}
+    record = {
+        "url": url.rstrip("/"),
+        "ca": trusted,
+        "path": path,
+        "begun": now.isoformat(),
+        "audience": inbound.url.rstrip("/"),
+    }
     if rings:
         record |= {
             "ca": former.trusted(beside=trusted),
@@ -128,6 +137,32 @@ def draw_up(key: str, url: str, inbound: Inbound, now: datetime, former: Former)
     return Instructions(digest_of(token), record, entries)
 
 
+def draw_up_direct(
+    way: str, key: str, inbound: Inbound, now: datetime, token: str = ""
+) -> Instructions:
+    """Instruct an API server that calls ingest itself, `direct` or for its `audit`, with a token.
+
+    It is a new one where none is given. The record says where it calls, but for the token: that is
+    kept apart, sealed, or is nowhere but in the API server's file.
+
+    Raises:
+        InvalidError: API servers call no such address.
+    """
+    url = inbound.url.rstrip("/")
+    if not url.startswith("https://"):
+        raise InvalidError(
+            f"cannot have API servers call '{url}': they call https alone; give --ingest-url"
+        )
+    token = token or entropy.token_urlsafe(_TOKEN_BYTES)
+    record = {
+        way: "yes",
+        "url": f"{url}/clusters/{key}",
+        "ca": inbound.ca,
+        "begun": now.isoformat(),
+    }
+    return Instructions(digest_of(token), record, {"token": token})
+
+
 def wire(kube: Kube, resources: Sequence[Resource], record: Mapping[str, str]) -> None:
     """Have the API server ring as the record says.
 
@@ -144,10 +179,10 @@ def wire(kube: Kube, resources: Sequence[Resource], record: Mapping[str, str]) -
         raise refusal
 
 
-def told(record: Mapping[str, str], now: datetime) -> dict[str, str]:
+def told(record: Mapping[str, str], now: datetime, overlap: timedelta = OVERLAP) -> dict[str, str]:
     """Return the record of a forwarder whose Secret is written."""
     rest = {key: value for key, value in record.items() if key != "begun"}
-    return rest | {"settle": (now + OVERLAP).isoformat()}
+    return rest | {"settle": (now + overlap).isoformat()}
 
 
 def switched(record: Mapping[str, str]) -> dict[str, str]:

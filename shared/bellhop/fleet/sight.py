@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, TypeVar
 
-from bellhop.engine.hints import version_of
 from bellhop.errors import BellhopError, MissingError, StaleError, UnreachableError
 from bellhop.fleet import overview
 from bellhop.fleet.installation import Installation
 from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.model.identity import version_of
 from bellhop.model.record import Observation
 
 LOOK_SECONDS = 5.0

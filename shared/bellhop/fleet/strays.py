@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from bellhop.engine.planning import OWNER
 from bellhop.errors import MissingError
 from bellhop.fleet.installation import Installation
 from bellhop.model.gvk import Identity
+from bellhop.model.marks import OWNER
 from bellhop.model.record import Finding
 
 

@@ -61,10 +61,11 @@ def twin(here: Installation, key: str, uid: str) -> Cluster | None:
     return None
 
 
-def silence(kube: Kube, key: str, *, uninstall: bool = False) -> Iterator[str]:
+def silence(kube: Kube, key: str, *, uninstall: bool = False, rings: bool = False) -> Iterator[str]:
     """Remove what makes a cluster ring, what rings first; yield each thing that was there.
 
-    The forwarder's pods go with its namespace; where that is somebody else's, by `uninstall`.
+    The forwarder's pods go with its namespace; where that is somebody else's, by `uninstall`. One
+    that `rings` goes on to do so, in another way.
 
     Raises:
         ConflictError: its forwarder serves a cluster of another name by now.
@@ -72,7 +73,7 @@ def silence(kube: Kube, key: str, *, uninstall: bool = False) -> Iterator[str]:
     serves = entries_in(kube).get("cluster", key)
     if serves != key:
         raise ConflictError(f"its forwarder serves cluster '{serves[:128]}' by now")
-    for gvk, namespace in _REMOVED:
+    for gvk, namespace in _REMOVED[rings:]:
         if kube.remove(gvk, namespace, NAME):
             yield f"{gvk.kind} '{NAME}'"
     found = kube.get(_NAMESPACE, "", NAMESPACE)

@@ -16,7 +16,7 @@ from bellhop.cli.views.sources import _conditions
 from bellhop.fleet.installation import Installation
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.kinds import EventSource, event_report, of
-from bellhop.model.record import Health, Match
+from bellhop.model.record import Health, Match, Selected, Selection
 from bellhop.records.profiles import place
 from tests.fakes.kept import value_of
 from tests.unit.cli import fleet
@@ -208,6 +208,34 @@ def test_a_report_says_what_fails(bellhop: Bellhop, here: Installation) -> None:
     }
     assert len(report["spec"]["matchingResources"]) == 1
     assert "attempt to index a nil value" in wide
+
+
+def test_a_report_is_what_a_script_selected(bellhop: Bellhop, here: Installation) -> None:
+    """With an aggregatedSelection the report has what that returned, its message and its error."""
+    fleet.populate(here)
+    script = "  aggregatedSelection: function evaluate() return {} end\n---"
+    fleet.declare(here, fleet.MANIFESTS.replace("---", script, 1))
+    made = {"apiVersion": "v1", "kind": "Sum", "metadata": {"name": "all"}, "total": 7}
+    selected = Selected(ObjectKey.of(made), "d", fleet.now(), made)
+    selection = Selection(
+        "default/workload", "sveltos-service", fleet.now(), (selected,), made=True, message="one"
+    )
+    here.records.selections.put(replace(selection, error="oh no"))
+    report = read(bellhop("get", "er", "sveltos--sveltos-service--workload", "-o", "yaml"))
+    story = bellhop("describe", "er", "sveltos--sveltos-service--workload").stdout
+    failures = bellhop("show", "failures").stdout
+    resources = bellhop("show", "resources").stdout
+
+    assert report["spec"]["matchingResources"] == [
+        {"apiVersion": "v1", "kind": "Sum", "name": "all"}
+    ]
+    assert '"total":7' in base64.b64decode(report["spec"]["resources"]).decode().replace(" ", "")
+    assert report["status"]["agentFailureMessage"] == "aggregatedSelection: oh no"
+    assert "1 of 1 object: one" in story
+    assert "sveltos-service in default/workload" in failures
+    assert "oh no" in failures
+    assert "Sum" in resources
+    assert "my-service" not in resources
 
 
 @pytest.mark.parametrize("command", [("get", "secrets", "-o", "yaml"), ("describe", "secret")])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -66,19 +68,73 @@ def test_refuses_what_it_cannot_do(bellhop: Bellhop, tmp_path: Path, secret: Pat
     """A file that is there, one that is none, no passphrase: a sentence each, nothing left over."""
     archive, told = tmp_path / "archive", ("--passphrase-file", str(secret))
     archive.write_text("mine")
+    blob = tmp_path / "blob"
+    blob.write_bytes(b"\xff\xfe")
     missing = ("--passphrase-file", str(tmp_path / "nothing"))
     for command, said in (
         (("export", str(archive), *told), "there is such a file; name another one"),
         (("export", str(tmp_path / "no" / "x"), *told), "No such file or directory"),
-        (("export", str(tmp_path / "new"), *missing), "cannot read the passphrase"),
+        (
+            ("export", str(tmp_path / "new"), *missing),
+            f"cannot read the passphrase in '{missing[1]}'",
+        ),
+        (("export", str(tmp_path / "new"), "--passphrase-file", str(blob)), "it is no text"),
         (("import", str(archive), *told), "the file is none that `bellhop export` wrote"),
-        (("import", str(tmp_path / "new"), *told), "No such file or directory"),
+        (("import", str(blob), *told), "the file is none that `bellhop export` wrote"),
+        (("import", str(tmp_path), *told), f"cannot read '{tmp_path}': Is a directory"),
+        (("import", str(tmp_path / "new"), *told), "new': there is no such file"),
     ):
         result = bellhop(*command)
-        assert result.exit_code == 2, command
+        assert result.exit_code in {1, 2}, command
         assert said in result.stderr
+        assert len(result.stderr.splitlines()) == 1
     assert archive.read_text() == "mine"
-    assert {each.name for each in tmp_path.iterdir()} == {"archive", "passphrase", "state"}
+    names = {"archive", "blob", "passphrase", "state"}
+    assert {each.name for each in tmp_path.iterdir()} == names
+
+
+@pytest.mark.usefixtures("declared")
+def test_says_where_an_archive_is_damaged(bellhop: Bellhop, tmp_path: Path, secret: Path) -> None:
+    """Also where a disk has put what is no text."""
+    archive, told = tmp_path / "archive", ("--passphrase-file", str(secret))
+    assert bellhop("export", str(archive), *told).exit_code == 0
+    first, second, third, *rest = archive.read_bytes().splitlines(keepends=True)
+    archive.write_bytes(b"".join([first, second, b"\xff" + third[1:], *rest]))
+    result = bellhop("import", str(archive), "--copy", *told, "--state", str(tmp_path / "there"))
+
+    assert (result.exit_code, "it is damaged at its line 3" in result.stderr) == (2, True)
+
+
+def test_looks_for_the_installation_before_it_asks(bellhop: Bellhop, tmp_path: Path) -> None:
+    """Nobody types a passphrase twice for nothing."""
+    result = bellhop("export", str(tmp_path / "archive"), "--state", str(tmp_path / "none"))
+
+    assert result.exit_code == 1
+    assert "Passphrase" not in result.output
+    assert "there is no state in" in result.stderr
+
+
+@pytest.mark.usefixtures("declared")
+def test_asks_nobody_where_there_is_no_terminal(tmp_path: Path) -> None:
+    """As in a pipeline: a sentence says what to do, and nothing is read or left."""
+    archive = tmp_path / "archive"
+    state = ("--state", str(tmp_path / "state"))
+    done = subprocess.run(
+        [sys.executable, "-m", "bellhop.cli.main", *state, "export", str(archive)],
+        input=f"{PASSPHRASE}\n{PASSPHRASE}\n",
+        capture_output=True,
+        text=True,
+        start_new_session=True,
+        check=False,
+    )
+
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1] == (
+        "error: cannot ask for the passphrase: there is no terminal; name its file with"
+        " --passphrase-file"
+    )
+    assert "Warning" not in done.stderr
+    assert not archive.exists()
 
 
 @pytest.mark.usefixtures("declared", "served")

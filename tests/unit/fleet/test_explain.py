@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +23,13 @@ from bellhop.ports.queue import GivenUp, Message
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import FOR_EACH, INSTANTIATE, config, holder, join, source, trigger
+from tests.unit.stages.test_gathering import work
 
 SERVICE = GVK("", "v1", "Service")
 MADE = holder("made", config(FOR_EACH), annotations=INSTANTIATE)
 DECLARED = join(source("Service"), trigger("made"), MADE)
 ENG = "destinationClusterSelector: {matchLabels: {dep: eng}}"
+MANY = list(range(150))
 LUA = "function evaluate()\\n  %s\\nend"
 
 
@@ -72,6 +75,11 @@ def told(found: Explanation) -> list[tuple[str, str, str]]:
 
 def said(found: Explanation, step: str) -> str:
     return " | ".join(link.said for link in found.links if link.step == step)
+
+
+def ruled(*rules: str, kind: str = "Service") -> str:
+    asked = [{"name": f"rule-{number}", "rule": rule} for number, rule in enumerate(rules)]
+    return source(kind, more=f", evaluateCEL: {json.dumps(asked)}")
 
 
 def scripted(line: str) -> str:
@@ -124,6 +132,18 @@ MISTAKES = [
         id="Lua error",
     ),
     pytest.param(
+        join(ruled("resource.spec.type == 'NodePort'", "false"), trigger(), MADE),
+        "no CEL rule holds; rule 'rule-0' fails: Key not found in map : \"type\"",
+        "change Service default/web, or EventSource 'watched': no CEL rule holds; rule 'rule-0'",
+        id="no CEL rule holds, and one fails",
+    ),
+    pytest.param(
+        join(ruled(f"{MANY}.all(x, {MANY}.all(y, x == y || true))"), trigger(), MADE),
+        "its CEL rule failed: watched, rule 'rule-0': its loops took more than 10000 rounds",
+        "mend the rule of EventSource 'watched', and apply it: its CEL rule failed: watched, rule",
+        id="CEL rule beyond its limits",
+    ),
+    pytest.param(
         join(source(), trigger(), holder("made", config("{{ .Nope }}"), annotations=INSTANTIATE)),
         'at <.Nope>: map has no entry for key "Nope"',
         "mend what EventTrigger 'made' renders, and apply it again: template: ",
@@ -151,6 +171,27 @@ def test_one_question_names_cause_and_cure(fleet: Fleet, text: str, cause: str, 
     for found in (about(fleet), of_trigger(fleet)):
         assert cause in " ".join(link.said for link in found.links)
         assert found.next.startswith(cure)
+
+
+def test_names_the_rule_that_holds(fleet: Fleet) -> None:
+    """Of several rules, and beside a selector that does not take the object."""
+    settle(fleet, join(ruled("false", "has(resource.spec.ports)"), trigger(), MADE))
+    found = about(fleet)
+
+    assert said(found, "source") == "its CEL rule 'rule-1' holds"
+    assert found.next == "nothing; what matches is applied where it is to be"
+
+
+def test_a_rule_that_holds_now_is_still_to_be_judged(fleet: Fleet, east: FakeKube) -> None:
+    """The object changed and nobody has told of it: rules are asked of what is there now."""
+    settle(fleet, join(ruled("resource.metadata.labels.sveltos == 'vf'"), trigger(), MADE))
+    assert said(about(fleet), "source") == "no CEL rule holds"
+    web = service("web")
+    east.put({**web, "metadata": {**web["metadata"], "labels": {"sveltos": "vf"}}})
+
+    assert said(about(fleet), "source") == (
+        "it matches now (its CEL rule 'rule-0' holds), and is still to be judged"
+    )
 
 
 def test_names_the_line_of_the_script(fleet: Fleet) -> None:
@@ -359,11 +400,17 @@ def test_no_word_of_a_secret_is_shown(fleet: Fleet) -> None:
         name="telling",
         more=f', evaluate: "{LUA % "return {matching=false, message=obj.data.password}"}"',
     )
-    fleet.apply(join(failing, telling, trigger(), trigger("t", origin="telling", ref="made"), MADE))
+    asked = "resource.data[resource.data.password] == ''"
+    rules = ruled(asked, kind="Secret").replace("watched", "ruled")
+    declared = [
+        trigger("t", origin="telling", ref="made"),
+        trigger("c", origin="ruled", ref="made"),
+    ]
+    fleet.apply(join(failing, telling, rules, trigger(), *declared, MADE))
     fleet.pump()
     fleet.write("east", secret)
     fleet.pump()
-    for found in (about(fleet, "secret", "key"), of_trigger(fleet), of_trigger(fleet, "t")):
+    for found in (about(fleet, "secret", "key"), *map(partial(of_trigger, fleet), ("made", *"tc"))):
         shown = json.dumps(asdict(found))
 
         assert "aHVudGVyMg" not in shown
@@ -431,6 +478,50 @@ def test_a_name_that_cannot_be_rendered(fleet: Fleet) -> None:
     settle(fleet, join(source(), trigger(origin="{{ .Nope }}"), MADE))
     for found in (of_trigger(fleet), about(fleet)):
         assert found.next.startswith("mend the eventSourceName of EventTrigger 'made': ")
+
+
+def aggregated(body: str) -> str:
+    script = f"function evaluate()\n{body}\nend"
+    return join(
+        source("Service") + f"  aggregatedSelection: {json.dumps(script)}\n", trigger(), MADE
+    )
+
+
+def test_a_script_over_all_chooses_or_leaves_out(fleet: Fleet) -> None:
+    """Beside what the selectors say stands what the script made of it, with its message."""
+    settle(fleet, aggregated("return {resources = {resources[1]}, message = 'the first'}"))
+    fleet.write("east", service("xl"))
+    fleet.pump()
+    chosen, left = about(fleet), about(fleet, name="xl")
+
+    assert said(chosen, "source").endswith("; its aggregatedSelection chooses it: the first")
+    assert ("source", "watched", "yes") in told(chosen)
+    assert ("source", "watched", "no") in told(left)
+    assert left.next == (
+        "change Service default/xl, or the aggregatedSelection of EventSource 'watched': the first"
+    )
+    assert said(of_trigger(fleet), "source") == (
+        "2 objects match in fleet/east; its aggregatedSelection returns 1: the first"
+    )
+
+
+def test_a_script_over_all_that_fails(fleet: Fleet) -> None:
+    """The object and the trigger name the line, and what to mend."""
+    settle(fleet, aggregated("error('oh no')"))
+    for found in (about(fleet), of_trigger(fleet)):
+        assert ("source", "watched", "failed") in told(found)
+        assert "oh no; the line is `error('oh no')`" in said(found, "source")
+        assert found.next.startswith("mend the aggregatedSelection of EventSource 'watched'")
+
+
+def test_a_script_over_all_waits_for_a_sweep(fleet: Fleet) -> None:
+    """Until all objects of its source were looked at nobody asks it, and both say so."""
+    fleet.apply(aggregated("return {resources = resources}"))
+    fleet.write("east", service("web"))
+    work(fleet, "evaluate", "patient")
+    for found in (about(fleet), of_trigger(fleet)):
+        assert ("source", "watched", "waits") in told(found)
+        assert "waits for a sweep of all its kinds" in said(found, "source")
 
 
 def test_nothing_is_changed_by_asking(fleet: Fleet) -> None:

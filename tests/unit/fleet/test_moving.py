@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from bellhop.adapters.local.secrets import FileSecrets
 from bellhop.errors import BusyError, ConflictError, InvalidError
 from bellhop.fleet import moving
 from bellhop.fleet.installation import Inbound, Installation
+from bellhop.model.kubeconfig import Kubeconfig
+from bellhop.model.reach import ABROAD
 from bellhop.model.record import Cluster
 from bellhop.ports.store import Item
 from tests.fakes.fleet import Fleet, service
@@ -107,6 +110,25 @@ def test_what_was_there_is_there_and_goes_on(old: Place, make: Callable[..., Pla
     assert brought(new) == before
 
 
+def test_says_which_clusters_are_called_from_elsewhere_alone(
+    old: Place, make: Callable[..., Place]
+) -> None:
+    """A cluster on the old machine's loopback is none that a cloud reaches."""
+    for name, server in (("near", "https://127.0.0.1:6443"), ("far", "https://10.0.0.1:6443")):
+        old.fleet.register(name)
+        kubeconfig = Kubeconfig(server, token="t")
+        old.secrets.put(f"kubeconfig/fleet/{name}", json.dumps(kubeconfig.to_dict()).encode())
+    old.secrets.delete("kubeconfig/fleet/east")
+    archive = old.export()
+    here = replace(make(old).here, reach=ABROAD)
+    moved = moving.fill(here, io.StringIO(archive), PASSPHRASE)
+
+    assert moved.refused == {
+        "fleet/near": "cluster.server: the host is the machine that calls itself; give the address"
+        " where the API server is reached"
+    }
+
+
 def test_what_was_under_way_is_done_elsewhere(old: Place, make: Callable[..., Place]) -> None:
     """Messages are not carried: whatever may have been among them is asked for again."""
     old.fleet.write("east", service("late"))
@@ -118,6 +140,19 @@ def test_what_was_under_way_is_done_elsewhere(old: Place, make: Callable[..., Pl
     new.fleet.pump()
 
     assert "for-late" in brought(new)
+
+
+def test_what_a_queue_keeps_in_the_store_stays(old: Place, make: Callable[..., Place]) -> None:
+    """Messages that rest, or are dead, are no more carried there than those in a queue."""
+    kept = {"body": {"do": "probe", "cluster": EAST}, "group": EAST, "share": EAST, "attempts": 1}
+    for partition in ("rest/bellhop-probe", "letter/bellhop-probe"):
+        old.here.records.store.put(Item(partition, "7", kept))
+    new = make(old)
+    new.fill(old.export())
+
+    partitions = {item.partition for item in new.here.records.store.all()}
+    assert "cluster" in partitions
+    assert not {each for each in partitions if each.startswith(("rest/", "letter/"))}
 
 
 def test_an_installation_that_was_left_declares_nothing(old: Place) -> None:

@@ -167,3 +167,61 @@ def test_many_of_a_sort_are_one_sentence(fleet: Fleet) -> None:
 def test_nothing_is_nearest_where_there_is_nothing() -> None:
     """Nor to a selector that all clusters meet."""
     assert nearest(Selector.parse("a=b"), []) is None
+
+
+def of_set(spec: str, name: str = "active") -> str:
+    return (
+        "apiVersion: lib.projectsveltos.io/v1beta1\nkind: ClusterSet\n"
+        f"metadata: {{name: {name}}}\nspec: {spec}\n"
+    )
+
+
+BY_SET = profile("setRefs: [active]")
+OWN = holder("own", config("a"))
+
+
+@pytest.mark.parametrize(
+    ("texts", "sentences"),
+    [
+        pytest.param(
+            [BY_SET, OWN],
+            [
+                "its setRefs name ClusterSet 'active', which is not there yet; apply it with",
+            ],
+            id="a set that is not there",
+        ),
+        pytest.param(
+            [BY_SET, OWN, of_set("{clusterSelector: env=test}", "activ")],
+            ["which is not there yet (did you mean 'activ'?);", "ClusterSet 'activ' selects no"],
+            id="a set by another name",
+        ),
+        pytest.param(
+            [BY_SET, OWN, of_set("{clusterSelector: env=production, maxReplicas: 0}")],
+            [
+                "its setRefs name 'active', which has no cluster; `bellhop describe clusterset",
+                "ClusterSet 'active' selects no cluster: its maxReplicas is 0; raise it, or leave",
+            ],
+            id="a set of none",
+        ),
+        pytest.param(
+            [of_set("{clusterRefs: [{namespace: fleet, name: eas}]}")],
+            ["it names cluster 'fleet/eas', which is not registered (did you mean 'fleet/east'?)"],
+            id="a cluster that is not there",
+        ),
+        pytest.param(
+            [BY_SET, OWN, of_set("{clusterSelector: env=production, maxReplicas: 1}")],
+            [],
+            id="a set with a cluster",
+        ),
+    ],
+)
+def test_tells_of_sets_that_lead_nowhere(
+    fleet: Fleet, texts: list[str], sentences: list[str]
+) -> None:
+    """Which set is not there, and why one has no cluster."""
+    fleet.register("east", env="production")
+
+    found = told(fleet, *texts)
+
+    assert len(found) == len(sentences)
+    assert all(part in said for part, said in zip(sentences, found, strict=True)), found

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
 
 from bellhop.cli import output
 from bellhop.cli.completing import complete_context, complete_file
-from bellhop.cli.contexts import AWS, EMBEDDED, Context, load, require_known, save
+from bellhop.cli.contexts import AWS, EMBEDDED, GCP, Context, load, require_known, save
 from bellhop.cli.examples import Command, Group
+from bellhop.cli.files import explained
 from bellhop.cli.options import JSON, YAML, output_option
 from bellhop.cli.output import say
 from bellhop.cli.session import chosen
-from bellhop.errors import InvalidError, MissingError
+from bellhop.errors import InvalidError
 
 _COLUMNS = (
     output.Column("CURRENT", "current", shown=lambda value: "*" if value else ""),
@@ -23,7 +26,8 @@ _COLUMNS = (
     output.Column("KIND", "kind"),
     output.Column("WHERE", "where"),
 )
-_NOUNS = {EMBEDDED: "state in", AWS: "table"}
+_ROLE = re.compile(r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]{1,512}", re.ASCII)
+_NOUNS = {EMBEDDED: "state in", AWS: "table", GCP: "database"}
 
 
 @click.group(
@@ -73,54 +77,73 @@ def use(name: str) -> None:
     examples=(
         "bellhop context add lab --state /srv/bellhop",
         "terraform output -json | bellhop context add prod --aws -",
+        "terraform output -json | bellhop context add prod --gcp -",
     ),
 )
 @click.argument("name")
 @click.option("--state", type=click.Path(path_type=Path), help="State folder of an embedded one.")
 @click.option(
     "--aws",
-    "outputs",
     type=click.Path(path_type=Path),
     shell_complete=complete_file,
     help="What `terraform output -json` says of one on AWS; `-` for standard input.",
 )
 @click.option(
+    "--gcp",
+    type=click.Path(path_type=Path),
+    shell_complete=complete_file,
+    help="The same of one on Google Cloud.",
+)
+@click.option(
     "--profile", default="", help="Profile of AWS' configuration; else what AWS_PROFILE says."
+)
+@click.option(
+    "--role-arn", default="", help="Role to assume, as of an installation in another account."
 )
 @click.option(
     "--endpoint", default="", help="Where AWS' services answer, if not where they do for all."
 )
-def add(name: str, state: Path | None, outputs: Path | None, profile: str, endpoint: str) -> None:
+def add(
+    *, name: str, state: Path | None, aws: Path | None, gcp: Path | None, **called: str
+) -> None:
     """Add a context, or change one.
 
-    Of an installation on AWS its names and addresses are kept, and no credentials: commands call
-    it with those that AWS' SDK finds.
+    Of an installation in a cloud its names and addresses are kept, and no credentials: commands
+    call it with those that AWS' SDK or Google's libraries find.
     """
-    if (state is None) == (outputs is None):
+    given = [(kind, each) for kind, each in ((AWS, aws), (GCP, gcp)) if each is not None]
+    if len(given) + (state is not None) != 1:
         raise InvalidError(
             f"cannot add context '{name}': name its folder with --state DIR, or what Terraform has"
-            " put out with --aws FILE"
+            " put out with --aws FILE or --gcp FILE"
         )
+    if aws is None and any(called.values()):
+        raise click.UsageError("--profile, --role-arn and --endpoint belong to --aws")
     if state is not None:
-        if profile or endpoint:
-            raise click.UsageError("--profile and --endpoint belong to --aws")
         context = Context(name, EMBEDDED, state.absolute())
     else:
-        context = Context(name, AWS, place=_place(outputs, profile, endpoint))
+        [(kind, outputs)] = given
+        context = Context(name, kind, place=_place(kind, outputs, called))
     contexts = load(os.environ)
     change = "changed" if name in contexts.known else "added"
     save(contexts.adding(context), os.environ)
     say(f"Context '{name}' {change}.")
 
 
-def _place(outputs: Path | None, profile: str, endpoint: str) -> dict[str, str]:
+def _place(kind: str, outputs: Path, called: Mapping[str, str]) -> dict[str, str]:
     from bellhop.adapters.local.files import bounded, read_at_most
     from bellhop.cli.outputs import LARGEST, read_outputs
 
+    endpoint, role = called["endpoint"], called["role_arn"]
     if endpoint and not endpoint.startswith(("https://", "http://")):
         raise InvalidError(f"cannot use --endpoint '{endpoint}': it is no URL of http or https")
+    if role and not _ROLE.fullmatch(role):
+        raise InvalidError(
+            f"cannot use --role-arn '{role}': it is no ARN of a role, such as"
+            " arn:aws:iam::123456789012:role/operator"
+        )
     source = "standard input" if str(outputs) == "-" else str(outputs)
-    try:
+    with explained(f"'{source}'"):
         piped = str(outputs) == "-"
         content = (
             bounded(sys.stdin.buffer, LARGEST, source)
@@ -128,13 +151,8 @@ def _place(outputs: Path | None, profile: str, endpoint: str) -> dict[str, str]:
             else read_at_most(Path(source), LARGEST)
         )
         text = content.decode()
-    except FileNotFoundError as error:
-        raise MissingError(f"cannot read '{source}': there is no such file") from error
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is no text"
-        raise InvalidError(f"cannot read '{source}': {reason}") from error
-    told = {"profile": profile, "endpoint": endpoint}
-    return {**read_outputs(text, source), **{key: each for key, each in told.items() if each}}
+    own = {key: each for key, each in called.items() if each}
+    return {**read_outputs(text, source, kind), **own}
 
 
 @command.command("remove", cls=Command, examples=("bellhop context remove lab",))

@@ -40,12 +40,13 @@ def command(file: Path, *, leave: bool, passphrase_file: Path | None) -> None:
     from bellhop.fleet.archive import check
     from bellhop.fleet.moving import export
 
-    passphrase = read_passphrase(passphrase_file, twice=True)
-    check(passphrase)
+    # On one machine nobody works now; in a cloud functions look for the mark now and then.
+    pause = (lambda _: None) if chosen().kind == EMBEDDED else time.sleep
     with at_rest(), _whole(file) as opened:
-        # On one machine nobody works now; in a cloud functions look for the mark now and then.
-        pause = (lambda _: None) if chosen().kind == EMBEDDED else time.sleep
-        moved = export(installation(), opened, passphrase, leave=leave, pause=pause)
+        here = installation()
+        passphrase = read_passphrase(passphrase_file, twice=True)
+        check(passphrase)
+        moved = export(here, opened, passphrase, leave=leave, pause=pause)
     for name in moved.lost:
         say(f"warning: left out the record '{name}': its payload is lost", err=True)
     say(

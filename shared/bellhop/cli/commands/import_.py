@@ -6,13 +6,14 @@ from pathlib import Path
 
 import click
 
+from bellhop.cli.contexts import AWS, GCP
 from bellhop.cli.examples import Command
+from bellhop.cli.files import explained
 from bellhop.cli.options import state_option
 from bellhop.cli.output import say
 from bellhop.cli.passphrases import passphrase_option, read_passphrase
 from bellhop.cli.resting import at_rest
-from bellhop.cli.session import installation
-from bellhop.errors import InvalidError
+from bellhop.cli.session import chosen, installation
 
 
 @click.command(
@@ -36,14 +37,57 @@ def command(file: Path, *, copy: bool, passphrase_file: Path | None) -> None:
     """
     from bellhop.fleet.moving import fill
 
-    passphrase = read_passphrase(passphrase_file)
-    try:
-        opened = file.open()
-    except OSError as error:
-        raise InvalidError(f"cannot read '{file}': {error.strerror}") from error
-    with opened, at_rest(create=True):
-        moved = fill(installation(create=True), opened, passphrase, copy=copy)
+    with explained(f"'{file}'"):
+        # What is no text is no archive, or one that is damaged.
+        archive = file.open(encoding="ascii", errors="replace")
+    with archive:
+        passphrase = read_passphrase(passphrase_file)
+        with at_rest(create=True):
+            moved = fill(installation(create=True), archive, passphrase, copy=copy)
     if moved.returned:
         say("this installation goes on as it was when it was left")
         return
+    for key, managed in moved.managed.items():
+        of = _of_eks if managed.startswith("arn:") else _of_gke
+        say(f"warning: {of(key, managed)}", err=True)
+    for key, why in moved.refused.items():
+        say(
+            f"warning: nothing here reaches cluster '{key}': {why}, and register it again", err=True
+        )
     say(f"imported {moved.clusters} clusters, {moved.records} records and {moved.secrets} secrets")
+
+
+def _of_gke(key: str, name: str) -> str:
+    """Say why nobody here reaches a GKE cluster as it came, and what to do."""
+    if chosen().kind != GCP:
+        return (
+            f"nothing here reaches cluster '{key}', which is of GKE: only an installation on Google"
+            " Cloud has accounts that it lets in; register it again, by a kubeconfig with a token"
+        )
+    return (
+        f"nothing here reaches cluster '{key}' yet, which is of GKE and lets in the accounts of the"
+        " installation it comes from; let these in as"
+        f" `bellhop register cluster-gke {key} --gke {name}` prints it"
+    )
+
+
+def _of_eks(key: str, arn: str) -> str:
+    """Say why nobody here reaches an EKS cluster as it came, and what to do."""
+    region, account, name = arn.replace("cluster/", "").split(":")[3:6]
+    context = chosen()
+    if context.kind != AWS:
+        return (
+            f"nothing here reaches cluster '{key}', which is of EKS: only an installation on AWS"
+            " has roles that it lets in; register it again, by a kubeconfig with a token"
+        )
+    roles = context.place.get("roles", {}).values()
+    if roles and account not in {role.split(":")[4] for role in roles}:
+        return (
+            f"nothing here reaches cluster '{key}', which is of EKS in account {account}: roles"
+            " reach the clusters of their own; register it again, by a kubeconfig with a token"
+        )
+    return (
+        f"nothing here reaches cluster '{key}' yet, which is of EKS and lets in the roles of the"
+        " installation it comes from; have it in the module's eks_clusters, and let these in as"
+        f" `bellhop register cluster-eks {key} --eks {name} --region {region}` prints it"
+    )

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bellhop.cli import output
-from bellhop.cli.clusters import cluster_option, known
+from bellhop.cli import lines, output
+from bellhop.cli.clusters import known
 from bellhop.cli.duration import read_duration
 from bellhop.cli.examples import Command
-from bellhop.cli.options import JSON, TABLE, YAML, output_option, state_option
+from bellhop.cli.lines import line_options
+from bellhop.cli.options import TABLE, YAML
 from bellhop.cli.output import say
 from bellhop.cli.session import chosen, installation
 from bellhop.errors import MissingError
 
 if TYPE_CHECKING:
-    from bellhop.fleet.timeline import Filter
     from bellhop.model.record import Entry
 
 _TROUBLES = ("warning", "error")
@@ -34,21 +34,9 @@ _TROUBLES = ("warning", "error")
         "bellhop logs --stage schedule -o json",
     ),
 )
-@click.option("-f", "--follow", is_flag=True, help="Go on with what comes, until Ctrl-C.")
-@click.option("--since", help="How far back, as in 90s, 10m, 2h, 1d; else 1h, or now to follow.")
 @click.option("--source", default="", help="What matched one EventSource, and what came of it.")
 @click.option("--stage", default="", help="The lines of one function.")
-@click.option("--trace", default="", help="One event, by the beginning of its trace.")
-@cluster_option
-@click.option(
-    "--limit",
-    type=click.IntRange(min=0),
-    default=200,
-    show_default=True,
-    help="How many lines, the last ones; 0 for all.",
-)
-@output_option
-@state_option
+@line_options
 def command(  # noqa: PLR0913 - one parameter an option
     *,
     since: str | None,
@@ -76,7 +64,7 @@ def command(  # noqa: PLR0913 - one parameter an option
     begin = datetime.now(UTC) - ago
     wanted = timeline.Filter(trace, _key(cluster, namespace), source)
     if follow:
-        _follow(journal.follow(begin, wait=_warn), wanted, form)
+        lines.follow(timeline.chosen(journal.follow(begin, wait=_warn), wanted), form)
         return
     found = journal.read(begin)
     if form != TABLE:
@@ -84,7 +72,7 @@ def command(  # noqa: PLR0913 - one parameter an option
         if form == YAML:
             output.records(map(timeline.row, entries), form)
         else:
-            _lines(entries, form)
+            lines.tell_lines(entries, form)
         return
     blocks = list(_last(list(timeline.blocks(found, wanted)), limit))
     for block in blocks:
@@ -116,25 +104,6 @@ def _last(blocks: list[list[Entry]], limit: int) -> Iterable[list[Entry]]:
         first -= 1
         lines += len(blocks[first])
     return blocks[first:]
-
-
-def _follow(entries: Iterable[Entry], wanted: Filter, form: str) -> None:
-    from bellhop.fleet.timeline import chosen as taken
-
-    try:
-        _lines(taken(entries, wanted), form)
-    except KeyboardInterrupt:
-        # It is how following ends, not how it fails.
-        say("", err=True)
-
-
-def _lines(entries: Iterable[Entry], form: str) -> None:
-    from bellhop.cli import telling
-
-    tell = telling.tell_json if form == JSON else telling.tell_line
-    for entry in entries:
-        tell(entry)
-        output.flush()
 
 
 def _block(block: list[Entry]) -> None:

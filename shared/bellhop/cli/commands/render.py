@@ -18,7 +18,8 @@ from bellhop.model.visible import visible
 
 if TYPE_CHECKING:
     from bellhop.engine.render import Dialect, MissingKey
-    from bellhop.fleet.rehearsal import Generated, Judged, Rehearsal
+    from bellhop.fleet.rehearsal import Generated, Rehearsal
+    from bellhop.fleet.trial import Tried
     from bellhop.model.record import Cluster
 
 ALL, PROFILES, CONFIGMAPS, MANIFESTS = "all", "profiles", "configmaps", "manifests"
@@ -240,17 +241,23 @@ def _cluster_in(path: str) -> Cluster:
     )
 
 
-def _tell(judged: Judged, source: str) -> None:
+def _tell(judged: Tried, source: str) -> None:
     from bellhop.fleet.overview import object_name
 
     if judged.error:
         return
     does = "matches" if judged.matching else "does not match"
-    because = f": {judged.because}" if judged.because else ""
+    said = _because(judged)
+    because = f": {said}" if said else ""
     say(f"{object_name(judged.key)} {does} EventSource '{source}'{because}", err=True)
 
 
-def _print_yaml(rehearsal: Rehearsal, judged: Sequence[Judged], show: str) -> None:
+def _because(judged: Tried) -> str:
+    """Return what the source itself said of an object that it takes, else why it does not."""
+    return judged.message if judged.matching else judged.because
+
+
+def _print_yaml(rehearsal: Rehearsal, judged: Sequence[Tried], show: str) -> None:
     from bellhop.fleet.overview import object_name
     from bellhop.model.document import dump
 
@@ -287,7 +294,7 @@ def _documents(made: Generated, said: str, show: str) -> Iterator[tuple[str, Map
                 yield from ((comment, manifest) for manifest in content.manifests)
 
 
-def _print_json(rehearsal: Rehearsal, judged: Sequence[Judged], show: str) -> None:
+def _print_json(rehearsal: Rehearsal, judged: Sequence[Tried], show: str) -> None:
     from bellhop.fleet.overview import object_name
 
     told = {
@@ -298,7 +305,7 @@ def _print_json(rehearsal: Rehearsal, judged: Sequence[Judged], show: str) -> No
             {
                 "object": object_name(each.key),
                 "matching": each.matching,
-                "because": each.because,
+                "because": _because(each),
             }
             for each in judged
         ],

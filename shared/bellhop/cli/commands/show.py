@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bellhop.cli import output
+from bellhop.cli import lines, output
 from bellhop.cli.clusters import cluster_option, known
 from bellhop.cli.completing import complete_cluster, complete_profile
 from bellhop.cli.duration import read_duration
 from bellhop.cli.examples import Command, Group
+from bellhop.cli.lines import line_options
 from bellhop.cli.options import (
     JSON,
     TABLE,
@@ -28,7 +29,6 @@ from bellhop.errors import InvalidError, MissingError
 
 if TYPE_CHECKING:
     from bellhop.fleet.installation import Installation
-    from bellhop.fleet.timeline import Filter
     from bellhop.model.record import Entry
 
 _ADDONS = (
@@ -133,6 +133,52 @@ def addons(  # noqa: PLR0913 - one parameter an option
 
 
 @command.command(
+    "dryrun",
+    cls=Command,
+    examples=("bellhop show dryrun", "bellhop show dryrun --profile web --raw-diff"),
+)
+@cluster_option
+@click.option(
+    "--profile",
+    default="",
+    metavar="[KIND/]NAME",
+    shell_complete=complete_profile,
+    help="What one profile would change.",
+)
+@click.option("--raw-diff", is_flag=True, help="Each change line by line, instead of a table.")
+@headers_option
+@output_option
+@state_option
+def dryrun(
+    *, namespace: str, cluster: str, profile: str, raw_diff: bool, form: str, headers: bool
+) -> None:
+    """Show what profiles whose syncMode is DryRun would change in clusters.
+
+    It is what was found when the profile, or what it is made of, changed last, or at the last
+    sweep; `bellhop diff` asks the clusters now. What a Secret holds is hidden.
+    """
+    from bellhop.cli import previews
+    from bellhop.cli.commands.diff import profile_named
+    from bellhop.fleet.previewing import noted
+
+    here = installation()
+    found = noted(here, known(here, cluster, namespace), profile_named(profile))
+    if namespace and not cluster:
+        found = (each for each in found if each.cluster.startswith(f"{namespace}/"))
+    nothing = "No profile is tried dry."
+    if not raw_diff or form in {JSON, YAML}:
+        rows = previews.rows(found)
+        output.present(previews.COLUMNS, rows, form, nothing=nothing, headers=headers)
+        return
+    told = False
+    for line in previews.texts(found):
+        told = True
+        say(line)
+    if not told:
+        say(nothing, err=True)
+
+
+@command.command(
     "usage",
     cls=Command,
     examples=("bellhop show usage", "bellhop show usage --kind ConfigMap --namespace default"),
@@ -204,19 +250,7 @@ def resources(  # noqa: PLR0913 - one parameter an option
         "bellhop show events --trace 3f9a1c20 -o json",
     ),
 )
-@click.option("-f", "--follow", is_flag=True, help="Go on with what comes, until Ctrl-C.")
-@click.option("--since", help="How far back, as in 90s, 10m, 2h, 1d; else 1h, or now to follow.")
-@click.option("--trace", default="", help="One event, by the beginning of its trace.")
-@cluster_option
-@click.option(
-    "--limit",
-    type=click.IntRange(min=0),
-    default=200,
-    show_default=True,
-    help="How many lines, the last ones; 0 for all.",
-)
-@output_option
-@state_option
+@line_options
 def events(
     *,
     since: str | None,
@@ -241,7 +275,7 @@ def events(
     cluster = _told_of(here, cluster, namespace, begin)
     wanted = timeline.Filter(trace, cluster)
     if follow:
-        _follow(timeline.follow(here.records, begin, cluster), wanted, form)
+        lines.follow(filter(wanted.takes, timeline.follow(here.records, begin, cluster)), form)
         return
     # A block is told whole, though its event went from one cluster to another.
     one = "" if form == TABLE else cluster
@@ -260,9 +294,9 @@ def events(
         if not told:
             say(f"No events found in the last {since or '1h'}.", err=True)
     elif form == YAML:
-        output.records((timeline.row(each) for each in entries if wanted.takes(each)), form)
+        output.records(map(timeline.row, filter(wanted.takes, entries)), form)
     else:
-        _lines(entries, wanted, form)
+        lines.tell_lines(filter(wanted.takes, entries), form)
 
 
 def _told_of(here: Installation, cluster: str, namespace: str, begin: datetime) -> str:
@@ -280,23 +314,6 @@ def _told_of(here: Installation, cluster: str, namespace: str, begin: datetime) 
         if timeline.tells_of(here.records, begin, key):
             return key
         raise
-
-
-def _follow(entries: Iterable[Entry], wanted: Filter, form: str) -> None:
-    try:
-        _lines(entries, wanted, form)
-    except KeyboardInterrupt:
-        # It is how following ends, not how it fails.
-        say("", err=True)
-
-
-def _lines(entries: Iterable[Entry], wanted: Filter, form: str) -> None:
-    from bellhop.cli import telling
-
-    tell = telling.tell_json if form == JSON else telling.tell_line
-    for entry in entries:
-        if wanted.takes(entry):
-            tell(entry)
 
 
 @command.command("failures", cls=Command, examples=("bellhop show failures",))

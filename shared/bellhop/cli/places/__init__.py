@@ -1,7 +1,7 @@
 """How a command gets into an installation of each kind, with the same words for all of them.
 
-Each module is imported when an installation of its kind is opened: AWS' SDK takes longer to load
-than most commands take.
+Each module is imported when an installation of its kind is opened: a cloud's SDK takes longer to
+load than most commands take.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol, cast
 
-from bellhop.cli.contexts import AWS, EMBEDDED, Context
+from bellhop.cli.contexts import KINDS, Context
+from bellhop.errors import InvalidError
 
 if TYPE_CHECKING:
     from bellhop.fleet.installation import Installation
     from bellhop.model.kubeconfig import Kubeconfig
     from bellhop.model.record import Entry
 
-_MODULES = {EMBEDDED: "bellhop.cli.places.embedded", AWS: "bellhop.cli.places.aws"}
+_MODULES = {kind: f"bellhop.cli.places.{kind}" for kind in KINDS}
 
 
 class Opened(Protocol):
@@ -35,13 +36,23 @@ class Opened(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Eks:
-    """An EKS cluster: as the caller reaches it, and what lets the functions in."""
+EKS = "EKS"
+GKE = "GKE"
 
-    arn: str
+_IDENTITIES = {EKS: "role of AWS", GKE: "account of Google Cloud"}
+
+
+@dataclass(frozen=True)
+class Managed:
+    """A cluster that a cloud manages: its name there, as the caller reaches it, and over what.
+
+    `entries` are the commands that let the functions in.
+    """
+
+    name: str
     kubeconfig: Kubeconfig
     entries: Sequence[str]
+    over: str = ""
 
 
 class Journal(Protocol):
@@ -71,11 +82,13 @@ class Place(Protocol):
         """Return what reads the log of all functions, or of one."""
         ...
 
-    def eks(self, context: Context, opened: Opened, name: str, region: str) -> Eks:
-        """Find an EKS cluster of the account in which the installation is.
+    def managed(
+        self, context: Context, opened: Opened, service: str, name: str, region: str
+    ) -> Managed:
+        """Find a cluster of EKS or GKE that the installation's functions can reach as themselves.
 
         Raises:
-            InvalidError: the installation is in none.
+            InvalidError: they cannot, whatever it is called.
         """
         ...
 
@@ -91,3 +104,12 @@ class Place(Protocol):
 def place_of(context: Context) -> Place:
     """Return the way into an installation."""
     return cast("Place", importlib.import_module(_MODULES[context.kind]))
+
+
+def unreachable(service: str, name: str, where: str) -> InvalidError:
+    """Make the error of an installation whose functions are nobody in a service."""
+    return InvalidError(
+        f"cannot register the {service} cluster '{name}' in {where}, which has no"
+        f" {_IDENTITIES[service]} to reach it by; `bellhop register cluster` takes a kubeconfig"
+        " with a token"
+    )

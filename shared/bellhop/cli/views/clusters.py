@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from bellhop.cli.output import Column, Row, age, count, pairs, stamp
 from bellhop.cli.story import Story
 from bellhop.cli.views.view import Query, View
+from bellhop.engine.wiring import is_audited, is_direct
 from bellhop.fleet import overview
 from bellhop.fleet.installation import Installation
+from bellhop.fleet.reports import report
 from bellhop.model.record import Cluster
 from bellhop.ports.kube import Manifest
 
@@ -98,11 +100,7 @@ def _tell(here: Installation, cluster: Cluster, story: Story) -> None:
         (
             (
                 source,
-                count(
-                    sum(match.matching for match in here.records.matches.of(cluster.key, source)),
-                    "match",
-                    "matches",
-                ),
+                count(len(report(here, cluster.key, source).matching), "match", "matches"),
                 "by " + ", ".join(catalog.triggers_on(cluster.key, source)),
             )
             for source in catalog.sources_in(cluster.key)
@@ -133,6 +131,10 @@ def _tell(here: Installation, cluster: Cluster, story: Story) -> None:
 def _rings(cluster: Cluster) -> str:
     if not cluster.forwarder:
         return "not at all: sweeps alone find what happens"
+    if is_direct(cluster.forwarder):
+        return "directly: its API server calls ingest itself"
+    if is_audited(cluster.forwarder):
+        return "by its audit log, which its API server sends to ingest"
     return cluster.forwarder.get("url") or "its forwarder, a Service in the cluster"
 
 

@@ -10,9 +10,9 @@ from bellhop.cli.redaction import hidden
 from bellhop.cli.story import Story
 from bellhop.cli.views.view import Query, View
 from bellhop.engine import advice
-from bellhop.errors import StaleError
 from bellhop.fleet import advising, overview
 from bellhop.fleet.installation import Installation
+from bellhop.fleet.reports import AGGREGATION, Report, aggregates, object_of, report
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.kinds import event_report
 from bellhop.model.record import Match
@@ -32,28 +32,28 @@ COLUMNS = (
 
 def manifests(here: Installation, query: Query) -> Iterator[Manifest]:
     """Yield reports in the shape that users of Sveltos know."""
-    for _, cluster, source, matches in _reports(here, query):
+    for _, cluster, source, each in _reports(here, query):
         collect = here.catalogs.current().sources[source].collect_resources
-        found = [_resource(here, match, collect=collect, query=query) for match in matches]
-        resources = [resource for resource in found if resource is not None]
+        resources = [
+            _resource(here, match, collect=collect, query=query) for match in each.matching
+        ]
         namespace, _, name = cluster.partition("/")
         manifest = event_report(namespace, name, source, resources, collect=collect)
-        status = _status(here, cluster, source)
+        status = _status(here, cluster, source, each)
         yield {**manifest, "status": status} if status else manifest
 
 
 def rows(here: Installation, query: Query) -> Iterator[Row]:
     """Yield one row for each report."""
     now = here.records.clock.now()
-    for report, cluster, source, matches in _reports(here, query):
-        failing = [match for match in here.records.matches.of(cluster, source) if match.error]
-        newest = max((match.since for match in matches), default=None)
-        status = _status(here, cluster, source)
+    for metadata, cluster, source, each in _reports(here, query):
+        newest = max((match.since for match in each.matching), default=None)
+        status = _status(here, cluster, source, each)
         yield {
-            "namespace": report["namespace"],
-            "name": report["name"],
-            "matches": len(matches),
-            "errors": len(failing),
+            "namespace": metadata["namespace"],
+            "name": metadata["name"],
+            "matches": len(each.matching),
+            "errors": len(each.errors),
             "changed": age(newest, now) if newest else "",
             "source": source,
             "cluster": cluster,
@@ -65,61 +65,52 @@ def describe(here: Installation, query: Query, story: Story) -> int:
     """Tell of each report which objects match, since when, and what fails."""
     told = 0
     now = here.records.clock.now()
-    for report, cluster, source, matches in _reports(here, query):
+    for metadata, cluster, source, each in _reports(here, query):
         told += 1
-        story.begin("EventReport", f"{report['namespace']}/{report['name']}")
+        story.begin("EventReport", f"{metadata['namespace']}/{metadata['name']}")
         story.fact("Cluster", cluster)
         story.fact("EventSource", source)
         story.fact("Triggers", ", ".join(here.catalogs.current().triggers_on(cluster, source)))
         story.fact("Swept", age(here.records.health.head(cluster).swept_at, now))
+        story.fact(AGGREGATION, _aggregation(each) if aggregates(here, source) else "")
         story.grid(
-            count(len(matches), "object matches", "objects match"),
+            count(len(each.matching), "object matches", "objects match"),
             (
                 (overview.object_name(match.key), f"since {age(match.since, now)}", match.message)
-                for match in matches
+                for match in each.matching
             ),
         )
-        story.section(
-            "Errors",
-            (
-                f"{overview.object_name(match.key)}: {match.error}"
-                for match in here.records.matches.of(cluster, source)
-                if match.error
-            ),
-        )
+        story.section("Errors", each.told)
         story.section("Failed profiles", _failed(here, cluster, source))
         story.section("Hints", _hints(here, cluster, source))
     return told
 
 
+def _aggregation(found: Report) -> str:
+    if found.awaited:
+        return "waits for a sweep that looks at all objects of the source"
+    said = f"{len(found.matching)} of {count(found.given, 'object')}"
+    return f"{said}: {found.message}" if found.message else said
+
+
 def _reports(
     here: Installation, query: Query
-) -> Iterator[tuple[Mapping[str, Any], str, str, list[Match]]]:
+) -> Iterator[tuple[Mapping[str, Any], str, str, Report]]:
     for cluster, source in overview.sources_in_force(here):
         namespace, _, name = cluster.partition("/")
         metadata = event_report(namespace, name, source, [], collect=False)["metadata"]
         if query.takes(namespace, metadata["name"], metadata["labels"]):
-            matching = [
-                match for match in here.records.matches.of(cluster, source) if match.matching
-            ]
-            yield metadata, cluster, source, matching
+            yield metadata, cluster, source, report(here, cluster, source)
 
 
-def _resource(
-    here: Installation, match: Match, *, collect: bool, query: Query
-) -> dict[str, Any] | None:
+def _resource(here: Installation, match: Match, *, collect: bool, query: Query) -> dict[str, Any]:
     if not collect:
         return _reference(match.key)
-    try:
-        kept = here.records.observations.get(match.cluster, match.key)
-    except StaleError:
-        # It is lost until the next sweep writes it anew.
+    manifest = object_of(here, match)
+    if manifest is None:
+        # It went between the two reads, or is lost until the next sweep writes it anew.
         return _reference(match.key)
-    if kept is None or kept.value.manifest is None:
-        # It went between the two reads; the next look will not have it at all.
-        return None
-    manifest = dict(kept.value.manifest)
-    return manifest if query.show_secrets else hidden(manifest)
+    return dict(manifest) if query.show_secrets else hidden(dict(manifest))
 
 
 def _reference(key: ObjectKey) -> dict[str, Any]:
@@ -129,13 +120,12 @@ def _reference(key: ObjectKey) -> dict[str, Any]:
     return {"apiVersion": key.gvk.api_version, "kind": key.gvk.kind, "metadata": metadata}
 
 
-def _status(here: Installation, cluster: str, source: str) -> dict[str, str]:
+def _status(here: Installation, cluster: str, source: str, found: Report) -> dict[str, str]:
     status: dict[str, str] = {}
-    failing = [match for match in here.records.matches.of(cluster, source) if match.error]
+    failing = list(found.told)
     if failing:
-        first = failing[0]
         more = f" (and {count(len(failing) - 1, 'other')})" if len(failing) > 1 else ""
-        status["agentFailureMessage"] = f"{overview.object_name(first.key)}: {first.error}{more}"
+        status["agentFailureMessage"] = failing[0] + more
     failed = list(_failed(here, cluster, source))
     if failed:
         more = f" (and {count(len(failed) - 1, 'other')})" if len(failed) > 1 else ""

@@ -9,6 +9,7 @@ from bellhop.cli.story import Story
 from bellhop.cli.views.view import Query, View, labels_of, name_of
 from bellhop.fleet import overview
 from bellhop.fleet.installation import Installation
+from bellhop.fleet.reports import reports
 from bellhop.model.kinds import EventSource, ResourceSelector
 from bellhop.ports.kube import Manifest
 
@@ -35,14 +36,13 @@ def rows(here: Installation, query: Query) -> Iterator[Row]:
     catalog = here.catalogs.current()
     for manifest in manifests(here, query):
         source = catalog.sources[name_of(manifest)]
-        found = overview.matches(here, source.name)
-        every = [match for matches in found.values() for match in matches]
+        found = reports(here, source.name)
         yield {
             "name": source.name,
             "selects": ", ".join(_selects(selector) for selector in source.selectors) or "<none>",
             "clusters": len(found),
-            "matches": sum(match.matching for match in every),
-            "errors": sum(bool(match.error) for match in every),
+            "matches": sum(len(each.matching) for each in found.values()),
+            "errors": sum(len(each.errors) for each in found.values()),
             "collects": source.collect_resources,
             "conditions": "; ".join(_conditions(each) for each in source.selectors) or "<none>",
         }
@@ -60,7 +60,7 @@ def describe(here: Installation, query: Query, story: Story) -> int:
 def _tell(here: Installation, source: EventSource, story: Story) -> None:
     catalog = here.catalogs.current()
     now = here.records.clock.now()
-    found = overview.matches(here, source.name)
+    found = reports(here, source.name)
     story.begin(source.kind, source.name)
     story.fact("Collects", "whole objects" if source.collect_resources else "references only")
     for pace in overview.slow(here):
@@ -69,34 +69,32 @@ def _tell(here: Installation, source: EventSource, story: Story) -> None:
     story.section(
         "Selects", (f"{_selects(each)}, {_conditions(each)}" for each in source.selectors)
     )
+    if source.aggregation:
+        story.fact("Aggregates", "a Lua script chooses among all that is selected")
     story.grid(
         "In force in",
         (
             (
                 cluster,
-                count(sum(match.matching for match in matches), "match", "matches"),
+                count(len(each.matching), "match", "matches"),
                 "by " + ", ".join(catalog.triggers_on(cluster, source.name)),
+                each.message,
             )
-            for cluster, matches in found.items()
+            for cluster, each in found.items()
         ),
         nothing="no cluster: no trigger that names this source selects one",
     )
-    every = [match for matches in found.values() for match in matches]
     story.grid(
         "Matches",
         (
             (match.cluster, overview.object_name(match.key), age(match.since, now), match.message)
-            for match in every
-            if match.matching
+            for each in found.values()
+            for match in each.matching
         ),
     )
     story.section(
         "Errors",
-        (
-            f"{match.cluster}  {overview.object_name(match.key)}: {match.error}"
-            for match in every
-            if match.error
-        ),
+        (f"{cluster}  {said}" for cluster, each in found.items() for said in each.told),
     )
 
 

@@ -11,6 +11,7 @@ from bellhop.engine.naming import GENERATED_NAMESPACE
 from bellhop.fleet import advising, overview
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.overview import ProfileStatus
+from bellhop.fleet.reports import report
 from bellhop.model.allow import read_allow
 from bellhop.model.kinds import EventTrigger
 from bellhop.ports.kube import Manifest
@@ -52,7 +53,7 @@ def rows(here: Installation, query: Query) -> Iterator[Row]:
             "profiles": len(statuses),
             "failing": sum(each.state in _FAILING for each in statuses),
             "kind": trigger.kind,
-            "sourceClusters": str(trigger.source_selector) or "<none>",
+            "sourceClusters": _sources(trigger) or "<none>",
             "destinationClusters": _destination(trigger),
             "paused": trigger.paused,
         }
@@ -72,7 +73,7 @@ def _tell(here: Installation, trigger: EventTrigger, story: Story) -> None:
     if trigger.paused:
         story.fact("Paused", f"by {trigger.pauses}: no event makes or withdraws anything")
     story.fact("One for event", str(trigger.one_for_event).lower())
-    story.fact("Source clusters", str(trigger.source_selector) or "none: the selector is empty")
+    story.fact("Source clusters", _sources(trigger) or "none: the selector is empty")
     story.fact("Destinations", _destination(trigger))
     story.fact("Tier", str(trigger.tier))
     story.fact(
@@ -91,6 +92,11 @@ def _tell(here: Installation, trigger: EventTrigger, story: Story) -> None:
     story.section("Profiles", (_profile(each) for each in statuses))
 
 
+def _sources(trigger: EventTrigger) -> str:
+    told = [str(trigger.source_selector)] if not trigger.source_selector.empty else []
+    return ", and ".join([*told, *(f"ClusterSet {place}" for place in trigger.cluster_sets)])
+
+
 def _found(here: Installation, trigger: EventTrigger) -> str:
     if "{{" in trigger.event_source_name:
         return "a template, rendered for each cluster"
@@ -104,10 +110,8 @@ def _in_force(here: Installation, trigger: EventTrigger) -> list[tuple[str, str]
     for cluster in catalog.clusters:
         source = catalog.source_of(trigger, cluster)
         if source is not None:
-            matching = sum(
-                match.matching for match in here.records.matches.of(cluster, source.name)
-            )
-            found.append((cluster, count(matching, "match", "matches")))
+            matching = report(here, cluster, source.name).matching
+            found.append((cluster, count(len(matching), "match", "matches")))
     return found
 
 

@@ -21,7 +21,9 @@ from bellhop.fleet.explain.chain import Chain, Explanation, Link
 from bellhop.fleet.explain.result import Results, Serves
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.reach import Holders, lacking, miss, no_holder, no_source
+from bellhop.fleet.reports import AGGREGATION, selection
 from bellhop.fleet.sight import Sight, alike, see
+from bellhop.fleet.trial import CHOSEN, LEFT_OUT
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.kinds import EventSource, EventTrigger
 from bellhop.model.record import Match
@@ -209,7 +211,7 @@ class _Story:
             cure = f"apply an EventTrigger with eventSourceName: {source.name}"
             return Link("source", source.name, "no", said, cure)
         cluster = self._catalog.clusters[self._cluster]
-        lacks = [(each, lack) for each in triggers if (lack := miss(each, cluster))]
+        lacks = [(each, lack) for each in triggers if (lack := miss(each, cluster, self._catalog))]
         if not lacks:
             said = "it is not in force here: the trigger that names it fails"
             return Link("source", source.name, "no", said)
@@ -228,9 +230,11 @@ class _Story:
         if verdict.failed or (match and match.error):
             said = verdict.said if verdict.failed else failure(source, match.error if match else "")
             kept = "; that it matched before stands" if match and match.matching else ""
-            cure = f"mend the script of EventSource '{source.name}', and apply it: {said}"
+            cure = mending(source, said)
             return Link("source", source.name, "failed", said + kept, cure)
         matched = bool(match and match.matching)
+        if verdict.matching and matched and source.aggregation:
+            return self._aggregated(source, verdict)
         if verdict.matching == matched:
             state = "yes" if matched else "no"
             cure = "" if matched else self._differing(source, verdict, sight)
@@ -240,6 +244,27 @@ class _Story:
         held = self._held() if matched else ""
         cure = self._sweep() if sight.behind else self._results.waiting(str(self._key))
         return Link("source", source.name, "waits", f"{now}, {kept}{held}", cure)
+
+    def _aggregated(self, source: EventSource, verdict: _Verdict) -> Link:
+        """Tell what the source's aggregatedSelection makes of an object that matches."""
+        kept, name = selection(self._here, self._cluster, source.name), source.name
+        cure = f"`bellhop sweep {self._cluster}`: the script is run when a sweep has looked at all"
+        if kept is None:
+            said = f"{verdict.said}; its aggregatedSelection waits for a sweep of all its kinds"
+            return Link("source", name, "waits", said, cure)
+        if isinstance(kept, str):
+            return Link("source", name, "failed", kept, cure)
+        if kept.error:
+            said = failure(source, kept.error)
+            stays = "; what it said before stands" if kept.made else ""
+            return Link("source", name, "failed", said + stays, mending(source, said))
+        told = f": {kept.message}" if kept.message else ""
+        if str(self._matched_key(source)) in kept.by_key:
+            return Link("source", name, "yes", f"{verdict.said}; {CHOSEN}{told}")
+        said = f"{verdict.said}; {LEFT_OUT}{told}"
+        what = overview.object_name(self._key)
+        cure = f"change {what}, or the aggregatedSelection of EventSource '{name}'{told}"
+        return Link("source", name, "no", said, cure)
 
     def _differing(self, source: EventSource, verdict: _Verdict, sight: Sight) -> str:
         if sight.manifest is None:
@@ -303,8 +328,7 @@ class _Story:
 
     def _nameless(self, trigger: EventTrigger) -> Link | None:
         """Tell of a trigger that selects the cluster, and whose source cannot be found."""
-        cluster = self._catalog.clusters[self._cluster]
-        if not trigger.source_selector.matches(cluster.labels):
+        if not self._catalog.watches(trigger, self._cluster):
             return None
         problem = self._catalog.problems_in(self._cluster).get(trigger.name)
         lack = no_source(trigger, self._catalog)
@@ -322,7 +346,7 @@ class _Story:
         joined = self._catalog.triggers_on(self._cluster, source.name)
         links = []
         for trigger in triggers:
-            lack = miss(trigger, cluster)
+            lack = miss(trigger, cluster, self._catalog)
             if lack:
                 said = f"it names '{source.name}', and does not select the cluster: {lack.said}"
                 links.append(Link("trigger", trigger.name, "no", said, lack.cure))
@@ -350,14 +374,30 @@ class _Story:
         return next((each for each in keys if each.gvk in source.kinds), self._key)
 
 
+_RULE_FAILED = "its CEL rule failed"
+
+
 def failure(source: EventSource, error: str) -> str:
-    """Say how a script failed, with the line of it that did; a script holds no Secret."""
+    """Say how a script or a rule failed, with a script's line that did; neither holds a Secret."""
+    if error.startswith(f"{source.name}, rule '"):
+        return f"{_RULE_FAILED}: {error}"
+    what, begins = "script", source.name
     scripts = {each.script for each in source.selectors if each.script}
-    place = re.match(rf"{re.escape(source.name)}:(\d+): ", error)
+    if error.startswith(f"{source.name}, {AGGREGATION}:"):
+        what, begins = AGGREGATION, f"{source.name}, {AGGREGATION}"
+        scripts = {source.aggregation}
+    place = re.match(rf"{re.escape(begins)}:(\d+): ", error)
     lines = next(iter(scripts)).splitlines() if len(scripts) == 1 else []
     if place and 0 < int(place[1]) <= len(lines):
         error += f"; the line is `{lines[int(place[1]) - 1].strip()}`"
-    return f"its script failed: {error}"
+    return f"its {what} failed: {error}"
+
+
+def mending(source: EventSource, said: str) -> str:
+    """Say what to do about a failure of a source."""
+    what = "rule" if said.startswith(_RULE_FAILED) else "script"
+    what = AGGREGATION if said.startswith(f"its {AGGREGATION} ") else what
+    return f"mend the {what} of EventSource '{source.name}', and apply it: {said}"
 
 
 def _version(manifest: Mapping[str, Any]) -> str:

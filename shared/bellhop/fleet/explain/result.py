@@ -100,6 +100,10 @@ class Results:
             return Link("destination", cluster, "no", f"it keeps what it had of {which}")
         if outcome.phase == "Provisioned":
             return Link("destination", cluster, "yes", f"{which} is applied")
+        if outcome.phase == "DryRun":
+            said = f"{which} is tried dry: {outcome.message}"
+            cure = "set syncMode to Continuous, and it is done"
+            return Link("destination", cluster, "waits", said, cure)
         if outcome.reason == AwayError.code:
             health = overview.health(self._here, cluster)
             said = f"{which} waits for it: {health.message or outcome.message}"

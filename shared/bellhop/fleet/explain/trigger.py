@@ -14,7 +14,7 @@ from bellhop.engine.judging import Candidate, judge, why_not
 from bellhop.errors import MissingError, ScriptError, StaleError, TemporaryError
 from bellhop.fleet import naming, overview
 from bellhop.fleet.explain.chain import MOST, Chain, Explanation, Link
-from bellhop.fleet.explain.object import failure
+from bellhop.fleet.explain.object import failure, mending
 from bellhop.fleet.explain.result import Results, Serves
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.reach import (
@@ -27,6 +27,7 @@ from bellhop.fleet.reach import (
     no_source,
     no_source_cluster,
 )
+from bellhop.fleet.reports import AGGREGATION, report
 from bellhop.model.kinds import EventSource, EventTrigger
 from bellhop.model.record import Match, Outcome
 
@@ -97,7 +98,7 @@ class _Story:
         """Tell which clusters are selected, and of the others what keeps them out."""
         trigger, links, selected = self._trigger, [], []
         for key, cluster in sorted(self._catalog.clusters.items()):
-            lack = miss(trigger, cluster)
+            lack = miss(trigger, cluster, self._catalog)
             problem = self._catalog.problems_in(key).get(trigger.name)
             if lack:
                 links.append(Link("cluster", key, "no", lack.said))
@@ -116,7 +117,10 @@ class _Story:
         if health.state == "Down":
             cure = f"see that cluster '{key}' answers: {health.message}"
             return Link("cluster", key, "failed", f"it is down: {health.message}", cure)
-        return Link("cluster", key, "yes", "its sourceClusterSelector takes it")
+        labels = self._catalog.clusters[key].labels
+        by_label = self._trigger.source_selector.matches(labels)
+        field = "sourceClusterSelector takes" if by_label else "clusterSetRefs take"
+        return Link("cluster", key, "yes", f"its {field} it")
 
     # What matches -------------------------------------------------------------------------------
 
@@ -129,10 +133,14 @@ class _Story:
             matches = list(self._here.records.matches.of(key, source.name))
             matching = sum(each.matching for each in matches)
             found += matching
-            links.append(self._source(source, key, matching, len(selected)))
+            links.append(
+                self._aggregated(source, key)
+                if source.aggregation
+                else self._source(source, key, matching, len(selected))
+            )
             self._chain.add_all(
                 [self._failed(source, each) for each in matches if each.error],
-                f"objects of {key} on which the script fails",
+                f"objects of {key} on which the source fails",
             )
         self._chain.add_all(links, "clusters")
         if not found and not any(link.step == "object" for link in self._chain.links):
@@ -146,10 +154,25 @@ class _Story:
         objects = f"{matching} objects match" if matching > 1 else "1 object matches"
         return Link("source", source.name, "yes", f"{objects}{place}")
 
+    def _aggregated(self, source: EventSource, key: str) -> Link:
+        """Tell what the source's aggregatedSelection makes of what matches in a cluster."""
+        told = report(self._here, key, source.name)
+        given = f"{told.given} objects match" if told.given != 1 else "1 object matches"
+        said = f": {told.message}" if told.message else ""
+        failed = [error for what, error in told.errors if what == AGGREGATION]
+        if failed:
+            why = failure(source, failed[0])
+            return Link("source", source.name, "failed", f"{why}, in {key}", mending(source, why))
+        if told.awaited:
+            waits = f"{given} in {key}; its aggregatedSelection waits for a sweep of all its kinds"
+            return Link("source", source.name, "waits", waits, self._results.waiting(key))
+        chosen = f"{given} in {key}; its aggregatedSelection returns {len(told.matching)}{said}"
+        return Link("source", source.name, "yes" if told.matching else "no", chosen)
+
     def _failed(self, source: EventSource, match: Match) -> Link:
-        cure = f"mend the script of EventSource '{source.name}', and apply it: {match.error}"
         name = f"{overview.object_name(match.key)} in {match.cluster}"
-        return Link("object", name, "failed", failure(source, match.error), cure)
+        said = failure(source, match.error)
+        return Link("object", name, "failed", said, mending(source, said))
 
     def _tell_why_none(self, key: str) -> None:
         """Judge what is known in a cluster again, and tell the reasons, the nearest miss first."""
@@ -164,7 +187,7 @@ class _Story:
         for candidate, name in islice(self._candidates(key, source), _JUDGED):
             said, failed = _verdict(source, candidate, limits)
             if failed:
-                cure = f"mend the script of EventSource '{source.name}', and apply it: {said}"
+                cure = mending(source, said)
                 self._chain.add("object", f"{name} in {key}", "failed", said, cure)
                 return
             old = reasons.get(said, _Reason(said, name, 0, 0))
