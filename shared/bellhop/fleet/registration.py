@@ -1,4 +1,4 @@
-"""How a cluster joins and leaves the fleet.
+"""How a cluster joins the fleet.
 
   look: reachable? which cluster? which version? which rights?     nothing is changed yet
   in the cluster: namespace, account, rights, if asked pods        harmless alone: nobody rings
@@ -9,28 +9,21 @@
 The record comes before the Secret, so that no forwarder ever has a token that nobody knows. A
 registration that died in between left the mark `begun`, and the renewals finish it. Two at once
 meet in the record, which is written on condition: one of them is told to wait. Leaving goes the
-other way round, and needs no cluster that answers.
+other way round: `fleet/deregistration.py`.
 """
 
 from __future__ import annotations
 
 import json
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import yaml
-
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.adapters.local.files import write_whole
-from bellhop.engine import auditing
 from bellhop.engine.pods import IMAGE, forwarder_manifests, image_of
 from bellhop.engine.wiring import (
     NAME,
@@ -50,10 +43,11 @@ from bellhop.errors import (
     PermanentError,
     StaleError,
 )
-from bellhop.fleet import ringing
+from bellhop.fleet import audited, ringing
 from bellhop.fleet.installation import Inbound, Installation
 from bellhop.fleet.rewriting import rewrite
 from bellhop.fleet.rights import missing_for_applying, missing_for_watching, watched
+from bellhop.fleet.undisturbed import undisturbed
 from bellhop.fleet.unwiring import (
     BY_HAND,
     DEPLOYMENT,
@@ -63,7 +57,6 @@ from bellhop.fleet.unwiring import (
     silence,
     twin,
 )
-from bellhop.model.document import dump
 from bellhop.model.gvk import Resource
 from bellhop.model.kubeconfig import Kubeconfig, sanitise
 from bellhop.model.record import Cluster, Issuer
@@ -338,7 +331,7 @@ class _Attempt:
         if self._bare:
             way = "audit" if self._spec.audit else "direct"
             made = ringing.draw_up_direct(
-                way, cluster.key, self._spec.inbound, self._now, self._in_file()
+                way, cluster.key, self._spec.inbound, self._now, self._token_that_stays()
             )
         else:
             if old and "path" in old and not self._moves():
@@ -352,6 +345,15 @@ class _Attempt:
         place = {"ingest-url": self._spec.inbound.url, "ingest-ca": self._spec.inbound.ca}
         return replace(made, record={**made.record, **place})
 
+    def _token_that_stays(self) -> str:
+        """Return the token that an API server's file has, if it counts and is not to be rotated."""
+        if self._spec.audit is None:
+            return ""
+        if self._old and is_audited(self._old.forwarder) and self._spec.renews:
+            audited.refuse_to_rotate_again(self._old, self._now)
+            return ""
+        return audited.kept_token(self._old, self._spec.audit)
+
     def _moves(self) -> bool:
         """Say if the name is to mean another cluster than it did."""
         before = known_uid(self._here, self._old) if self._old else ""
@@ -361,7 +363,7 @@ class _Attempt:
         """Write kubeconfig and record; from here on old and new token count."""
         key, old = cluster.key, self._old
         if forwarder and self._spec.audit:
-            self._write(forwarder, self._spec.audit)
+            audited.write(self._spec.audit, forwarder, self._resources)
         if forwarder:
             cluster = replace(cluster, token_digest=forwarder.digest, forwarder=forwarder.record)
         stored = json.dumps(self._spec.kubeconfig.to_dict()).encode()
@@ -375,7 +377,7 @@ class _Attempt:
             abandoned = old.abandoned if old.abandoned != self._uid else ""
             cluster = replace(cluster, former_digest=former, abandoned=abandoned)
         if forwarder and self._spec.audit:
-            cluster = self._audited(cluster)
+            cluster = audited.settled(cluster, old, self._now)
         if not cluster.managed and not self._spec.renews:
             # Stored first: the record names a version that is there.
             self._here.secrets.put(f"kubeconfig/{key}", stored)
@@ -416,57 +418,6 @@ class _Attempt:
     def _bare(self) -> bool:
         """Say if nothing of ours runs in the cluster."""
         return self._spec.direct or self._spec.audit is not None
-
-    def _write(self, forwarder: ringing.Instructions, folder: Path) -> None:
-        """Write what an API server is given.
-
-        The files come before the record: a token that nobody knows does no harm.
-        """
-        config = auditing.kubeconfig(forwarder.record, forwarder.entries["token"])
-        for name, manifest in (
-            (auditing.POLICY, auditing.policy(self._resources)),
-            (auditing.KUBECONFIG, config),
-        ):
-            write_whole(folder / name, dump(manifest).encode())
-
-    def _in_file(self) -> str:
-        """Return the token that an API server's file has, if it counts and is not to be rotated.
-
-        Raises:
-            BusyError: it is to be rotated, and the one before counts still.
-        """
-        old = self._old
-        if old is None or not is_audited(old.forwarder) or self._spec.audit is None:
-            return ""
-        if self._spec.renews:
-            if old.former_digest and (old.former_until or self._now) > self._now:
-                raise BusyError(
-                    f"cannot rotate the token of cluster '{old.key}' again: its API servers may"
-                    f" have the former one, which counts until {old.former_until:%Y-%m-%d %H:%M}"
-                    " UTC; give them the file that was written"
-                )
-            return ""
-        try:
-            found = (self._spec.audit / auditing.KUBECONFIG).read_text()
-            token = auditing.token_of(yaml.safe_load(found))
-        except (OSError, ValueError, yaml.YAMLError):
-            return ""
-        return token if ringing.digest_of(token) == old.token_digest else ""
-
-    def _audited(self, cluster: Cluster) -> Cluster:
-        """Have old and new token count for as long as API servers take to start again.
-
-        Nobody can see when one has read its file, so that the old token ends by time; where the
-        token stays, so does what was to end before.
-        """
-        old = self._old
-        if old and old.token_digest == cluster.token_digest:
-            settle = {k: v for k, v in old.forwarder.items() if k == "settle"}
-            record = {k: v for k, v in cluster.forwarder.items() if k != "begun"} | settle
-            former = {"former_digest": old.former_digest, "former_until": old.former_until}
-            return replace(cluster, forwarder=record, **former)  # type: ignore[arg-type]
-        record = ringing.told(cluster.forwarder, self._now, ringing.AUDIT_OVERLAP)
-        return replace(cluster, forwarder=record, former_until=self._now + ringing.AUDIT_OVERLAP)
 
     def _entries(self) -> dict[str, str]:
         """Read what the sender has been told last, as it can be read."""
@@ -557,60 +508,3 @@ def _second_name(key: str, other: str) -> ConflictError:
         f" one uid), and everything would be applied to it twice; deregister '{other}' first, or"
         " give --allow-twice if they are copies of one backup"
     )
-
-
-@dataclass(frozen=True)
-class Deregistered:
-    """What was taken out of the cluster, and what could not be, in a sentence."""
-
-    removed: Sequence[str]
-    left: str = ""
-
-
-def deregister(here: Installation, key: str, *, uninstall: bool = False) -> Deregistered:
-    """Take a cluster out: what rings in it as far as it answers, then all that is kept of it.
-
-    With `uninstall` what was installed of its forwarder goes even where its namespace stays.
-
-    Raises:
-        MissingError: there is no such cluster.
-    """
-    kept = here.records.clusters.get(key)
-    if kept is None:
-        raise MissingError(
-            f"cannot deregister cluster '{key}': it is not registered;"
-            " `bellhop get clusters` lists those that are"
-        )
-    cluster = kept.value
-    removed: list[str] = []
-    left = leave_behind(here, cluster) if cluster.abandoned else ""
-    try:
-        kube = here.access.open(key, version=cluster.credentials)
-        removed.extend(silence(kube, key, uninstall=uninstall))
-    except ConflictError as error:
-        left = f"what makes it ring stays: {error}"
-    except BellhopError as error:
-        left = f"what made it ring may still be there: {error}; once it answers, {BY_HAND}"
-    with undisturbed():
-        here.secrets.delete(f"abandoned/{key}")
-        here.secrets.delete(f"kubeconfig/{key}")
-        here.declare.deregister(key)
-    return Deregistered(removed, left)
-
-
-@contextmanager
-def undisturbed() -> Iterator[None]:
-    """Let a Ctrl-C wait until the block is done: it must happen as a whole or not at all."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    waiting: list[int] = []
-    before: Callable[[int, Any], Any] | int | None = signal.signal(
-        signal.SIGINT, lambda number, _frame: waiting.append(number)
-    )
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-    if waiting:
-        raise KeyboardInterrupt

@@ -24,7 +24,7 @@ from cryptography import x509
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.engine.wiring import NAME, NAMESPACE
 from bellhop.fleet.installation import Installation
-from bellhop.fleet.registration import undisturbed
+from bellhop.fleet.undisturbed import undisturbed
 from bellhop.model.gvk import GVK
 from bellhop.model.kubeconfig import sanitise
 from bellhop.model.reach import HERE
@@ -540,7 +540,7 @@ def test_ctrl_c_waits_for_what_must_be_whole() -> None:
     """The token in the cluster and the record here change together, or not at all."""
     code = (
         "import os, signal\n"
-        "from bellhop.fleet.registration import undisturbed\n"
+        "from bellhop.fleet.undisturbed import undisturbed\n"
         "try:\n"
         "    with undisturbed():\n"
         "        os.kill(os.getpid(), signal.SIGINT)\n"

@@ -23,9 +23,10 @@ from bellhop.engine.auditing import KUBECONFIG, POLICY, policy
 from bellhop.engine.wiring import NAME, NAMESPACE
 from bellhop.errors import BusyError, InvalidError
 from bellhop.fleet import overview, ringing
+from bellhop.fleet.deregistration import deregister
 from bellhop.fleet.doctor import examine
 from bellhop.fleet.installation import Inbound, Installation
-from bellhop.fleet.registration import PATIENCE, Registration, deregister, register
+from bellhop.fleet.registration import PATIENCE, Registration, register
 from bellhop.fleet.renewal import next_at, renew, rotate
 from bellhop.logs import Log
 from bellhop.messages import Confirm

@@ -16,8 +16,9 @@ from bellhop.adapters.kube.client import KubeClient
 from bellhop.engine.wiring import NAME, NAMESPACE, webhook_configuration
 from bellhop.errors import BusyError, ConflictError, MissingError
 from bellhop.fleet import ringing
+from bellhop.fleet.deregistration import deregister
 from bellhop.fleet.installation import Installation
-from bellhop.fleet.registration import PATIENCE, Registered, deregister, register
+from bellhop.fleet.registration import PATIENCE, Registered, register
 from bellhop.fleet.renewal import renew
 from bellhop.fleet.unwiring import leave_behind
 from bellhop.model.gvk import GVK

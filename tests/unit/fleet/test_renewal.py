@@ -15,9 +15,10 @@ from bellhop.engine.pacing import renewal_timer
 from bellhop.engine.wiring import NAME
 from bellhop.errors import BusyError, MissingError, UnreachableError
 from bellhop.fleet import ringing
+from bellhop.fleet.deregistration import deregister
 from bellhop.fleet.failures import failures
 from bellhop.fleet.installation import Inbound, Installation
-from bellhop.fleet.registration import deregister, register
+from bellhop.fleet.registration import register
 from bellhop.fleet.renewal import ends_at, next_at, renew, rotate
 from bellhop.logs import Log
 from bellhop.messages import Sweep as Swept

@@ -12,8 +12,9 @@ import pytest
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.engine.wiring import NAME, NAMESPACE
 from bellhop.fleet import ringing
+from bellhop.fleet.deregistration import deregister
 from bellhop.fleet.installation import Inbound, Installation
-from bellhop.fleet.registration import deregister, register
+from bellhop.fleet.registration import register
 from bellhop.logs import Log
 from bellhop.model.gvk import GVK
 from bellhop.model.record import Gate

@@ -36,7 +36,7 @@ def cluster(key: str | None, namespace: str, cluster: str, *, uninstall: bool) -
     What makes it ring is removed from it as far as it answers. Add-ons that were applied to it
     stay; what other clusters got because of it is withdrawn from them.
     """
-    from bellhop.fleet.registration import deregister
+    from bellhop.fleet.deregistration import deregister
 
     place, name = one_cluster(key, namespace, cluster)
     here = installation()

@@ -81,7 +81,9 @@ class _Wishes:
     def _refuse_a_forwarder(self, way: str) -> None:
         """Refuse what is for a forwarder, where the API server itself calls ingest."""
         if self.direct and self.audit:
-            raise click.UsageError("--direct and --audit are two ways to ring; choose one")
+            raise click.UsageError(
+                "--direct and --audit are two ways to ring, of which a cluster has one"
+            )
         if self.install or self.print_manifests or self.forwarder_url:
             raise click.UsageError(
                 f"{way} needs no forwarder: it belongs neither to --install nor to"
@@ -189,7 +191,8 @@ def cluster(
     meanwhile.
 
     The forwarder itself comes with --install, or by whatever applies what --print-manifests
-    writes to standard output.
+    writes to standard output. With --direct, --audit or --no-forwarder there is none, and nothing
+    of one is applied.
     """
     from bellhop.cli.credentials import read_kubeconfig
 

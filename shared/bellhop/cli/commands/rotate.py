@@ -25,9 +25,10 @@ def command(key: str, audit: Path | None) -> None:
     """Give whoever sends for a cluster a new token, without a gap.
 
     The new token counts before its sender has it, and the old one for some minutes after that, so
-    that nothing is refused meanwhile. The certificate and the path at which the cluster rings are
-    renewed with it. Nobody has to rotate by the clock: it is for a token that somebody may have
-    seen.
+    that nothing is refused meanwhile; for a day where an API server sends its audit log, which has
+    to start again. The certificate and the path at which the cluster rings are renewed with it,
+    where it has a forwarder. Nobody has to rotate by the clock: it is for a token that somebody may
+    have seen.
     """
     from bellhop.fleet.renewal import rotate
 

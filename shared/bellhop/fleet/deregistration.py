@@ -1,0 +1,53 @@
+"""How a cluster leaves the fleet: what rings in it goes as far as it answers, then all we keep.
+
+No cluster is needed that answers: whoever deregisters one may do so because it is no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bellhop.errors import BellhopError, ConflictError, MissingError
+from bellhop.fleet.installation import Installation
+from bellhop.fleet.undisturbed import undisturbed
+from bellhop.fleet.unwiring import BY_HAND, leave_behind, silence
+
+
+@dataclass(frozen=True)
+class Deregistered:
+    """What was taken out of the cluster, and what could not be, in a sentence."""
+
+    removed: Sequence[str]
+    left: str = ""
+
+
+def deregister(here: Installation, key: str, *, uninstall: bool = False) -> Deregistered:
+    """Take a cluster out: what rings in it as far as it answers, then all that is kept of it.
+
+    With `uninstall` what was installed of its forwarder goes even where its namespace stays.
+
+    Raises:
+        MissingError: there is no such cluster.
+    """
+    kept = here.records.clusters.get(key)
+    if kept is None:
+        raise MissingError(
+            f"cannot deregister cluster '{key}': it is not registered;"
+            " `bellhop get clusters` lists those that are"
+        )
+    cluster = kept.value
+    removed: list[str] = []
+    left = leave_behind(here, cluster) if cluster.abandoned else ""
+    try:
+        kube = here.access.open(key, version=cluster.credentials)
+        removed.extend(silence(kube, key, uninstall=uninstall))
+    except ConflictError as error:
+        left = f"what makes it ring stays: {error}"
+    except BellhopError as error:
+        left = f"what made it ring may still be there: {error}; once it answers, {BY_HAND}"
+    with undisturbed():
+        here.secrets.delete(f"abandoned/{key}")
+        here.secrets.delete(f"kubeconfig/{key}")
+        here.declare.deregister(key)
+    return Deregistered(removed, left)
