@@ -50,21 +50,17 @@ settings: install ## Write the tables of docs/reference/settings.md
 # in the order of tests/conftest.py, not with the files that have most tests, which are quick.
 SHARED := -n 2 --dist loadfile --no-loadscope-reorder
 
-test: install control-plane ## Run all tests
-	$(BIN)/python -m pytest $(SHARED)
+# Where CI is set, `coverage` runs its part of them, traced; it is not run twice.
+test: install control-plane $(if $(CI),coverage) ## Run all tests
+	$(BIN)/python -m pytest $(SHARED) $(if $(CI),--part rest)
 
 test-fast: install ## Run the tests that need no servers
 	$(BIN)/python -m pytest tests/unit
 
-# Tracing doubles what code costs: `make test` runs without it, and here the tests that judge time,
-# those of `infra` alone, those that mostly wait for queues of a cloud, and those whose functions run
-# where nothing is traced, are left out.
+# Tracing doubles what code costs: tests/conftest.py says which tests are worth it.
 coverage: install control-plane ## Measure what the tests cover, in processes that they start too
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest -q $(SHARED) -m "not timed" \
-	  -k "not (aws_queues or gcp_queues or test_live or test_gcp_pipeline or test_gcp_faults)" \
-	  tests/functions tests/cli tests/contract tests/flow/test_http.py tests/infra/test_forwarder_*.py \
-	  tests/golden tests/unit
+	$(BIN)/coverage run -m pytest $(SHARED) --part traced
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
@@ -81,7 +77,7 @@ imports: install ## Check that the layers hold
 docs: install ## Check that links and examples of the docs hold
 	$(BIN)/python -m pytest tests/docs
 
-check: lint types imports test coverage ## Everything that CI runs
+check: lint types imports test $(if $(CI),,coverage) ## Everything that CI runs
 
 format: install ## Format the code
 	$(BIN)/ruff check --fix-only --quiet $(CODE)

@@ -26,8 +26,22 @@ _GOOGLE = ("GOOGLE_", "GCLOUD_", "GCP_", "CLOUDSDK_", *EMULATORS)
 _LONG = ("tests/terraform/test_deployed.py",)
 """Files that take more minutes than any other, the longest first."""
 
+_TRACED = (
+    *("tests/unit/", "tests/golden/", "tests/contract/", "tests/functions/", "tests/cli/"),
+    *("tests/infra/test_forwarder_", "tests/flow/test_http.py"),
+)
+"""What says how much of the library the tests cover."""
+
+_NOT_TRACED = ("aws_queues", "gcp_queues", "test_live", "test_gcp_pipeline", "test_gcp_faults")
+"""Among it, what mostly waits for a cloud's queues, or runs functions where nothing is traced."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--part",
+        choices=("traced", "rest"),
+        help="run only the tests that tell how much is covered, or only all others",
+    )
     live.add_options(parser)
     live_google.add_options(parser)
 
@@ -38,13 +52,29 @@ def pytest_configure(config: pytest.Config) -> None:
         live.forbid()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what is long: begun last, it would have one worker wait for the other.
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the other part, and begin with what is long: last, one worker waits for the other.
 
     The many short files of `unit` come last as they are, and end together.
     """
+    part = config.getoption("--part")
+    if part:
+        other = [item for item in items if _is_traced(item) != (part == "traced")]
+        config.hook.pytest_deselected(items=other)
+        left_out = set(map(id, other))
+        items[:] = [item for item in items if id(item) not in left_out]
     ranks = {name: rank for rank, name in enumerate(_LONG)}
     items.sort(key=lambda item: ranks.get(item.nodeid.partition("::")[0], len(_LONG)))
+
+
+def _is_traced(item: pytest.Item) -> bool:
+    """Say if a test tells what is covered; one that judges time would judge the tracing."""
+    timed = item.get_closest_marker("timed") is not None
+    return (
+        not timed
+        and item.nodeid.startswith(_TRACED)
+        and not any(name in item.nodeid for name in _NOT_TRACED)
+    )
 
 
 @pytest.fixture(autouse=True)
