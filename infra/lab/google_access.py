@@ -29,13 +29,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Self
+from typing import Self
 
 from google.cloud.firestore_v1.types import CommitRequest
 from google.cloud.secretmanager_v1 import types as secrets
 
 from infra.lab.google_front import Front
+from infra.lab.http_server import HttpServer, Request, Response
 
 _SECRETS = "google.cloud.secretmanager.v1.SecretManagerService"
 _SPEAKING_HTTP = ("CONTAINER", "LOGGING", "MONITORING", "STORAGE")
@@ -185,68 +185,31 @@ class Access:
         )
 
 
-class _Door:
+class _Door(HttpServer):
     """One server before another one that speaks HTTP."""
 
     def __init__(self, address: str, judge: Callable[[Rights], bool]) -> None:
+        super().__init__()
         self._behind = address if "://" in address else f"http://{address}"
         self._judge = judge
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
 
-    @property
-    def address(self) -> str:
-        """Tell where it listens."""
-        return f"http://127.0.0.1:{self._server.server_port}"
-
-    def answer(self, method: str, target: str, body: bytes, kind: str) -> tuple[int, bytes]:
+    def respond(self, request: Request) -> Response:
         """Pass a request on, if it may be."""
-        path = target.partition("?")[0]
-        if not self._judge(_by_http(method, path, body)):
-            return HTTPStatus.FORBIDDEN, b"{}"
-        headers = {"Content-Type": kind} if kind else {}
-        request = urllib.request.Request(  # noqa: S310 - an emulator's
-            self._behind + target, body or None, headers, method=method
+        method, path = request.method, request.target.partition("?")[0]
+        if not self._judge(_by_http(method, path, request.body)):
+            return Response(HTTPStatus.FORBIDDEN, b"{}")
+        passed = urllib.request.Request(  # noqa: S310 - an emulator's
+            self._behind + request.target,
+            request.body or None,
+            {name: value for name, value in request.headers.items() if name == "Content-Type"},
+            method=method,
         )
         try:
-            with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310
-                return answer.status, answer.read()
+            with urllib.request.urlopen(passed, timeout=10) as answer:  # noqa: S310
+                return Response(answer.status, answer.read())
         except urllib.error.HTTPError as error:
             absent = error.code == HTTPStatus.NOT_FOUND and "/storage/" in path and method == "GET"
             # Who may not list is not told what is not there.
             if absent and not self._judge(iter([Asked("storage.objects.list")])):
-                return HTTPStatus.FORBIDDEN, b"{}"
-            return error.code, error.read()
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
-
-
-def _handler(door: _Door) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True
-
-        def _serve(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            kind = self.headers.get("Content-Type") or ""
-            status, content = door.answer(self.command, self.path, body, kind)
-            self.send_response(status)
-            if status != HTTPStatus.NO_CONTENT:
-                self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-        do_GET = do_POST = do_DELETE = _serve  # noqa: N815 - the names that http.server looks for
-
-        def log_message(self, *_: Any) -> None:
-            """Say nothing."""
-
-    return Handler
+                return Response(HTTPStatus.FORBIDDEN, b"{}")
+            return Response(error.code, error.read())

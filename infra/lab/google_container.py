@@ -24,15 +24,15 @@ import urllib.error
 import urllib.request
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 from urllib.parse import parse_qs
 from uuid import uuid4
 
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
+
+from infra.lab.http_server import HttpServer, Request, Response
 
 ACCOUNT = "lab-sweep@lab-7.iam.gserviceaccount.com"
 """The service account of which the key file is."""
@@ -42,10 +42,11 @@ _GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 _BITS = 2048
 
 
-class Gke:
+class Gke(HttpServer):
     """GKE's clusters, who is given tokens for them, and who judges those."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._lock = threading.Lock()
         self._clusters: dict[str, Mapping[str, Any]] = {}
         self._behind: dict[str, tuple[str, str]] = {}
@@ -53,14 +54,6 @@ class Gke:
         self._requests: Counter[str] = Counter()
         self._key = rsa.generate_private_key(public_exponent=65537, key_size=_BITS)
         self.lifetime = 3600
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
-
-    @property
-    def address(self) -> str:
-        """Tell where it listens."""
-        return f"http://127.0.0.1:{self._server.server_port}"
 
     def describe(self, name: str, told: Mapping[str, Any]) -> None:
         """Have a cluster, by its full name, of which this is told."""
@@ -119,24 +112,23 @@ class Gke:
             "--authentication-token-webhook-cache-ttl=0s",
         ]
 
-    def answer(
-        self, method: str, path: str, body: bytes, headers: Mapping[str, str]
-    ) -> tuple[int, bytes]:
+    def respond(self, request: Request) -> Response:
         """Answer a request."""
-        gateway = _GATEWAY.fullmatch(path)
+        gateway = _GATEWAY.fullmatch(request.target)
         if gateway:
             self._note("gateway")
             server, ca_pem = self._behind[gateway[1]]
-            return _passed_on(f"{server}{gateway[2]}", ca_pem, method, body, headers)
+            return _passed_on(f"{server}{gateway[2]}", ca_pem, request)
+        path = request.target.partition("?")[0]
         if path == "/token":
             self._note("token")
-            return _json(*self._given(parse_qs(body.decode())))
+            return Response.of(*self._given(parse_qs(request.body.decode())))
         if path == "/review":
-            return _json(200, self._judged(json.loads(body)))
+            return Response.of(200, self._judged(json.loads(request.body)))
         self._note("cluster")
         told = self._clusters.get(path.removeprefix("/v1/"))
         missing = {"error": {"code": 404, "status": "NOT_FOUND"}}
-        return _json(404, missing) if told is None else _json(200, told)
+        return Response.of(404, missing) if told is None else Response.of(200, told)
 
     def _note(self, what: str) -> None:
         with self._lock:
@@ -161,60 +153,19 @@ class Gke:
         user = {"username": who, "groups": ["system:masters"]}
         return {**review, "status": {"authenticated": bool(who), "user": user}}
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
-
-
-def _passed_on(
-    url: str, ca_pem: str, method: str, body: bytes, headers: Mapping[str, str]
-) -> tuple[int, bytes]:
-    passed = {name: headers[name] for name in ("Authorization", "Content-Type") if name in headers}
-    request = urllib.request.Request(url, body or None, passed, method=method)  # noqa: S310 - the lab's
+def _passed_on(url: str, ca_pem: str, asked: Request) -> Response:
+    names = {"Authorization", "Content-Type"} & asked.headers.keys()
+    passed = {name: asked.headers[name] for name in names}
+    request = urllib.request.Request(url, asked.body or None, passed, method=asked.method)  # noqa: S310 - the lab's
+    json_type = {"Content-Type": "application/json"}
     trust = ssl.create_default_context(cadata=ca_pem)
     try:
         with urllib.request.urlopen(request, timeout=10, context=trust) as answer:  # noqa: S310
-            return answer.status, answer.read()
+            return Response(answer.status, answer.read(), json_type)
     except urllib.error.HTTPError as error:
-        return error.code, error.read()
-
-
-def _json(status: int, told: Any) -> tuple[int, bytes]:
-    return status, json.dumps(told).encode()
+        return Response(error.code, error.read(), json_type)
 
 
 def _decoded(part: str) -> bytes:
     return base64.urlsafe_b64decode(part + "=" * (-len(part) % 4))
-
-
-def _handler(gke: Gke) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True
-
-        def _serve(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            path = self.path if "/gkeMemberships/" in self.path else self.path.partition("?")[0]
-            status, content = gke.answer(self.command, path, body, dict(self.headers))
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-        do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _serve  # noqa: N815 - http.server's names
-
-        def log_message(self, *_: Any) -> None:
-            """Say nothing."""
-
-    return Handler

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Self
+from typing import Any
 from uuid import uuid4
+
+from infra.lab.http_server import HttpServer, Request, Response
 
 _TOKEN = re.compile(r'\s*("(?:[^"\\]|\\.)*"|[()]|<=|>=|!=|[=<>:]|[^\s()=<>:!"]+)')
 _SEVERITIES = (
@@ -32,21 +32,14 @@ Entry = Mapping[str, Any]
 Test = Callable[[Entry], bool]
 
 
-class Logging:
+class Logging(HttpServer):
     """The logs of one project."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._entries: list[dict[str, Any]] = []
         self._refusals: list[int] = []
         self.places: set[str] = set()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
-
-    @property
-    def address(self) -> str:
-        """Tell where it listens."""
-        return f"http://127.0.0.1:{self._server.server_port}"
 
     def write(
         self, service: str, text: str, *, at: datetime, severity: str = "DEFAULT"
@@ -72,8 +65,13 @@ class Logging:
         """Answer the next requests with an HTTP status."""
         self._refusals += [status] * times
 
-    def answer(self, asked: Mapping[str, Any]) -> tuple[int, Any]:
+    def respond(self, request: Request) -> Response:
         """Answer a request."""
+        if (request.method, request.target) != ("POST", "/v2/entries:list"):
+            return Response.of(404, {})
+        return Response.of(*self._listed(json.loads(request.body)))
+
+    def _listed(self, asked: Mapping[str, Any]) -> tuple[int, Any]:
         if self._refusals:
             status = self._refusals.pop(0)
             return status, {"error": {"code": status}}
@@ -97,15 +95,6 @@ class Logging:
         wanted = Filter(text)
         found = [entry for entry in self._entries if wanted(entry)]
         return sorted(found, key=lambda entry: str(entry["timestamp"]))
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
 
 
 def _structured(entry: dict[str, Any], line: dict[str, Any]) -> None:
@@ -232,22 +221,3 @@ def _compared(entry: Entry, path: Sequence[str], operator: str, value: str) -> b
     if isinstance(found, int | float):
         return _OPERATORS[operator](float(found), float(value))
     return _OPERATORS[operator](str(found), value)
-
-
-def _handler(logging: Logging) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            known = self.path == "/v2/entries:list"
-            status, told = logging.answer(json.loads(body)) if known else (404, {})
-            content = json.dumps(told).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-        def log_message(self, *_: Any) -> None:
-            """Say nothing."""
-
-    return Handler

@@ -9,14 +9,13 @@ It answers with the points of one metric of one subscription in an interval, new
 
 from __future__ import annotations
 
-import json
 import re
-import threading
 from collections import defaultdict
 from datetime import datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Self
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
+
+from infra.lab.http_server import HttpServer, Request, Response
 
 _PATH = re.compile(r"/v3/projects/[^/]+/timeSeries")
 _FILTER = re.compile(
@@ -26,20 +25,13 @@ _FILTER = re.compile(
 _NEEDED = {"filter", "interval.startTime", "interval.endTime"}
 
 
-class Monitoring:
+class Monitoring(HttpServer):
     """One project's measurements, as somebody tells them."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._points: dict[tuple[str, str], list[tuple[datetime, int]]] = defaultdict(list)
         self._refusal = 0
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
-
-    @property
-    def address(self) -> str:
-        """Tell where it listens."""
-        return f"127.0.0.1:{self._server.server_address[1]}"
 
     def tell(self, subscription: str, metric: str, value: int, *, at: datetime) -> None:
         """Note what was measured."""
@@ -49,9 +41,12 @@ class Monitoring:
         """Answer with an HTTP status from now on; 0 answers again."""
         self._refusal = status
 
-    def answer(self, url: str) -> tuple[int, dict[str, Any]]:
+    def respond(self, request: Request) -> Response:
         """Answer a request as Cloud Monitoring does."""
-        parts = urlsplit(url)
+        return Response.of(*self._measured(request.target))
+
+    def _measured(self, target: str) -> tuple[int, dict[str, Any]]:
+        parts = urlsplit(target)
         asked = {name: values[0] for name, values in parse_qs(parts.query).items()}
         wanted = _FILTER.fullmatch(asked.get("filter", ""))
         if self._refusal:
@@ -66,15 +61,6 @@ class Monitoring:
         # As the real one, it says nothing where nothing was measured.
         return 200, {"timeSeries": [{"points": found}]} if found else {}
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
-
 
 def _point(at: datetime, value: int) -> dict[str, Any]:
     moment = at.isoformat()
@@ -83,20 +69,3 @@ def _point(at: datetime, value: int) -> dict[str, Any]:
         # Google writes numbers of 64 bits as text.
         "value": {"int64Value": str(value)},
     }
-
-
-def _handler(monitoring: Monitoring) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            status, answer = monitoring.answer(self.path)
-            body = json.dumps(answer).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    return Handler

@@ -3,40 +3,23 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Self
+from typing import Any
+
+from infra.lab.http_server import HttpServer, Request, Response
 
 
-class Endpoint:
+class Endpoint(HttpServer):
     """Hands the body of each push to `answer`, which returns the status of the reply."""
 
     def __init__(self, answer: Callable[[dict[str, Any]], int]) -> None:
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                status = answer(body)
-                self.send_response(status)
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
+        super().__init__()
+        self._answer = answer
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}/projects/p/topics/inbox"
+        return f"{self.address}/projects/p/topics/inbox"
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+    def respond(self, request: Request) -> Response:
+        """Answer a push."""
+        return Response(self._answer(json.loads(request.body)))

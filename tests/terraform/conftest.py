@@ -110,7 +110,7 @@ class Fleet:
             "AWS_EC2_METADATA_DISABLED": "true",
         }
         self.endpoint = endpoint
-        self.more = ("--ingest-url", door.url, "--ingest-ca", str(door.ca))
+        self.more = ("--ingest-url", door.address, "--ingest-ca", str(door.ca))
         self._people: dict[str, Someone] = {}
         self._examples: list[str] = []
         told = json.dumps({"bellhop": {"value": dict(cloud.bellhop)}})
