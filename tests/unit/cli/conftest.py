@@ -8,10 +8,14 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from bellhop.adapters.kube.client import KubeClient
 from bellhop.cli.main import cli
 from bellhop.embedded.state import make_folder, only_one, open_state
 from bellhop.fleet.installation import Installation
+from bellhop.model.kubeconfig import sanitise
+from bellhop.model.reach import HERE
 from bellhop.settings import Settings
+from infra.lab.cluster import Cluster
 
 Bellhop = Callable[..., Result]
 
@@ -51,3 +55,30 @@ def served(state: Path) -> Iterator[None]:
     make_folder(state)
     with only_one(state):
         yield
+
+
+@pytest.fixture
+def kubeconfig(source_cluster: Cluster, tmp_path: Path) -> Path:
+    """The administrator's kubeconfig of a real cluster."""
+    path = tmp_path / "admin.kubeconfig"
+    source_cluster.kubeconfig(path)
+    return path
+
+
+@pytest.fixture
+def kube(source_cluster: Cluster) -> Iterator[KubeClient]:
+    """The cluster, for a look at what was done to it."""
+    client = KubeClient("test", sanitise(source_cluster.kubeconfig(), reach=HERE), reach=HERE)
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def register(bellhop: Bellhop, kubeconfig: Path) -> Bellhop:
+    """Register the cluster as prod/eu-1."""
+
+    def run(*arguments: str, path: Path = kubeconfig) -> Result:
+        named = ("--namespace", "prod", "--cluster", "eu-1", "--kubeconfig", str(path))
+        return bellhop("register", "cluster", *named, *arguments)
+
+    return run
