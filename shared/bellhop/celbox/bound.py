@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 from bellhop.celbox.syntax import Call, Constant, Loop, Made, Name, Node, Select
@@ -31,6 +32,9 @@ _ROUNDS = 10_000.0
 _STEP = 500.0
 _POINTER = 32.0
 _FOREVER = math.inf
+
+_LARGE_PATTERN = 256 * 1024
+"""Bytes that a pattern may compile to in this process, which takes some 2 ms."""
 
 
 class Amount(NamedTuple):
@@ -173,16 +177,22 @@ def _matching(call: Call, args: list[Amount]) -> _Use:
     return _Use(made, work + 10_000 * made.nodes, 256 * made.nodes)
 
 
-def program_size(pattern: str) -> int:
-    """Return into how many instructions a pattern compiles; 0 for one that does not."""
+@lru_cache(maxsize=1024)
+def program_size(pattern: str) -> float:
+    """Return into how many instructions a pattern compiles; 0 for one that does not.
+
+    A large one is not compiled to its end, which takes up to 50 ms: it has no bound, and is tried
+    apart. A bound is asked for some forty times, and a rule has room for a thousand patterns.
+    """
     import re2  # noqa: PLC0415 - 4 ms, of use only to rules with patterns
 
     options = re2.Options()
     options.log_errors = False
+    options.max_mem = _LARGE_PATTERN
     try:
         return int(re2.compile(pattern, options).programsize)
-    except re2.error:
-        return 0
+    except re2.error as error:
+        return _FOREVER if b"too large" in error.args[0] else 0
 
 
 _REGEX = frozenset(("matches", "find", "findAll"))

@@ -9,6 +9,7 @@ stack has three slots to spare, so three names are harmless.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 MOST_NAMED = 3
 
@@ -17,22 +18,41 @@ _LINE_END = re.compile(r"[\r\n]")
 _CONCAT = re.compile(r"(?<!\.)\.\.(?!\.)")
 _JOINT = "__joint"
 _JOINED = f"..{_JOINT}.."
-_PARAMETERS = re.compile(r"\bfunction\b[^()]*\(([^()]*)\)", re.ASCII)
+_FUNCTION = re.compile(r"\bfunction\b", re.ASCII)
+_PARENTHESIS = re.compile(r"([()])")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def objection(text: str) -> tuple[int, str] | None:
     """Return the line and the reason why a script must not be loaded, or None."""
     if text.startswith("\x1b"):
         return 1, "precompiled code is not accepted"
+    half = _SURROGATE.search(text)
+    if half:
+        line = text.count("\n", 0, half.start()) + 1
+        return line, "it has half a letter, a surrogate without its pair"
     if "..." not in text:
         return None
-    code = _blank_words(text)
-    for found in _PARAMETERS.finditer(code):
-        names = found[1].split(",")
-        if names[-1].strip() == "..." and len(names) - 1 > MOST_NAMED:
-            line = code.count("\n", 0, found.start()) + 1
+    for line, before, names in _parenthesized(_blank_words(text)):
+        many = names[-1].strip() == "..." and len(names) - 1 > MOST_NAMED
+        if many and _FUNCTION.search(before):
             return line, f"a function with '...' may name at most {MOST_NAMED} parameters"
     return None
+
+
+def _parenthesized(code: str) -> Iterator[tuple[int, str, list[str]]]:
+    """Yield what innermost parentheses hold, parted, with the line and what stands before them.
+
+    Each letter is looked at once: one pattern for all of it would search on from every `function`.
+    """
+    parts = _PARENTHESIS.split(code)
+    line = 1
+    for before, opening, held, closing in zip(
+        parts[::2], parts[1::2], parts[2::2], parts[3::2], strict=False
+    ):
+        line += before.count("\n")
+        if opening == "(" and closing == ")":
+            yield line, before, held.split(",")
 
 
 def jointed(text: str) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from bellhop.celbox import Rule
-from bellhop.celbox.bound import Amount, Cost, bound
+from bellhop.celbox.bound import Amount, Cost, bound, program_size
 
 
 def cost(text: str, size: float, nodes: float) -> Cost:
@@ -116,6 +117,20 @@ def test_a_bound_holds(text: str) -> None:
 
     assert took < work
     assert used < memory + 4 * 1024 * 1024
+
+
+@pytest.mark.parametrize(
+    ("pattern", "least", "most"),
+    [
+        pytest.param("^web-[0-9]+$", 1, 100, id="what people write"),
+        pytest.param("(", 0, 0, id="none"),
+        pytest.param(r"[\pL]{1000}", math.inf, math.inf, id="too large"),
+        pytest.param(r"[\pL]{30}", math.inf, math.inf, id="large"),
+    ],
+)
+def test_a_large_pattern_is_not_compiled_here(pattern: str, least: float, most: float) -> None:
+    """It has no bound, since finding one would take as long as it does."""
+    assert least <= program_size(pattern) <= most
 
 
 def test_small_objects_are_judged_here() -> None:

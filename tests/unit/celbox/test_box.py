@@ -36,6 +36,8 @@ GIVEN: dict[str, Any] = {
     "items": [{"name": f"n{number}", "s": LONG[:1000]} for number in range(1000)],
     "text": "x" * 20_000,
     "one": [1],
+    "none": None,
+    "joined": "e\u0301\u202e\U0001f60e",
 }
 
 SPENT: dict[str, tuple[str, str]] = {
@@ -102,6 +104,23 @@ SPENT: dict[str, tuple[str, str]] = {
         "time",
     ),
     "counts letters for each": ("resource.k.all(x, size(resource.s) > 0)", "time"),
+    "maps many by many": (
+        "resource.many.map(x, resource.many.map(y, [x, y])).size() > 0",
+        "iterations memory time",
+    ),
+    "loops over what it writes, five deep": (
+        "".join(f"[{'1, ' * 9}1].all({name}, " for name in "abcde") + "a > 0" + ")" * 5,
+        "iterations",
+    ),
+    "adds a text up, each time to itself": (
+        "['ab']" + f".map(a, {' + '.join('a' * 20)})" * 6 + "[0].size() > 0",
+        "memory time",
+    ),
+    "finds nothing, everywhere": ("size(resource.s.findAll('')) > 0", "memory time"),
+    "has a hundred patterns that are too large": (
+        " || ".join(f"'a'.matches('[\\\\pL]{{{900 - number}}}')" for number in range(100)),
+        "time",
+    ),
 }
 
 HARMLESS: dict[str, str] = {
@@ -110,6 +129,12 @@ HARMLESS: dict[str, str] = {
     "searches a list for each": "resource.k.all(x, !(-1 in resource.many))",
     "compares with itself for each": "resource.k.all(x, resource.m == resource.m)",
     "asks for the longest number": "size('%.100f'.format([1.0])) > 0",
+    "looks for a thousand states": "!resource.text.matches('(.*x){9}y')",
+    "has a number beyond all": "1e999999999 > 0.0 && double('nan') != double('nan')",
+    "has letters that join": "resource.joined.reverse().size() == 4",
+    "parts a query": "url('http://a/?' + resource.text.replace('x', 'a&')).getQuery().size() > 0",
+    "gives a loop the name of all": "[1].all(resource, resource == 1)",
+    "asks what cannot be answered, beside what can": "resource.gone.x == 1 || true",
 }
 
 FAILED: dict[str, str] = {
@@ -130,6 +155,54 @@ FAILED: dict[str, str] = {
     "a forged quantity that is long": "{'quantity': resource.s}.sign() == 1",
     "a forged version": "{'semver': 'x'}.major() == 1",
     "a forged address": "{'ip': [1]}.family() == 1",
+    "a pattern with a way back": r"'aa'.matches('(a)\\1')",
+    "a pattern that looks ahead": "'aa'.matches('(?=a)')",
+    "a pattern that is none": "'a'.matches(resource.none)",
+    "repetitions of repetitions": "'a'.matches('((a{100}){100}){100}')",
+    "a timestamp beyond all": "timestamp(9223372036854775807) > timestamp(0)",
+    "a timestamp before all": "timestamp('0000-01-01T00:00:00Z') > timestamp(0)",
+    "an hour after the last": ("timestamp('9999-12-31T23:59:59Z') + duration('1h') > timestamp(0)"),
+    "a timestamp of a million letters": "timestamp(resource.s) > timestamp(0)",
+    "a timezone that is a file": "timestamp(0).getHours('../../etc/passwd') == 0",
+    "a duration beyond all": "duration('9223372036854775807h') > duration('0s')",
+    "a duration of a million letters": "duration(resource.s) > duration('0s')",
+    "an int of twenty digits": "int('99999999999999999999') > 0",
+    "an int of no number": "int(double('nan')) > 0",
+    "an int without end": "int(1e400) > 0",
+    "a uint below nothing": "uint(-resource.one[0]) > 0u",
+    "a product beyond all": "resource.one[0] * 2 * 9223372036854775807 > 0",
+    "the least by minus one": "-9223372036854775808 / -resource.one[0] > 0",
+    "a text that is walked through": "resource.s.all(x, true)",
+    "a list and a text": "resource.one + 'a' == ''",
+    "an order of what has none": "resource.s < resource.one",
+    "a field of nothing": "resource.none.x == 1",
+    "a condition that is a list": "resource.one ? true : false",
+    "what is no bool": "resource.s",
+    "an index that is a text": "resource.one['a'] == 1",
+    "a part before the beginning": "resource.s.substring(-1) == ''",
+    "a part that ends before it begins": "resource.s.substring(2, 1) == ''",
+    "a letter far beyond the end": "'abc'.charAt(9223372036854775807) == ''",
+    "a format of memory": "'%n'.format([1]) == ''",
+    "a format with a width to come": "'%*d'.format([1, 2]) == ''",
+    "a format without its values": "'%s %s'.format(['x']) == ''",
+    "bytes that are no text": r"string(b'\xff\xfe') == ''",
+    "a key twice": "{resource.one[0]: 1, 1: 2} == {}",
+    "a quantity in other digits": "quantity('\u0661').sign() == 1",
+    "a quantity that is no number": "quantity('NaN').sign() == 0",
+    "a quantity of a list": "quantity(resource.one).sign() == 0",
+    "an integer out of a large quantity": "quantity('9999999999999999999E').asInteger() > 0",
+    "a URL with half an address": "url('http://[::1').getHost() == ''",
+    "a URL with a NUL": r"url('http://a\x00b/').getHost() == ''",
+    "a URL with a large port": "url('http://a:99999999999999999999/').getPort() == ''",
+    "a URL that becomes another": "url('http://\u2100/').getHost() == ''",
+    "an address in octal": "ip('0177.0.0.1').isLoopback()",
+    "an address in other digits": "ip('\u0661.1.1.1').family() == 4",
+    "an address with a zone": "ip('fe80::1%eth0').family() == 6",
+    "a range beyond its length": "cidr('1.2.3.4/999999999').prefixLength() == 1",
+    "a version beyond all": "semver('1.2.99999999999999999999999').patch() > 0",
+    "a version in other digits": "semver('1.2.\u0663').patch() == 3",
+    "a sum of unlike things": "[1, 'a'].sum() == 1",
+    "the least of nothing": "[].min() == 1",
 }
 
 REFUSED: dict[str, str] = {
@@ -150,6 +223,16 @@ REFUSED: dict[str, str] = {
     "nothing but backslashes": "'" + "\\" * 1001,
     "a NUL": "resource.a == 'x\x00' + ",
     "half a surrogate pair": "resource.a == '\ud800'",
+    "half a surrogate pair, escaped": r"resource.a == '\ud800'",
+    "a letter beyond all": r"resource.a == '\U00110000'",
+    "a letter that looks like another": "r\u0435source.a == ''",
+    "a literal beyond all": "9223372036854775808 > 0",
+    "nothing": "",
+    "a word that is kept": "for == 1",
+    "what is no bool for sure": "1 + 1",
+    "a field that may be": "resource.?a.orValue(1) == 1",
+    "a loop with two names": "resource.m.all(k, v, true)",
+    "a loop without a name": "[1].exists(1, true)",
 }
 
 

@@ -74,22 +74,6 @@ def test_a_script_may_extend_its_own_strings() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        pytest.param("getmetatable('').__index = nil", id="index"),
-        pytest.param("getmetatable('').__index.upper = nil", id="member"),
-        pytest.param("setmetatable('', {})", id="replace"),
-    ],
-)
-def test_protects_the_metatable_of_strings(text: str) -> None:
-    """The one metatable all strings share is out of reach."""
-    with pytest.raises(LuaRuntimeError):
-        run(text)
-
-    assert run("return ('a'):upper()") == "A"
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
         pytest.param("return _G['ma' .. 'th'].floor(1.5)", id="through all globals"),
         pytest.param("local f = {} f['ty' .. 'pe'] = 1 return f.type", id="a name of one's own"),
         pytest.param("local up = 'up' .. 'per' return #('a')[up]('b')", id="a method by its name"),

@@ -3,7 +3,6 @@
 import subprocess
 import sys
 import threading
-import time
 
 import pytest
 
@@ -23,112 +22,6 @@ def output_of(program: str) -> str:
 def run(text: str, limits: Limits | None = None) -> object:
     script = Script(f"function evaluate()\n{text}\nend", limits=limits)
     return script.call("evaluate", globals={})
-
-
-@pytest.mark.timed
-@pytest.mark.parametrize(
-    ("text", "kind"),
-    [
-        pytest.param(LOOP, "steps", id="loop"),
-        pytest.param(f"while true do pcall(function() {LOOP} end) end", "steps", id="pcall"),
-        pytest.param(f"xpcall(error, function() {LOOP} end)", "steps", id="xpcall handler"),
-        pytest.param(
-            f"xpcall(function() {LOOP} end, function() {LOOP} end)", "steps", id="xpcall of a limit"
-        ),
-        pytest.param(f"coroutine.wrap(function() {LOOP} end)()", "steps", id="coroutine"),
-        pytest.param(
-            f"while true do coroutine.resume(coroutine.create(function() {LOOP} end)) end",
-            "steps",
-            id="coroutine that is resumed",
-        ),
-        pytest.param(
-            "local function f() coroutine.resume(coroutine.create(f)) end f() " + LOOP,
-            "steps",
-            id="coroutines in coroutines",
-        ),
-        pytest.param(
-            f"return tostring(setmetatable({{}}, {{__tostring = function() {LOOP} end}}))",
-            "steps",
-            id="metamethod",
-        ),
-        pytest.param(
-            "table.sort({1, 2}, function() for i = 1, 1e9 do end end)", "steps", id="comparison"
-        ),
-        pytest.param(
-            "('a'):gsub('a', function() for i = 1, 1e9 do end end)", "steps", id="callback"
-        ),
-        pytest.param("local function f() return f() end return f()", "steps", id="tail calls"),
-        pytest.param("local function f() return 1 + f() end return f()", "depth", id="recursion"),
-        pytest.param(
-            "return setmetatable({}, {__index = function(t, k) return t[k .. 'x'] end}).a",
-            "depth",
-            id="recursion through metamethods",
-        ),
-        pytest.param("local s = 'x' while true do s = s .. s end", "memory", id="doubling text"),
-        pytest.param("return ('x'):rep(1e9)", "memory", id="rep"),
-        pytest.param("return require('strings').Repeat('x', 1e9)", "memory", id="Repeat"),
-        pytest.param("local t = {} for i = 1, 1e9 do t[i] = {} end", "memory", id="tables"),
-        pytest.param(
-            "local t = {} while true do pcall(function() while true do t[#t + 1] = {} end end) end",
-            "memory",
-            id="tables under pcall",
-        ),
-        pytest.param(
-            "local t = {} while true do t[#t + 1] = coroutine.create(print) end",
-            "memory",
-            id="coroutines",
-        ),
-        pytest.param(
-            "local s = ('x'):rep(1e5) return (('a'):rep(1e5)):gsub('a', s)", "memory", id="gsub"
-        ),
-        pytest.param("local s = ('x'):rep(5e6) while true do s:reverse() end", "time", id="C work"),
-        pytest.param(
-            "local s = ('x'):rep(5e6) while true do local t = s .. 'a' end", "time", id="joining"
-        ),
-        pytest.param("local t = {} while true do table.insert(t, 1, 1) end", "time", id="shifting"),
-        pytest.param(
-            "local t, s = {}, ('y'):rep(1e6) for i = 1, 1e5 do t[i] = s end table.sort(t)",
-            "time",
-            id="sorting long texts",
-        ),
-    ],
-)
-def test_stops(text: str, kind: str) -> None:
-    """A script that would not end is stopped by the limit named, well within seconds."""
-    begun = time.thread_time()
-    with pytest.raises(LuaLimitError) as caught:
-        run(text, Limits(seconds=0.2 if kind == "time" else 10))
-
-    assert (caught.value.kind, time.thread_time() - begun < 3) == (kind, True)
-    assert run("return 'fine'") == "fine"
-
-
-@pytest.mark.timed
-@pytest.mark.parametrize(
-    "text",
-    [
-        pytest.param("string.rep('', 2e9)", id="nothing, often"),
-        pytest.param("pcall(table.insert, {}, -2e9, 1)", id="insert far below"),
-        pytest.param("pcall(table.insert, {}, 0 / 0, 1)", id="insert at NaN"),
-        pytest.param("pcall(table.insert, {}, 2 ^ 31, 1)", id="insert beyond an int"),
-        pytest.param("pcall(unpack, {}, 1, 1e9)", id="unpack too many"),
-        pytest.param("pcall(unpack, {}, -2 ^ 31, 2 ^ 31 - 1)", id="unpack around an int"),
-        pytest.param("pcall(string.byte, ('x'):rep(1e6), 1, -1)", id="byte too many"),
-        pytest.param("pcall(string.format, '%99999d', 1)", id="wide format"),
-        pytest.param(
-            "pcall(table.sort, {3, 2, 1, 5, 4}, function() return true end)", id="bad order"
-        ),
-        pytest.param("pcall(require('json').decode, ('['):rep(1e6))", id="deep JSON"),
-        pytest.param("pcall(error, setmetatable({}, {__tostring = error}))", id="hostile error"),
-        pytest.param("local function f() pcall(f) end f()", id="pcall within pcall"),
-    ],
-)
-def test_survives(text: str) -> None:
-    """What is merely foolish ends at once, as an ordinary error or with no harm at all."""
-    begun = time.thread_time()
-    result = run(f"{text} return 'fine'")
-
-    assert (result, time.thread_time() - begun < 1) == ("fine", True)
 
 
 def test_says_where_a_limit_was_met() -> None:

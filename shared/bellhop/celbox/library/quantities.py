@@ -10,7 +10,8 @@ from typing import Any
 from bellhop.celbox.library import Function, field, tested
 
 _FORM = re.compile(
-    r"([+-]?(?:\d{1,64}\.?\d{0,64}|\.\d{1,64}))(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?\d{1,2}))?"
+    r"([+-]?(?:\d{1,64}\.?\d{0,64}|\.\d{1,64}))(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?\d{1,2}))?",
+    re.ASCII,
 )
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = {each: index for index, each in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"), start=1)}

@@ -2,7 +2,7 @@
 
 local box = ...
 
-local error, type, next, tostring = error, type, next, tostring
+local error, type, next, rawget, tostring = error, type, next, rawget, tostring
 local setfenv, loadstring, unpack, ipairs = setfenv, loadstring, unpack, ipairs
 local meter, library = box.meter, box.library
 local concat, sort, sub, find = table.concat, table.sort, string.sub, string.find
@@ -175,11 +175,13 @@ function box.forget()
   scripts, plain, environments, makers = {}, {}, {}, {}
 end
 
+-- Nothing stops what a script has to say about its own error: no metamethod of it is asked.
 local function described(message)
+  if type(message) == "table" and type(rawget(message, "unfit")) == "string" then
+    message = rawget(message, "unfit")
+  end
   if type(message) == "string" then
     return sub(message, 1, LONGEST_MESSAGE)
-  elseif type(message) == "table" and type(message.unfit) == "string" then
-    return message.unfit
   end
   return "(error object is a " .. type(message) .. " value)"
 end

@@ -6,7 +6,7 @@ local box = ...
 local meter = box.meter
 local charge, look, trip = meter.charge, meter.look, meter.trip
 local error, type, tostring, tonumber, select = error, type, tostring, tonumber, select
-local ipairs, unpack, setmetatable = ipairs, unpack, setmetatable
+local ipairs, unpack, getmetatable, newproxy = ipairs, unpack, getmetatable, newproxy
 local floor, max, min = math.floor, math.max, math.min
 local string, table = string, table
 local sub, find, gmatch, match = string.sub, string.find, string.gmatch, string.match
@@ -410,8 +410,9 @@ function system.time(at)
 end
 
 -- What `a .. b` is compiled to is `a .. box.joint .. b`, which Lua joins from the right: numbers
--- reach us before Lua writes them. Nothing of a script runs between the two calls.
-local joint, waiting = {}, {}
+-- reach us before Lua writes them. Nothing of a script runs between the two calls. Scripts can get
+-- hold of both, which are the same for all: they are no tables, in which one could leave something.
+local joint, waiting = newproxy(true), newproxy(true)
 local behind
 
 local function joined(value)
@@ -423,28 +424,24 @@ local function joined(value)
   return kind == "string" and value
 end
 
-setmetatable(joint, {
-  __metatable = false,
-  __concat = function(_, right)
-    behind = right
-    return waiting
-  end,
-})
+getmetatable(joint).__concat = function(_, right)
+  behind = right
+  return waiting
+end
 
-setmetatable(waiting, {
-  __metatable = false,
-  __concat = function(left)
-    local a, b = joined(left), joined(behind)
-    if a and b then
-      return a .. b
-    end
-    local wrong = behind
-    if not a then
-      wrong = left
-    end
-    error("attempt to concatenate a " .. type(wrong) .. " value", 2)
-  end,
-})
+getmetatable(waiting).__concat = function(left)
+  local a, b = joined(left), joined(behind)
+  if a and b then
+    return a .. b
+  end
+  local wrong = behind
+  if not a then
+    wrong = left
+  end
+  error("attempt to concatenate a " .. type(wrong) .. " value", 2)
+end
+
+getmetatable(joint).__metatable, getmetatable(waiting).__metatable = false, false
 box.joint = joint
 
 box.library = {
