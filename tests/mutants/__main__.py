@@ -55,7 +55,7 @@ _NEAR = {
     "stages/in": "ingest overlap",
     "stages/": "sweep survey walks healing schedule ingest pipeline",
     "engine/catalog": "tenants touched sets",
-    "engine/": "touched pipeline ownership races",
+    "engine/": "touched pipeline ownership races tenants",
     "model/": "tenants",
     "records/timers": "schedule",
     "records/": "overlap races sweep",
