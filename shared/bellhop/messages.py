@@ -75,11 +75,16 @@ class Envelope(ABC):
     def share(self) -> str:
         """Say for whom it is done, and at whose cost."""
 
+    @property
+    def form(self) -> int:
+        """Say in which form it is sent: an earlier one, where the version before does the same."""
+        return self.schema
+
     def message(self) -> Message:
         """Return what goes into the queue; fields with their default are left out."""
         body: dict[str, Any] = {"do": self.do}
-        if self.schema != _FIRST:
-            body["schema"] = self.schema
+        if self.form != _FIRST:
+            body["schema"] = self.form
         for field in fields(self):
             value = getattr(self, field.name)
             if field.default is MISSING or value != field.default:
@@ -197,13 +202,22 @@ class Instantiate(Envelope):
 
 @dataclass(frozen=True, slots=True)
 class Resolve(Envelope):
-    """Take a user's own profile to the clusters that it selects."""
+    """Take a user's own profile to the clusters that it selects.
+
+    The version before knows no Profiles, which have a namespace, and would withdraw one.
+    """
 
     do: ClassVar[str] = "resolve"
     usual: ClassVar[str] = "deploy"
+    schema: ClassVar[int] = 2
     profile: str
     trace: str = ""
     rang: str = ""
+
+    @property
+    def form(self) -> int:
+        """A ClusterProfile is resolved as ever."""
+        return self.schema if "/" in self.profile else _FIRST
 
     @property
     def group(self) -> str:

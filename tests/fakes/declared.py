@@ -20,6 +20,19 @@ metadata: {{name: also, namespace: made}}
 """
 
 
+def _team(selected: str, tier: int) -> str:
+    return profile(selected, namespace="fleet", more=f"tier: {tier}")
+
+
+def _set(selected: str) -> str:
+    return f"""
+apiVersion: lib.projectsveltos.io/v1beta1
+kind: Set
+metadata: {{name: own, namespace: fleet}}
+spec: {{{selected}}}
+"""
+
+
 _RING = ", selector: {matchLabels: {ring: 'yes'}}"
 _ENG = "destinationClusterSelector: {matchLabels: {dep: eng}}"
 _EACH = "each-{{ .Cluster.metadata.name }}-{{ lower .Resource.kind }}-{{ .Resource.metadata.name }}"
@@ -39,6 +52,9 @@ ALL_TEXT: Key = ("ConfigMap", "default", "all")
 FLIP_TEXT: Key = ("ConfigMap", "default", "flip")
 OWN: Key = ("ClusterProfile", "", "own")
 OWN_TEXT: Key = ("ConfigMap", "default", "own")
+TEAM: Key = ("Profile", "fleet", "own")
+TEAM_SET: Key = ("Set", "fleet", "own")
+TEAM_TEXT: Key = ("ConfigMap", "fleet", "own")
 
 DECLARED: dict[Key, tuple[str, ...]] = {
     WATCHED: (
@@ -85,8 +101,21 @@ DECLARED: dict[Key, tuple[str, ...]] = {
         holder("own", _made("own", "1"), _also("policy/v1", "PodDisruptionBudget")),
         holder("own", _made("own", "1"), _also("shop.io/v1", "Gadget")),
     ),
+    TEAM: (
+        _team("clusterSelector: {matchLabels: {dep: eng}}", tier=60),
+        _team("clusterRefs: [{name: west}]", tier=40),
+        _team("setRefs: [own]", tier=40),
+    ),
+    TEAM_SET: (
+        _set("clusterSelector: {matchLabels: {dep: eng}}"),
+        _set("clusterRefs: [{name: west}]"),
+    ),
+    TEAM_TEXT: (
+        holder("own", _made("own", "team"), namespace="fleet"),
+        holder("own", _made("team", "team"), namespace="fleet"),
+    ),
 }
-"""What users may declare, each in its variants; `own` and `all` may want the same object."""
+"""What users may declare, each in its variants; both `own` and `all` may want the same object."""
 
 KEYS = sorted(DECLARED)
 

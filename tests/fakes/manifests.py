@@ -57,13 +57,18 @@ def profile(
     selected: str = "clusterSelector: {matchLabels: {env: production}}",
     *,
     name: str = "own",
+    namespace: str = "",
     more: str = "",
 ) -> str:
-    """Return a user's own ClusterProfile, for the clusters in production, with its holder."""
+    """Return a user's own profile, for the clusters in production, with its holder.
+
+    With a namespace it is a Profile, and without a ClusterProfile.
+    """
+    kind, place = ("Profile", f", namespace: {namespace}") if namespace else ("ClusterProfile", "")
     return f"""
 apiVersion: config.projectsveltos.io/v1beta1
-kind: ClusterProfile
-metadata: {{name: {name}}}
+kind: {kind}
+metadata: {{name: {name}{place}}}
 spec:
   {selected}
   policyRefs: [{{kind: ConfigMap, name: {name}, namespace: default}}]
@@ -71,13 +76,13 @@ spec:
 """
 
 
-def holder(name: str, *objects: str, annotations: str = "") -> str:
+def holder(name: str, *objects: str, annotations: str = "", namespace: str = "default") -> str:
     """Return a ConfigMap that brings objects, as they are or, annotated, as templates."""
     body = textwrap.indent(join(*(each.strip() + "\n" for each in objects)), "    ")
     return f"""
 apiVersion: v1
 kind: ConfigMap
-metadata: {{name: {name}, namespace: default, annotations: {{{annotations}}}}}
+metadata: {{name: {name}, namespace: {namespace}, annotations: {{{annotations}}}}}
 data:
   main.yaml: |
 {body}"""

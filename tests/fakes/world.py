@@ -30,6 +30,9 @@ from tests.fakes.declared import (
     OWN,
     OWN_TEXT,
     PLAIN,
+    TEAM,
+    TEAM_SET,
+    TEAM_TEXT,
     WATCHED,
     Key,
 )
@@ -479,6 +482,7 @@ class World:
     def wishes(self) -> list[Wish]:
         """Return what the model wants: a function of what is, not of what was."""
         found = [self._own()] if OWN in self.declared else []
+        found += [self._team()] if TEAM in self.declared else []
         for cluster in self.clusters:
             for trigger in (EACH, ALL, FLIP):
                 found += self._wished(trigger, cluster)
@@ -512,6 +516,17 @@ class World:
         elif form:
             objects["Gadget" if form == 4 else "PodDisruptionBudget", "also"] = ""
         return Wish("own", (50, 200, 50)[variant], frozenset(clusters), objects)
+
+    def _team(self) -> Wish:
+        """Return what the Profile wants, which has the name of the ClusterProfile."""
+        variant, west = self.declared[TEAM], {"west"}.intersection(self.clusters)
+        clusters = self._engineering() if variant == 0 else west
+        if variant == 2:
+            by_set = {None: set(), 0: self._engineering(), 1: west}
+            clusters = by_set[self.declared.get(TEAM_SET)]
+        name = ("own", "team")[self.declared[TEAM_TEXT]]
+        objects = {("ConfigMap", name): "team"}
+        return Wish("fleet/own", (60, 40, 40)[variant], frozenset(clusters), objects)
 
     def _wished(self, trigger: Key, cluster: str) -> list[Wish]:
         matching = self.matching(cluster, trigger)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -245,6 +246,35 @@ def test_another_cluster_takes_the_place_of_one_that_leaves(flow: Flow) -> None:
     assert [each["name"] for each in shown["selectedClusterRefs"]] == ["source"]
     assert len(shown["matchingClusterRefs"]) == 2
     assert where() == ["source"]
+
+
+def test_a_team_has_a_profile_and_a_set_of_its_own(flow: Flow, tmp_path: Path) -> None:
+    """One of its clusters has the gateway; by the same from another namespace none has."""
+
+    def where() -> list[str]:
+        users = {"source": flow.source, "destination": flow.destination}
+        return [name for name, user in users.items() if "team-gateway" in user.names(POLICY)]
+
+    for name in ("source", "destination"):
+        flow.stand.do("label", "cluster", f"fleet/{name}", "gateway=allowed")
+    others = tmp_path / "others.yaml"
+    text = (EXAMPLES / "team" / "gateway.yaml").read_text()
+    others.write_text(text.replace("namespace: fleet", "namespace: others"))
+    flow.stand.do("apply", "-f", str(others))
+    flow.stand.do("apply", "-f", str(EXAMPLES / "team"))
+    until("one has it", lambda: where() == ["destination"])
+    policy = flow.destination.get(ObjectKey(POLICY, "default", "team-gateway"))
+    assert policy
+    assert policy["metadata"]["annotations"]["projectsveltos.io/owner-name"] == "fleet/gateway"
+
+    flow.stand.do("label", "cluster", "fleet/destination", "gateway-")
+    until("the other has it", lambda: where() == ["source"])
+    rows = [line.split() for line in flow.stand.do("get", "profiles").splitlines()[1:]]
+    assert [row[:3] for row in rows] == [["fleet", "gateway", "1/1"], ["others", "gateway", "0/0"]]
+    assert "Profile/fleet/gateway" in flow.stand.do("show", "addons")
+
+    flow.stand.do("delete", "profile", "fleet/gateway")
+    until("nobody has it", lambda: where() == [])
 
 
 SECRET = GVK("", "v1", "Secret")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bellhop.cli.output import Row
+from bellhop.engine.naming import profile_shown
 from bellhop.fleet.installation import Installation
 
 
@@ -25,7 +26,7 @@ def addons(here: Installation, namespace: str, key: str, profile: str) -> Iterat
                     "version": "N/A",
                     "time": held.applied_at,
                     "deploymentType": "Managed cluster",
-                    "profiles": [f"ClusterProfile/{inventory.profile}"],
+                    "profiles": [profile_shown(inventory.profile)],
                     "from": held.ref,
                 }
 
@@ -44,10 +45,9 @@ def usage(here: Installation, kind: str, namespace: str, name: str) -> Iterator[
 
 
 def _named(ref: str) -> tuple[str, str, str]:
-    """Read `ClusterProfile/NAME`, or `ConfigMap NAMESPACE/NAME`."""
+    """Read `ClusterProfile/NAME`, `Profile/NAMESPACE/NAME`, or `ConfigMap NAMESPACE/NAME`."""
     kind, space, place = ref.partition(" ")
     if not space:
         kind, _, place = ref.partition("/")
-        return kind, "", place
-    namespace, _, name = place.partition("/")
+    namespace, _, name = place.rpartition("/")
     return kind, namespace, name

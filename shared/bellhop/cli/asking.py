@@ -71,6 +71,26 @@ def asked(
     return Asked(known, query)
 
 
+def profile_named(word: str) -> str:
+    """Read NAME, or NAMESPACE/NAME of a Profile, with or without its kind before it.
+
+    Raises:
+        UsageError: it names something else.
+    """
+    from bellhop.model.names import namespace_problem
+
+    kind, slash, rest = word.partition("/")
+    if slash and kind.lower() == "clusterprofile" and "/" not in rest:
+        return rest
+    if kind.lower() == "profile" and rest.count("/") == 1:
+        return rest
+    if slash and ("/" in rest or namespace_problem(kind)):
+        raise click.UsageError(
+            f"'{word}' is no profile; write its NAME, ClusterProfile/NAME or Profile/NAMESPACE/NAME"
+        )
+    return word
+
+
 def absent(here: Installation, what: Asked) -> MissingError:
     """Say that an object is not there, and what may have been meant."""
     from bellhop.cli.views.view import Query

@@ -142,7 +142,7 @@ def _names(here: Installation, kind: KindName) -> Iterator[str]:
         rows = kind.view.rows(here, Query())
         yield from (f"{row['namespace']}/{row['name']}" for row in rows)
     if kind.singular == "clusterprofile":
-        yield from _profiles(here)
+        yield from (name for name in _profiles(here) if "/" not in name)
 
 
 def _kinds(here: Installation, cluster: str) -> Iterator[str]:

@@ -10,17 +10,18 @@ import click
 from bellhop.cli.kinds import kind_named
 from bellhop.cli.reading import documents, files
 from bellhop.errors import InvalidError
-from bellhop.model.kinds import KINDS
+from bellhop.model.kinds import KINDS, key_of
 
 Named = tuple[tuple[str, ...], str, str]
 """The kinds of manifests it may be, namespace and name."""
 
 
 def named(kind: str, names: Sequence[str], namespace: str) -> Iterator[Named]:
-    """Read KIND NAME..., or KIND/NAME.
+    """Read KIND NAME..., or KIND/NAME; a name may have its namespace before it.
 
     Raises:
-        InvalidError: there is no such kind, or it is none that users declare.
+        InvalidError: there is no such kind, or it is none that users declare, or a namespace is
+            named where there is none, or two are.
     """
     first, slash, name = kind.partition("/")
     known = kind_named(first)
@@ -34,9 +35,14 @@ def named(kind: str, names: Sequence[str], namespace: str) -> Iterator[Named]:
         raise InvalidError(f"cannot delete {known.plural}; {hint}")
     if not names:
         raise click.UsageError(f"name the {known.plural} to delete")
-    place = (namespace or "default") if known.namespaced else ""
     for each in names:
-        yield known.stored, place, each
+        place, _, name = each.rpartition("/")
+        if place and not known.namespaced:
+            raise InvalidError(f"cannot delete '{each}': {known.plural} have no namespace")
+        if place and namespace not in ("", place):
+            raise InvalidError(f"'{each}' and -n {namespace} name two namespaces")
+        place = (place or namespace or "default") if known.namespaced else ""
+        yield known.stored, place, name
 
 
 def listed(paths: Sequence[str], *, recursive: bool) -> Iterator[Named]:
@@ -51,5 +57,5 @@ def listed(paths: Sequence[str], *, recursive: bool) -> Iterator[Named]:
                 "cannot tell what to delete: it takes a known kind, and metadata.name",
                 where=document.where(),
             )
-        namespaced = KINDS[kind][0].namespaced
-        yield (kind,), str(metadata.get("namespace") or "default") if namespaced else "", name
+        key = key_of(data)
+        yield (kind,), key.namespace, key.name

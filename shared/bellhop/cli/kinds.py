@@ -77,6 +77,15 @@ NAMES = (
         stored=("ClusterProfile",),
     ),
     KindName(
+        "profiles",
+        "profile",
+        "pr",
+        _CONFIG,
+        namespaced=True,
+        module="profiles",
+        stored=("Profile",),
+    ),
+    KindName(
         "clustersets",
         "clusterset",
         "cs",
@@ -85,6 +94,7 @@ NAMES = (
         module="sets",
         stored=("ClusterSet",),
     ),
+    KindName("sets", "set", "st", _LIB, namespaced=True, module="sets", stored=("Set",)),
     KindName(
         "configmaps",
         "configmap",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from bellhop.cli.output import Column, Row
+from bellhop.engine.naming import profile_shown
 from bellhop.fleet.previewing import Previewed
 
 COLUMNS = (
@@ -28,7 +29,7 @@ def rows(found: Iterable[Previewed]) -> Iterator[Row]:
             "name": change.key.name,
             "action": change.action,
             "message": change.message,
-            "profile": f"ClusterProfile/{profile}",
+            "profile": profile_shown(profile),
             "diff": change.diff,
         }
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from bellhop.engine.naming import profile_kind
 from bellhop.errors import DeniedError
 from bellhop.model.allow import ANNOTATION, read_allow
 from bellhop.model.gvk import ObjectKey
@@ -18,7 +19,7 @@ _SHOWN = 80
 
 
 class NotAllowedError(DeniedError):
-    """Somebody's own annotation does not allow it; no cluster was asked."""
+    """Its own annotation, or its namespace, does not allow it; no cluster was asked."""
 
 
 def refuse_rendered(owner: Declaration, contents: Iterable[Content]) -> None:
@@ -31,7 +32,7 @@ def refuse_rendered(owner: Declaration, contents: Iterable[Content]) -> None:
         for key in map(ObjectKey.of, content.manifests):
             if not read_allow(owner.allow).may_admit(key.gvk.group, key.gvk.kind, key.namespace):
                 where = f"{content.ref}, {content.entry}: "
-                raise _denied(f"{owner.kind} '{owner.name}'", key, where)
+                raise _denied(f"{owner.kind} '{owner.place}'", key, where)
 
 
 def refuse_placed(profile: Profile, keys: Iterable[ObjectKey]) -> None:
@@ -43,7 +44,8 @@ def refuse_placed(profile: Profile, keys: Iterable[ObjectKey]) -> None:
     for key in keys if profile.allow else ():
         if not read_allow(profile.allow).admits(key.gvk.group, key.gvk.kind, key.namespace):
             trigger, name = profile.trigger, profile.name
-            raise _denied(f"trigger '{trigger}'" if trigger else f"ClusterProfile '{name}'", key)
+            who = f"trigger '{trigger}'" if trigger else f"{profile_kind(name)} '{name}'"
+            raise _denied(who, key)
 
 
 def _denied(who: str, key: ObjectKey, where: str = "") -> NotAllowedError:

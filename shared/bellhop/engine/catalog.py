@@ -86,7 +86,7 @@ class Catalog:
         self.clusters = {cluster.key: cluster for cluster in clusters}
         self.sources = {source.name: source for source in sources}
         self.triggers = {trigger.name: trigger for trigger in triggers}
-        self.profiles = {profile.name: profile for profile in profiles}
+        self.profiles = {each.place: each for each in profiles}
         self.sets = {each.key.place: each for each in sets}
         self._choose(choices)
         self.named = {name: each.event_source_name for name, each in self.triggers.items()}
@@ -155,7 +155,7 @@ class Catalog:
         later.sets = _changed(self.sets, ClusterSet, changed)
         later._choose(choices)
         later.named, later._digests = dict(self.named), dict(self._digests)
-        names = {key.name for key in changed}
+        names = {key.place for key in changed}
         anew = {name for name in names if name in later.sources}
         later.asking = self.asking - names
         later.asking |= {name for name in anew if later.sources[name].asks_own_writes}
@@ -166,7 +166,7 @@ class Catalog:
             later._digests.pop(name, None)
             if name in later.triggers:
                 later.named[name] = later.triggers[name].event_source_name
-        sets = {key.place for key in changed if KINDS[key.kind][0] is ClusterSet}
+        sets = {key.place for key in changed if issubclass(KINDS[key.kind][0], ClusterSet)}
         later._earlier = self._still(later), names | later.watching_sets(sets)
         return later
 
@@ -273,7 +273,9 @@ class Catalog:
     def selects(self, profile: ClusterProfile, cluster: str) -> bool:
         """Say whether a user's own profile selects or names a cluster."""
         found = self.clusters.get(cluster)
-        return found is not None and (
+        if found is None or not profile.reaches(found):
+            return False
+        return (
             (found.namespace, found.name) in profile.cluster_refs
             or profile.cluster_selector.matches(found.labels)
             or any(self.has(place, cluster) for place in profile.cluster_sets)
@@ -324,7 +326,7 @@ def _changed(
     new = dict(old)
     for key in changed:
         # One that went may come again as another kind, which is the same: it is set below.
-        if KINDS[key.kind][0] is kind:
+        if issubclass(KINDS[key.kind][0], kind):
             new.pop(key.place, None)
     return new | {each.key.place: each for each in changed.values() if isinstance(each, kind)}
 

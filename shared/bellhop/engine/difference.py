@@ -17,7 +17,8 @@ from bellhop.model.names import is_template
 from bellhop.model.record import Cluster
 
 TRIGGERS = ("EventTrigger", "EventBasedAddOn")
-SETS = ("ClusterSet",)
+PROFILES = ("ClusterProfile", "Profile")
+SETS = ("ClusterSet", "Set")
 HOLDERS = ("ConfigMap", "Secret")
 
 Key = tuple[str, str, str]
@@ -55,7 +56,7 @@ def difference(before: Catalog | None, after: Catalog, keys: Iterable[Key]) -> T
     for kind, namespace, name in keys:
         if kind == "Cluster":
             _cluster(touched, before, after, f"{namespace}/{name}")
-    touched.resolved |= _named(keys, "ClusterProfile")
+    touched.resolved |= _named(keys, *PROFILES)
     triggers, sources = _named(keys, *TRIGGERS), _named(keys, "EventSource")
     holders = {key for key in keys if key[0] in HOLDERS}
     if holders:
@@ -150,11 +151,11 @@ def _sets(touched: Touched, before: Catalog | None, after: Catalog, sets: set[st
     watching = after.watching_sets(sets)
     naming = [each for each in after.profiles.values() if not sets.isdisjoint(each.cluster_sets)]
     if before is None:
-        touched.resolved |= {each.name for each in naming}
+        touched.resolved |= {each.place for each in naming}
         return watching
     for profile in naming:
         if before.profile_destinations(profile) != after.profile_destinations(profile):
-            touched.resolved.add(profile.name)
+            touched.resolved.add(profile.place)
     for cluster in after.clusters if watching else ():
         rules = [after.triggers[name] for name in watching]
         moved = [x for x in rules if before.watches(x, cluster) != after.watches(x, cluster)]

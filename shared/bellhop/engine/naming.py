@@ -11,6 +11,21 @@ GENERATED_NAMESPACE = "projectsveltos"
 """Where Sveltos keeps what it instantiates and generates."""
 
 
+def set_kind(place: str) -> str:
+    """Say of which kind the set at a place is: a Set has a namespace."""
+    return "Set" if "/" in place else "ClusterSet"
+
+
+def profile_kind(name: str) -> str:
+    """Say of which kind a profile of a name is: a Profile's has its namespace."""
+    return "Profile" if "/" in name else "ClusterProfile"
+
+
+def profile_shown(name: str) -> str:
+    """Return a profile's name with its kind, as users of Sveltos know it."""
+    return f"{profile_kind(name)}/{name}"
+
+
 def profile_name(trigger: str, cluster: str, object_key: str = "") -> str:
     """Name the ClusterProfile that a trigger generates for a cluster, or for one object in it.
 

@@ -39,7 +39,7 @@ def of_changed(catalog: Catalog, changed: Collection[DeclarationKey], find: Find
     for profile in catalog.profiles.values():
         if profile.key in changed or _names(profile, changed):
             said = advice.of_profile(_held(profile.policy_refs, find, ""))
-            yield from (f"ClusterProfile '{profile.name}': {each}" for each in said)
+            yield from (f"{profile.kind} '{profile.place}': {each}" for each in said)
 
 
 def _names(rule: EventTrigger | ClusterProfile, changed: Collection[DeclarationKey]) -> bool:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from bellhop.adapters.local.certificates import life
 from bellhop.engine.catalog import Catalog
+from bellhop.engine.naming import set_kind
 from bellhop.errors import AwayError, UnreachableError
 from bellhop.fleet import overview, strays
 from bellhop.fleet.installation import Installation
@@ -32,7 +33,9 @@ _DECLARED = (
     "EventTrigger",
     "EventBasedAddOn",
     "ClusterProfile",
+    "Profile",
     "ClusterSet",
+    "Set",
     "ConfigMap",
     "Secret",
 )
@@ -192,11 +195,11 @@ def _declared(here: Installation) -> Iterator[Failure]:
 def _sets(catalog: Catalog) -> Iterator[Failure]:
     """Tell of sets that are not there, and of those with clusters that cannot be replaced."""
     named = [("trigger", each.name, each.cluster_sets) for each in catalog.triggers.values()]
-    named += [("profile", each.name, each.cluster_sets) for each in catalog.profiles.values()]
+    named += [("profile", each.place, each.cluster_sets) for each in catalog.profiles.values()]
     for what, name, places in named:
         for place in places:
             if place not in catalog.sets:
-                said = f"there is no ClusterSet '{place}', which it names"
+                said = f"there is no {set_kind(place)} '{place}', which it names"
                 yield Failure(what, name, None, said)
     for place, choice in catalog.choices.items():
         if choice.failing:
@@ -204,7 +207,7 @@ def _sets(catalog: Catalog) -> Iterator[Failure]:
                 f"{', '.join(choice.failing)} of its clusters do not answer, and no other cluster"
                 " can take their place: mend them, or have it select more clusters"
             )
-            yield Failure("clusterset", place, None, said)
+            yield Failure(set_kind(place).lower(), place, None, said)
 
 
 def _selectors(trigger: EventTrigger, catalog: Catalog) -> Iterator[Failure]:

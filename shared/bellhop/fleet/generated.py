@@ -1,16 +1,17 @@
-"""What a trigger generates, as the ClusterProfile that Sveltos' users know."""
+"""A profile as the ClusterProfile that Sveltos' users know, or as the Profile."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from bellhop.engine.naming import profile_kind
 from bellhop.engine.origin import origin_labels
 from bellhop.model.allow import ANNOTATION as ALLOW
 from bellhop.model.record import PLAIN, Handling, Profile
 
 
 def manifest(profile: Profile, source: str) -> dict[str, Any]:
-    """Return a generated profile as a ClusterProfile; what it holds is in its refs."""
+    """Return a profile that nobody wrote, or no more; what it holds is in its refs."""
     refs: dict[str, dict[str, Any]] = {}
     for content in profile.contents:
         kind, _, place = content.ref.partition(" ")
@@ -19,9 +20,10 @@ def manifest(profile: Profile, source: str) -> dict[str, Any]:
         refs[content.ref] = {"kind": kind, "namespace": parts[0], "name": parts[2], **own}
     return {
         "apiVersion": "config.projectsveltos.io/v1beta1",
-        "kind": "ClusterProfile",
+        "kind": profile_kind(profile.name),
         "metadata": {
-            "name": profile.name,
+            "name": profile.name.rpartition("/")[2],
+            **({"namespace": profile.namespace} if profile.namespace else {}),
             "labels": origin_labels(profile, source),
             **({"annotations": {ALLOW: profile.allow}} if profile.allow else {}),
         },

@@ -85,7 +85,7 @@ def require_namespace(here: Installation, namespace: str) -> None:
         MissingError: it names the nearest one.
     """
     known = {"default", *(each.namespace for each in here.records.clusters.all())}
-    for kind in ("ConfigMap", "Secret"):
+    for kind in ("ConfigMap", "Secret", "Profile", "Set"):
         known.update(name.partition("/")[0] for name in here.records.manifests.names(kind))
     if namespace not in known:
         there = ", ".join(sorted(known))

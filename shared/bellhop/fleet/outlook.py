@@ -16,6 +16,7 @@ from bellhop.fleet.reach import (
     Declared,
     Holders,
     Lack,
+    elsewhere,
     lacking,
     lacks_source,
     no_cluster,
@@ -45,6 +46,7 @@ def outlook(here: Installation, declared: Iterable[Declaration]) -> Iterator[str
     yield from _unreached(profiles, "no cluster", no_cluster, _own, catalog)
     sets = [each for each in declared if isinstance(each, ClusterSet)]
     yield from _unreached(sets, "no cluster", no_member, _pool, catalog)
+    yield from _elsewhere([*profiles, *sets])
     yield from _absent_sources(triggers, catalog)
     yield from _absent_holders([*triggers, *profiles], Holders(here))
 
@@ -73,6 +75,20 @@ def _unreached(
         yield f"there are more that select {what}; `bellhop explain trigger NAME` tells of each"
 
 
+def _elsewhere(declared: Iterable[ClusterProfile | ClusterSet]) -> Iterator[str]:
+    """Tell what is not read where it was written to be, as a Profile or Set has one namespace."""
+    said = (
+        f"{each.kind} '{each.place}' has the namespace '{each.namespace}' alone: {told}; mend the"
+        f" namespace, or write a Cluster{each.kind}"
+        for each in declared
+        for told in elsewhere(each)
+    )
+    yield from islice(said, MOST)
+    rest = sum(1 for _ in said)
+    if rest:
+        yield f"{rest} more refs of Profiles and Sets name another namespace than their own"
+
+
 def _absent_sources(triggers: Iterable[EventTrigger], catalog: Catalog) -> Iterator[str]:
     absent = (each for each in triggers if lacks_source(each, catalog))
     for each in islice(absent, MOST):
@@ -94,14 +110,14 @@ def _absent_holders(declared: Iterable[Declared], holders: Holders) -> Iterator[
 
 
 def _naming(declared: Declared, lack: Lack) -> str:
-    return f"{declared.kind} '{declared.name}' {lack.said.removeprefix('it ')}; {lack.cure}"
+    return f"{declared.kind} '{declared.place}' {lack.said.removeprefix('it ')}; {lack.cure}"
 
 
 def _names(group: list[D]) -> str:
     first, *others = group
     if not others:
-        return f"{first.kind} '{first.name}' selects"
-    return f"{first.kind} '{first.name}' and {len(others)} more select"
+        return f"{first.kind} '{first.place}' selects"
+    return f"{first.kind} '{first.place}' and {len(others)} more select"
 
 
 def _source(trigger: EventTrigger) -> object:
@@ -113,8 +129,10 @@ def _destination(trigger: EventTrigger) -> Selector | None:
 
 
 def _own(profile: ClusterProfile) -> object:
-    return profile.cluster_selector, profile.cluster_refs, profile.cluster_sets
+    own = (profile.namespace, profile.cluster_selector, profile.cluster_refs)
+    return *own, profile.cluster_sets
 
 
 def _pool(declared: ClusterSet) -> object:
-    return declared.cluster_selector, declared.cluster_refs, declared.most
+    own = (declared.namespace, declared.cluster_selector, declared.cluster_refs)
+    return *own, declared.most

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from bellhop.engine.naming import profile_kind
 from bellhop.errors import BellhopError, MissingError
 from bellhop.fleet import overview
 from bellhop.fleet.installation import Installation
@@ -54,7 +55,7 @@ def now(here: Installation, profile: str, cluster: str = "") -> Iterator[Preview
     if not found:
         raise MissingError(
             f"cannot tell what profile '{profile}' would change: there is none of that name;"
-            " `bellhop get clusterprofiles` lists those that are"
+            f" `bellhop get {profile_kind(profile).lower()}s` lists those that are"
         )
     executor = Executor(here.records, here.access, here.publisher, here.settings, Hands(HELPERS))
     (one,) = found

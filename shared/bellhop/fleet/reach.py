@@ -6,12 +6,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from bellhop.engine.catalog import Catalog
-from bellhop.engine.naming import GENERATED_NAMESPACE
+from bellhop.engine.naming import GENERATED_NAMESPACE, set_kind
 from bellhop.engine.nearest import Near, mending, near, nearest
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.naming import meant
 from bellhop.model.addon import ContentKind
 from bellhop.model.kinds import ClusterProfile, ClusterSet, EventTrigger, PolicyRef, Selector
+from bellhop.model.names import is_template
+from bellhop.model.profile import ClusterProfileSpec
 from bellhop.model.record import Cluster
 
 Declared = EventTrigger | ClusterProfile
@@ -67,7 +69,25 @@ def no_cluster(profile: ClusterProfile, catalog: Catalog) -> Lack | None:
         return lack
     if profile.cluster_selector.empty and profile.cluster_sets:
         return _no_member("setRefs", profile.cluster_sets)
-    return _nowhere("clusterSelector", profile.cluster_selector, catalog.clusters.values())
+    return _nowhere(
+        "clusterSelector",
+        profile.cluster_selector,
+        _within(profile.namespace, catalog),
+        profile.namespace,
+    )
+
+
+def elsewhere(declared: ClusterProfile | ClusterSet) -> Iterator[str]:
+    """Yield what something in a namespace names in another one, and has in its own instead."""
+    own, spec = declared.namespace, declared.spec
+    named = [("clusterRefs", each.namespace, each.name) for each in spec.cluster_refs]
+    if isinstance(spec, ClusterProfileSpec):
+        named += [("policyRefs", each.namespace, each.name) for each in spec.policy_refs]
+        refs = (each.resource for each in spec.template_resource_refs)
+        named += [("templateResourceRefs", each.namespace, each.name) for each in refs]
+    for field, namespace, name in named if own else ():
+        if namespace not in ("", own) and not is_template(namespace):
+            yield f"its {field} name '{namespace}/{name}', for which '{own}/{name}' is taken"
 
 
 def no_member(declared: ClusterSet, catalog: Catalog) -> Lack | None:
@@ -81,7 +101,17 @@ def no_member(declared: ClusterSet, catalog: Catalog) -> Lack | None:
         return Lack("its maxReplicas is 0", "raise it, or leave it out to have all clusters")
     if any(map(declared.takes, catalog.clusters.values())):
         return None
-    return _nowhere("clusterSelector", declared.cluster_selector, catalog.clusters.values())
+    return _nowhere(
+        "clusterSelector",
+        declared.cluster_selector,
+        _within(declared.namespace, catalog),
+        declared.namespace,
+    )
+
+
+def _within(namespace: str, catalog: Catalog) -> Iterator[Cluster]:
+    """Yield the clusters that something in a namespace can have; without one, all."""
+    return (each for each in catalog.clusters.values() if namespace in ("", each.namespace))
 
 
 def _no_set(field: str, places: Iterable[str], catalog: Catalog) -> Lack | None:
@@ -89,7 +119,8 @@ def _no_set(field: str, places: Iterable[str], catalog: Catalog) -> Lack | None:
     for place in places:
         if place not in catalog.sets:
             hint = _hint(place, catalog.sets)
-            said = f"its {field} name ClusterSet '{place}', which is not there yet{hint}"
+            kind = set_kind(place)
+            said = f"its {field} name {kind} '{place}', which is not there yet{hint}"
             return Lack(said, _apply(place))
     return None
 
@@ -97,7 +128,7 @@ def _no_set(field: str, places: Iterable[str], catalog: Catalog) -> Lack | None:
 def _no_member(field: str, places: Sequence[str]) -> Lack:
     told = ", ".join(f"'{place}'" for place in places)
     said = f"its {field} name {told}, which {'has' if len(places) == 1 else 'have'} no cluster"
-    return Lack(said, f"`bellhop describe clusterset {places[0]}` says why")
+    return Lack(said, f"`bellhop describe {set_kind(places[0]).lower()} {places[0]}` says why")
 
 
 def _outside(places: Sequence[str], cluster: Cluster, catalog: Catalog) -> Lack:
@@ -170,15 +201,18 @@ def no_holder(holders: Holders, ref: PolicyRef) -> Lack:
     return Lack(said, _apply(ref.name))
 
 
-def _nowhere(field: str, selector: Selector, clusters: Iterable[Cluster]) -> Lack | None:
-    """Say why a selector takes none of some clusters; None if it takes one."""
+def _nowhere(
+    field: str, selector: Selector, clusters: Iterable[Cluster], namespace: str = ""
+) -> Lack | None:
+    """Say why a selector takes none of some clusters, or of a namespace's; None if it takes one."""
     there: Sequence[Cluster] = list(clusters)
     if any(selector.matches(each.labels) for each in there):
         return None
     if selector.empty:
         return _empty(selector, field)
     if not there:
-        return Lack("no cluster is registered yet", _REGISTER)
+        where = f" in namespace '{namespace}'" if namespace else ""
+        return Lack(f"no cluster is registered{where} yet", _REGISTER)
     found = nearest(selector, there)
     if found is None:
         said = f"its {field} asks for {selector}, and none of {len(there)} clusters has that"

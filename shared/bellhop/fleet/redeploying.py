@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from bellhop.engine.naming import profile_kind
 from bellhop.errors import MissingError
 from bellhop.fleet.installation import Installation
 from bellhop.messages import Apply
@@ -44,6 +45,6 @@ def redeploy(here: Installation, profile: str = "", cluster: str = "") -> Sequen
         where = f"cluster '{cluster}'" if cluster else "any cluster"
         raise MissingError(
             f"cannot redeploy profile '{profile}': it is not in {where};"
-            " `bellhop get clusterprofiles` lists those that are"
+            f" `bellhop get {profile_kind(profile).lower()}s` lists those that are"
         )
     return asked

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from bellhop.engine.naming import profile_kind
 from bellhop.fleet.overview import object_name
 from bellhop.model.record import Entry
 from bellhop.records import Records
@@ -166,4 +167,4 @@ def beginning(records: Records, ago: timedelta) -> datetime:
 def profile_of(entry: Entry) -> str:
     """Name the profile that a line is about, if any."""
     profile = entry.context.get("profile")
-    return f"ClusterProfile {profile}" if profile else ""
+    return f"{profile_kind(profile)} {profile}" if profile else ""

@@ -165,3 +165,9 @@ class ClusterReference(Model):
     uid: str = ""
     resource_version: str = ""
     field_path: str = ""
+
+
+class NearReference(ClusterReference):
+    """One entry of clusterRefs in a kind that has a namespace: it means that one, if any."""
+
+    namespace: Namespace = ""

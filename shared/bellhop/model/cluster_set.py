@@ -1,8 +1,10 @@
-"""ClusterSet: clusters that triggers and profiles name together."""
+"""ClusterSet and Set: clusters that triggers and profiles name together."""
+
+from typing import ClassVar
 
 from pydantic import Field
 
-from bellhop.model.addon import ClusterRef, ClusterReference
+from bellhop.model.addon import ClusterRef, ClusterReference, NearReference
 from bellhop.model.base import Many, Model
 from bellhop.model.core import Declaration
 from bellhop.model.record import Cluster
@@ -30,7 +32,9 @@ class ClusterSet(Declaration):
     @property
     def cluster_refs(self) -> tuple[ClusterRef, ...]:
         """The clusters that are named, beside those that are selected."""
-        return tuple(ClusterRef(ref.namespace, ref.name) for ref in self.spec.cluster_refs)
+        return tuple(
+            ClusterRef(self.namespace or ref.namespace, ref.name) for ref in self.spec.cluster_refs
+        )
 
     @property
     def most(self) -> int | None:
@@ -47,3 +51,17 @@ class ClusterSet(Declaration):
             return False
         named = (cluster.namespace, cluster.name) in self.cluster_refs
         return named or self.cluster_selector.matches(cluster.labels)
+
+
+class SetSpec(ClusterSetSpec):
+    """The spec of a Set as written."""
+
+    cluster_refs: Many[NearReference] = ()
+
+
+class NamespacedSet(ClusterSet):
+    """A Set: as a ClusterSet, of the clusters of its own namespace alone."""
+
+    namespaced: ClassVar[bool] = True
+
+    spec: SetSpec

@@ -77,8 +77,8 @@ class Declaration(Model):
 
     @property
     def namespace(self) -> str:
-        """The namespace; empty for a kind that has none, whatever was written."""
-        return self.metadata.namespace if self.namespaced else ""
+        """The namespace, `default` when none was written; empty for a kind that has none."""
+        return (self.metadata.namespace or "default") if self.namespaced else ""
 
     @property
     def annotations(self) -> Mapping[str, str]:
@@ -89,6 +89,11 @@ class Declaration(Model):
     def key(self) -> DeclarationKey:
         """Which declaration this is."""
         return DeclarationKey(self.kind, self.namespace, self.name)
+
+    @property
+    def place(self) -> str:
+        """Namespace and name, or the name alone: what tells it from others of its sort."""
+        return self.key.place
 
     @property
     def allow(self) -> str:
@@ -103,7 +108,7 @@ class Declaration(Model):
     @model_validator(mode="after")
     def _says_what_it_brings(self) -> Self:
         if ALLOW in self.annotations and not self.brings:
-            raise mistake(f"{ALLOW} has no meaning here; it belongs on a trigger or ClusterProfile")
+            raise mistake(f"{ALLOW} has no meaning here; it belongs on a trigger or profile")
         return self
 
     def manifest(self) -> dict[str, Any]:
@@ -128,11 +133,6 @@ def without_server_fields(data: dict[str, Any]) -> dict[str, Any]:
 
 class _Data(Declaration):
     namespaced: ClassVar[bool] = True
-
-    @property
-    def namespace(self) -> str:
-        """The namespace; `default` when none was written, as kubectl does."""
-        return self.metadata.namespace or "default"
 
     @field_validator("data", "binary_data", "string_data", mode="before", check_fields=False)
     @classmethod

@@ -5,7 +5,7 @@ read_documents(text) -> Documents -> parse_all(documents) -> declarations, or ev
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pydantic import ValidationError
@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from bellhop.errors import InvalidError
 from bellhop.model import marks
 from bellhop.model.addon import ClusterRef, PolicyRef
-from bellhop.model.cluster_set import ClusterSet
+from bellhop.model.cluster_set import ClusterSet, NamespacedSet
 from bellhop.model.core import (
     ConfigMap,
     Declaration,
@@ -24,7 +24,7 @@ from bellhop.model.core import (
 )
 from bellhop.model.document import Document, InvalidDocuments, read_documents
 from bellhop.model.problems import mistakes, refusals
-from bellhop.model.profile import ClusterProfile
+from bellhop.model.profile import ClusterProfile, NamespacedProfile
 from bellhop.model.report import EventReport, event_report
 from bellhop.model.selector import Requirement, Selector
 from bellhop.model.shape import nearest
@@ -53,6 +53,7 @@ __all__ = [
     "Secret",
     "Selector",
     "event_report",
+    "key_of",
     "of",
     "parse",
     "parse_all",
@@ -70,7 +71,9 @@ KINDS: dict[str, tuple[type[Declaration], tuple[str, ...]]] = {
     "EventTrigger": (EventTrigger, _LIB),
     "EventBasedAddOn": (EventTrigger, _LIB),
     "ClusterProfile": (ClusterProfile, _CONFIG),
+    "Profile": (NamespacedProfile, _CONFIG),
     "ClusterSet": (ClusterSet, _LIB),
+    "Set": (NamespacedSet, _LIB),
     "ConfigMap": (ConfigMap, ("v1",)),
     "Secret": (Secret, ("v1",)),
     "EventReport": (EventReport, _LIB),
@@ -111,6 +114,13 @@ def of(manifest: dict[str, Any], *, source: str = "manifest") -> Declaration:
         InvalidDocuments: with every mistake of the manifest.
     """
     return parse(Document(manifest, source))
+
+
+def key_of(manifest: Mapping[str, Any]) -> DeclarationKey:
+    """Tell which object a manifest of a known kind is, be it valid or not."""
+    kind, metadata = manifest["kind"], manifest["metadata"]
+    namespace = str(metadata.get("namespace") or "default") if KINDS[kind][0].namespaced else ""
+    return DeclarationKey(kind, namespace, metadata["name"])
 
 
 def _read(document: Document, problems: list[InvalidError]) -> Declaration | None:

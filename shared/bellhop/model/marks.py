@@ -15,7 +15,7 @@ from bellhop.model.document import Path
 DOMAIN = "projectsveltos.io/"
 
 PROFILE_PAUSED = "profile.projectsveltos.io/paused"
-"""On a ClusterProfile: what it brought stays as it is."""
+"""On a user's own profile: what it brought stays as it is."""
 
 TRIGGER_PAUSED = "cluster.x-k8s.io/paused"
 """On an EventTrigger: what it made stays as it is, and no event makes more."""
@@ -31,7 +31,7 @@ OWNER = "projectsveltos.io/owner-name"
 
 _SOURCES = ("EventSource",)
 _TRIGGERS = ("EventTrigger", "EventBasedAddOn")
-_PROFILES = ("ClusterProfile",)
+_PROFILES = ("ClusterProfile", "Profile")
 _RULES = (*_SOURCES, *_TRIGGERS, *_PROFILES)
 _HOLDERS = ("ConfigMap", "Secret")
 
@@ -52,7 +52,7 @@ _TENANT = dict.fromkeys(
 _ON_HOLDERS = dict.fromkeys(
     _RULES, "it belongs on the ConfigMap or Secret that policyRefs name; move it there"
 )
-_PAUSES_PROFILES = "it pauses ClusterProfiles alone"
+_PAUSES_PROFILES = "it pauses profiles alone"
 _PAUSES_TRIGGERS = "it pauses triggers alone"
 
 MARKS: dict[str, Mark] = {
@@ -89,9 +89,7 @@ MARKS: dict[str, Mark] = {
     TRIGGER_PAUSED: Mark(
         "annotations",
         _TRIGGERS,
-        dict.fromkeys(
-            _PROFILES, f"{_PAUSES_TRIGGERS}; a ClusterProfile is paused by {PROFILE_PAUSED}"
-        )
+        dict.fromkeys(_PROFILES, f"{_PAUSES_TRIGGERS}; a profile is paused by {PROFILE_PAUSED}")
         | dict.fromkeys(_SOURCES, f"{_PAUSES_TRIGGERS}; pause those that name the source"),
     ),
 }

@@ -1,15 +1,22 @@
-"""ClusterProfile: which add-ons belong on which clusters."""
+"""ClusterProfile and Profile: which add-ons belong on which clusters."""
 
+from dataclasses import replace
 from typing import ClassVar
 
 from pydantic import Field
 
-from bellhop.model.addon import AddonSpec, ClusterRef, ClusterReference, PolicyRef
+from bellhop.model.addon import (
+    AddonSpec,
+    ClusterRef,
+    ClusterReference,
+    NearReference,
+    PolicyRef,
+)
 from bellhop.model.base import Many
 from bellhop.model.core import Declaration
 from bellhop.model.marks import PROFILE_PAUSED
 from bellhop.model.names import Text
-from bellhop.model.record import Reading, Sync
+from bellhop.model.record import Cluster, Reading, Sync
 from bellhop.model.selector import Selector
 
 
@@ -39,22 +46,35 @@ class ClusterProfile(Declaration):
     @property
     def cluster_refs(self) -> tuple[ClusterRef, ...]:
         """The clusters that are named, beside those that are selected."""
-        return tuple(ClusterRef(ref.namespace, ref.name) for ref in self.spec.cluster_refs)
+        return tuple(
+            ClusterRef(self.namespace or ref.namespace, ref.name) for ref in self.spec.cluster_refs
+        )
 
     @property
     def cluster_sets(self) -> tuple[str, ...]:
-        """The ClusterSets whose clusters get the add-ons, too."""
-        return self.spec.set_refs
+        """The places of the sets whose clusters get the add-ons, too."""
+        sets = self.spec.set_refs
+        return tuple(f"{self.namespace}/{each}" for each in sets) if self.namespace else sets
 
     @property
     def policy_refs(self) -> tuple[PolicyRef, ...]:
         """The ConfigMaps and Secrets that hold the add-ons, in their order."""
-        return self.spec.refs()
+        refs = self.spec.refs()
+        if not self.namespace:
+            return refs
+        return tuple(each._replace(namespace=self.namespace) for each in refs)
 
     @property
     def readings(self) -> tuple[Reading, ...]:
         """The objects that templates of deploy time read."""
-        return self.spec.readings()
+        found = self.spec.readings()
+        if not self.namespace:
+            return found
+        return tuple(replace(each, namespace=self.namespace) for each in found)
+
+    def reaches(self, cluster: Cluster) -> bool:
+        """Tell whether it may go to a cluster, be it selected or not."""
+        return self.namespace in ("", cluster.namespace)
 
     @property
     def holder_refs(self) -> tuple[PolicyRef, ...]:
@@ -80,3 +100,21 @@ class ClusterProfile(Declaration):
     def continue_on_conflict(self) -> bool:
         """Tell whether the rest is deployed when an object has another owner."""
         return self.spec.continue_on_conflict
+
+
+class ProfileSpec(ClusterProfileSpec):
+    """The spec of a Profile as written."""
+
+    cluster_refs: Many[NearReference] = ()
+
+
+class NamespacedProfile(ClusterProfile):
+    """A Profile: as a ClusterProfile, for the clusters of its own namespace alone.
+
+    All that it names, be it clusters, sets, ConfigMaps, Secrets or what templates read, it names
+    there, whatever namespace is written: so Sveltos has it (addon-controller, profile_controller).
+    """
+
+    namespaced: ClassVar[bool] = True
+
+    spec: ProfileSpec

@@ -452,7 +452,7 @@ def empty(contents: Sequence[Content]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A ClusterProfile as it is to be applied.
+    """A ClusterProfile or Profile as it is to be applied; the latter is named NAMESPACE/NAME.
 
     Generated ones name their `trigger`, the source `cluster` and, with oneForEvent, the object;
     a user's own have an empty trigger. One that `leaves` clusters has something in them that is no
@@ -491,6 +491,11 @@ class Profile:
     generated: tuple[Mapping[str, Any], ...] = ()
     reads: tuple[Reading, ...] = ()
     sync: Sync = "Continuous"
+
+    @property
+    def namespace(self) -> str:
+        """Return the namespace of a Profile; no other has one."""
+        return self.name.rpartition("/")[0]
 
     @property
     def titles(self) -> tuple[tuple[str, str], ...]:

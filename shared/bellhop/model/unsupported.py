@@ -82,10 +82,12 @@ NOT_YET: dict[str, dict[str, str]] = {
         "spec.maxConsecutiveFailures": "failures are not counted yet; leave the field out",
     },
     "ClusterSet": {},
+    "Set": {},
     "ConfigMap": {},
     "Secret": {},
 }
 NOT_YET["EventBasedAddOn"] = NOT_YET["EventTrigger"]
+NOT_YET["Profile"] = NOT_YET["ClusterProfile"]
 
 _BY_LABEL = "select clusters by label, and label them with 'bellhop label cluster'"
 _CLUSTERS = "is not applied; clusters are registered, with 'bellhop register cluster'"
@@ -98,9 +100,7 @@ _KNOWN = {
     "DebuggingConfiguration": "leave it out",
     "HealthCheck": "'bellhop show failures' tells what could not be applied",
     "ManagementClusterClassifier": f"there is no management cluster; {_BY_LABEL}",
-    "Profile": "write a ClusterProfile; who may bring what is said by bellhop.dev/allow",
     "RoleRequest": "what may be brought to clusters is said by the annotation bellhop.dev/allow",
-    "Set": _BY_LABEL,
     "Techsupport": "'bellhop show events' tells what happened",
 }
 

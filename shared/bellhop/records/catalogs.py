@@ -26,6 +26,7 @@ from bellhop.model.kinds import (
     Declaration,
     DeclarationKey,
     Secret,
+    key_of,
     of,
 )
 from bellhop.model.record import Choice, Cluster
@@ -33,7 +34,15 @@ from bellhop.records.declared import Manifest, Revision
 from bellhop.records.records import Records
 from bellhop.records.table import Kept
 
-_RULES = ("EventSource", "EventTrigger", "EventBasedAddOn", "ClusterProfile", "ClusterSet")
+_RULES = (
+    "EventSource",
+    "EventTrigger",
+    "EventBasedAddOn",
+    "ClusterProfile",
+    "Profile",
+    "ClusterSet",
+    "Set",
+)
 _FEW = 8
 """Rules read one by one beside a blob; it is written anew when there are more."""
 
@@ -199,7 +208,7 @@ def _parsed(
 ) -> dict[DeclarationKey, tuple[Manifest, Declaration]]:
     found = {}
     for manifest in manifests:
-        key = DeclarationKey(manifest["kind"], "", manifest["metadata"]["name"])
+        key = key_of(manifest)
         was = old.get(key)
         found[key] = was if was and was[0] == manifest else (manifest, of(manifest))
     return found

@@ -16,25 +16,32 @@ What is replaced unread needs more than a number: an old version would write its
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from bellhop.errors import TemporaryError
 from bellhop.ports.store import ANY, Item, Store
 
-SCHEMAS: Mapping[str, int] = {"catalog": 2, "cluster": 2, "profile": 2}
+SCHEMAS: Mapping[str, int] = {"catalog": 2, "choice": 2, "cluster": 2, "profile": 2}
 """The number of each kind of record, by the first word of its partition; 1 where it is not here.
 
     catalog  2  who changes the revision tells its shares, which readers ask
+    choice   2  of a Set: who does not know Sets takes it for that of none, and deletes it
     cluster  2  `managed` was `eks`: who does not know it looks for a kubeconfig that is not stored
-    profile  2  `sync`: who does not know it applies what is to be tried dry
+    profile  2  `sync`: who does not know it applies what is to be tried dry; a Profile's, whose
+                name has its namespace: who does not know those marks its objects as another's
 """
 
 _FIRST = 1
 
-_AS_BEFORE = {"profile": {"sync": "Continuous"}}
-"""What a record says, by the first word of its partition, that makes no use of what is new."""
+_AS_BEFORE: Mapping[str, Callable[[Item], bool]] = {
+    "choice": lambda item: "/" not in item.sort,
+    "profile": lambda item: (
+        item.value.get("sync") == "Continuous" and "/" not in item.value.get("name", "")
+    ),
+}
+"""Whether a record makes no use of what is new, by the first word of its partition."""
 
 
 class Versioned:
@@ -98,5 +105,5 @@ class Versioned:
 
 
 def _is_as_before(item: Item) -> bool:
-    said = _AS_BEFORE.get(item.partition.partition("/")[0])
-    return said is not None and all(item.value.get(name) == each for name, each in said.items())
+    is_so = _AS_BEFORE.get(item.partition.partition("/")[0])
+    return is_so is not None and is_so(item)

@@ -17,6 +17,7 @@ from contextlib import suppress
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.choosing import choose
 from bellhop.engine.difference import Key
+from bellhop.engine.naming import set_kind
 from bellhop.errors import MissingError, StaleError
 from bellhop.model.record import Choice
 from bellhop.ports.store import ABSENT
@@ -128,4 +129,4 @@ class Choosing:
 
 def _key(place: str) -> Key:
     namespace, _, name = place.rpartition("/")
-    return ("Set" if namespace else "ClusterSet", namespace, name)
+    return (set_kind(place), namespace, name)

@@ -1,4 +1,4 @@
-"""Deploy, from a ClusterProfile that users wrote to what is to be applied."""
+"""Deploy, from a profile that users wrote to what is to be applied."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Resolution:
 
     def _declared(self, catalog: Catalog, declared: ClusterProfile) -> Profile:
         draft = Profile(
-            name=declared.name,
+            name=declared.place,
             trigger="",
             cluster="",
             object="",

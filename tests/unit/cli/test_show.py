@@ -87,11 +87,11 @@ def test_add_ons_are_chosen_by_cluster_and_profile(
 
 
 def test_refuses_profiles_of_other_kinds(bellhop: Bellhop) -> None:
-    """There is one kind of profile."""
+    """Of a Profile the namespace is missing, which it has in its name."""
     result = bellhop("show", "addons", "--profile", "Profile/x")
 
     assert result.exit_code == 2
-    assert "profiles are named ClusterProfile/NAME" in result.stderr
+    assert "write its NAME, ClusterProfile/NAME or Profile/NAMESPACE/NAME" in result.stderr
 
 
 # Events ----------------------------------------------------------------------------------------

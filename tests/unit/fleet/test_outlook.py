@@ -225,3 +225,56 @@ def test_tells_of_sets_that_lead_nowhere(
 
     assert len(found) == len(sentences)
     assert all(part in said for part, said in zip(sentences, found, strict=True)), found
+
+
+TEAM = profile("clusterSelector: {matchLabels: {env: production}}", namespace="fleet")
+TEAM_SET = of_set("{clusterRefs: [{namespace: other, name: east}]}", "own, namespace: fleet")
+TEAM_SET = TEAM_SET.replace("ClusterSet", "Set")
+
+
+@pytest.mark.parametrize(
+    ("texts", "sentences"),
+    [
+        pytest.param(
+            [TEAM.replace("namespace: default", "namespace: ''"), TEAM_SET.replace("other", "''")],
+            ["Profile 'fleet/own' names ConfigMap 'fleet/own', which is not there yet"],
+            id="none is named",
+        ),
+        pytest.param(
+            [TEAM, holder("own", config("a"), namespace="fleet"), TEAM_SET],
+            [
+                (
+                    "Profile 'fleet/own' has the namespace 'fleet' alone: its policyRefs name"
+                    " 'default/own', for which 'fleet/own' is taken; mend the namespace, or write"
+                    " a ClusterProfile"
+                ),
+                (
+                    "Set 'fleet/own' has the namespace 'fleet' alone: its clusterRefs name"
+                    " 'other/east', for which 'fleet/east' is taken; mend the namespace, or write"
+                    " a ClusterSet"
+                ),
+            ],
+            id="another is named",
+        ),
+        pytest.param(
+            [profile("setRefs: [a]", namespace="fleet").replace("namespace: default", "")],
+            ["its setRefs name Set 'fleet/a', which is not there yet", "names ConfigMap"],
+            id="a set that is not there",
+        ),
+        pytest.param(
+            [profile(namespace="empty").replace("namespace: default", "")],
+            ["no cluster is registered in namespace 'empty' yet", "names ConfigMap"],
+            id="a namespace without a cluster",
+        ),
+    ],
+)
+def test_tells_what_a_namespace_keeps_from(
+    fleet: Fleet, texts: list[str], sentences: list[str]
+) -> None:
+    """A Profile and a Set have what is in their namespace, whatever they name."""
+    fleet.register("east", env="production")
+
+    found = told(fleet, *texts)
+
+    assert len(found) == len(sentences), found
+    assert all(part in said for part, said in zip(sentences, found, strict=True)), found

@@ -78,7 +78,7 @@ def test_says_what_is_wrong(kind: str, text: str, told: str) -> None:
 
 def test_has_no_meaning_elsewhere() -> None:
     """On a ConfigMap it would restrict nothing, and somebody would rely on it."""
-    with pytest.raises(InvalidDocuments, match="belongs on a trigger or ClusterProfile"):
+    with pytest.raises(InvalidDocuments, match="belongs on a trigger or profile"):
         declared("ConfigMap", "ConfigMap in a")
 
 

@@ -456,11 +456,11 @@ def problems(text: str) -> list[str]:
             id="no manifest",
         ),
         pytest.param(
-            PROFILE.replace("ClusterProfile", "Profile"),
+            PROFILE.replace("ClusterProfile", "ClusterPromotion"),
             [
                 (
-                    "line 2, kind: Profile is known and not built yet; write a ClusterProfile;"
-                    " who may bring what is said by bellhop.dev/allow"
+                    "line 2, kind: ClusterPromotion is known and not built yet; write a"
+                    " ClusterProfile for each stage"
                 )
             ],
             id="a kind of Sveltos that is not built yet",
@@ -474,6 +474,19 @@ def problems(text: str) -> list[str]:
                 "line 4, spec.replicas: unknown field 'replicas'; did you mean 'maxReplicas'?",
             ],
             id="a set of clusters",
+        ),
+        pytest.param(
+            "apiVersion: config.projectsveltos.io/v1beta1\nkind: Profile\nmetadata: {name: x}\n"
+            "spec: {clusterRefs: [{namespace: B}], setRefs: ['']}\n",
+            [
+                (
+                    "line 4, spec.clusterRefs[0].namespace: 'B' is not a namespace: it takes"
+                    " lower-case letters, digits and '-'"
+                ),
+                "line 4, spec.clusterRefs[0].name: the field 'name' is missing",
+                "line 4, spec.setRefs[0]: this must not be empty",
+            ],
+            id="a profile of a namespace",
         ),
         pytest.param(
             SOURCE.replace("EventSource", "SveltosCluster"),

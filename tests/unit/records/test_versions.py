@@ -14,10 +14,11 @@ import pytest
 from bellhop import messages
 from bellhop.errors import InvalidError, TemporaryError
 from bellhop.messages import INBOXES, Resolve, Sweep
-from bellhop.model.record import Sync
+from bellhop.model.record import Choice, Sync
 from bellhop.ports.store import ABSENT, Item
 from bellhop.records.versions import SCHEMAS, Versioned
 from tests.fakes.fleet import Fleet, service
+from tests.fakes.kept import value_of
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import FOR_EACH, INSTANTIATE, config, holder, join, source, trigger
 from tests.unit.records.rig import Rig, profile
@@ -68,14 +69,18 @@ def test_only_the_records_that_changed_have_a_number(new: Versioned, old: Versio
 class LaterResolve(Resolve):
     """To resolve, as a later version means it."""
 
-    schema: ClassVar[int] = 2
+    schema: ClassVar[int] = 3
+
+    @property
+    def form(self) -> int:
+        return self.schema
 
 
 def test_a_message_of_a_newer_version_comes_again() -> None:
     """Be it of a kind that is known or not; what is no message of any version is none."""
     body = dict(LaterResolve("p").message().body)
 
-    assert body == {"do": "resolve", "schema": 2, "profile": "p"}
+    assert body == {"do": "resolve", "schema": 3, "profile": "p"}
     for each in (body, {"do": "dance", "schema": 2}):
         with pytest.raises(TemporaryError, match="a newer Bellhop asks for it"):
             messages.read(each)
@@ -144,3 +149,32 @@ def test_a_profile_has_a_number_only_while_it_is_tried_dry(rig: Rig) -> None:
         (found,) = (each for each in rig.store.all() if each.partition.startswith("profile/"))
         with pytest.raises(TemporaryError) if sync == "DryRun" else nullcontext():
             then.get(found.partition, found.sort)
+
+
+def test_what_has_a_namespace_is_left_to_who_knows_it(rig: Rig) -> None:
+    """The version before would delete a Set's choice, and mark a Profile's objects otherwise."""
+    then = Versioned(rig.store, {"catalog": 2, "cluster": 2})  # type: ignore[arg-type]
+    for place in ("x", "a/x"):
+        rig.records.profiles.put(replace(profile(), trigger="", cluster="", name=place))
+        rig.records.choices.put(place, Choice(("a/one",)), expect=ABSENT)
+    found = {(each.partition.partition("/")[0], each.sort) for each in rig.store.all()}
+    numbered = {("profile", "/a/x"), ("choice", "a/x")}
+    assert numbered < found
+
+    for each in rig.store.all():
+        kind = each.partition.partition("/")[0]
+        with pytest.raises(TemporaryError) if (kind, each.sort) in numbered else nullcontext():
+            then.get(each.partition, each.sort)
+    assert rig.records.choices.all().keys() == {"x", "a/x"}
+    kept = value_of(rig.records.profiles.get("", "", "a/x"))
+    assert kept
+    assert kept.name == "a/x"
+
+
+@pytest.mark.parametrize("name", ["x", "a/x"])
+def test_a_profile_with_a_namespace_is_resolved_by_who_knows_it(name: str) -> None:
+    """The version before, which reads messages of the first form, would withdraw it."""
+    body = Resolve(name).message().body
+
+    assert body.get("schema", 1) == (2 if "/" in name else 1)
+    assert messages.read(body) == Resolve(name)

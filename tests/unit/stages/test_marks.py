@@ -25,6 +25,7 @@ SPECS = {
     "EventTrigger": {"sourceClusterSelector": {}, "eventSourceName": "s"},
     "EventBasedAddOn": {"sourceClusterSelector": {}, "eventSourceName": "s"},
     "ClusterProfile": {},
+    "Profile": {},
 }
 
 

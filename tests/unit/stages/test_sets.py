@@ -222,6 +222,26 @@ def test_a_trigger_watches_the_clusters_of_its_sets(fleet: Fleet) -> None:
     assert has(fleet, *ALL) == ["north"]
 
 
+def test_a_trigger_of_sets_brings_to_the_clusters_that_it_selects(fleet: Fleet) -> None:
+    """What happens in the set's cluster comes to the destinations, and moves with the set."""
+    three(fleet)
+    fleet.register("office", dep="eng")
+    for name in ALL:
+        fleet.access.clusters[f"fleet/{name}"].put(service(f"web-{name}"))
+    fleet.apply(cluster_set(1))
+    selecting = "  destinationClusterSelector: {matchLabels: {dep: eng}}\n  eventSourceName"
+    fleet.apply(watching().replace("  eventSourceName", selecting))
+    fleet.pump()
+    office = fleet.access.clusters["fleet/office"]
+    assert [each["metadata"]["name"] for each in office.objects(CONFIG)] == ["for-web-east"]
+
+    fleet.declare.label("fleet/east", {"env": None})
+    fleet.pump()
+
+    assert [each["metadata"]["name"] for each in office.objects(CONFIG)] == ["for-web-north"]
+    assert has(fleet, *ALL) == []
+
+
 def kinds(fleet: Fleet, cluster: str) -> Any:
     """Return what ingest lets in from a cluster."""
     return value_of(fleet.records.gates.get(cluster)).kinds

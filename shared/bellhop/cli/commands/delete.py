@@ -30,9 +30,7 @@ if TYPE_CHECKING:
 )
 @click.argument("kind", required=False, shell_complete=complete_kind)
 @click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=complete_name)
-@click.option(
-    "-n", "--namespace", default="", help="Namespace of a ConfigMap or Secret; else default."
-)
+@click.option("-n", "--namespace", default="", help="Namespace of what has one; else default.")
 @click.option(
     "-f",
     "--filename",

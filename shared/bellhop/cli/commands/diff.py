@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import click
 
 from bellhop.cli import output
+from bellhop.cli.asking import profile_named
 from bellhop.cli.clusters import cluster_option, known
 from bellhop.cli.completing import complete_profile
 from bellhop.cli.examples import Command
@@ -31,7 +32,7 @@ def command(profiles: tuple[str, ...], namespace: str, cluster: str, form: str) 
 
     Each cluster is asked by its own dry run, and nothing is written. What a Secret holds is hidden.
     Objects that are held as they are wanted are not asked about. A profile is a name, or
-    ClusterProfile/NAME.
+    ClusterProfile/NAME; a Profile is NAMESPACE/NAME, or Profile/NAMESPACE/NAME.
     """
     from bellhop.cli import previews
     from bellhop.fleet.previewing import Previewed, Unknown, now
@@ -63,15 +64,3 @@ def command(profiles: tuple[str, ...], namespace: str, cluster: str, form: str) 
         say(f"warning: '{each.profile}' in '{each.cluster}': {each.error}", err=True)
     if unknown:
         raise unknown[0].error
-
-
-def profile_named(word: str) -> str:
-    """Read NAME, or ClusterProfile/NAME.
-
-    Raises:
-        UsageError: it names something else.
-    """
-    kind, slash, name = word.rpartition("/")
-    if slash and kind.lower() != "clusterprofile":
-        raise click.UsageError(f"'{word}' is no profile; write its NAME, or ClusterProfile/NAME")
-    return name

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from bellhop.cli import session
+from bellhop.cli.asking import profile_named
 from bellhop.cli.clusters import cluster_option, known
 from bellhop.cli.completing import complete_profile
 from bellhop.cli.examples import Command
@@ -36,7 +37,7 @@ def command(words: tuple[str, ...], namespace: str, cluster: str) -> None:
 
     Sweeps put back what is gone; this applies what is there, too, and undoes what others changed
     in it. It is done by `bellhop serve` or by functions; this asks for it. A profile is a name, or
-    ClusterProfile/NAME.
+    ClusterProfile/NAME; a Profile is NAMESPACE/NAME, or Profile/NAMESPACE/NAME.
     """
     from bellhop.fleet.redeploying import redeploy
 
@@ -66,7 +67,4 @@ def _read(words: tuple[str, ...], namespace: str, cluster: str) -> tuple[str, st
         raise click.UsageError("--namespace goes with --cluster")
     if in_their_words:
         return "", (names or [cluster])[0]
-    kind, slash, name = first.rpartition("/")
-    if slash and kind.lower() != "clusterprofile":
-        raise click.UsageError(f"'{first}' is no profile; write its NAME, or ClusterProfile/NAME")
-    return name, cluster
+    return profile_named(first), cluster

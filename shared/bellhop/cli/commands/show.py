@@ -25,7 +25,7 @@ from bellhop.cli.options import (
 )
 from bellhop.cli.output import Column, say
 from bellhop.cli.session import installation, looking
-from bellhop.errors import InvalidError, MissingError
+from bellhop.errors import MissingError
 
 if TYPE_CHECKING:
     from bellhop.fleet.installation import Installation
@@ -117,13 +117,10 @@ def addons(  # noqa: PLR0913 - one parameter an option
     """Show what is deployed where, and by which profile."""
     if resources and helm_charts:
         raise click.UsageError("--resources and --helm-charts leave nothing to show")
-    kind, slash, name = profile.rpartition("/")
-    if slash and kind.lower() != "clusterprofile":
-        raise InvalidError(
-            f"cannot show what '{profile}' deployed: profiles are named ClusterProfile/NAME"
-        )
     from bellhop.cli.addons import addons as found
+    from bellhop.cli.asking import profile_named
 
+    name = profile_named(profile)
     here = installation()
     rows = found(here, namespace, known(here, cluster, namespace), name)
     if resources or helm_charts:
@@ -158,7 +155,7 @@ def dryrun(
     sweep; `bellhop diff` asks the clusters now. What a Secret holds is hidden.
     """
     from bellhop.cli import previews
-    from bellhop.cli.commands.diff import profile_named
+    from bellhop.cli.asking import profile_named
     from bellhop.fleet.previewing import noted
 
     here = installation()
@@ -183,8 +180,8 @@ def dryrun(
     cls=Command,
     examples=("bellhop show usage", "bellhop show usage --kind ConfigMap --namespace default"),
 )
-@click.option("--kind", default="", help="ClusterProfile, ConfigMap or Secret.")
-@click.option("--namespace", default="", help="Namespace of the ConfigMaps and Secrets.")
+@click.option("--kind", default="", help="ClusterProfile, Profile, ConfigMap or Secret.")
+@click.option("--namespace", default="", help="Namespace of the Profiles, ConfigMaps and Secrets.")
 @click.option("--name", default="", help="Name of one.")
 @headers_option
 @output_option

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from bellhop.cli.output import Column, Row, age, count, pairs, stamp
 from bellhop.cli.story import Story
 from bellhop.cli.views.view import Query, View
+from bellhop.engine.naming import profile_shown
 from bellhop.engine.wiring import is_audited, is_direct
 from bellhop.fleet import overview
 from bellhop.fleet.installation import Installation
@@ -121,7 +122,7 @@ def _tell(here: Installation, cluster: Cluster, story: Story) -> None:
     story.grid(
         "Holds",
         (
-            (overview.object_name(key), f"ClusterProfile/{inventory.profile}")
+            (overview.object_name(key), profile_shown(inventory.profile))
             for inventory in here.records.inventories.of(cluster.key)
             for key in inventory.held
         ),

@@ -90,7 +90,7 @@ def _users(here: Installation, holder: ConfigMap | Secret) -> list[str]:
         *catalog.profiles.values(),
     ]
     return [
-        f"{user.kind}/{user.name}"
+        f"{user.kind}/{user.place}"
         for user in users
         if any(
             (ref.kind, ref.name) == (holder.kind, holder.name)

@@ -1,17 +1,20 @@
-"""ClusterProfiles: users' own, and those that triggers generated."""
+"""ClusterProfiles and Profiles: users' own, and those that triggers generated."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from bellhop.cli.output import Column, Row, age, count
 from bellhop.cli.story import Story
 from bellhop.cli.views.view import Query, View, labels_of, name_of
+from bellhop.engine.naming import profile_kind
 from bellhop.fleet import generated, overview
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.overview import ProfileStatus
 from bellhop.model.gvk import ObjectKey
+from bellhop.model.kinds import key_of
 from bellhop.model.marks import PROFILE_PAUSED
 from bellhop.model.record import NO_OBJECT, Content, Outcome, Profile, empty
 from bellhop.ports.kube import Manifest
@@ -28,18 +31,23 @@ COLUMNS = (
 )
 
 
-def manifests(here: Installation, query: Query) -> Iterator[Manifest]:
+NAMESPACED = (Column("NAMESPACE", "namespace"), COLUMNS[0], *COLUMNS[3:5], *COLUMNS[6:])
+"""Of Profiles, which no trigger generates."""
+
+
+def manifests(kind: str, here: Installation, query: Query) -> Iterator[Manifest]:
     """Yield users' profiles as they were written, generated ones as they are, with status."""
-    for status, manifest in _found(here, query):
+    for status, manifest in _found(here, kind, query):
         yield {**manifest, "status": _status(status)} if status else manifest
 
 
-def rows(here: Installation, query: Query) -> Iterator[Row]:
+def rows(kind: str, here: Installation, query: Query) -> Iterator[Row]:
     """Yield one row for each profile."""
-    for status, manifest in _found(here, query):
+    for status, manifest in _found(here, kind, query):
+        named = {"namespace": key_of(manifest).namespace, "name": name_of(manifest)}
         if status is None:
             yield {
-                "name": name_of(manifest),
+                **named,
                 "trigger": "",
                 "from": "",
                 "provisioned": "0/0",
@@ -51,7 +59,7 @@ def rows(here: Installation, query: Query) -> Iterator[Row]:
             continue
         profile = status.profile
         yield {
-            "name": profile.name,
+            **named,
             "trigger": profile.trigger,
             "from": profile.cluster,
             "provisioned": f"{status.provisioned}/{len(profile.destinations)}",
@@ -62,12 +70,12 @@ def rows(here: Installation, query: Query) -> Iterator[Row]:
         }
 
 
-def describe(here: Installation, query: Query, story: Story) -> int:
+def describe(kind: str, here: Installation, query: Query, story: Story) -> int:
     """Tell of each profile what it holds, where it goes and how that went."""
     told = 0
-    for status, manifest in _found(here, query):
+    for status, manifest in _found(here, kind, query):
         told += 1
-        story.begin("ClusterProfile", name_of(manifest))
+        story.begin(kind, key_of(manifest).place)
         if _paused(manifest):
             story.fact("Paused", f"by {PROFILE_PAUSED}: nothing is applied, put back or withdrawn")
         if status is None:
@@ -132,22 +140,27 @@ def _content(content: Content) -> tuple[str, str, str]:
 
 
 def _found(
-    here: Installation, query: Query
+    here: Installation, kind: str, query: Query
 ) -> Iterator[tuple[ProfileStatus | None, dict[str, Any]]]:
     """Yield every profile asked for, with its manifest; own ones nobody has resolved yet too."""
-    own = {name_of(each): each for each in here.records.manifests.of("ClusterProfile")}
+    own = {key_of(each).place: each for each in here.records.manifests.of(kind)}
     pending = dict(own)
-    for status in overview.statuses(here):
+    for status in overview.statuses(here, None if kind == "ClusterProfile" else ""):
         profile = status.profile
+        if profile_kind(profile.name) != kind:
+            continue
         if not profile.trigger:
             pending.pop(profile.name, None)
         written = None if profile.trigger else own.get(profile.name)
         shown = written or generated.manifest(profile, _source(here, profile))
-        if query.takes("", profile.name, labels_of(shown)):
+        if _takes(query, shown):
             yield status, shown
-    for name, declared in pending.items():
-        if query.takes("", name, labels_of(declared)):
-            yield None, declared
+    yield from ((None, declared) for declared in pending.values() if _takes(query, declared))
+
+
+def _takes(query: Query, manifest: Manifest) -> bool:
+    key = key_of(manifest)
+    return query.takes(key.namespace, key.name, labels_of(manifest))
 
 
 def _source(here: Installation, profile: Profile) -> str:
@@ -188,4 +201,11 @@ def _message(status: ProfileStatus) -> str:
     return failed[0] + more if failed else ""
 
 
-VIEWS = {"clusterprofile": View(COLUMNS, rows, manifests, describe)}
+def _view(kind: str, columns: tuple[Column, ...]) -> View:
+    return View(columns, partial(rows, kind), partial(manifests, kind), partial(describe, kind))
+
+
+VIEWS = {
+    "clusterprofile": _view("ClusterProfile", COLUMNS),
+    "profile": _view("Profile", NAMESPACED),
+}

@@ -1,18 +1,19 @@
-"""ClusterSets: which clusters they have, and who names them."""
+"""ClusterSets and Sets: which clusters they have, and who names them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from bellhop.cli.output import Column, Row
 from bellhop.cli.story import Story
-from bellhop.cli.views.view import Query, View, labels_of, name_of
+from bellhop.cli.views.view import Query, View, labels_of
 from bellhop.engine.catalog import Catalog
 from bellhop.fleet import generated, overview
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.reach import no_member
-from bellhop.model.kinds import ClusterProfile, ClusterSet, EventTrigger
+from bellhop.model.kinds import ClusterProfile, ClusterSet, EventTrigger, key_of
 from bellhop.model.record import Choice
 from bellhop.ports.kube import Manifest
 
@@ -27,17 +28,18 @@ COLUMNS = (
 )
 
 
-def _found(here: Installation, query: Query) -> Iterator[tuple[ClusterSet, Manifest]]:
+def _found(here: Installation, kind: str, query: Query) -> Iterator[tuple[ClusterSet, Manifest]]:
     catalog = here.catalogs.current()
-    for manifest in here.records.manifests.of("ClusterSet"):
-        if query.takes("", name_of(manifest), labels_of(manifest)):
-            yield catalog.sets[name_of(manifest)], manifest
+    for manifest in here.records.manifests.of(kind):
+        key = key_of(manifest)
+        if query.takes(key.namespace, key.name, labels_of(manifest)):
+            yield catalog.sets[key.place], manifest
 
 
-def manifests(here: Installation, query: Query) -> Iterator[Manifest]:
+def manifests(kind: str, here: Installation, query: Query) -> Iterator[Manifest]:
     """Yield sets as they were written, with the clusters that they have as their status."""
     catalog = here.catalogs.current()
-    for declared, manifest in _found(here, query):
+    for declared, manifest in _found(here, kind, query):
         place = declared.key.place
         status: dict[str, Any] = {
             "matchingClusterRefs": [generated.cluster_ref(each) for each in catalog.pool(place)],
@@ -46,13 +48,14 @@ def manifests(here: Installation, query: Query) -> Iterator[Manifest]:
         yield {**manifest, "status": status}
 
 
-def rows(here: Installation, query: Query) -> Iterator[Row]:
+def rows(kind: str, here: Installation, query: Query) -> Iterator[Row]:
     """Yield one row for each set."""
     catalog = here.catalogs.current()
-    for declared, _ in _found(here, query):
+    for declared, _ in _found(here, kind, query):
         place = declared.key.place
         has = _has(catalog, place)
         yield {
+            "namespace": declared.namespace,
             "name": declared.name,
             "selects": _selects(declared),
             "matching": len(catalog.pool(place)),
@@ -63,10 +66,10 @@ def rows(here: Installation, query: Query) -> Iterator[Row]:
         }
 
 
-def describe(here: Installation, query: Query, story: Story) -> int:
+def describe(kind: str, here: Installation, query: Query, story: Story) -> int:
     """Tell of each set which clusters it has, which it could have, and who names it."""
     told = 0
-    for declared, _ in _found(here, query):
+    for declared, _ in _found(here, kind, query):
         told += 1
         _tell(here, declared, story)
     return told
@@ -109,7 +112,14 @@ def _selects(declared: ClusterSet) -> str:
 def _users(catalog: Catalog, place: str) -> Iterator[str]:
     users: list[EventTrigger | ClusterProfile] = [*catalog.triggers.values()]
     users += catalog.profiles.values()
-    return (f"{each.kind} {each.name}" for each in users if place in each.cluster_sets)
+    return (f"{each.kind} {each.place}" for each in users if place in each.cluster_sets)
 
 
-VIEWS = {"clusterset": View(COLUMNS, rows, manifests, describe)}
+def _view(kind: str, columns: tuple[Column, ...]) -> View:
+    return View(columns, partial(rows, kind), partial(manifests, kind), partial(describe, kind))
+
+
+VIEWS = {
+    "clusterset": _view("ClusterSet", COLUMNS),
+    "set": _view("Set", (Column("NAMESPACE", "namespace"), *COLUMNS)),
+}

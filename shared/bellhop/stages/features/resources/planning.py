@@ -11,6 +11,7 @@ from itertools import chain
 from typing import Any, TypeVar
 
 from bellhop.engine.digest import digest
+from bellhop.engine.naming import profile_kind
 from bellhop.engine.ordering import phases, rank
 from bellhop.engine.secrecy import holds_values
 from bellhop.errors import ConflictError
@@ -201,7 +202,7 @@ def decorate(each: Desired, profile: str, tier: int) -> dict[str, Any]:
         **dict.fromkeys(_LABELS, "Resources"),
     }
     own, ref_tier = f"sha256:{each.digest}", str(each.how.tier)
-    told = (own, kind, namespace, name, ref_tier, "ClusterProfile", profile, str(tier))
+    told = (own, kind, namespace, name, ref_tier, profile_kind(profile), profile, str(tier))
     metadata["annotations"] = {
         **(metadata.get("annotations") or {}),
         **dict(zip(_ANNOTATIONS, told, strict=True)),

@@ -7,8 +7,10 @@ kind from the cluster that is registered as `mgmt/mgmt`.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
+from bellhop.engine.allowing import NotAllowedError
 from bellhop.engine.catalog import cluster_object
 from bellhop.engine.naming import GENERATED_NAMESPACE
 from bellhop.engine.referring import CLUSTER, referred, shown
@@ -38,21 +40,26 @@ class Resources:
         """Read what a profile refers to where it is rendered for a cluster.
 
         Raises:
+            NotAllowedError: something has no namespace, and the profile reads its own alone.
             MissingError: something is not there that is not optional.
             TemporaryError: the cluster `mgmt/mgmt` does not answer.
         """
-        return referred(profile.reads, cluster_object(cluster), self._read, self._limits)
+        read = partial(self._read, profile)
+        return referred(profile.reads, cluster_object(cluster), read, self._limits)
 
-    def _read(self, each: Reading) -> Mapping[str, Any] | None:
+    def _read(self, profile: Profile, each: Reading) -> Mapping[str, Any] | None:
         if each.kind in {"ConfigMap", "Secret"} and each.api_version == "v1":
             return self._holder(each)
         if each.kind == CLUSTER:
             found = self._records.clusters.get(f"{each.namespace}/{each.name}")
             return cluster_object(found.value) if found else None
         if each.kind in KINDS and each.api_version in KINDS[each.kind][1]:
-            kept = self._records.manifests.get(each.kind, "", each.name)
+            namespaced = KINDS[each.kind][0].namespaced
+            _refuse_beyond(profile, each, namespaced=namespaced)
+            namespace = each.namespace if namespaced else ""
+            kept = self._records.manifests.get(each.kind, namespace, each.name)
             return kept.value if kept else None
-        return self._elsewhere(each)
+        return self._elsewhere(profile, each)
 
     def _holder(self, each: Reading) -> Mapping[str, Any] | None:
         kept = self._records.manifests.get(each.kind, each.namespace, each.name)
@@ -64,7 +71,7 @@ class Resources:
         assert isinstance(found, ConfigMap | Secret)
         return shown(found)
 
-    def _elsewhere(self, each: Reading) -> Mapping[str, Any] | None:
+    def _elsewhere(self, profile: Profile, each: Reading) -> Mapping[str, Any] | None:
         what = f"{each.kind} '{each.namespace}/{each.name}'"
         kept = self._records.clusters.get(MANAGEMENT)
         if kept is None:
@@ -79,7 +86,22 @@ class Resources:
         try:
             resource = kube.resource(gvk)
             namespaced = resource is None or resource.namespaced
+            _refuse_beyond(profile, each, namespaced=namespaced)
             return kube.get(gvk, each.namespace if namespaced else "", each.name)
         except UnreachableError as error:
             # Not the cluster that is applied to: that one is not to be taken for away.
             raise TemporaryError(f"cannot read {what}: {error}", delay=error.delay) from error
+
+
+def _refuse_beyond(profile: Profile, each: Reading, *, namespaced: bool) -> None:
+    """Refuse what lies in no namespace to a profile that has one.
+
+    Raises:
+        NotAllowedError: it is such a profile.
+    """
+    if profile.namespace and not namespaced:
+        raise NotAllowedError(
+            f"cannot read {each.kind} '{each.name}' for Profile '{profile.name}': it reads what is"
+            f" in namespace '{profile.namespace}', and a {each.kind} is in none; write a"
+            " ClusterProfile"
+        )

@@ -1,0 +1,309 @@
+"""Profiles and Sets: what has a namespace reaches its clusters, its sets and its contents alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+
+import pytest
+
+from bellhop.model.gvk import GVK
+from bellhop.model.marks import OWNER
+from bellhop.model.record import Choice, Cluster, Outcome
+from tests.fakes.clock import START
+from tests.fakes.fleet import Fleet
+from tests.fakes.kept import value_of
+from tests.fakes.kube import FakeKube
+from tests.fakes.manifests import config, holder, join
+
+CONFIG = GVK("", "v1", "ConfigMap")
+PROD = "clusterSelector: {matchLabels: {env: production}}"
+
+
+def profile(namespace: str = "a", *, selected: str = PROD, ref: str = "own", more: str = "") -> str:
+    """Return a Profile, or without a namespace a ClusterProfile, by the name `x`."""
+    kind, place = ("Profile", f", namespace: {namespace}") if namespace else ("ClusterProfile", "")
+    return f"""
+apiVersion: config.projectsveltos.io/v1beta1
+kind: {kind}
+metadata: {{name: x{place}}}
+spec:
+  {selected}
+  policyRefs: [{{kind: ConfigMap, name: {ref}, namespace: b}}]
+  {more}
+"""
+
+
+def a_set(namespace: str = "a", *, most: int = 1) -> str:
+    """Return a Set, or without a namespace a ClusterSet, by the name `x`."""
+    kind, place = ("Set", f", namespace: {namespace}") if namespace else ("ClusterSet", "")
+    return (
+        f"apiVersion: lib.projectsveltos.io/v1beta1\nkind: {kind}\n"
+        f"metadata: {{name: x{place}}}\nspec:\n  {PROD}\n  maxReplicas: {most}\n"
+    )
+
+
+def contents(namespace: str, *names: str, ref: str = "own", annotations: str = "") -> str:
+    """Return what a profile refers to, in a namespace."""
+    return holder(ref, *map(config, names), annotations=annotations, namespace=namespace)
+
+
+def register(fleet: Fleet, *keys: str) -> list[FakeKube]:
+    """Register clusters in production, each in the namespace that its key has."""
+    for key in keys:
+        namespace, _, name = key.partition("/")
+        fleet.access.clusters.setdefault(key, FakeKube(key))
+        labels = {"env": "production"}
+        fleet.declare.register(Cluster(namespace, name, labels, "v1.34.2", key, START))
+    return [fleet.access.clusters[key] for key in keys]
+
+
+def brought(kube: FakeKube) -> dict[str, tuple[str, str]]:
+    """Return the objects that are in a cluster by name, with the kind and name of their owner."""
+    found = {}
+    for each in kube.objects(CONFIG):
+        marks: Mapping[str, str] = each["metadata"].get("annotations") or {}
+        owner = marks.get("projectsveltos.io/owner-kind", ""), marks.get(OWNER, "")
+        found[each["metadata"]["name"]] = owner
+    return found
+
+
+def ended(fleet: Fleet) -> Outcome:
+    """Return how it ended with the Profile of namespace a in its cluster `one`."""
+    found = value_of(fleet.records.outcomes.get("a/one", "a/x"))
+    assert found
+    return found
+
+
+def goes(fleet: Fleet, name: str) -> tuple[str, ...]:
+    """Return the clusters that a profile goes to."""
+    found = fleet.records.profiles.get("", "", name)
+    return found.value.destinations if found else ()
+
+
+def chosen(fleet: Fleet) -> dict[str, Choice]:
+    return {place: kept.value for place, kept in fleet.records.choices.all().items()}
+
+
+@pytest.mark.parametrize(
+    "selected",
+    [
+        PROD,
+        "clusterRefs: [{name: one}, {namespace: b, name: two}]",
+        "setRefs: [x]",
+    ],
+)
+def test_a_profile_reaches_the_clusters_of_its_namespace_alone(fleet: Fleet, selected: str) -> None:
+    """By labels, by name and by a set; what it refers to is in its own namespace, too."""
+    here, there = register(fleet, "a/one", "b/two")
+    fleet.apply(profile(selected=selected), contents("a", "mine"), contents("b", "theirs"))
+    fleet.apply(a_set(), a_set("b"), a_set(""))
+    fleet.pump()
+
+    assert brought(here) == {"mine": ("Profile", "a/x")}
+    assert brought(there) == {}
+
+
+def test_three_of_one_name_are_three(fleet: Fleet) -> None:
+    """Two Profiles and a ClusterProfile; one that goes takes its own along."""
+    one, two = register(fleet, "a/one", "b/two")
+    fleet.apply(profile(), profile("b"), profile("", ref="all"))
+    fleet.apply(contents("a", "of-a"), contents("b", "of-b"), contents("b", "of-all", ref="all"))
+    fleet.pump()
+    everybody = {"of-all": ("ClusterProfile", "x")}
+    assert brought(one) == {"of-a": ("Profile", "a/x"), **everybody}
+    assert brought(two) == {"of-b": ("Profile", "b/x"), **everybody}
+
+    fleet.declare.delete([("Profile", "a", "x")])
+    fleet.pump()
+
+    assert brought(one) == everybody
+    assert set(brought(two)) == {"of-b", "of-all"}
+    fleet.declare.delete([("ClusterProfile", "", "x")])
+    fleet.pump()
+    assert (brought(one), set(brought(two))) == ({}, {"of-b"})
+
+
+def test_of_a_profile_and_a_clusterprofile_the_lower_tier_has_the_object(fleet: Fleet) -> None:
+    """Both are called x; who comes first keeps it, until the other asks with a lower tier."""
+    (kube,) = register(fleet, "a/one")
+    fleet.apply(profile(""), contents("b", "shared"))
+    fleet.pump()
+    fleet.apply(profile(), contents("a", "shared"))
+    fleet.pump()
+    assert brought(kube) == {"shared": ("ClusterProfile", "x")}
+    assert "profile 'x' of tier 100 has it; give 'a/x' a lower tier" in ended(fleet).message
+
+    fleet.apply(profile(more="tier: 50"))
+    fleet.pump()
+    assert brought(kube) == {"shared": ("Profile", "a/x")}
+
+    fleet.declare.delete([("Profile", "a", "x")])
+    fleet.pump()
+    assert brought(kube) == {"shared": ("ClusterProfile", "x")}
+
+
+def test_sets_of_one_name_choose_by_themselves(fleet: Fleet) -> None:
+    """Each among the clusters that it may have; one that goes leaves the others' choices."""
+    register(fleet, "a/one", "a/two", "b/one")
+    fleet.apply(a_set(), a_set("b", most=2), a_set(""))
+    fleet.pump()
+    assert chosen(fleet) == {
+        "a/x": Choice(("a/one",)),
+        "b/x": Choice(("b/one",)),
+        "x": Choice(("a/one",)),
+    }
+
+    fleet.declare.label("a/one", {"env": None})
+    fleet.pump()
+    assert chosen(fleet)["a/x"] == chosen(fleet)["x"] == Choice(("a/two",))
+    fleet.declare.delete([("Set", "a", "x")])
+    fleet.pump()
+    assert chosen(fleet) == {"b/x": Choice(("b/one",)), "x": Choice(("a/two",))}
+
+
+def test_a_set_that_changes_moves_its_profile(fleet: Fleet) -> None:
+    """Half-way too: what the cluster that is left has got by then is taken back."""
+    one, two = register(fleet, "a/one", "a/two")
+    fleet.apply(profile(selected="setRefs: [x]"), contents("a", "mine"), a_set())
+    fleet.pump()
+    assert (set(brought(one)), set(brought(two))) == ({"mine"}, set())
+
+    fleet.apply(a_set().replace("production", "test"))
+    fleet.declare.label("a/two", {"env": "test"})
+    fleet.pump()
+
+    assert (set(brought(one)), set(brought(two))) == (set(), {"mine"})
+
+
+def test_a_cluster_that_moves_to_another_namespace_is_another_cluster(fleet: Fleet) -> None:
+    """It gets what the Profile there brings; of the first one nothing is asked any more."""
+    (kube,) = register(fleet, "a/one")
+    fleet.apply(profile(), profile("b"), contents("a", "of-a"), contents("b", "of-b"))
+    fleet.pump()
+    assert set(brought(kube)) == {"of-a"}
+
+    fleet.declare.deregister("a/one")
+    fleet.access.clusters["b/one"] = kube
+    register(fleet, "b/one")
+    fleet.pump()
+
+    assert set(brought(kube)) == {"of-a", "of-b"}
+    assert (goes(fleet, "a/x"), goes(fleet, "b/x")) == ((), ("b/one",))
+    assert not list(fleet.records.inventories.of("a/one"))
+
+
+def test_a_profile_that_goes_while_its_cluster_leaves_leaves_nothing(fleet: Fleet) -> None:
+    """Neither in the clusters nor in the records, whoever is quicker."""
+    one, two = register(fleet, "a/one", "a/two")
+    fleet.apply(profile(), contents("a", "mine"))
+    fleet.pump()
+
+    fleet.declare.label("a/one", {"env": "test"})
+    fleet.declare.delete([("Profile", "a", "x")])
+    fleet.declare.deregister("a/two")
+    fleet.pump()
+
+    assert brought(one) == {}
+    assert set(brought(two)) == {"mine"}
+    assert fleet.records.profiles.get("", "", "a/x") is None
+    assert not list(fleet.records.outcomes.of("a/one"))
+
+
+def test_contents_that_change_follow_in_their_namespace(fleet: Fleet) -> None:
+    """A ConfigMap of the same name elsewhere changes nothing, though the ref names it."""
+    (kube,) = register(fleet, "a/one")
+    fleet.apply(profile(), contents("a", "first"))
+    fleet.pump()
+    fleet.apply(contents("b", "other"))
+    assert fleet.pump() == 0
+    fleet.apply(contents("a", "second"))
+    fleet.pump()
+
+    assert set(brought(kube)) == {"second"}
+
+
+READS = (
+    "templateResourceRefs: [{identifier: It, resource: "
+    "{apiVersion: v1, kind: Secret, namespace: b, name: login}}]"
+)
+SECRET = (
+    "apiVersion: v1\nkind: Secret\nmetadata: {name: login, namespace: %s}\nstringData: {u: %s}\n"
+)
+DEPLOY_TIME = "projectsveltos.io/template: ok"
+WRITES = """
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: made, namespace: default}
+data: {u: '{{ (getResource "It").data.u }}'}
+"""
+
+
+def test_templates_read_their_own_namespace_alone(fleet: Fleet) -> None:
+    """A Secret of another namespace is not there, whatever the ref says."""
+    (kube,) = register(fleet, "a/one")
+    text = holder("own", WRITES, annotations=DEPLOY_TIME, namespace="a")
+    fleet.apply(profile(more=READS), text, SECRET % ("b", "theirs"))
+    fleet.pump()
+    assert "cannot find Secret 'a/login'" in ended(fleet).message
+
+    fleet.apply(SECRET % ("a", "mine"))
+    fleet.clock.advance(timedelta(minutes=1))
+    fleet.pump()
+    (made,) = kube.objects(CONFIG)
+    assert made["data"] == {"u": "bWluZQ=="}
+
+
+def test_templates_read_nothing_that_has_no_namespace(fleet: Fleet) -> None:
+    """What is declared for all is not a tenant's to read; a ClusterProfile may."""
+    (kube,) = register(fleet, "a/one")
+    reads = READS.replace("v1, kind: Secret", "lib.projectsveltos.io/v1beta1, kind: ClusterSet")
+    reads = reads.replace("name: login", "name: x")
+    name = '{{ (getResource "It").metadata.name }}'
+    for namespace in ("a", "b"):
+        fleet.apply(contents(namespace, name, annotations=DEPLOY_TIME))
+    fleet.apply(a_set(""), profile(more=reads))
+    fleet.pump()
+    assert ended(fleet).phase == "FailedNonRetriable"
+    assert "cannot read ClusterSet 'x' for Profile 'a/x'" in ended(fleet).message
+    assert brought(kube) == {}
+
+    fleet.apply(profile("", more=reads))
+    fleet.pump()
+    assert brought(kube) == {"x": ("ClusterProfile", "x")}
+
+
+def test_a_profile_may_be_tried_dry_and_paused(fleet: Fleet) -> None:
+    """As a ClusterProfile: what would change is noted, and nothing is done."""
+    (kube,) = register(fleet, "a/one")
+    fleet.apply(profile(more="syncMode: DryRun"), contents("a", "mine"))
+    fleet.pump()
+    assert brought(kube) == {}
+    (preview,) = fleet.records.previews.of("a/one")
+    assert (preview.profile, [each.action for each in preview.changes]) == ("a/x", ["Create"])
+
+    paused = profile().replace(
+        "namespace: a}", "namespace: a, annotations: {profile.projectsveltos.io/paused: ''}}"
+    )
+    fleet.apply(join(profile()))
+    fleet.pump()
+    fleet.apply(paused, contents("a", "other"))
+    fleet.pump()
+    assert set(brought(kube)) == {"mine"}
+
+
+def test_what_a_profile_may_not_bring_is_refused_by_its_name(fleet: Fleet) -> None:
+    """The annotation counts for a Profile, too."""
+    (kube,) = register(fleet, "a/one")
+    fleet.apply(
+        profile().replace(
+            "namespace: a}", "namespace: a, annotations: {bellhop.dev/allow: Secret in a}}"
+        ),
+        contents("a", "mine"),
+    )
+    fleet.pump()
+
+    assert brought(kube) == {}
+    found = value_of(fleet.records.profiles.get("", "", "a/x"))
+    assert found
+    assert "Profile 'a/x' may not bring a ConfigMap" in found.error
