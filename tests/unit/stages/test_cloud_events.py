@@ -219,6 +219,17 @@ def test_data_decide_by_lua_and_by_cel(fleet: Fleet) -> None:
     assert set(held(fleet)) == {"job"}
 
 
+def test_the_example_brings_what_it_says(fleet: Fleet) -> None:
+    """A build is announced, and its removal takes it back; other types count for nothing."""
+    fleet.register("east", env="production")
+    fleet.apply_example("cloud-events")
+    fleet.pump()
+    for kind, names in (("built", {"build-web"}), ("tested", {"build-web"}), ("removed", set())):
+        fleet.tell("east", cloud_event("web", kind, type=f"example.image.{kind}"))
+        fleet.pump()
+        assert set(held(fleet)) == names
+
+
 # What it is not brought by ----------------------------------------------------------------------
 
 
