@@ -27,6 +27,7 @@ _NOWHERE = "files/files"
 CHOSEN = "its aggregatedSelection chooses it"
 LEFT_OUT = "its aggregatedSelection leaves it out"
 MADE = "its aggregatedSelection makes it"
+NOTHING = "the source selects nothing of this kind"
 
 Object = tuple[ObjectKey, dict[str, Any]]
 
@@ -111,7 +112,7 @@ class Trial:
             number, because = len(ruling.declined) + 1, why(ruling)
         else:
             reasons = dict.fromkeys(why_not(each, manifest) for each in ruling.declined)
-            number, because = 0, "; ".join(reasons)
+            number, because = 0, "; ".join(reasons) or NOTHING
         return Tried(key, manifest, ruling.matching, because, ruling.message, number, ended)
 
 

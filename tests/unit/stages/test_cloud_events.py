@@ -7,6 +7,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from bellhop.engine.cloud_events import BATCH, STRUCTURED, CloudEvent, attributes
 from bellhop.model.gvk import CLOUD_EVENT, GVK
@@ -604,6 +606,40 @@ def test_refuses_what_the_specification_has_not(
 
     assert reply.status == 400
     assert error(reply).startswith(f"cannot take a CloudEvent: {sentence}")
+
+
+_TEXT = st.text(max_size=12)
+_VALUE = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | _TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_TEXT, inner, max_size=3),
+    max_leaves=5,
+)
+_NAME = st.sampled_from(sorted({*cloud_event("x"), "time", "data_base64", "datacontenttype", "X"}))
+_ODD = st.dictionaries(_NAME | _TEXT, _VALUE | st.just("2026-01-01T00:00:00Z"), max_size=5)
+
+
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    media=st.sampled_from([STRUCTURED, BATCH, "text/plain", "application/json", "x"]) | _TEXT,
+    odd=st.lists(_ODD, max_size=2),
+    headers=st.dictionaries(_NAME | _TEXT, _TEXT, max_size=4),
+    whole=st.booleans(),
+)
+def test_no_request_is_an_error_of_ours(
+    listening: Fleet, media: str, odd: list[dict[str, Any]], headers: dict[str, str], *, whole: bool
+) -> None:
+    """Whatever is sent as an event is taken, or refused with a sentence; never a 500."""
+    events = [{**cloud_event("web"), **each} if whole else each for each in odd]
+    body: object = events[0] if events and media == STRUCTURED else events
+    told = {**HEADERS, **headers} if whole else headers
+    request = Request("fleet/east", "east", json.dumps(body).encode(), media, attributes=told)
+
+    reply = listening.ingest.respond(request)
+
+    assert reply.status in {200, 400, 413, 415}
+    assert reply.status == 200 or error(reply)
 
 
 def test_names_what_an_event_is_about() -> None:

@@ -23,7 +23,7 @@ from bellhop.fleet.installation import Installation
 from bellhop.fleet.reach import Holders, lacking, miss, no_holder, no_source
 from bellhop.fleet.reports import AGGREGATION, selection
 from bellhop.fleet.sight import Sight, alike, see
-from bellhop.fleet.trial import CHOSEN, LEFT_OUT
+from bellhop.fleet.trial import CHOSEN, LEFT_OUT, NOTHING
 from bellhop.model.gvk import CLOUD_EVENT, ObjectKey
 from bellhop.model.kinds import EventSource, EventTrigger
 from bellhop.model.record import Match
@@ -288,7 +288,7 @@ class _Story:
         if ruling.matching:
             return _Verdict(matching=True, said=why(ruling))
         reasons = dict.fromkeys(why_not(each, candidate.manifest) for each in ruling.declined)
-        return _Verdict(matching=False, said="; ".join(reasons) or "it has no selectors")
+        return _Verdict(matching=False, said="; ".join(reasons) or NOTHING)
 
     def _candidate_for(self, source: EventSource) -> Candidate | None:
         """Return the object in the version that a source names, where that is known, too."""
