@@ -41,6 +41,16 @@ _ALL = "{{ range .Resources }}{{ .metadata.name }}{{ .metadata.labels.v }} {{ en
 _LATER = '{{ "{{ len .Cluster.metadata.labels }}" }}'
 _BOTH = "projectsveltos.io/instantiate: ok, projectsveltos.io/template: ok"
 _FLIP = 'flip-{{ .Cluster.metadata.name }}{{ with get . "Resource" }}-{{ .metadata.name }}{{ end }}'
+_TOLD = "told-{{ .Cluster.metadata.name }}-{{ .CloudEvent.subject }}"
+_ENDS = 'if eq .CloudEvent.type "removed"'
+_ACTION = f"cloudEventAction: '{{{{ {_ENDS} }}}}Delete{{{{ else }}}}Create{{{{ end }}}}'"
+_HEARD = """
+apiVersion: lib.projectsveltos.io/v1beta1
+kind: EventSource
+metadata: {name: heard}
+spec:
+  messagingMatchCriteria: [{cloudEventType: built|removed}]
+"""
 
 WATCHED: Key = ("EventSource", "", "watched")
 OF_EAST: Key = ("EventSource", "", "of-east")
@@ -55,6 +65,9 @@ OWN_TEXT: Key = ("ConfigMap", "default", "own")
 TEAM: Key = ("Profile", "fleet", "own")
 TEAM_SET: Key = ("Set", "fleet", "own")
 TEAM_TEXT: Key = ("ConfigMap", "fleet", "own")
+HEARD: Key = ("EventSource", "", "heard")
+TOLD: Key = ("EventTrigger", "", "told")
+TOLD_TEXT: Key = ("ConfigMap", "default", "told")
 
 DECLARED: dict[Key, tuple[str, ...]] = {
     WATCHED: (
@@ -118,6 +131,13 @@ DECLARED: dict[Key, tuple[str, ...]] = {
 """What users may declare, each in its variants; both `own` and `all` may want the same object."""
 
 KEYS = sorted(DECLARED)
+
+DECLARED |= {
+    HEARD: (_HEARD,),
+    TOLD: (trigger("told", origin="heard", more=_ACTION),),
+    TOLD_TEXT: (holder("told", _made(_TOLD, "v{{ .CloudEvent.data }}"), annotations=INSTANTIATE),),
+}
+"""What CloudEvents bring; nobody declares it at random, as no draw sends any."""
 
 PLAIN = {OWN_TEXT: 3}
 """How many variants are chosen at random, where it is not all: steps of their own take the rest."""

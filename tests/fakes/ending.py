@@ -7,7 +7,7 @@ from typing import Any
 
 from bellhop.model.gvk import ObjectKey
 from tests.fakes import rig
-from tests.fakes.declared import ALL, EACH, FLIP
+from tests.fakes.declared import ALL, EACH, FLIP, HEARD
 from tests.fakes.world import Thing, Wish, World
 
 
@@ -32,7 +32,7 @@ def check(world: World) -> None:
         check_cluster(world, cluster)
         check_source(world, cluster)
     wishes = {wish.name: wish for wish in world.wishes()}
-    triggers = ["each", "all", "flip", ""]
+    triggers = ["each", "all", "flip", "told", ""]
     profiles = {each.name: each for each in rig.profiles(world.fleet, triggers)}
     same("profiles", {*profiles}, {*wishes})
     for name, profile in profiles.items():
@@ -91,6 +91,8 @@ def check_source(world: World, cluster: str) -> None:
         for each in world.matching(cluster, trigger)
         if (source := rig.source_of(world.fleet, trigger[2], cluster))
     }
+    heard = {str(key) for key in world.standing(cluster)}
+    matching |= {(HEARD[2], key) for key in heard}
     same(f"matches in {cluster}", rig.matches(world.fleet, cluster), matching)
     kube = world.kube(cluster)
     there = {
@@ -98,7 +100,7 @@ def check_source(world: World, cluster: str) -> None:
         for gvk in rig.kinds(world.fleet, cluster)
         for each in kube.objects(gvk)
     }
-    same(f"observations in {cluster}", rig.observed(world.fleet, cluster), there)
+    same(f"observations in {cluster}", rig.observed(world.fleet, cluster), there | heard)
     same(f"state of {cluster}", rig.state(world.fleet, cluster), "Healthy")
     digest = hashlib.sha256(world.tokens[cluster].encode()).hexdigest()
     registered = (world.labels[cluster], digest)

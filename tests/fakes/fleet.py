@@ -17,6 +17,7 @@ from typing import Any
 from bellhop.adapters.local.blobs import FileBlobs
 from bellhop.adapters.local.queue import SqliteQueue
 from bellhop.adapters.local.store import SqliteStore
+from bellhop.engine.cloud_events import BATCH
 from bellhop.errors import MissingError
 from bellhop.fleet import timeline
 from bellhop.fleet.installation import Inbound, Installation
@@ -211,6 +212,11 @@ class Fleet:
         text = json.dumps(body).encode()
         return self.ingest.respond(Request(f"fleet/{cluster}", token or cluster, text))
 
+    def tell(self, cluster: str, *events: Mapping[str, Any], token: str = "") -> Reply:
+        """Send CloudEvents in one batch, as a broker does."""
+        text, media = json.dumps(events).encode(), BATCH
+        return self.ingest.respond(Request(f"fleet/{cluster}", token or cluster, text, media))
+
     def write(self, cluster: str, manifest: dict[str, Any]) -> dict[str, Any]:
         """Write an object in a cluster, and have it forwarded."""
         stored = self.access.clusters[f"fleet/{cluster}"].put(manifest)
@@ -280,6 +286,19 @@ class Fleet:
         for queue in self.queues.values():
             queue.close()
         self.store._store.close()
+
+
+def cloud_event(subject: str, kind: str = "built", **more: Any) -> dict[str, Any]:
+    """Return a CloudEvent of a CI about a project; its id is of the subject, the kind and time."""
+    event = {
+        "specversion": "1.0",
+        "id": f"{subject}/{kind}/{more.get('time', '')}",
+        "source": "ci.example/builds",
+        "type": f"example.build.{kind}",
+        "subject": subject,
+        "data": {"image": f"registry.example/{subject}"},
+    }
+    return {**event, **more}
 
 
 def service(name: str, namespace: str = "default", **changes: Any) -> dict[str, Any]:

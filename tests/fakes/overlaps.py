@@ -21,12 +21,15 @@ from tests.fakes.declared import (
     EACH_TEXT,
     FLIP,
     FLIP_TEXT,
+    HEARD,
     KEYS,
     OWN,
     OWN_TEXT,
     TEAM,
     TEAM_SET,
     TEAM_TEXT,
+    TOLD,
+    TOLD_TEXT,
     WATCHED,
     Key,
 )
@@ -36,6 +39,7 @@ from tests.fakes.world import Step, World
 
 _ONE: Mapping[Key, int] = {WATCHED: 0, EACH: 0, EACH_TEXT: 0}
 _TWO: Mapping[Key, int] = {WATCHED: 0, ALL: 0, ALL_TEXT: 0, OWN: 0, OWN_TEXT: 1}
+_HEARD: Mapping[Key, int] = {HEARD: 0, TOLD: 0, TOLD_TEXT: 0}
 _THERE: Step = ("put", "east", "Service", "a", "yes", 0, "sent")
 
 
@@ -67,7 +71,45 @@ def _put(ring: str, v: int, *, name: str = "a", large: bool = False) -> Step:
     return ("put", "east", "Service", name, ring, v, "sent", large)
 
 
+def _tell(minute: int, what: str = "built") -> Step:
+    return ("tell", "east", "web", minute, what, minute)
+
+
 OVERLAPS = [
+    _overlap(
+        "two events of one subject at once",
+        declared=_HEARD,
+        before=[],
+        acts={"r": [_tell(1)], "s": [_tell(2)], "a": None},
+    ),
+    _overlap(
+        "a CloudEvent is overtaken by its end",
+        declared=_HEARD,
+        before=[],
+        asked=[_tell(2, "removed")],
+        acts={"a": None, "b": None, "s": [_tell(1)]},
+    ),
+    _overlap(
+        "a CloudEvent begins anew while its end is worked on",
+        declared=_HEARD,
+        before=[_tell(1)],
+        asked=[_tell(2, "removed")],
+        acts={"a": None, "b": None, "s": [_tell(3)]},
+    ),
+    _overlap(
+        "a CloudEvent comes again a week after its end",
+        declared=_HEARD,
+        before=[_tell(1), _tell(2, "removed")],
+        asked=[("week",)],
+        acts={"s": [_tell(1)], "a": None, "b": None},
+    ),
+    _overlap(
+        "a sweep meets a CloudEvent",
+        declared=_HEARD,
+        before=[_tell(1)],
+        asked=[("sweep", "east", True)],
+        acts={"a": None, "b": None, "s": [_tell(2)]},
+    ),
     _overlap("an object comes", before=[], asked=[_put("yes", 1)]),
     _overlap(
         "an object changes twice",

@@ -16,6 +16,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from bellhop.engine.cloud_events import CloudEvent
 from bellhop.engine.naming import profile_name
 from bellhop.errors import DeniedError, TemporaryError, UnreachableError
 from bellhop.model.gvk import GVK, ObjectKey
@@ -26,6 +27,7 @@ from tests.fakes.declared import (
     EACH,
     EACH_TEXT,
     FLIP,
+    HEARD,
     KEYS,
     OWN,
     OWN_TEXT,
@@ -33,10 +35,11 @@ from tests.fakes.declared import (
     TEAM,
     TEAM_SET,
     TEAM_TEXT,
+    TOLD,
     WATCHED,
     Key,
 )
-from tests.fakes.fleet import SERVICE, Fleet
+from tests.fakes.fleet import SERVICE, Fleet, cloud_event
 from tests.fakes.living import GADGET, WIDGET, Backup, LivingKube
 from tests.fakes.mortal import Fate, Killed, Mortal
 from tests.fakes.turns import Chooser, Drawn, Moves, Turns
@@ -92,6 +95,9 @@ class World:
         self.sweeps = 1
         self.late: list[tuple[str, dict[str, Any]]] = []
         self.backups: dict[str, Backup] = {}
+        self.told: dict[tuple[str, str], tuple[int, str, int]] = {}
+        """The newest CloudEvent of a cluster and subject: when, what happened, and its data."""
+        self.began = self.fleet.clock.now()
         self.anybodys: set[tuple[str, Thing]] = set()
         """Objects that others wrote where ours were, or that a backup brought back."""
         for name in clusters:
@@ -155,6 +161,13 @@ class World:
         """Delete an object and write another one under its name; of the first nobody hears."""
         self.do_drop(cluster, kind, name, "lost")
         self.do_put(cluster, kind, name, "yes", v, push)
+
+    def do_tell(self, cluster: str, subject: str, minute: int, what: str, v: int) -> None:
+        """Send a CloudEvent of what happened at a minute."""
+        place, event = (cluster, subject), (minute, what, v)
+        self.told[place] = max(event, self.told.get(place, event))
+        time = (self.began + timedelta(minutes=minute - 60)).isoformat()
+        self._send(cluster, {"event": cloud_event(subject, type=what, time=time, data=v)})
 
     def do_late(self, which: int, again: bool) -> None:
         """Send what was held up; `again` keeps it, to be sent once more."""
@@ -398,7 +411,11 @@ class World:
         self.late.append((cluster, item))
         reply = None
         with self._mourned():
-            reply = self.fleet.send(cluster, item, token=self.tokens[cluster])
+            token = self.tokens[cluster]
+            if "event" in item:
+                reply = self.fleet.tell(cluster, item["event"], token=token)
+            else:
+                reply = self.fleet.send(cluster, item, token=token)
         excused = self._acting() or self.refusing
         if reply is None or (reply.status in {401, 503} and excused):
             return
@@ -486,7 +503,30 @@ class World:
         for cluster in self.clusters:
             for trigger in (EACH, ALL, FLIP):
                 found += self._wished(trigger, cluster)
+            found += self._told(cluster)
         return found
+
+    def standing(self, cluster: str) -> dict[ObjectKey, tuple[str, int]]:
+        """Return the CloudEvents that count in a cluster by key: of which subject, and their data.
+
+        Of a subject the newest counts, unless it is an end.
+        """
+        return {
+            CloudEvent(cloud_event(subject)).key(HEARD[2]): (subject, v)
+            for (where, subject), (_, what, v) in self.told.items()
+            if where == cluster and what != "removed"
+        }
+
+    def _told(self, cluster: str) -> list[Wish]:
+        return [
+            Wish(
+                profile_name(TOLD[2], f"fleet/{cluster}", str(key)),
+                100,
+                frozenset({cluster}),
+                {("ConfigMap", f"told-{cluster}-{subject}"): f"v{v}"},
+            )
+            for key, (subject, v) in self.standing(cluster).items()
+        ]
 
     def matching(self, cluster: str, trigger: Key) -> list[dict[str, Any]]:
         """Return the objects that match a trigger's source in a cluster, by key."""

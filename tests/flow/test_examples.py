@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import base64
 import json
+import ssl
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import urllib3
 import yaml
 
 from bellhop.model.gvk import GVK, ObjectKey
 from tests.flow.conftest import EXAMPLES, Flow, until
 
 SERVICE = GVK("", "v1", "Service")
+CONFIG = GVK("", "v1", "ConfigMap")
 ENDPOINTS = GVK("", "v1", "Endpoints")
 POLICY = GVK("networking.k8s.io", "v1", "NetworkPolicy")
 INGRESS = GVK("networking.k8s.io", "v1", "Ingress")
@@ -84,6 +88,54 @@ def test_guards_each_service_with_its_own_policy(flow: Flow) -> None:
     until("one is gone", lambda: flow.source.names(POLICY) == ["front-my-service"])
     flow.source.patch(ObjectKey(SERVICE, "default", "my-service"), {"metadata": {"labels": None}})
     until("the other too", lambda: flow.source.names(POLICY) == [])
+
+
+def test_brings_what_cloud_events_say_and_takes_it_away(flow: Flow) -> None:
+    """By HTTP with the sender's token, in each mode, as the page on CloudEvents tells."""
+    flow.apply("cloud-events")
+    send = _sender(flow)
+    event = {
+        "specversion": "1.0",
+        "id": "1",
+        "source": "ci.example/shop",
+        "type": "example.image.built",
+        "subject": "web",
+    }
+    data = json.dumps({"image": "registry.example/web:1"}).encode()
+    binary = {f"ce-{name}": value for name, value in event.items()}
+    web = ObjectKey(CONFIG, "default", "build-web")
+    assert send(data, **binary, **{"content-type": "application/json"}) == (200, 1)
+    until("it is there", lambda: flow.source.get(web))
+    found = flow.source.get(web)
+    assert found
+    assert found["data"] == {"image": "registry.example/web:1", "event": "1"}
+
+    structured = {**event, "id": "2", "type": "example.image.removed"}
+    media = {"content-type": "application/cloudevents+json"}
+    assert send(json.dumps(structured).encode(), **media) == (200, 1)
+    until("it is gone", lambda: not flow.source.get(web))
+    batch = {"content-type": "application/cloudevents-batch+json"}
+    assert send(json.dumps([event, {**structured, "type": "other"}]).encode(), **batch) == (200, 1)
+    assert send(b"[7]", **batch)[0] == 400
+
+
+def _sender(flow: Flow) -> Callable[..., tuple[int, int]]:
+    """Return who sends with what the forwarder's Secret says; it answers status and taken."""
+    secret = flow.source.get(
+        ObjectKey(GVK("", "v1", "Secret"), "bellhop-system", "bellhop-forwarder")
+    )
+    assert secret
+    told = {name: base64.b64decode(value).decode() for name, value in secret["data"].items()}
+    context = ssl.create_default_context(cadata=told["ingest-ca"])
+    token = {"authorization": f"Bearer {told['token']}"}
+
+    def send(body: bytes, **headers: str) -> tuple[int, int]:
+        url = f"{told['ingest-url']}/clusters/{told['cluster']}"
+        with urllib3.PoolManager(ssl_context=context, retries=False) as pool:
+            reply = pool.request("POST", url, body=body, headers=token | headers)
+        return reply.status, reply.json().get("taken", 0)
+
+    return send
 
 
 def test_guards_what_cel_says_is_reachable(flow: Flow) -> None:

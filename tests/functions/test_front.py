@@ -55,6 +55,14 @@ def test_takes_a_batch(front: Front, name: str, encoded: bool) -> None:  # noqa:
     assert ask(front, name, body=body, encoded=encoded) == (200, {"taken": 0, "dropped": 0})
 
 
+def test_takes_a_cloud_event(front: Front) -> None:
+    """Its attributes come in headers, as in every home; here no source asks for it."""
+    headers = {"ce-specversion": "1.0", "ce-id": "1", "ce-source": "ci", "ce-type": "built"}
+
+    assert ask(front, body="x", **headers)[0] == 400
+    assert ask(front, body="1", **headers) == (200, {"taken": 0, "dropped": 1})
+
+
 @pytest.mark.parametrize(
     ("changes", "status", "expected"),
     [

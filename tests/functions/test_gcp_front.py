@@ -35,6 +35,14 @@ def ask(front: Front, path: str = PATH, body: str = EMPTY, **about: Any) -> tupl
     return status, json.loads(told)
 
 
+def test_takes_a_cloud_event(front: Front) -> None:
+    """Its attributes come in headers, as in every home; here no source asks for it."""
+    headers = {"Ce-Specversion": "1.0", "Ce-Id": "1", "Ce-Source": "ci", "Ce-Type": "built"}
+
+    assert ask(front, body="x", headers=headers)[0] == 400
+    assert ask(front, body="1", headers=headers) == (200, {"taken": 0, "dropped": 1})
+
+
 @pytest.mark.parametrize(
     ("changes", "status", "expected"),
     [

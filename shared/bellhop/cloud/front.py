@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from bellhop.cloud.ready import Ready
 from bellhop.cloud.resources import Resources
+from bellhop.engine.cloud_events import attributes
 from bellhop.errors import DeniedError, TemporaryError
 from bellhop.logs import Log
 from bellhop.stages.ingest import Ingest, Reply, Request, sender, too_large
@@ -85,7 +86,8 @@ def _respond(stage: Ingest, call: Call, cluster: str, token: str) -> Reply:
     if call.length > stage.body_limit:
         return too_large(call.length, stage.body_limit)
     media, sent = call.headers.get("content-type", ""), call.headers.get("date", "")
-    return stage.respond(Request(cluster, token, call.body(), media, sent), gate)
+    told = attributes(call.headers)
+    return stage.respond(Request(cluster, token, call.body(), media, sent, told), gate)
 
 
 def _may_send(here: Resources, address: str) -> bool:

@@ -12,10 +12,12 @@ from typing import Any
 
 from bellhop.adapters.local.wsgi import Admission, Answer, Environ
 from bellhop.embedded.baton import BATON
+from bellhop.engine.cloud_events import attributes
 from bellhop.stages.ingest import Ingest, Reply, Request, sender, too_large
 
 _LET_IN = "bellhop.let-in"
 _HEALTH = "/healthz"
+_HEADER = "HTTP_"
 
 
 class Front:
@@ -56,9 +58,19 @@ class Front:
         cluster, token, gate = environ[_LET_IN]
         body = environ["wsgi.input"].read(_length(environ))
         media, sent = environ.get("CONTENT_TYPE", ""), environ.get("HTTP_DATE", "")
+        request = Request(cluster, token, body, media, sent, attributes(_headers(environ)))
         with BATON.held(cluster):
-            reply = self._stage.respond(Request(cluster, token, body, media, sent), gate)
+            reply = self._stage.respond(request, gate)
         return _answer(reply)
+
+
+def _headers(environ: Environ) -> dict[str, str]:
+    """Return the headers of a request, their names in small letters."""
+    return {
+        name.removeprefix(_HEADER).replace("_", "-").lower(): str(value)
+        for name, value in environ.items()
+        if name.startswith(_HEADER)
+    }
 
 
 def _length(environ: Environ) -> int:

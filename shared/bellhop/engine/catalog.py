@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from bellhop.engine.digest import digest
 from bellhop.errors import PermanentError
-from bellhop.model.gvk import GVK
+from bellhop.model.gvk import CLOUD_EVENT, GVK, ObjectKey
 from bellhop.model.kinds import (
     KINDS,
     ClusterProfile,
@@ -19,7 +19,8 @@ from bellhop.model.kinds import (
     EventSource,
     EventTrigger,
 )
-from bellhop.model.record import Choice, Cluster
+from bellhop.model.record import Choice, Cluster, Listener
+from bellhop.model.source import CLOUD_EVENT_TTL
 
 _DIGEST = 16
 
@@ -178,6 +179,25 @@ class Catalog:
             if gvk in self.sources[name].kinds
         )
 
+    def sources_of(self, cluster: str, key: ObjectKey) -> tuple[EventSource, ...]:
+        """Return the sources in force in a cluster that judge an object, by name.
+
+        A CloudEvent is kept for one of them, and says for which.
+        """
+        found = self.sources_for(cluster, key.gvk)
+        if key.gvk != CLOUD_EVENT:
+            return found
+        return tuple(each for each in found if each.name == key.namespace)
+
+    def listeners_in(self, cluster: str) -> tuple[Listener, ...]:
+        """Return the sources in force in a cluster that take CloudEvents, by name."""
+        sources = (self.sources[name] for name in self._in_force(cluster))
+        return tuple(
+            Listener(each.name, tuple(match.criterion for match in each.messages))
+            for each in sources
+            if each.messages
+        )
+
     def sources_in(self, cluster: str) -> tuple[str, ...]:
         """Return the names of the sources in force in a cluster."""
         return tuple(self._in_force(cluster))
@@ -190,6 +210,14 @@ class Catalog:
             for selector in self.sources[name].selectors
         }
         return tuple(sorted(kinds))
+
+    def kept_in(self, cluster: str) -> tuple[GVK, ...]:
+        """Return the kinds of which something is kept, in order: CloudEvents count as one.
+
+        No cluster can be asked for those.
+        """
+        heard = (CLOUD_EVENT,) if self.listeners_in(cluster) else ()
+        return tuple(sorted((*self.kinds_in(cluster), *heard)))
 
     def own_kinds_in(self, cluster: str) -> frozenset[GVK]:
         """Return the kinds of which sources in force in a cluster ask for what we apply."""
@@ -205,7 +233,10 @@ class Catalog:
     def digest(self, source: str) -> str:
         """Return a digest of a source: what decides what matches it."""
         if source not in self._digests:
-            self._digests[source] = digest(self.sources[source].manifest()["spec"])[:_DIGEST]
+            found = self.sources[source]
+            ttl = found.annotations.get(CLOUD_EVENT_TTL)
+            told = found.manifest()["spec"]
+            self._digests[source] = digest([told, ttl] if ttl else told)[:_DIGEST]
         return self._digests[source]
 
     def problems_in(self, cluster: str) -> Mapping[str, PermanentError]:

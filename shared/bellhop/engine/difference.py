@@ -14,7 +14,7 @@ from bellhop.engine.naming import GENERATED_NAMESPACE
 from bellhop.model.gvk import GVK
 from bellhop.model.kinds import ClusterProfile, DeclarationKey, EventTrigger, PolicyRef
 from bellhop.model.names import is_template
-from bellhop.model.record import Cluster
+from bellhop.model.record import Cluster, Listener
 
 TRIGGERS = ("EventTrigger", "EventBasedAddOn")
 PROFILES = ("ClusterProfile", "Profile")
@@ -173,9 +173,12 @@ def _judged(touched: Touched, before: Catalog | None, after: Catalog, cluster: s
         touched.gates.add(cluster)
 
 
-def _let_in(catalog: Catalog, cluster: str) -> tuple[Sequence[GVK], frozenset[GVK]]:
-    """Return which kinds ingest lets in, and of which what we apply ourselves."""
-    return catalog.kinds_in(cluster), catalog.own_kinds_in(cluster)
+def _let_in(
+    catalog: Catalog, cluster: str
+) -> tuple[Sequence[GVK], frozenset[GVK], Sequence[Listener]]:
+    """Return which kinds and CloudEvents ingest lets in, and of which what we apply ourselves."""
+    listeners = catalog.listeners_in(cluster)
+    return catalog.kinds_in(cluster), catalog.own_kinds_in(cluster), listeners
 
 
 def _cluster(touched: Touched, before: Catalog | None, after: Catalog, key: str) -> None:

@@ -10,11 +10,12 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from bellhop.engine import secrecy
+from bellhop.engine.cloud_events import event_of
 from bellhop.engine.manifests import read_manifests, render_manifests
 from bellhop.engine.render import ANNOTATION, TemplateText, dialect_of
 from bellhop.errors import InvalidError, MissingError, TemplateError
 from bellhop.gotemplate import Limits, Struct
-from bellhop.model.gvk import ObjectKey
+from bellhop.model.gvk import CLOUD_EVENT, ObjectKey
 from bellhop.model.kinds import ConfigMap, EventTrigger, PolicyRef, Secret
 from bellhop.model.marks import WITHHELD
 from bellhop.model.names import name_problem, namespace_problem
@@ -54,23 +55,26 @@ def variables(
 ) -> dict[str, Any]:
     """Return the root variables of event time.
 
-    With oneForEvent `.MatchingResource` and `.Resource` of the one object, else
-    `.MatchingResources` and `.Resources` of all, in the order given; `.Resource` is nil and
-    `.Resources` empty unless the source collects. `.Cluster` is where the event happened.
+    With oneForEvent `.MatchingResource` and `.Resource` of the one object, or `.CloudEvent`, else
+    `.MatchingResources` and `.Resources` of all, and `.CloudEvents`, in the order given;
+    `.Resource` is nil and `.Resources` empty unless the source collects. `.Cluster` is where the
+    event happened, or to which it was sent.
     """
-    references = [_reference(key) for key, _ in matched]
-    resources = [dict(manifest) for _, manifest in matched] if collect else []
+    objects = [(key, manifest) for key, manifest in matched if key.gvk != CLOUD_EVENT]
+    references = [_reference(key) for key, _ in objects]
+    resources = [dict(manifest) for _, manifest in objects] if collect else []
+    events = [dict(event_of(each)) for key, each in matched if key.gvk == CLOUD_EVENT]
     if trigger.one_for_event:
         return {
-            "MatchingResource": references[0],
+            "MatchingResource": references[0] if references else None,
             "Resource": resources[0] if resources else None,
-            "CloudEvent": None,
+            "CloudEvent": events[0] if events else None,
             "Cluster": cluster,
         }
     return {
         "MatchingResources": references,
         "Resources": resources,
-        "CloudEvents": [],
+        "CloudEvents": events,
         "Cluster": cluster,
     }
 

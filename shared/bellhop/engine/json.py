@@ -29,6 +29,18 @@ def read_json(body: bytes) -> Mapping[str, Any]:
     Raises:
         InvalidError: it is none, or holds what cannot be kept.
     """
+    data = read_value(body)
+    if not isinstance(data, Mapping):
+        raise InvalidError("cannot read the request: the body is not a JSON object")
+    return data
+
+
+def read_value(body: bytes) -> Any:
+    """Read any value of JSON.
+
+    Raises:
+        InvalidError: it is none, or holds what cannot be kept.
+    """
     try:
         data = json.loads(
             body.decode("utf-8"),
@@ -38,9 +50,8 @@ def read_json(body: bytes) -> Mapping[str, Any]:
         )
     except (ValueError, RecursionError) as error:
         raise InvalidError("cannot read the request: the body is not JSON") from error
-    if not isinstance(data, Mapping):
-        raise InvalidError("cannot read the request: the body is not a JSON object")
-    _check_depth(data)
+    if isinstance(data, (dict, list)):
+        _check_depth(data)
     if _HALF.search(body):
         _check_texts(data)
     return data

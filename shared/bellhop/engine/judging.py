@@ -9,15 +9,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bellhop import celbox, luabox
 from bellhop.engine import secrecy
+from bellhop.engine.cloud_events import event_of
 from bellhop.engine.criteria import Traits, passes, selects
 from bellhop.engine.digest import content, digest
+from bellhop.engine.listening import refused, takes
 from bellhop.errors import ScriptError
-from bellhop.model.gvk import GVK
+from bellhop.model.gvk import CLOUD_EVENT, GVK
 from bellhop.model.kinds import EventSource
-from bellhop.model.source import ResourceSelector
+from bellhop.model.source import MessageSelector, ResourceSelector
 
 if TYPE_CHECKING:
     from bellhop.model.rules import CelRule
+
+_Selector = ResourceSelector | MessageSelector
 
 
 class Declined(NamedTuple):
@@ -26,7 +30,7 @@ class Declined(NamedTuple):
     `said` is its script's message, if that ran, and `ruled` what became of its CEL rules.
     """
 
-    selector: ResourceSelector
+    selector: _Selector
     said: str | None = None
     ruled: str = ""
 
@@ -35,8 +39,8 @@ class Declined(NamedTuple):
 class Ruling:
     """What a source makes of an object, with the message of what was `run` last.
 
-    `declined` are the selectors that did not take it; of one that matches the next one did, by its
-    CEL `rule` if that has a name.
+    `declined` are the selectors that did not take it, and `taken` is the one that did, by its CEL
+    `rule` if that has a name.
     """
 
     matching: bool
@@ -44,6 +48,7 @@ class Ruling:
     run: bool = False
     rule: str = ""
     declined: Sequence[Declined] = field(default=(), compare=False)
+    taken: _Selector | None = field(default=None, compare=False)
 
 
 class SlowScriptError(ScriptError):
@@ -51,13 +56,18 @@ class SlowScriptError(ScriptError):
 
 
 class Candidate:
-    """An object that sources judge one after the other; what they all need is made once."""
+    """An object that sources judge one after the other; what they all need is made once.
+
+    Of a CloudEvent scripts and rules are given the event itself.
+    """
 
     def __init__(self, manifest: Mapping[str, Any]) -> None:
         self.manifest = manifest
         self.secret = secrecy.holds_values(manifest)
         self.traits = Traits.of(manifest)
-        self.subject = luabox.Subject(dict(manifest))
+        self.is_event = self.traits.gvk == CLOUD_EVENT
+        self.seen = dict(event_of(manifest) if self.is_event else manifest)
+        self.subject = luabox.Subject(self.seen)
 
     @cached_property
     def digest(self) -> str:
@@ -90,13 +100,16 @@ def judge(
         return _ask(source, candidate, limits, secret=True)
 
 
-def why(source: EventSource, ruling: Ruling) -> str:
+def why(ruling: Ruling) -> str:
     """Say in words what made a source take an object."""
-    selector = source.selectors[len(ruling.declined)]
+    selector = ruling.taken
+    assert selector
     if ruling.rule:
         return f"its {ruling.message}"
     if selector.script:
         return "its script says yes" + (f": {ruling.message}" if ruling.message else "")
+    if isinstance(selector, MessageSelector):
+        return "its attributes are what is asked for"
     asked = selector.label_filters or not (selector.selector is None or selector.selector.empty)
     return "its labels are what is asked for" if asked else "it is of the kind that is asked for"
 
@@ -108,7 +121,13 @@ def why_not(declined: Declined, manifest: Mapping[str, Any]) -> str:
         if declined.said is not None:
             said.append("its script says no" + (f": {declined.said}" if declined.said else ""))
         return "; ".join(said)
-    selector, gvk, metadata = declined.selector, GVK.of(manifest), manifest["metadata"]
+    if isinstance(declined.selector, MessageSelector):
+        return refused(declined.selector.criterion, event_of(manifest))
+    return _unselected(declined.selector, manifest)
+
+
+def _unselected(selector: ResourceSelector, manifest: Mapping[str, Any]) -> str:
+    gvk, metadata = GVK.of(manifest), manifest["metadata"]
     labels = metadata.get("labels") or {}
     if gvk != selector.gvk:
         return f"it is a {gvk}, and {selector.gvk} is asked for"
@@ -131,30 +150,35 @@ def _ask(
     source: EventSource, candidate: Candidate, limits: luabox.Limits | None, *, secret: bool
 ) -> Ruling:
     message, run, declined = "", False, []
-    name, traits = source.name, candidate.traits
-    for selector in source.selectors:
-        if not selects(selector, traits):
+    name = source.name
+    for selector in source.messages if candidate.is_event else source.selectors:
+        if not _is_asked(selector, candidate):
             declined.append(Declined(selector))
             continue
         if not selector.script and not selector.rules:
-            return Ruling(matching=True, run=run, declined=declined)
+            return Ruling(matching=True, run=run, declined=declined, taken=selector)
         run = True
         # Of rules and a script either is enough, and rules are the cheaper ones.
         ruled = _UNRULED
         if selector.rules:
             ruled = _by_rules(selector.rules, name, candidate, limits, secret=secret)
         if ruled.holds:
-            return Ruling(
-                matching=True, message=ruled.said, run=run, rule=ruled.holds, declined=declined
-            )
+            return Ruling(True, ruled.said, run, ruled.holds, declined, selector)  # noqa: FBT003
         message, said = ruled.said, None
         if selector.script:
             verdict = _run(selector.script, name, candidate, limits, secret=secret)
             message = said = "" if secret else verdict.message
             if verdict.matching:
-                return Ruling(matching=True, message=message, run=run, declined=declined)
+                return Ruling(True, message, run, "", declined, selector)  # noqa: FBT003
         declined.append(Declined(selector, said, ruled.said))
     return Ruling(matching=False, message=message, run=run, declined=declined)
+
+
+def _is_asked(selector: _Selector, candidate: Candidate) -> bool:
+    """Say whether a selector takes an object before its script and rules are asked."""
+    if isinstance(selector, MessageSelector):
+        return takes(selector.criterion, candidate.seen)
+    return selects(selector, candidate.traits)
 
 
 class _Ruled(NamedTuple):
@@ -181,7 +205,7 @@ def _by_rules(
     failed = []
     for rule in rules:
         try:
-            if _compile_rule(rule.rule, rule.name, name, limits).holds(dict(candidate.manifest)):
+            if _compile_rule(rule.rule, rule.name, name, limits).holds(candidate.seen):
                 return _Ruled(rule.name, f"CEL rule '{rule.name}' holds")
         except celbox.CelRuntimeError as error:
             said = f": {error.wording}" if not secret else ""

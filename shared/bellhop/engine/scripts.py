@@ -1,4 +1,4 @@
-"""What Lua and CEL have against the scripts and rules of a source, before any of them is run."""
+"""What Lua, CEL and RE2 have against what a source has them run, before any of it is."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from bellhop import celbox, luabox
+from bellhop.engine.listening import problem
 from bellhop.model.document import Path
 from bellhop.model.kinds import EventSource
 from bellhop.model.source import EventSourceSpec
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def objections(source: EventSource) -> Iterator[tuple[Path, str]]:
-    """Yield where a script or a rule stands that is no program, and why, with its place."""
+    """Yield where a script, rule or expression stands that is none, and why, with its place."""
     for path, text in _scripts(source):
         try:
             luabox.Script(text, name=source.name)
@@ -23,6 +24,9 @@ def objections(source: EventSource) -> Iterator[tuple[Path, str]]:
             place = f" in its line {error.line}" if error.line else ""
             line = f"; the line is `{error.excerpt}`" if error.excerpt else ""
             yield path, f"the Lua script cannot be compiled{place}: {error.wording}{line}"
+    for path, pattern in _patterns(source):
+        if said := problem(pattern):
+            yield path, f"the regular expression cannot be compiled: {said}"
     for path, rule in _rules(source):
         try:
             celbox.Rule(rule.rule, name=rule.name)
@@ -50,6 +54,9 @@ def _scripts(source: EventSource) -> Iterator[tuple[Path, str]]:
         for field in _FIELDS:
             if _has(entry, field):
                 yield ("spec", "resourceSelectors", index, field), getattr(entry, field)
+    for index, match in enumerate(spec.messaging_match_criteria):
+        if match.evaluate:
+            yield ("spec", _MESSAGING, index, "evaluate"), match.evaluate
 
 
 def _rules(source: EventSource) -> Iterator[tuple[Path, CelRule]]:
@@ -60,10 +67,27 @@ def _rules(source: EventSource) -> Iterator[tuple[Path, CelRule]]:
     for entry_index, entry in enumerate(spec.resource_selectors):
         for index, rule in enumerate(entry.evaluate_cel):
             yield ("spec", "resourceSelectors", entry_index, _CEL, index, "rule"), rule
+    for match_index, match in enumerate(spec.messaging_match_criteria):
+        for index, rule in enumerate(match.evaluate_cel):
+            yield ("spec", _MESSAGING, match_index, _CEL, index, "rule"), rule
+
+
+def _patterns(source: EventSource) -> Iterator[tuple[Path, str]]:
+    for index, match in enumerate(source.spec.messaging_match_criteria):
+        for field, spelled in _PATTERNS.items():
+            if _has(match, field):
+                yield ("spec", _MESSAGING, index, spelled), getattr(match, field)
 
 
 _FIELDS = ("script", "evaluate")
 _CEL = "evaluateCEL"
+_MESSAGING = "messagingMatchCriteria"
+_PATTERNS = {
+    "subject": "subject",
+    "cloud_event_source": "cloudEventSource",
+    "cloud_event_type": "cloudEventType",
+    "cloud_event_subject": "cloudEventSubject",
+}
 
 
 def _alias(field: str) -> str:

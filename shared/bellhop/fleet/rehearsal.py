@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bellhop.engine import instantiate as engine
+from bellhop.engine.acting import Matched, standing
 from bellhop.engine.allowing import refuse_rendered
 from bellhop.engine.catalog import Catalog, cluster_object
 from bellhop.engine.generating import Generation, Maker, draft_profile
@@ -19,7 +20,7 @@ from bellhop.engine.origin import instance_labels
 from bellhop.engine.referring import referred, shown
 from bellhop.errors import InvalidError, MissingError
 from bellhop.fleet import advising, generated
-from bellhop.fleet.trial import Object, Trial, Tried, objects
+from bellhop.fleet.trial import Trial, Tried, objects
 from bellhop.gotemplate import Limits
 from bellhop.model.document import Document
 from bellhop.model.kinds import (
@@ -157,7 +158,8 @@ class Rehearsal:
         Raises:
             PermanentError: a template fails, or what it wrote cannot be applied.
         """
-        matching = [(each.key, each.manifest) for each in judged if each.matching]
+        found = [(each.key, each.manifest) for each in judged if each.matching]
+        matching, _ = standing(self.trigger, self.cluster, found, self._limits)
         if not self.trigger.one_for_event:
             if matching:
                 yield self._profile("", matching)
@@ -175,7 +177,7 @@ class Rehearsal:
         said = f"there is no trigger '{name}' in the files" if name else "--trigger names none"
         raise MissingError(f"{said}; they have: {there}")
 
-    def _profile(self, key: str, objects: Sequence[Object]) -> Generated:
+    def _profile(self, key: str, objects: Matched) -> Generated:
         trigger, cluster = self.trigger, self.cluster
         bare = draft_profile(self._catalog, trigger, cluster.key, key)
         maker = Maker(

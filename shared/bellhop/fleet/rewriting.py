@@ -35,6 +35,7 @@ def rewrite(here: Installation, key: str, change: Change) -> Cluster | None:
         gate = here.records.gates.known(key)
         if gate:
             # Of the revision that it was: a gate that is opened meanwhile knows more.
-            here.records.gates.put(key, new.gate(gate.value.kinds, gate.value.revision))
+            old = gate.value
+            here.records.gates.put(key, new.gate(old.kinds, old.revision, old.listeners))
         return new
     raise BusyError(f"cannot change cluster '{key}': it keeps being changed by others; try again")

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from bellhop.errors import BellhopError, MissingError, StaleError, UnreachableError
 from bellhop.fleet import overview
 from bellhop.fleet.installation import Installation
-from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.model.gvk import CLOUD_EVENT, GVK, ObjectKey
 from bellhop.model.identity import version_of
 from bellhop.model.record import Observation
 
@@ -111,6 +111,8 @@ def within(seconds: float, act: Callable[[], T]) -> T:
 
 
 def _look(here: Installation, cluster: str, key: ObjectKey) -> Mapping[str, Any] | None:
+    if key.gvk == CLOUD_EVENT:
+        raise MissingError("no cluster has CloudEvents: what is kept is what was sent")
     record = here.records.clusters.get(cluster)
     circuit = here.records.circuits.get(cluster)
     if record is None or (circuit and not circuit.value.closing):

@@ -10,6 +10,7 @@ from typing import Any
 
 from bellhop import luabox
 from bellhop.engine.aggregating import Resource, aggregate
+from bellhop.engine.cloud_events import parse
 from bellhop.engine.digest import content, digest
 from bellhop.engine.judging import Candidate, judge, why, why_not
 from bellhop.engine.observe import observe
@@ -26,6 +27,7 @@ _NOWHERE = "files/files"
 CHOSEN = "its aggregatedSelection chooses it"
 LEFT_OUT = "its aggregatedSelection leaves it out"
 MADE = "its aggregatedSelection makes it"
+NOTHING = "the source selects nothing of this kind"
 
 Object = tuple[ObjectKey, dict[str, Any]]
 
@@ -107,21 +109,26 @@ class Trial:
             return Tried(key, manifest, False, str(error), took_ms=took(), error=error)  # noqa: FBT003
         ended = took()
         if ruling.matching:
-            number, because = len(ruling.declined) + 1, why(source, ruling)
+            number, because = len(ruling.declined) + 1, why(ruling)
         else:
             reasons = dict.fromkeys(why_not(each, manifest) for each in ruling.declined)
-            number, because = 0, "; ".join(reasons)
+            number, because = 0, "; ".join(reasons) or NOTHING
         return Tried(key, manifest, ruling.matching, because, ruling.message, number, ended)
 
 
 def objects(documents: Sequence[Document]) -> Iterator[Object]:
     """Yield documents as objects that a cluster has, as their forwarder would tell of them.
 
+    One that is a CloudEvent is as it would be kept.
+
     Raises:
-        InvalidError: a document is no Kubernetes object.
+        InvalidError: a document is no Kubernetes object, and no CloudEvent.
     """
     for document in documents:
         data = document.data
+        if isinstance(data, dict) and "specversion" in data:
+            yield _event(document)
+            continue
         if not isinstance(data, dict) or not data.get("apiVersion") or not data.get("kind"):
             raise InvalidError("this is no Kubernetes object", where=document.where())
         if not isinstance(data.get("metadata"), dict) or not data["metadata"].get("name"):
@@ -129,6 +136,14 @@ def objects(documents: Sequence[Document]) -> Iterator[Object]:
         seen = observe(_NOWHERE, data, datetime.now(UTC))
         assert seen.manifest is not None
         yield seen.key, dict(seen.manifest)
+
+
+def _event(document: Document) -> Object:
+    try:
+        event = parse(document.data, datetime.now(UTC))
+    except InvalidError as error:
+        raise InvalidError(str(error), where=document.where()) from error
+    return event.key(), event.manifest()
 
 
 def _chosen(made: Resource, old: Tried | None, message: str, took: float) -> Tried:

@@ -34,6 +34,13 @@ class GVK(NamedTuple):
         return f"{self.api_version}/{self.kind}"
 
 
+CLOUD_EVENT = GVK("events.bellhop.dev", "v1", "CloudEvent")
+"""What is kept of CloudEvents, as if it were a kind: the newest of one source and subject.
+
+The namespace is the EventSource that takes it. No API server has such objects.
+"""
+
+
 class Identity(NamedTuple):
     """Which object in one cluster, in whatever version of its kind it is written.
 

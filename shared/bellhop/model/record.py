@@ -82,8 +82,10 @@ class Cluster:
                 f" bytes, and it may have {MOST_TOLD:,}; take some away"
             )
 
-    def gate(self, kinds: Iterable[WatchedKind], revision: int) -> Gate:
-        """Return what ingest must know of this cluster, where these kinds count."""
+    def gate(
+        self, kinds: Iterable[WatchedKind], revision: int, listeners: Iterable[Listener] = ()
+    ) -> Gate:
+        """Return what ingest must know of this cluster, where these kinds and events count."""
         return Gate(
             self.token_digest,
             tuple(kinds),
@@ -91,6 +93,7 @@ class Cluster:
             self.former_digest,
             self.former_until,
             direct=bool(self.forwarder.get("direct")),
+            listeners=tuple(listeners),
         )
 
 
@@ -198,8 +201,29 @@ class WatchedKind:
 
 
 @dataclass(frozen=True, slots=True)
+class Criterion:
+    """Which CloudEvents count, by regular expressions; an empty one asks nothing.
+
+    `channel` is about the subject of the messaging system that carried the event.
+    """
+
+    source: str = ""
+    type: str = ""
+    subject: str = ""
+    channel: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """An EventSource that takes CloudEvents: those that one of its criteria lets through."""
+
+    source: str
+    criteria: tuple[Criterion, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Gate:
-    """All that ingest must know of one cluster: its tokens' digests and the kinds that count.
+    """All that ingest must know of one cluster: its tokens' digests and what counts.
 
     The former token counts until `former_until`, or without an end while that is None. In a
     `direct` one the present token is an API server's: with that one rings, and tells nothing.
@@ -211,6 +235,7 @@ class Gate:
     former_digest: str = ""
     former_until: datetime | None = None
     direct: bool = False
+    listeners: tuple[Listener, ...] = ()
 
     def digests(self, now: datetime) -> tuple[str, str]:
         """Return the digests of the present and of the former token, the same one for none."""

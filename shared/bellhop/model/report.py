@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import Field
 
 from bellhop.model.core import Declaration
+from bellhop.model.gvk import CLOUD_EVENT, GVK
 
 API_VERSION = "lib.projectsveltos.io/v1beta1"
 CLUSTER_NAME_LABEL = "eventreport.projectsveltos.io/cluster-name"
@@ -28,7 +29,12 @@ def event_report(
     *,
     collect: bool,
 ) -> dict[str, Any]:
-    """Make the manifest of a report from the objects that match, in their order."""
+    """Make the manifest of a report from the objects that match, in their order.
+
+    CloudEvents are told whole in any case, and are none of its resources.
+    """
+    heard = [each["event"] for each in resources if "event" in each and _is_event(each)]
+    resources = [each for each in resources if not _is_event(each)]
     spec: dict[str, Any] = {
         "clusterName": cluster_name,
         "clusterNamespace": cluster_namespace,
@@ -39,6 +45,8 @@ def event_report(
     if collect and resources:
         joined = "".join(f"{_compact(resource)}\n---" for resource in resources)
         spec["resources"] = base64.b64encode(joined.encode()).decode()
+    if heard:
+        spec["cloudEvents"] = [base64.b64encode(_compact(each).encode()).decode() for each in heard]
     return {
         "apiVersion": API_VERSION,
         "kind": "EventReport",
@@ -53,6 +61,10 @@ def event_report(
         },
         "spec": spec,
     }
+
+
+def _is_event(resource: dict[str, Any]) -> bool:
+    return GVK.of(resource) == CLOUD_EVENT
 
 
 def _compact(resource: dict[str, Any]) -> str:

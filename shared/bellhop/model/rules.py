@@ -1,7 +1,14 @@
-"""Conditions that few sources have: CEL, and the matching of messaging systems, not built yet."""
+"""Conditions that few sources have: CEL, and which CloudEvents count."""
 
-from bellhop.model.base import Model
+from typing import Annotated
+
+from pydantic import Field
+
+from bellhop.model.base import Many, Model
 from bellhop.model.names import Text
+
+Pattern = Annotated[str, Field(max_length=1024)]
+"""A regular expression, which is searched for; an empty one asks nothing."""
 
 
 class CelRule(Model):
@@ -12,9 +19,11 @@ class CelRule(Model):
 
 
 class MessagingMatch(Model):
-    """Which CloudEvents of a messaging system count; every field is a regular expression."""
+    """Which CloudEvents count: by their attributes, and by their data with Lua or CEL."""
 
-    subject: str = ""
-    cloud_event_source: str = ""
-    cloud_event_type: str = ""
-    cloud_event_subject: str = ""
+    subject: Pattern = ""
+    cloud_event_source: Pattern = ""
+    cloud_event_type: Pattern = ""
+    cloud_event_subject: Pattern = ""
+    evaluate: str = ""
+    evaluate_cel: Many[CelRule] = Field(default=(), alias="evaluateCEL")

@@ -1,7 +1,9 @@
 """EventSource: which objects, in which state, are an event."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
@@ -9,12 +11,13 @@ from pydantic import Field, model_validator
 
 from bellhop.model.base import Later, Many, Model, mistake
 from bellhop.model.core import Declaration
-from bellhop.model.gvk import GVK
+from bellhop.model.gvk import CLOUD_EVENT, GVK
 from bellhop.model.names import Namespace, Text, label_key_problem, label_value_problem
+from bellhop.model.record import Criterion
 from bellhop.model.selector import Selector
 
 if TYPE_CHECKING:
-    from bellhop.model.rules import CelRule
+    from bellhop.model.rules import CelRule, MessagingMatch
 
 FilterOperation = Literal["Equal", "Different", "Has", "DoesNotHave"]
 _CelRule = Annotated[Any, Later("rules", "CelRule")]
@@ -90,6 +93,11 @@ class EventSourceSpec(_Selecting):
     def _has_one_form(self) -> Self:
         written = [field for field in FLAT_FIELDS if field in self.model_fields_set]
         flat = [_alias(field) for field in written]
+        if self.messaging_match_criteria and self.aggregated_selection:
+            raise mistake(
+                "aggregatedSelection stands beside messagingMatchCriteria, whose CloudEvents it is"
+                " not given; write an EventSource for each"
+            )
         if self.resource_selectors and flat:
             raise mistake(
                 f"{flat[0]!r} stands beside resourceSelectors, where it selects nothing; "
@@ -111,6 +119,11 @@ OWN_WRITES = "bellhop.dev/own-writes"
 """The annotation of a source that asks for what Bellhop applies itself, as soon as it does."""
 
 _RING = "ring"
+
+CLOUD_EVENT_TTL = "bellhop.dev/cloud-event-ttl"
+"""The annotation of a source that forgets a CloudEvent so long after it came, as in 24h."""
+
+_TTL = re.compile(r"(?:(\d{1,5})h)?(?:(\d{1,5})m)?(?:(\d{1,5})s)?\Z", re.ASCII)
 
 FLAT_FIELDS = ("group", "version", "kind", *_Selecting.model_fields)
 
@@ -135,6 +148,15 @@ class ResourceSelector:
     rules: "tuple[CelRule, ...]" = ()
 
 
+@dataclass(frozen=True, slots=True)
+class MessageSelector:
+    """Which CloudEvents: by their attributes, then by `script` or `rules` if there are any."""
+
+    criterion: Criterion
+    script: str = ""
+    rules: "tuple[CelRule, ...]" = ()
+
+
 class EventSource(Declaration):
     """Which objects are an event, and whether they are collected whole."""
 
@@ -146,9 +168,21 @@ class EventSource(Declaration):
         return tuple(self._selectors())
 
     @cached_property
+    def messages(self) -> tuple[MessageSelector, ...]:
+        """List which CloudEvents are taken."""
+        return tuple(_message_selector(each) for each in self.spec.messaging_match_criteria)
+
+    @cached_property
     def kinds(self) -> frozenset[GVK]:
-        """Name the kinds of which the source selects objects."""
-        return frozenset(selector.gvk for selector in self.selectors)
+        """Name the kinds of which the source selects objects, CloudEvents among them."""
+        heard = (CLOUD_EVENT,) if self.messages else ()
+        return frozenset((*(selector.gvk for selector in self.selectors), *heard))
+
+    @property
+    def cloud_event_ttl(self) -> timedelta | None:
+        """Say how long a CloudEvent counts after it came; None is without an end."""
+        text = self.annotations.get(CLOUD_EVENT_TTL)
+        return None if text is None else _duration(text)
 
     @property
     def asks_own_writes(self) -> bool:
@@ -160,6 +194,9 @@ class EventSource(Declaration):
         asked = self.annotations.get(OWN_WRITES, _RING)
         if asked != _RING:
             raise mistake(f"{OWN_WRITES} is {asked!r}; it is {_RING!r}, or left out")
+        ttl = self.annotations.get(CLOUD_EVENT_TTL)
+        if ttl is not None and not _duration(ttl):
+            raise mistake(f"{CLOUD_EVENT_TTL} is {ttl[:40]!r}; write it like '24h' or '1h30m'")
         return self
 
     @property
@@ -178,6 +215,23 @@ class EventSource(Declaration):
             yield _selector(GVK(spec.group or "", spec.version or "", spec.kind), spec)
         for entry in spec.resource_selectors:
             yield _selector(GVK(entry.group, entry.version, entry.kind), entry)
+
+
+def _message_selector(match: "MessagingMatch") -> MessageSelector:
+    criterion = Criterion(
+        source=match.cloud_event_source,
+        type=match.cloud_event_type,
+        subject=match.cloud_event_subject,
+        channel=match.subject,
+    )
+    return MessageSelector(criterion, match.evaluate, match.evaluate_cel)
+
+
+def _duration(text: str) -> timedelta:
+    """Read a duration; none is one that is wrong."""
+    found = _TTL.match(text)
+    hours, minutes, seconds = (int(each or 0) for each in found.groups()) if found else (0, 0, 0)
+    return timedelta(hours=hours, minutes=minutes, seconds=seconds)
 
 
 def _selector(gvk: GVK, spec: _Selecting) -> ResourceSelector:

@@ -108,6 +108,11 @@ class EventTrigger(Declaration):
         return self.spec.event_source_name
 
     @property
+    def cloud_event_action(self) -> str:
+        """What a CloudEvent does: Create or Delete, or a template of one of them."""
+        return self.spec.cloud_event_action
+
+    @property
     def one_for_event(self) -> bool:
         """Tell whether each match gets a profile, rather than all matches one."""
         return self.spec.one_for_event

@@ -59,9 +59,6 @@ _ADDONS = {
 
 _TRIGGER = {
     "profileNameFormat": ("names of generated profiles cannot be chosen yet; leave the field out"),
-    "cloudEventAction": (
-        "CloudEvents bring add-ons only and never withdraw them yet; leave the field out"
-    ),
     **_ADDONS,
 }
 
@@ -69,9 +66,6 @@ NOT_YET: dict[str, dict[str, str]] = {
     "EventSource": {
         **{f"spec.{field}": sentence for field, sentence in _SELECTING.items()},
         **{f"spec.resourceSelectors[].{field}": said for field, said in _SELECTING.items()},
-        "spec.messagingMatchCriteria": (
-            "messaging systems are not listened to yet; send CloudEvents over HTTP"
-        ),
     },
     "EventTrigger": {f"spec.{field}": sentence for field, sentence in _TRIGGER.items()},
     "ClusterProfile": {

@@ -9,6 +9,7 @@ from typing import Any
 from bellhop.ports.blobs import Blobs
 from bellhop.ports.clock import Clock
 from bellhop.ports.store import Item, Store
+from bellhop.records.arrivals import Arrivals
 from bellhop.records.callers import Callers
 from bellhop.records.choices import Choices
 from bellhop.records.circuits import Circuits
@@ -80,6 +81,7 @@ class Records:
         self.snapshot = Snapshot(blobs, sealer, self.catalog)
         self.pending = Pending(self._payloads, clock)
         self.observations = Observations(self._payloads, clock)
+        self.arrivals = Arrivals(store)
         self.matches = Matches(store)
         self.selections = Selections(self._payloads)
         self.departures = Departures(store)
@@ -127,6 +129,7 @@ class Records:
     def forget_traces(self, key: str) -> None:
         """Delete what was observed, matched and applied in a cluster, and how it was."""
         self._payloads.forget(f"observation/{key}")
+        self.arrivals.forget(key)
         self.matches.forget(key)
         self.selections.forget(key)
         self.trails.forget(key)

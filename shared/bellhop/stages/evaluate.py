@@ -30,6 +30,7 @@ from bellhop.records import Kept, Records
 from bellhop.records.catalogs import Catalogs
 from bellhop.settings import Settings
 from bellhop.stages.aggregate import Aggregate
+from bellhop.stages.expiry import Expiry
 from bellhop.stages.ledger import noting
 from bellhop.stages.pacing import Pacing
 
@@ -61,10 +62,11 @@ class _Judged:
     def digest(self) -> str:
         """Say which state of the object matches: without collectResources templates see none.
 
-        An aggregatedSelection sees all of it.
+        An aggregatedSelection sees all of it, and of a CloudEvent templates do.
         """
         assert self.candidate is not None
-        whole = self.source.collect_resources or self.source.aggregation
+        told = self.candidate.is_event
+        whole = self.source.collect_resources or self.source.aggregation or told
         return self.candidate.digest if whole else "reference"
 
 
@@ -86,6 +88,7 @@ class Evaluate:
         first = min(settings.script_first_seconds, settings.script_seconds)
         self._first = self._limits._replace(seconds=first)
         self._pacing = Pacing(records, log)
+        self._expiry = Expiry(records)
         self._aggregate = Aggregate(records, catalogs, publisher, self._limits)
 
     def handle(self, message: Message | Aggregation) -> None:
@@ -106,6 +109,7 @@ class Evaluate:
             catalog = self._catalogs.current()
             self._take_back(catalog, message, written)
             seen = self._records.observations.get(cluster, key) or self._nothing(cluster, key)
+            seen = self._expiry.heed(catalog, seen)
             wrote = self._bring_all(catalog, seen.value, message)
             written |= wrote
             # Who is asked for one source knows nothing of the matches of others.
@@ -125,7 +129,7 @@ class Evaluate:
     def _take_back(self, catalog: Catalog, message: Message, written: set[str]) -> None:
         """Delete what was written for sources that turned out to be in force no more."""
         key = ObjectKey.parse(message.object)
-        there = {each.name for each in catalog.sources_for(message.cluster, key.gvk)}
+        there = {each.name for each in catalog.sources_of(message.cluster, key)}
         for source in written - there:
             self._records.matches.delete(message.cluster, source, key)
         written &= there
@@ -147,9 +151,7 @@ class Evaluate:
         cluster, key = observation.cluster, observation.key
         candidate = None if observation.manifest is None else Candidate(observation.manifest)
         sources = [
-            each
-            for each in catalog.sources_for(cluster, key.gvk)
-            if message.source in ("", each.name)
+            each for each in catalog.sources_of(cluster, key) if message.source in ("", each.name)
         ]
         kept = self._records.trails.get(cluster, key)
         trail = kept.value

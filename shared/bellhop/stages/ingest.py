@@ -21,6 +21,8 @@ from typing import Any
 
 from bellhop import __version__
 from bellhop.engine.accounts import may_be_one
+from bellhop.engine.cloud_events import is_told
+from bellhop.engine.cloud_events import read as read_events
 from bellhop.engine.hints import (
     INGEST,
     Hint,
@@ -45,6 +47,7 @@ from bellhop.model.record import Gate, Heard, Observation
 from bellhop.records import Records
 from bellhop.settings import Settings
 from bellhop.stages.accounts import Accounts
+from bellhop.stages.arriving import Arriving
 from bellhop.stages.hearing import Hearing, read_alive
 from bellhop.stages.ledger import Note, write
 from bellhop.stages.refusals import Refused
@@ -74,7 +77,8 @@ _NOBODY = hashlib.sha256(b"nobody").hexdigest()
 class Request:
     """What an HTTP front hands over.
 
-    `token` is the sender's proof, `media` the Content-Type, `sent` the Date that it gives.
+    `token` is the sender's proof, `media` the Content-Type, `sent` the Date that it gives;
+    `attributes` are those of a CloudEvent that its headers tell.
     """
 
     cluster: str
@@ -82,6 +86,7 @@ class Request:
     body: bytes
     media: str = ""
     sent: str = ""
+    attributes: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +130,7 @@ def too_large(length: int, limit: int) -> Reply:
 
 
 class Ingest:
-    """Takes AdmissionReview v1, audit EventList v1 and the forwarder's batches."""
+    """Takes AdmissionReview v1, audit EventList v1, the forwarder's batches and CloudEvents."""
 
     def __init__(
         self, records: Records, publisher: Publisher, settings: Settings, log: Log
@@ -137,6 +142,7 @@ class Ingest:
         self._accounts = Accounts(records, publisher)
         self._refused = Refused(records)
         self._hearing = Hearing(records)
+        self._arriving = Arriving(records)
         self._skewed = _Seldom(_SAY_SKEW)
 
     @property
@@ -213,14 +219,15 @@ class Ingest:
     def _take(self, request: Request, gate: Gate) -> Reply:
         if len(request.body) > self._settings.body_limit:
             return too_large(len(request.body), self._settings.body_limit)
+        if is_told(request.media, request.attributes):
+            return self._cloud_events(request, gate)
         if request.media and not _is_json(request.media):
             text = "cannot take what is not JSON; send it as application/json"
             return Reply(415, _body(InvalidError.code, text))
         skew = self._skew(request)
         data = read_json(request.body)
         if data.get("kind") != "AdmissionReview" and _rings_alone(request.token, gate):
-            text = "this token rings by an AdmissionReview, and tells of nothing else"
-            return Reply(403, _body(DeniedError.code, text))
+            return _ONLY_RINGS
         heard = Heard(self._records.clock.now(), skew.total_seconds())
         if data.get("kind") == ALIVE and data.get("apiVersion") == "bellhop.dev/v1":
             heard = read_alive(data, heard)
@@ -321,6 +328,17 @@ class Ingest:
         self._keep(counting)
         return Reply(200, {"taken": len(counting), "dropped": len(items) - len(counting)})
 
+    def _cloud_events(self, request: Request, gate: Gate) -> Reply:
+        """Take the CloudEvents of a request, whoever sends them: the cluster is not heard by it."""
+        if _rings_alone(request.token, gate):
+            return _ONLY_RINGS
+        now = self._records.clock.now()
+        events = read_events(request.media, request.attributes, request.body, now)
+        taken = self._arriving.taken(gate.listeners, events)
+        kept = self._arriving.observe(request.cluster, taken, now)
+        self._keep((each, now.isoformat()) for each in kept)
+        return Reply(200, {"taken": len(taken), "dropped": len(events) - len(taken)})
+
     def _keep(self, told: Iterable[tuple[Observation, str]]) -> None:
         """Keep what was told and, a few at a time, have it evaluated.
 
@@ -350,6 +368,17 @@ class Ingest:
             trace=_trace(),
             rang=self._records.clock.now().isoformat(),
         )
+
+
+_ONLY_RINGS = Reply(
+    403,
+    {
+        "error": {
+            "code": DeniedError.code,
+            "message": "this token rings by an AdmissionReview, and tells of nothing else",
+        }
+    },
+)
 
 
 class _Seldom:

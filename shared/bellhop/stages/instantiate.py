@@ -8,6 +8,7 @@ from datetime import timedelta
 from functools import cached_property
 from typing import Any
 
+from bellhop.engine.acting import Matched
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.difference import may_read
 from bellhop.engine.digest import digest
@@ -22,6 +23,7 @@ from bellhop.model.record import Profile
 from bellhop.records import Records
 from bellhop.records.catalogs import Catalogs
 from bellhop.settings import Settings
+from bellhop.stages.concluding import Concluding
 from bellhop.stages.ledger import noting
 from bellhop.stages.reports import Reports
 from bellhop.stages.rests import Rests
@@ -75,6 +77,7 @@ class Instantiation:
         self._reports = Reports(records)
         self._rests = Rests(records.clock, _LONG)
         self._limits = Limits(seconds=settings.template_seconds, output=settings.template_output)
+        self._concluding = Concluding(records, publisher, self._limits)
 
     def instantiate(self, message: Instantiate) -> None:
         """Make one profile what its inputs say, and ask its clusters to follow.
@@ -156,18 +159,28 @@ class Instantiation:
         with noting(self._records, message, message.cluster, message.object) as note:
             note.context = {"trigger": message.trigger, "profile": name}
             source = catalog.source_of(trigger, message.cluster) if trigger else None
-            matched = (
+            matched: Matched = (
                 self._reports.objects(message.cluster, source, inputs.marks, many=inputs.for_all)
                 if source
                 else []
             )
+            wrong: PermanentError | None = None
+            try:
+                if trigger and source:
+                    matched = self._concluding.standing(catalog, trigger, message, matched)
+            except PermanentError as error:
+                wrong = error
             if trigger is None or not matched:
                 return self._writer.withdraw(
                     found, message, note, trigger.sync if trigger else "Continuous"
                 )
             draft = draft_profile(catalog, trigger, message.cluster, message.object)
             draft = replace(draft, made_of=inputs.mark)
-            filled = self._fill(draft, found, catalog, trigger, matched)
+            filled = (
+                failed(draft, wrong)
+                if wrong
+                else self._fill(draft, found, catalog, trigger, matched)
+            )
             made = self._writer.write(found, filled, message, note)
         self._rests.begin(_place(message), begun)
         return made

@@ -17,7 +17,7 @@ from bellhop.engine.observe import bury, observe
 from bellhop.errors import MissingError, StaleError, UnreachableError
 from bellhop.logs import Log
 from bellhop.messages import Evaluate, Publisher
-from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.model.gvk import CLOUD_EVENT, GVK, ObjectKey
 from bellhop.model.marks import OWNER
 from bellhop.model.record import Observation
 from bellhop.ports.kube import Kube, Page
@@ -90,6 +90,9 @@ class Look:
         if not self._drop_suspects(course.name, gvk):
             return
         fresh: dict[str, Any] = {"kind": gvk, "restarts": 0, **_ANEW}
+        if gvk == CLOUD_EVENT:
+            course.keep(step="read", absent=False, **fresh)
+            return
         there = course.kube.resource(gvk) is not None
         served = None if there else course.kube.served(gvk.group, gvk.kind)
         if there or served is None:
@@ -106,6 +109,9 @@ class Look:
     def _read(self, course: Course, gvk: GVK, *, whole: bool) -> None:
         """Look at the next page."""
         walk = course.walk
+        if gvk == CLOUD_EVENT:
+            self._hear_again(course, whole=whole)
+            return
         if walk.absent:
             heads = list(islice(self._heads(course.name, gvk, walk.last), PAGE))
             last = _place(heads[-1].key) if len(heads) == PAGE else _END
@@ -130,6 +136,17 @@ class Look:
         if barren != walk.barren:
             course.keep(barren=barren)
         self._compare(course, gvk, page, limit, whole=whole)
+
+    def _hear_again(self, course: Course, *, whole: bool) -> None:
+        """Have the CloudEvents that are kept judged again where sources changed.
+
+        No cluster has them, so that nothing here says that one is gone.
+        """
+        found = self._heads(course.name, CLOUD_EVENT, course.walk.last) if whole else ()
+        heads = list(islice(found, PAGE))
+        self._tell(course.name, (each.key for each in heads if not each.gone))
+        last = _place(heads[-1].key) if heads else _END
+        course.keep(step="read" if len(heads) == PAGE else "next", last=last)
 
     # A page -------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bellhop.model.gvk import ObjectKey
+from bellhop.model.gvk import CLOUD_EVENT, ObjectKey
 from bellhop.model.kinds import EventSource
 from bellhop.model.record import Selection
 from bellhop.records import Records
@@ -47,21 +47,23 @@ class Reports:
     def objects(
         self, cluster: str, source: EventSource, marks: Marks, *, many: bool
     ) -> list[tuple[ObjectKey, Mapping[str, Any]]]:
-        """Return what is marked, by key; nothing of it where the source collects none.
+        """Return what is marked, by key; nothing of an object where the source collects none.
 
         An object may be newer than its mark, or be gone: who judges it is about to tell.
         """
         if source.aggregation:
             return self._selected(self._selection(cluster, source), marks)
         matching = sorted((ObjectKey.parse(key), mark) for key, mark in marks)
-        if not source.collect_resources:
-            return [(key, {}) for key, _ in matching]
-        if many:
-            found = [(key, self._objects.get(cluster, key, mark)) for key, mark in matching]
-        else:
-            # Nobody renders one object twice: it is not worth keeping.
-            found = [(key, self._objects.newest(cluster, key)) for key, _ in matching]
-        return [(key, manifest) for key, manifest in found if manifest]
+        found: list[tuple[ObjectKey, Mapping[str, Any] | None]] = []
+        for key, mark in matching:
+            if not source.collect_resources and key.gvk != CLOUD_EVENT:
+                found.append((key, {}))
+            elif many:
+                found.append((key, self._objects.get(cluster, key, mark)))
+            else:
+                # Nobody renders one object twice: it is not worth keeping.
+                found.append((key, self._objects.newest(cluster, key)))
+        return [(key, manifest) for key, manifest in found if manifest is not None]
 
     def _selection(self, cluster: str, source: EventSource) -> Selection:
         kept = self._records.selections.get(cluster, source.name)

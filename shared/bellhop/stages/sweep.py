@@ -54,7 +54,7 @@ from bellhop.messages import (
     Tidy,
 )
 from bellhop.messages import Sweep as Message
-from bellhop.model.gvk import GVK, Resource
+from bellhop.model.gvk import CLOUD_EVENT, GVK, Resource
 from bellhop.model.record import Cluster, Health, Walk, WatchedKind
 from bellhop.ports.access import Access
 from bellhop.ports.kube import Kube
@@ -250,7 +250,7 @@ class Sweep:
             return self._forget(course, health)
         gvk = walk.kind
         if walk.step == "next":
-            kinds = course.catalog.kinds_in(course.name)
+            kinds = course.catalog.kept_in(course.name)
             gvk = next((each for each in kinds if walk.kind is None or each > walk.kind), None)
         if gvk is None:
             course.keep(step="forget", last="")
@@ -361,9 +361,10 @@ class Sweep:
 
     def _wire(self, course: Course, resources: list[Resource]) -> list[str]:
         """Have the API server ring for these kinds, and the gate let them in; say what cannot."""
-        cluster, own = course.cluster, course.catalog.own_kinds_in(course.name)
+        cluster, catalog = course.cluster, course.catalog
+        own, listeners = catalog.own_kinds_in(course.name), catalog.listeners_in(course.name)
         kinds = [WatchedKind(each.gvk, each.plural, each.gvk in own) for each in resources]
-        self._records.gates.put(cluster.key, cluster.gate(kinds, course.catalog.revision))
+        self._records.gates.put(cluster.key, cluster.gate(kinds, catalog.revision, listeners))
         if not cluster.forwarder or is_audited(cluster.forwarder):
             return []
         forwarder = cluster.forwarder
@@ -409,7 +410,7 @@ class Sweep:
             return True
         touched = _touched(course.catalog, course.name, health, course.walk)
         if touched is None or touched:
-            if not course.catalog.problems_in(course.name) and not self._let_go(course, kinds):
+            if not course.catalog.problems_in(course.name) and not self._let_go(course):
                 return False
             names = _triggers(course.catalog, course.name, touched)
             self._publisher.publish(Instantiate(name, course.name) for name in names)
@@ -462,13 +463,12 @@ class Sweep:
             self._publisher.publish([Message(course.name, full=walk.again == "full")])
         course.end()
 
-    def _let_go(self, course: Course, kinds: Collection[GVK]) -> bool:
+    def _let_go(self, course: Course) -> bool:
         """Delete what is kept of kinds and matches that count no more; say whether that was all."""
-        begun = self._records.clock.now()
-        self._forget_kinds(course.name, kinds)
-        catalog = course.catalog
+        begun, catalog = self._records.clock.now(), course.catalog
+        self._forget_kinds(course.name, catalog)
         for match in self._records.matches.of(course.name, after=course.walk.last):
-            sources = {each.name for each in catalog.sources_for(course.name, match.key.gvk)}
+            sources = {each.name for each in catalog.sources_of(course.name, match.key)}
             known = self._records.observations.token(course.name, match.key)
             if match.source not in sources or not known:
                 self._records.matches.delete(course.name, match.source, match.key)
@@ -483,14 +483,21 @@ class Sweep:
                 self._records.selections.delete(course.name, selection.source)
         return True
 
-    def _forget_kinds(self, cluster: str, kinds: Collection[GVK]) -> None:
-        """Delete the observations of kinds that count no more, without reading the others."""
+    def _forget_kinds(self, cluster: str, catalog: Catalog) -> None:
+        """Delete the observations of kinds that count no more, without reading the others.
+
+        Of CloudEvents those go that were kept for a source that takes them no more.
+        """
+        kinds = catalog.kinds_in(cluster)
+        listeners = {each.source for each in catalog.listeners_in(cluster)}
         after = ""
         while True:
             head = next(self._records.observations.heads(cluster, after=after), None)
             if head is None:
                 return
-            if head.key.gvk in kinds:
+            if head.key.gvk == CLOUD_EVENT and head.key.namespace in listeners:
+                after = "/".join((*CLOUD_EVENT, head.key.namespace, _END))
+            elif head.key.gvk in kinds:
                 after = "/".join((*head.key.gvk, _END))
             else:
                 self._records.observations.delete(cluster, head.key)

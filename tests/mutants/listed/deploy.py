@@ -6,6 +6,24 @@ from tests.mutants.mutant import Mutant
 
 MUTANTS = [
     Mutant(
+        "stages/concluding.py",
+        "            if not seen or seen.value.manifest != manifest:\n",
+        "            if not seen:\n",
+        "A CloudEvent is buried that came after the one that is over.",
+    ),
+    Mutant(
+        "stages/concluding.py",
+        '        return said == {"Delete"}\n',
+        "        return True\n",
+        "What one trigger is done with is withdrawn from all.",
+    ),
+    Mutant(
+        "stages/concluding.py",
+        "            self._publisher.publish([follow])\n",
+        "            pass\n",
+        "That a CloudEvent was buried is told to nobody.",
+    ),
+    Mutant(
         "stages/writer.py",
         "leaving = {*old.destinations, *old.leaving} - {*draft.destinations}",
         "leaving = {*old.leaving} - {*draft.destinations}",

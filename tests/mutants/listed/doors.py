@@ -30,6 +30,18 @@ MUTANTS = [
         "That an object changed hands is the same work as any.",
     ),
     Mutant(
+        "stages/arriving.py",
+        "Observation(cluster, key, event.uid, first.order, manifest, first.at)",
+        "Observation(cluster, key, event.uid, came.order, manifest, first.at)",
+        "A CloudEvent that comes again is the newest.",
+    ),
+    Mutant(
+        "stages/arriving.py",
+        "                if now - seen.seen_at < _REPEATED:\n                    yield seen\n",
+        "                yield seen\n",
+        "A CloudEvent that comes again after its end was forgotten is back.",
+    ),
+    Mutant(
         "stages/ingest.py",
         "                self._publisher.publish(message for message, _ in news)\n",
         "                pass\n",

@@ -74,9 +74,22 @@ MUTANTS = [
     ),
     Mutant(
         "stages/evaluate.py",
-        "for each in catalog.sources_for(cluster, key.gvk)\n            if message",
-        "for each in catalog.sources_for(cluster, key.gvk)[:1]\n            if message",
+        "for each in catalog.sources_of(cluster, key) if message.source",
+        "for each in catalog.sources_of(cluster, key)[:1] if message.source",
         "Only one of the sources that name a kind is asked.",
+    ),
+    Mutant(
+        "stages/evaluate.py",
+        "            seen = self._expiry.heed(catalog, seen)\n",
+        "",
+        "A CloudEvent never ends by its time.",
+    ),
+    Mutant(
+        "stages/expiry.py",
+        "        self._records.observations.put(tomb, asked=seen.token)\n"
+        "        return self._records.observations.get(event.cluster, event.key) or seen\n",
+        "        return Kept(tomb, seen.token)\n",
+        "A CloudEvent whose time is over is kept.",
     ),
     Mutant(
         "stages/evaluate.py",

@@ -88,9 +88,21 @@ MUTANTS = [
     Mutant(
         "stages/sweep.py",
         "            if not course.catalog.problems_in(course.name) and not"
-        " self._let_go(course, kinds):\n",
-        "            if not self._let_go(course, kinds):\n",
+        " self._let_go(course):\n",
+        "            if not self._let_go(course):\n",
         "Where a trigger cannot say its source, everything is let go.",
+    ),
+    Mutant(
+        "stages/sweep.py",
+        "            if head.key.gvk == CLOUD_EVENT and head.key.namespace in listeners:\n",
+        "            if head.key.gvk == CLOUD_EVENT:\n",
+        "CloudEvents stay that were kept for a source that takes none any more.",
+    ),
+    Mutant(
+        "stages/look.py",
+        "self._heads(course.name, CLOUD_EVENT, course.walk.last) if whole else ()",
+        "self._heads(course.name, CLOUD_EVENT, course.walk.last) if not whole else ()",
+        "A source that changes does not judge the CloudEvents again that are kept.",
     ),
     Mutant(
         "stages/sweep.py",

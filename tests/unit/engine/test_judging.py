@@ -127,7 +127,7 @@ def test_of_cel_rules_the_first_that_holds_decides() -> None:
     judged = judge(found, Candidate(thing()), LIMITS)
 
     assert judged == Ruling(matching=True, message="CEL rule 'r2' holds", run=True, rule="r2")
-    assert why(found, judged) == "its CEL rule 'r2' holds"
+    assert why(judged) == "its CEL rule 'r2' holds"
 
 
 def test_a_cel_rule_that_fails_does_not_hold_and_is_told() -> None:

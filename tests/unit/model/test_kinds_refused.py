@@ -177,11 +177,6 @@ def problems(text: str) -> list[str]:
             TRIGGER + "  cloudEventAction: Destroy\n",
             [
                 "line 5, spec: cloudEventAction is 'Destroy'; it is Create, Delete or a template",
-                (
-                    "line 8, spec.cloudEventAction: CloudEvents bring add-ons only and "
-                    "never withdraw "
-                    "them yet; leave the field out"
-                ),
             ],
             id="an action that is none",
         ),

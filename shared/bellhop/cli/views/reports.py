@@ -13,7 +13,7 @@ from bellhop.engine import advice
 from bellhop.fleet import advising, overview
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.reports import AGGREGATION, Report, aggregates, object_of, report
-from bellhop.model.gvk import ObjectKey
+from bellhop.model.gvk import CLOUD_EVENT, ObjectKey
 from bellhop.model.kinds import event_report
 from bellhop.model.record import Match
 from bellhop.ports.kube import Manifest
@@ -104,7 +104,7 @@ def _reports(
 
 
 def _resource(here: Installation, match: Match, *, collect: bool, query: Query) -> dict[str, Any]:
-    if not collect:
+    if not collect and match.key.gvk != CLOUD_EVENT:
         return _reference(match.key)
     manifest = object_of(here, match)
     if manifest is None:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from bellhop.cli.output import Column, Row, age, count
 from bellhop.cli.story import Story
 from bellhop.cli.views.view import Query, View, labels_of, name_of
+from bellhop.engine.cloud_events import CHANNEL
 from bellhop.fleet import overview
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.reports import reports
+from bellhop.model.gvk import CLOUD_EVENT
 from bellhop.model.kinds import EventSource, ResourceSelector
+from bellhop.model.source import CLOUD_EVENT_TTL, MessageSelector
 from bellhop.ports.kube import Manifest
+
+_Selector = ResourceSelector | MessageSelector
 
 COLUMNS = (
     Column("NAME", "name"),
@@ -39,12 +44,12 @@ def rows(here: Installation, query: Query) -> Iterator[Row]:
         found = reports(here, source.name)
         yield {
             "name": source.name,
-            "selects": ", ".join(_selects(selector) for selector in source.selectors) or "<none>",
+            "selects": ", ".join(_selects(each) for each in _selectors(source)) or "<none>",
             "clusters": len(found),
             "matches": sum(len(each.matching) for each in found.values()),
             "errors": sum(len(each.errors) for each in found.values()),
             "collects": source.collect_resources,
-            "conditions": "; ".join(_conditions(each) for each in source.selectors) or "<none>",
+            "conditions": "; ".join(_conditions(each) for each in _selectors(source)) or "<none>",
         }
 
 
@@ -67,8 +72,10 @@ def _tell(here: Installation, source: EventSource, story: Story) -> None:
         if pace.source == source.name:
             story.fact("Slow", overview.slowness(here, pace))
     story.section(
-        "Selects", (f"{_selects(each)}, {_conditions(each)}" for each in source.selectors)
+        "Selects", (f"{_selects(each)}, {_conditions(each)}" for each in _selectors(source))
     )
+    if source.cloud_event_ttl:
+        story.fact("Keeps", f"a CloudEvent for {source.annotations[CLOUD_EVENT_TTL]} after it came")
     if source.aggregation:
         story.fact("Aggregates", "a Lua script chooses among all that is selected")
     story.grid(
@@ -98,12 +105,40 @@ def _tell(here: Installation, source: EventSource, story: Story) -> None:
     )
 
 
-def _selects(selector: ResourceSelector) -> str:
+def _selectors(source: EventSource) -> Sequence[_Selector]:
+    return (*source.selectors, *source.messages)
+
+
+def _selects(selector: _Selector) -> str:
+    if isinstance(selector, MessageSelector):
+        return CLOUD_EVENT.kind
     gvk = selector.gvk
     return f"{gvk.kind}.{gvk.version}.{gvk.group}" if gvk.group else f"{gvk.kind}.{gvk.version}"
 
 
-def _conditions(selector: ResourceSelector) -> str:
+def _conditions(selector: _Selector) -> str:
+    words = _of_event(selector) if isinstance(selector, MessageSelector) else _of_object(selector)
+    ruled = [f"CEL rule {each.name}" for each in selector.rules]
+    if selector.script:
+        ruled.append("a Lua script")
+    if ruled:
+        words.append(" or ".join(ruled))
+    return ", ".join(words)
+
+
+def _of_event(selector: MessageSelector) -> list[str]:
+    """Say which attributes are asked for, by which regular expressions."""
+    asked = selector.criterion
+    parts = {
+        "source": asked.source,
+        "type": asked.type,
+        "subject": asked.subject,
+        CHANNEL: asked.channel,
+    }
+    return [f"{name} ~ {each}" for name, each in parts.items() if each] or ["any event"]
+
+
+def _of_object(selector: ResourceSelector) -> list[str]:
     words = [f"namespace {selector.namespace}" if selector.namespace else "any namespace"]
     if selector.name:
         words.append(f"name {selector.name}")
@@ -112,12 +147,7 @@ def _conditions(selector: ResourceSelector) -> str:
     ]
     if selector.selector is not None and not selector.selector.empty:
         words.append(str(selector.selector))
-    ruled = [f"CEL rule {each.name}" for each in selector.rules]
-    if selector.script:
-        ruled.append("a Lua script")
-    if ruled:
-        words.append(" or ".join(ruled))
-    return ", ".join(words)
+    return words
 
 
 VIEWS = {"eventsource": View(COLUMNS, rows, manifests, describe)}

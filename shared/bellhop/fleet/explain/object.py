@@ -23,8 +23,8 @@ from bellhop.fleet.installation import Installation
 from bellhop.fleet.reach import Holders, lacking, miss, no_holder, no_source
 from bellhop.fleet.reports import AGGREGATION, selection
 from bellhop.fleet.sight import Sight, alike, see
-from bellhop.fleet.trial import CHOSEN, LEFT_OUT
-from bellhop.model.gvk import ObjectKey
+from bellhop.fleet.trial import CHOSEN, LEFT_OUT, NOTHING
+from bellhop.model.gvk import CLOUD_EVENT, ObjectKey
 from bellhop.model.kinds import EventSource, EventTrigger
 from bellhop.model.record import Match
 
@@ -99,6 +99,7 @@ class _Story:
             source
             for _, source in sorted(self._catalog.sources.items())
             if any((each.group, each.kind) == identity[:2] for each in source.kinds)
+            and (self._key.gvk != CLOUD_EVENT or source.name == self._key.namespace)
         ]
         in_force = {*self._catalog.sources_in(self._cluster)}
         watched = [source for source in naming_it if source.name in in_force]
@@ -285,9 +286,9 @@ class _Story:
         except (ScriptError, TemporaryError) as error:
             return _Verdict(matching=False, said=failure(source, str(error)), failed=True)
         if ruling.matching:
-            return _Verdict(matching=True, said=why(source, ruling))
+            return _Verdict(matching=True, said=why(ruling))
         reasons = dict.fromkeys(why_not(each, candidate.manifest) for each in ruling.declined)
-        return _Verdict(matching=False, said="; ".join(reasons) or "it has no selectors")
+        return _Verdict(matching=False, said="; ".join(reasons) or NOTHING)
 
     def _candidate_for(self, source: EventSource) -> Candidate | None:
         """Return the object in the version that a source names, where that is known, too."""

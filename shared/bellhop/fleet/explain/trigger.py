@@ -28,6 +28,7 @@ from bellhop.fleet.reach import (
     no_source_cluster,
 )
 from bellhop.fleet.reports import AGGREGATION, report
+from bellhop.model.gvk import CLOUD_EVENT
 from bellhop.model.kinds import EventSource, EventTrigger
 from bellhop.model.record import Match, Outcome
 
@@ -204,7 +205,10 @@ class _Story:
     def _tell_nothing_known(self, key: str, source: EventSource) -> None:
         kinds = " or ".join(sorted({gvk.kind for gvk in source.kinds})) or "object"
         if self._here.records.health.head(key).swept_at:
-            cure = f"create a {kinds} in {key} that EventSource '{source.name}' takes"
+            doing = (
+                f"send a {kinds} to" if source.kinds == {CLOUD_EVENT} else f"create a {kinds} in"
+            )
+            cure = f"{doing} {key} that EventSource '{source.name}' takes"
             self._chain.add("object", "-", "no", f"no {kinds} is known in {key}", cure)
             return
         said = f"no {kinds} is known in {key}, which was never swept"
@@ -213,6 +217,8 @@ class _Story:
     def _candidates(self, key: str, source: EventSource) -> Iterator[tuple[Candidate, str]]:
         for gvk in sorted(source.kinds):
             for head in self._here.records.observations.heads(key, gvk):
+                if gvk == CLOUD_EVENT and head.key.namespace != source.name:
+                    continue
                 try:
                     kept = self._here.records.observations.get(key, head.key)
                 except StaleError:

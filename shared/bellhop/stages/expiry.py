@@ -1,0 +1,44 @@
+"""CloudEvents whose time is over: they are withdrawn as what is gone, where their source says so.
+
+  an event is judged ─► a timer is set for its end ─► it is judged then ─► it is buried, and judged
+
+The timer only asks: whoever judges an event says whether its time is over.
+"""
+
+from __future__ import annotations
+
+from bellhop.engine.catalog import Catalog
+from bellhop.engine.observe import bury
+from bellhop.messages import Evaluate
+from bellhop.model.gvk import CLOUD_EVENT
+from bellhop.model.record import Observation
+from bellhop.records import Kept, Records
+
+
+class Expiry:
+    """Ends what is kept of CloudEvents, by the annotation of their sources."""
+
+    def __init__(self, records: Records) -> None:
+        self._records = records
+
+    def heed(self, catalog: Catalog, seen: Kept[Observation]) -> Kept[Observation]:
+        """Return what is known of an object; a CloudEvent is buried once its time is over.
+
+        Before that it is seen to that it is judged then.
+        """
+        event = seen.value
+        source = catalog.sources.get(event.key.namespace)
+        ttl = source.cloud_event_ttl if source and event.key.gvk == CLOUD_EVENT else None
+        if ttl is None or event.gone:
+            return seen
+        now, ends = self._records.clock.now(), event.seen_at + ttl
+        if now < ends:
+            name = f"cloud-event/{event.cluster}/{event.key}"
+            kept = self._records.timers.get(name)
+            if kept is None or kept.value.at != ends:
+                body = Evaluate(event.cluster, str(event.key)).message().body
+                self._records.timers.set(name, ends, body)
+            return seen
+        tomb = bury(event.cluster, event.key, event.uid, event.resource_version, now)
+        self._records.observations.put(tomb, asked=seen.token)
+        return self._records.observations.get(event.cluster, event.key) or seen
