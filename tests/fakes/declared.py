@@ -20,7 +20,7 @@ metadata: {{name: also, namespace: made}}
 """
 
 
-def _team(selected: str, tier: int) -> str:
+def _team(selected: str, tier: int = 300) -> str:
     return profile(selected, namespace="fleet", more=f"tier: {tier}")
 
 
@@ -115,9 +115,11 @@ DECLARED: dict[Key, tuple[str, ...]] = {
         holder("own", _made("own", "1"), _also("shop.io/v1", "Gadget")),
     ),
     TEAM: (
+        _team("clusterSelector: {matchLabels: {dep: eng}}"),
+        _team("clusterRefs: [{name: west}]"),
+        _team("setRefs: [own]"),
+        _team("clusterRefs: [{name: east}]"),
         _team("clusterSelector: {matchLabels: {dep: eng}}", tier=60),
-        _team("clusterRefs: [{name: west}]", tier=40),
-        _team("setRefs: [own]", tier=40),
     ),
     TEAM_SET: (
         _set("clusterSelector: {matchLabels: {dep: eng}}"),
@@ -139,5 +141,9 @@ DECLARED |= {
 }
 """What CloudEvents bring; nobody declares it at random, as no draw sends any."""
 
-PLAIN = {OWN_TEXT: 3}
-"""How many variants are chosen at random, where it is not all: steps of their own take the rest."""
+PLAIN = {OWN_TEXT: 3, TEAM: 4}
+"""How many variants are chosen at random, where it is not all: steps of their own take the rest.
+
+The last one of the Profile may win one of several objects, of which the others then depend on who
+came first.
+"""
