@@ -22,6 +22,7 @@ from dataclasses import MISSING, dataclass, fields
 from typing import Any, ClassVar, Self
 
 from bellhop.errors import InvalidError, TemporaryError
+from bellhop.model.gvk import CLOUD_EVENT
 from bellhop.ports.queue import GROUP_LIMIT, Message, Queue
 
 INBOXES: Mapping[str, str] = {
@@ -40,6 +41,8 @@ _BACKGROUND = "~"
 """Ends the name of a share of what no ring caused: rings take turns with it, and do not wait."""
 
 _FIRST = 1
+_OF_EVENTS = 2
+"""From which schema on messages may be about CloudEvents."""
 
 _READABLE = 80
 """Characters of a long group's name that stay readable before its digest."""
@@ -129,11 +132,17 @@ class Evaluate(Envelope):
 
     do: ClassVar[str] = "evaluate"
     usual: ClassVar[str] = "evaluate"
+    schema: ClassVar[int] = 2
     cluster: str
     object: str
     trace: str = ""
     rang: str = ""
     source: str = ""
+
+    @property
+    def form(self) -> int:
+        """The version before would find no source that names a CloudEvent, and be done."""
+        return _of_object(self.object)
 
     @property
     def inbox(self) -> str:
@@ -183,11 +192,17 @@ class Instantiate(Envelope):
 
     do: ClassVar[str] = "instantiate"
     usual: ClassVar[str] = "deploy"
+    schema: ClassVar[int] = 2
     trigger: str
     cluster: str
     object: str = ""
     trace: str = ""
     rang: str = ""
+
+    @property
+    def form(self) -> int:
+        """The version before would render a CloudEvent as an object of which it knows nothing."""
+        return _of_object(self.object)
 
     @property
     def group(self) -> str:
@@ -485,6 +500,11 @@ class Publisher:
             batches.setdefault(each.inbox, {}).setdefault(each.work, each.message())
         for inbox, batch in batches.items():
             self._queues[inbox].publish(list(batch.values()))
+
+
+def _of_object(key: str) -> int:
+    """Return which schema a message about an object asks for."""
+    return _OF_EVENTS if key.startswith("/".join(CLOUD_EVENT) + "/") else _FIRST
 
 
 def _in_turn(share: str, rang: str) -> str:

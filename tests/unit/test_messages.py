@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from bellhop import messages
+from bellhop.engine.cloud_events import CloudEvent
 from bellhop.errors import InvalidError
 from bellhop.messages import (
     Aggregate,
@@ -23,12 +24,16 @@ from bellhop.messages import (
 )
 from bellhop.ports.queue import GROUP_LIMIT, Message
 
+EVENT = str(CloudEvent({"source": "ci", "subject": "web"}).key("builds"))
+
 EVERY = [
     Evaluate("fleet/east", "/v1/Service/default/web", "trace", "2026-01-01T00:00:00+00:00"),
     Evaluate("fleet/east", "/v1/Service/default/web", source="scripted"),
     Aggregate("fleet/east", "choosing", "trace", "2026-01-01T00:00:00+00:00"),
     Instantiate("made", "fleet/east"),
     Instantiate("made", "fleet/east", "/v1/Service/default/web", "trace"),
+    Evaluate("fleet/east", EVENT),
+    Instantiate("made", "fleet/east", EVENT),
     Resolve("own"),
     Apply("made", "fleet/east", "made-1", "fleet/west", contested="/v1/ConfigMap/default/x"),
     Sweep("fleet/east", full=True),
@@ -54,6 +59,14 @@ class Kept:
 def test_comes_back_as_it_was_sent(message: messages.Envelope) -> None:
     """What is read from a body is the message that made it."""
     assert messages.read(message.message().body) == message
+
+
+def test_leaves_to_a_new_version_what_an_old_one_would_do_wrong() -> None:
+    """A message about a CloudEvent has a number that the version before cannot read."""
+    asked = [Evaluate("fleet/east", EVENT), Instantiate("made", "fleet/east", EVENT)]
+
+    assert [each.message().body.get("schema") for each in asked] == [2, 2]
+    assert [each.message().body.get("schema", 1) for each in EVERY[:2]] == [1, 1]
 
 
 def test_passes_over_what_a_later_version_adds() -> None:

@@ -15,7 +15,17 @@ from bellhop.engine import accounts
 from bellhop.errors import InvalidError, StaleError
 from bellhop.model import record
 from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.model.record import MOST_LABELS, Health, Issuer, Owner, Title, Walk, WatchedKind
+from bellhop.model.record import (
+    MOST_LABELS,
+    Criterion,
+    Health,
+    Issuer,
+    Listener,
+    Owner,
+    Title,
+    Walk,
+    WatchedKind,
+)
 from bellhop.ports.store import ABSENT
 from bellhop.records import Records
 from bellhop.records.departures import Place
@@ -36,6 +46,8 @@ APART = {
     "Choice.failing",
     "Health.judgement",
     "Gate.kinds",
+    "Gate.listeners",
+    "Listener.criteria",
     "Observation.manifest",
     "Content.manifests",
     "Content.withheld",
@@ -114,6 +126,11 @@ WATCHED = tuple(
     for number in range(MANY)
 )
 
+LISTENING = tuple(
+    Listener(f"source-{number:06}", (Criterion(source="a" * 100), Criterion(type="b" * 100)))
+    for number in range(1000)
+)
+
 
 @pytest.fixture
 def store(rig: Rig) -> CountingStore:
@@ -159,8 +176,11 @@ def test_what_a_cluster_was_judged_by_heals(rig: Rig, records: Records) -> None:
 
 
 def test_any_number_of_kinds_count_in_a_cluster(rig: Rig, records: Records) -> None:
-    """A gate comes back whole; a lost one sends senders away for now, until it is written anew."""
-    wide = replace(gate(), kinds=WATCHED)
+    """A gate comes back whole; a lost one sends senders away for now, until it is written anew.
+
+    It is the same with sources that take CloudEvents.
+    """
+    wide = replace(gate(), kinds=WATCHED, listeners=LISTENING)
     records.clusters.put(cluster())
     records.gates.put(EAST, wide)
     assert value_of(records.gates.get(EAST)) == wide

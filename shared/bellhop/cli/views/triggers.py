@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from bellhop.cli.output import Column, Row, count
 from bellhop.cli.story import Story
 from bellhop.cli.views.view import Query, View, labels_of, name_of
+from bellhop.engine.acting import CREATE
 from bellhop.engine.naming import GENERATED_NAMESPACE
 from bellhop.fleet import advising, overview
 from bellhop.fleet.installation import Installation
@@ -80,6 +81,8 @@ def _tell(here: Installation, trigger: EventTrigger, story: Story) -> None:
         "May bring",
         "; ".join(map(str, read_allow(trigger.allow).entries)) if trigger.allow else "everything",
     )
+    if trigger.cloud_event_action != CREATE:
+        story.fact("CloudEvents", trigger.cloud_event_action)
     story.fact("When unmatched", "leaves add-ons" if trigger.leaves_policies else "withdraws")
     story.fact("EventSource", f"{trigger.event_source_name} ({_found(here, trigger)})")
     story.grid("In force in", _in_force(here, trigger), nothing="no cluster")
