@@ -19,6 +19,7 @@ COLOURS = {
     "rendered": "blue",
     "applied": "green",
     "removed": "yellow",
+    "slowed": "yellow",
     "withdrawn": "yellow",
     "held": "yellow",
     "missed": "yellow",

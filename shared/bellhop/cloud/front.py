@@ -11,7 +11,7 @@ from typing import NamedTuple
 from bellhop.cloud.ready import Ready
 from bellhop.cloud.resources import Resources
 from bellhop.engine.cloud_events import attributes
-from bellhop.errors import DeniedError, TemporaryError
+from bellhop.errors import DeniedError, InvalidError, TemporaryError
 from bellhop.logs import Log
 from bellhop.stages.ingest import Ingest, Reply, Request, sender, too_large
 
@@ -24,7 +24,7 @@ class Call:
     """One request; names of headers are in small letters, and the path is as it was meant.
 
     The address is the cloud's word for where it comes from: no sender can choose it. `length` is
-    what the sender says of its body, 0 if nothing.
+    what the sender says of its body, 0 if nothing; a body that the cloud has bent is a ValueError.
     """
 
     method: str
@@ -86,8 +86,13 @@ def _respond(stage: Ingest, call: Call, cluster: str, token: str) -> Reply:
     if call.length > stage.body_limit:
         return too_large(call.length, stage.body_limit)
     media, sent = call.headers.get("content-type", ""), call.headers.get("date", "")
+    try:
+        body = call.body()
+    except ValueError:
+        text = "cannot read the request's body as the cloud hands it over; send it again"
+        return Reply(_REFUSED, {"error": {"code": InvalidError.code, "message": text}})
     told = attributes(call.headers)
-    return stage.respond(Request(cluster, token, call.body(), media, sent, told), gate)
+    return stage.respond(Request(cluster, token, body, media, sent, told), gate)
 
 
 def _may_send(here: Resources, address: str) -> bool:

@@ -24,6 +24,7 @@ SENTENCES = {
     "selected": "A script selected among what matches",
     "held": "Held a deletion",
     "rendered": "Rendered a profile",
+    "slowed": "Slowed a trigger that feeds itself",
     "withdrawn": "Withdrew a profile",
     "paused": "A profile is paused",
     "waits": "A profile waits for its cluster",

@@ -37,6 +37,11 @@ def probe_timer(cluster: str) -> str:
     return f"probe/{cluster}"
 
 
+def loop_timer(trigger: str, cluster: str, profile: str) -> str:
+    """Name the timer of the next turn of a profile that feeds itself."""
+    return f"loop/{trigger}/{cluster}/{profile}"
+
+
 def retry_timer(cluster: str, profile: str) -> str:
     """Name the timer of the next try to apply a profile to a cluster."""
     return f"apply/{cluster}/{profile}"

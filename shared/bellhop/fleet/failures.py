@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from bellhop.adapters.local.certificates import life
+from bellhop.engine import looping
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.naming import set_kind
 from bellhop.errors import AwayError, UnreachableError
@@ -74,6 +75,7 @@ def failures(
     yield from _scripts(here)
     yield from _matches(here)
     yield from _profiles(here, silent)
+    yield from _loops(here)
     yield from _findings(here)
     yield from _dead_letters(dead_letters(here) if letters is None else letters)
 
@@ -289,6 +291,25 @@ def _profiles(here: Installation, silent: Mapping[str, str]) -> Iterator[Failure
         which = f"{first.profile} to {first.cluster}"
         sentence = f"{first.message}{tries}"
         yield _of_several("deployment", which, first.at, sentence, len(outcomes), "profiles")
+
+
+def _loops(here: Installation) -> Iterator[Failure]:
+    """Tell which triggers feed themselves, each once for all that it makes."""
+    catalog, now = here.catalogs.known(), here.records.clock.now()
+    for name, trigger in catalog.triggers.items():
+        found = [
+            each
+            for each in here.records.profiles.heads(name)
+            if looping.is_slowed(each, catalog.revision, now)
+        ]
+        if not found:
+            continue
+        worst = max(found, key=lambda each: each.turns)
+        source = catalog.source_of(trigger, worst.cluster)
+        turns = looping.led_by([worst], catalog.revision, now)
+        sentence = looping.told(name, source.name if source else "", turns, now)
+        which = f"{name} for {worst.object or 'all'} in {worst.cluster}"
+        yield _of_several("loop", which, worst.turning, sentence, len(found), "profiles")
 
 
 def _is_away(outcome: Outcome) -> bool:

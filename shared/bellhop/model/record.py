@@ -490,7 +490,8 @@ class Profile:
     from. Of one that is `paused` nothing is applied, put back or withdrawn. What its trigger's
     generators wrote is `generated`: it is there as long as the profile, and for all to read. What
     it `reads` is read anew whenever it is rendered for a cluster. By its `sync` it may be tried
-    dry: no cluster is touched then.
+    dry: no cluster is touched then. So many `turns` led to it, of what we brought ourselves and was
+    made anew of it, `turning` since then, as long as the catalog's revision is `turned_under`.
     """
 
     name: str
@@ -516,6 +517,9 @@ class Profile:
     generated: tuple[Mapping[str, Any], ...] = ()
     reads: tuple[Reading, ...] = ()
     sync: Sync = "Continuous"
+    turns: int = 0
+    turning: datetime | None = None
+    turned_under: int = 0
 
     @property
     def namespace(self) -> str:

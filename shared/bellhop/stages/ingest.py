@@ -70,6 +70,7 @@ _FEW = 16
 one message, and the first of a long batch is not to wait for its last."""
 
 _PARTS = (3, 4)
+_LONGEST_NAME = 253
 _NOBODY = hashlib.sha256(b"nobody").hexdigest()
 
 
@@ -102,10 +103,13 @@ def address(path: str, authorization: str) -> tuple[str, str] | None:
     """Read cluster and token from `/clusters/NAMESPACE/NAME[/TOKEN]` and a Bearer header.
 
     API servers can send no header to a webhook, nor a query: for them the token is in the path
-    (the check of a ValidatingWebhookConfiguration's URL). None if the path is another one.
+    (the check of a ValidatingWebhookConfiguration's URL). None if the path is another one, or if
+    no cluster can have such a name: a store bounds how long the names of its items are.
     """
     parts = path.strip("/").split("/")
     if len(parts) not in _PARTS or parts[0] != "clusters":
+        return None
+    if not all(each.isascii() and len(each) <= _LONGEST_NAME for each in parts[1:3]):
         return None
     scheme, _, given = authorization.partition(" ")
     bearer = given.strip() if scheme.lower() == "bearer" else ""

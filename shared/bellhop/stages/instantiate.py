@@ -25,6 +25,7 @@ from bellhop.records.catalogs import Catalogs
 from bellhop.settings import Settings
 from bellhop.stages.concluding import Concluding
 from bellhop.stages.ledger import noting
+from bellhop.stages.loops import Loops
 from bellhop.stages.reports import Reports
 from bellhop.stages.rests import Rests
 from bellhop.stages.writer import LOST, Found, Writer, failed, sealed
@@ -76,6 +77,7 @@ class Instantiation:
         self._writer = writer
         self._reports = Reports(records)
         self._rests = Rests(records.clock, _LONG)
+        self._loops = Loops(records)
         self._limits = Limits(seconds=settings.template_seconds, output=settings.template_output)
         self._concluding = Concluding(records, publisher, self._limits)
 
@@ -174,8 +176,18 @@ class Instantiation:
                 return self._writer.withdraw(
                     found, message, note, trigger.sync if trigger else "Continuous"
                 )
+            assert source is not None
+            turns = self._loops.turns(message.cluster, matched, catalog.revision)
+            if self._loops.holds(message, name, source.name, turns, note):
+                return True
             draft = draft_profile(catalog, trigger, message.cluster, message.object)
-            draft = replace(draft, made_of=inputs.mark)
+            draft = replace(
+                draft,
+                made_of=inputs.mark,
+                turns=turns.times + 1,
+                turning=turns.since,
+                turned_under=catalog.revision,
+            )
             filled = (
                 failed(draft, wrong)
                 if wrong

@@ -213,7 +213,12 @@ def failed(draft: Profile, error: PermanentError) -> Profile:
 
 
 def _same(old: Profile, new: Profile) -> bool:
-    return replace(new, revision=old.revision, told=old.told, made_of=old.made_of) == old
+    """Say whether two are alike in all that counts: what is made again the same is no turn."""
+    kept = {name: getattr(old, name) for name in _BESIDE}
+    return replace(new, **kept) == old
+
+
+_BESIDE = ("revision", "told", "made_of", "turns", "turning", "turned_under")
 
 
 def _drawn() -> str:

@@ -182,4 +182,40 @@ MUTANTS = [
         "                if not self:\n",
         "What was read while it changed stays as it was.",
     ),
+    Mutant(
+        "stages/instantiate.py",
+        "                turns=turns.times + 1,\n",
+        "                turns=turns.times,\n",
+        "Turns are not counted, and a loop is fed.",
+    ),
+    Mutant(
+        "engine/looping.py",
+        "each.turning is not None and each.turned_under == revision",
+        "each.turning is not None",
+        "Who mends a trigger waits for a minute.",
+    ),
+    Mutant(
+        "engine/looping.py",
+        "left = PACE * (self.times - MOST + 1) -",
+        "left = PACE * (self.times - MOST) -",
+        "A loop has a turn too many.",
+    ),
+    Mutant(
+        "engine/looping.py",
+        "max((each for each in known if each.level(now) > 0), default",
+        "max((each for each in known), default",
+        "A loop that ended is never forgotten.",
+    ),
+    Mutant(
+        "stages/loops.py",
+        "if kept is None or kept.value.at <= now:",
+        "if True:",
+        "A turn that waits is told of again with each message.",
+    ),
+    Mutant(
+        "stages/loops.py",
+        "place = owner.value.trigger, owner.value.source, owner.value.profile",
+        "place = owner.value.trigger, cluster, owner.value.profile",
+        "A loop across clusters is fed.",
+    ),
 ]

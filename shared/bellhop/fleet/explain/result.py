@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+from bellhop.engine import looping
 from bellhop.engine.catalog import Catalog
+from bellhop.engine.pacing import loop_timer
 from bellhop.errors import AwayError, MissingError
 from bellhop.fleet import overview
 from bellhop.fleet.explain.chain import MOST, Chain, Link
@@ -56,6 +58,10 @@ class Results:
             self._chain.add("profile", name, "failed", said, self.waiting(name))
             return
         if found is None:
+            slowed = self._slowed(trigger, cluster, name)
+            if slowed:
+                self._chain.links.append(slowed)
+                return
             said = f"EventTrigger '{trigger.name}' has not made it yet"
             self._chain.add("profile", name, "waits", said, self.waiting(name))
             return
@@ -80,6 +86,9 @@ class Results:
         if profile.error:
             said = f"{made}, and cannot be rendered: {profile.error}"
             return Link("profile", profile.name, "failed", said, _mend(trigger, profile.error))
+        slowed = self._slowed(trigger, profile.cluster, profile.name)
+        if slowed:
+            return slowed
         lack = no_destination(trigger, self._catalog)
         if lack:
             said = f"{made}, and goes to no cluster: {lack.said}"
@@ -90,6 +99,17 @@ class Results:
         number = len(profile.destinations)
         said = f"{made}, for {number} cluster{'s' if number > 1 else ''}"
         return Link("profile", profile.name, "yes", said)
+
+    def _slowed(self, trigger: EventTrigger, cluster: str, name: str) -> Link | None:
+        """Tell of a profile that waits for its next turn, since it feeds itself."""
+        kept = self._here.records.timers.get(loop_timer(trigger.name, cluster, name))
+        if kept is None:
+            return None
+        said = (
+            f"{trigger.kind} '{trigger.name}' feeds itself: what is applied changes what it is made"
+            f" from, so that it is made once a minute, next at {kept.value.at:%H:%M:%S}"
+        )
+        return Link("profile", name, "waits", said, looping.CURE)
 
     def _destination(self, profile: Profile, cluster: str, outcome: Outcome | None) -> Link:
         which = profile.name

@@ -1,0 +1,262 @@
+"""What feeds itself is named, and comes once a minute; nothing else is slowed."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from bellhop.fleet.explain.trigger import explain_trigger
+from bellhop.fleet.failures import failures
+from bellhop.messages import Instantiate
+from bellhop.model.gvk import GVK
+from tests.fakes.fleet import Fleet
+from tests.fakes.kube import FakeKube
+from tests.fakes.manifests import INSTANTIATE, holder, join, source, trigger
+
+CONFIG = GVK("", "v1", "ConfigMap")
+ONE = "/v1/ConfigMap/default/one"
+PACE = timedelta(minutes=1)
+GROWS = '{count: "{{ add 1 (int .Resource.data.count) }}"}'
+
+
+def watching(name: str, label: str) -> str:
+    """Return a source of the ConfigMaps with a label, whoever writes them."""
+    text = source("ConfigMap", more=f", labelFilters: [{{key: {label}, operation: Has}}]")
+    annotations = "annotations: {bellhop.dev/own-writes: ring}"
+    return text.replace("{name: watched}", f"{{name: {name}, {annotations}}}")
+
+
+def feeding(name: str, of: str, makes: str, label: str, data: str = GROWS) -> str:
+    """Return a trigger that brings a ConfigMap with a label, and a number that is one higher."""
+    made = f"""apiVersion: v1
+kind: ConfigMap
+metadata: {{name: "{makes}", namespace: default, labels: {{{label}: "yes"}}}}
+data: {data}
+"""
+    return join(trigger(name, origin=of), holder(name, made, annotations=INSTANTIATE))
+
+
+def seed(label: str, name: str = "one", n: str = "0") -> dict[str, Any]:
+    metadata = {"name": name, "namespace": "default", "labels": {label: "yes"}}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"count": n}}
+
+
+@pytest.fixture
+def east(fleet: Fleet) -> FakeKube:
+    return fleet.register("east", env="production")
+
+
+def there(kube: FakeKube) -> dict[str, dict[str, Any]]:
+    return {each["metadata"]["name"]: each for each in kube.objects(CONFIG)}
+
+
+def number(kube: FakeKube, name: str = "one") -> int:
+    return int(there(kube)[name]["data"]["count"])
+
+
+def ring(fleet: Fleet, kube: FakeKube, rounds: int = 40) -> None:
+    """Send every object as often as it changes, as a forwarder does; at most so many rounds."""
+    sent: dict[str, str] = {}
+    for _ in range(rounds):
+        fleet.schedule.tick()
+        fleet.pump()
+        now = {name: each["metadata"]["resourceVersion"] for name, each in there(kube).items()}
+        news = [name for name, version in now.items() if sent.get(name) != version]
+        if not news:
+            return
+        fleet.send("east", *({"object": there(kube)[name], "own": True} for name in news))
+        sent = now
+        fleet.pump()
+
+
+def slowed(fleet: Fleet) -> list[str]:
+    return [each.detail for each in fleet.ledger() if each.what == "slowed"]
+
+
+def timers(fleet: Fleet) -> list[str]:
+    return [each.sort for each in fleet.store.all() if each.partition.startswith("timer/")]
+
+
+def test_what_feeds_itself_comes_once_a_minute(fleet: Fleet, east: FakeKube) -> None:
+    """Sixteen turns come at once, each minute one more; ledger and failures name it."""
+    fleet.apply(watching("watched", "seed"), feeding("grow", "watched", "one", "seed"))
+    fleet.write("east", seed("seed"))
+    ring(fleet, east)
+    assert number(east) == 16
+    (told,) = slowed(fleet)
+    assert "trigger 'grow' feeds itself: what is applied changes what source 'watched'" in told
+    (failure,) = [each for each in failures(fleet.installation()) if each.what == "loop"]
+    assert "'grow' feeds itself" in failure.sentence
+    assert failure.which == "grow for /v1/ConfigMap/default/one in fleet/east"
+
+    for turn in range(17, 22):
+        fleet.clock.advance(PACE)
+        ring(fleet, east)
+        assert number(east) == turn
+
+
+def test_two_that_feed_each_other_are_named_both(fleet: Fleet, east: FakeKube) -> None:
+    """Each says through whom it comes back to itself."""
+    fleet.apply(
+        watching("as", "a"),
+        watching("bs", "b"),
+        feeding("to-b", "as", "the-b", "b"),
+        feeding("to-a", "bs", "the-a", "a"),
+    )
+    fleet.write("east", seed("a", "the-a"))
+    ring(fleet, east)
+
+    assert max(number(east, "the-a"), number(east, "the-b")) == 16
+    (told,) = slowed(fleet)
+    assert "feeds itself, through trigger '" in told
+
+
+def test_what_grows_without_end_is_slowed(fleet: Fleet, east: FakeKube) -> None:
+    """Each turn makes another object, and another profile: it is their chain that is counted."""
+    echo = "e-{{ .Resource.metadata.name }}"
+    fleet.apply(watching("watched", "seed"), feeding("echo", "watched", echo, "seed"))
+    fleet.write("east", seed("seed"))
+    ring(fleet, east)
+    assert len(there(east)) == 17
+
+    fleet.clock.advance(PACE)
+    ring(fleet, east)
+    assert len(there(east)) == 18
+
+
+def test_others_go_on_at_once(fleet: Fleet, east: FakeKube) -> None:
+    """Beside a loop, another object and another trigger of the same source are made as ever."""
+    fleet.apply(watching("watched", "seed"), feeding("grow", "watched", "one", "seed"))
+    fleet.apply(feeding("copy", "watched", "copy-{{ .Resource.metadata.name }}", "copy"))
+    fleet.write("east", seed("seed"))
+    ring(fleet, east)
+    for n in range(30):
+        fleet.write("east", seed("seed", "two", str(n)))
+        fleet.pump()
+
+        assert number(east, "copy-two") == n + 1
+
+
+def test_a_chain_is_not_slowed(fleet: Fleet, east: FakeKube) -> None:
+    """Ten links, of which the first changes thirty times within a moment."""
+    for link in range(10):
+        fleet.apply(
+            watching(f"s{link}", f"l{link}"),
+            feeding(f"t{link}", f"s{link}", f"o{link + 1}", f"l{link + 1}"),
+        )
+    for n in range(30):
+        fleet.write("east", seed("l0", "o0", str(n)))
+        ring(fleet, east)
+
+        assert number(east, "o10") == n + 10
+    assert slowed(fleet) == []
+
+
+def test_whoever_mends_it_waits_for_nothing(fleet: Fleet, east: FakeKube) -> None:
+    """A trigger that is written anew is made at once, and is no loop any more."""
+    fleet.apply(watching("watched", "seed"), feeding("grow", "watched", "one", "seed"))
+    fleet.write("east", seed("seed"))
+    ring(fleet, east)
+
+    fleet.apply(feeding("grow", "watched", "one", "seed", '{count: "0"}'))
+    ring(fleet, east)
+    assert number(east) == 0
+    assert [each for each in failures(fleet.installation()) if each.what == "loop"] == []
+
+
+def test_what_comes_back_the_same_is_no_loop(fleet: Fleet, east: FakeKube) -> None:
+    """A trigger may bring what its own source matches, and be asked for it hourly for ever."""
+    fleet.apply(
+        watching("watched", "seed"),
+        feeding("stamp", "watched", "one", "seed", '{copy: "{{ .Resource.data.count }}"}'),
+    )
+    for n in range(40):
+        fleet.write("east", seed("seed", n=str(n)))
+        ring(fleet, east)
+        assert there(east)["one"]["data"]["copy"] == str(n)
+        fleet.clock.advance(PACE)
+
+    assert slowed(fleet) == []
+
+
+def test_a_loop_across_clusters_is_slowed(fleet: Fleet, east: FakeKube) -> None:
+    """What one cluster's trigger brings to another, and the other's back, is one chain."""
+    west = fleet.register("west", env="staging")
+    there_and = feeding("there", "as", "the-b", "b").replace(
+        "oneForEvent", "destinationClusterSelector: {matchLabels: {env: staging}}\n  oneForEvent"
+    )
+    back = feeding("back", "bs", "the-a", "a").replace(
+        "sourceClusterSelector: {matchLabels: {env: production}}",
+        "sourceClusterSelector: {matchLabels: {env: staging}}\n"
+        "  destinationClusterSelector: {matchLabels: {env: production}}",
+    )
+    fleet.apply(watching("as", "a"), watching("bs", "b"), there_and, back)
+    fleet.write("east", seed("a", "the-a"))
+    for _ in range(30):
+        for name, kube in (("east", east), ("west", west)):
+            fleet.send(name, *({"object": each, "own": True} for each in there(kube).values()))
+            fleet.pump()
+
+    assert max(number(east, "the-a"), number(west, "the-b")) == 16
+    assert "feeds itself, through trigger '" in slowed(fleet)[0]
+
+
+def test_one_for_all_objects_is_slowed_too(fleet: Fleet, east: FakeKube) -> None:
+    """It is followed back by the objects of ours among those that match."""
+    makes = '{count: "{{ range .Resources }}{{ add 1 (int .data.count) }}{{ end }}"}'
+    grow = feeding("grow", "watched", "one", "seed", makes)
+    fleet.apply(
+        watching("watched", "seed"), grow.replace("oneForEvent: true", "oneForEvent: false")
+    )
+    fleet.write("east", seed("seed"))
+    ring(fleet, east)
+
+    assert number(east) == 16
+    assert len(slowed(fleet)) == 1
+
+
+def test_a_turn_that_waits_is_told_once(fleet: Fleet, east: FakeKube) -> None:
+    """A message that comes again makes no other line, and no other turn; `explain` says when."""
+    fleet.apply(watching("watched", "seed"), feeding("grow", "watched", "one", "seed"))
+    fleet.write("east", seed("seed"))
+    ring(fleet, east)
+    (timer,) = [each for each in timers(fleet) if each.startswith("loop/")]
+    for _ in range(3):
+        fleet.publisher.publish([Instantiate("grow", "fleet/east", ONE)])
+        fleet.pump()
+
+    assert (number(east), len(slowed(fleet))) == (16, 1)
+    assert [each for each in timers(fleet) if each.startswith("loop/")] == [timer]
+    links = explain_trigger(fleet.installation(), "grow", lambda: True).links
+    (link,) = [each for each in links if each.step == "profile"]
+    assert "'grow' feeds itself" in link.said
+    assert "next at 12:01:00" in link.said
+
+
+def test_who_dies_before_the_turn_is_put_off_does_it_again(fleet: Fleet, east: FakeKube) -> None:
+    """A deleted timer is set anew by the message, which was not acknowledged."""
+    fleet.apply(watching("watched", "seed"), feeding("grow", "watched", "one", "seed"))
+    fleet.write("east", seed("seed"))
+    ring(fleet, east)
+    (timer,) = [each for each in timers(fleet) if each.startswith("loop/")]
+    fleet.records.timers.cancel(timer)
+    fleet.publisher.publish([Instantiate("grow", "fleet/east", ONE)])
+    fleet.pump()
+    fleet.clock.advance(PACE)
+    ring(fleet, east)
+
+    assert number(east) == 17
+
+
+def test_a_loop_that_ended_is_forgotten(fleet: Fleet, east: FakeKube) -> None:
+    """Twenty minutes later it has sixteen turns again, and nobody speaks of it any more."""
+    fleet.apply(watching("watched", "seed"), feeding("grow", "watched", "one", "seed"))
+    fleet.write("east", seed("seed"))
+    ring(fleet, east)
+    fleet.clock.advance(timedelta(minutes=20))
+    assert [each for each in failures(fleet.installation()) if each.what == "loop"] == []
+
+    ring(fleet, east)
+    assert number(east) == 32
