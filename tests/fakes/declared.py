@@ -20,8 +20,8 @@ metadata: {{name: also, namespace: made}}
 """
 
 
-def _team(selected: str, tier: int = 300) -> str:
-    return profile(selected, namespace="fleet", more=f"tier: {tier}")
+def _team(selected: str) -> str:
+    return profile(selected, namespace="fleet", more="tier: 60")
 
 
 def _set(selected: str) -> str:
@@ -114,25 +114,31 @@ DECLARED: dict[Key, tuple[str, ...]] = {
         holder("own", _made("own", "1"), _also("policy/v1", "PodDisruptionBudget")),
         holder("own", _made("own", "1"), _also("shop.io/v1", "Gadget")),
     ),
+}
+"""What users may declare, each in its variants; `own` and `all` may want the same object."""
+
+DRAWN = sorted(DECLARED)
+"""What is declared at random."""
+
+DECLARED |= {
     TEAM: (
         _team("clusterSelector: {matchLabels: {dep: eng}}"),
         _team("clusterRefs: [{name: west}]"),
         _team("setRefs: [own]"),
-        _team("clusterRefs: [{name: east}]"),
-        _team("clusterSelector: {matchLabels: {dep: eng}}", tier=60),
     ),
     TEAM_SET: (
         _set("clusterSelector: {matchLabels: {dep: eng}}"),
         _set("clusterRefs: [{name: west}]"),
     ),
     TEAM_TEXT: (
-        holder("own", _made("own", "team"), namespace="fleet"),
-        holder("own", _made("team", "team"), namespace="fleet"),
+        holder("own", _made("team", "1"), namespace="fleet"),
+        holder("own", _made("team", "2"), namespace="fleet"),
+        holder("own", _made("own", "3"), namespace="fleet"),
     ),
 }
-"""What users may declare, each in its variants; both `own` and `all` may want the same object."""
+"""A Profile and a Set: in histories alone, as who comes first decides of several objects."""
 
-KEYS = sorted(DECLARED)
+KEYS = [*DRAWN, TEAM, TEAM_SET, TEAM_TEXT]
 
 DECLARED |= {
     HEARD: (_HEARD,),
@@ -141,9 +147,5 @@ DECLARED |= {
 }
 """What CloudEvents bring; nobody declares it at random, as no draw sends any."""
 
-PLAIN = {OWN_TEXT: 3, TEAM: 4}
-"""How many variants are chosen at random, where it is not all: steps of their own take the rest.
-
-The last one of the Profile may win one of several objects, of which the others then depend on who
-came first.
-"""
+PLAIN = {OWN_TEXT: 3}
+"""How many variants are chosen at random, where it is not all: steps of their own take the rest."""

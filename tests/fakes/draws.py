@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from bellhop.messages import INBOXES
 from tests.fakes import rig
-from tests.fakes.declared import KEYS, Key
+from tests.fakes.declared import DRAWN, Key
 from tests.fakes.ending import check
 from tests.fakes.known import played
 from tests.fakes.world import CLUSTERS, NAMES, Step, World, plain
@@ -18,7 +18,7 @@ _kind = st.sampled_from(["Service", "Service", "ServiceAccount", "Widget"])
 _name = st.sampled_from(NAMES)
 _ring = st.sampled_from(["yes", "yes", "no"])
 _push = st.sampled_from(["sent", "sent", "late", "lost"])
-_which = st.integers(0, len(KEYS) - 1)
+_which = st.integers(0, len(DRAWN) - 1)
 _number = st.integers(0, 40)
 _stages = st.sampled_from(
     [*["sweep evaluate deploy"] * 2, "evaluate deploy", "deploy evaluate", "sweep"]
@@ -82,7 +82,7 @@ ANY = st.one_of(
 )
 """One thing that may happen, of those that should end well by now."""
 
-STARTS = st.fixed_dictionaries({key: st.integers(0, 3) for key in KEYS})
+STARTS = st.fixed_dictionaries({key: st.integers(0, 3) for key in DRAWN})
 """What is declared at first."""
 
 HISTORIES = st.lists(ANY, min_size=6, max_size=30)

@@ -262,7 +262,7 @@ OVERLAPS = [
     ),
     _overlap(
         "a Profile and a ClusterProfile of its name change sides",
-        declared={OWN: 0, OWN_TEXT: 0, TEAM: 4, TEAM_TEXT: 0},
+        declared={OWN: 0, OWN_TEXT: 0, TEAM: 0, TEAM_TEXT: 2},
         before=[],
         asked=[("apply", _which(OWN), 1)],
         acts={"a": None, "b": None, "u": [("apply", _which(OWN), 0)]},

@@ -559,16 +559,15 @@ class World:
 
     def _team(self) -> Wish:
         """Return what the Profile wants, which has the name of the ClusterProfile."""
-        variant = self.declared[TEAM]
-        by_name = {1: {"west"}, 3: {"east"}}
-        clusters = by_name.get(variant, self._engineering())
-        if variant == 2:
-            by_set = {None: set(), 0: self._engineering(), 1: {"west"}}
-            clusters = by_set[self.declared.get(TEAM_SET)]
-        clusters = clusters.intersection(self.clusters)
-        name = ("own", "team")[self.declared[TEAM_TEXT]]
-        objects = {("ConfigMap", name): "team"}
-        return Wish("fleet/own", 60 if variant == 4 else 300, frozenset(clusters), objects)
+        by_set = {None: set(), 0: self._engineering(), 1: {"west"}}
+        clusters = (
+            self._engineering(),
+            {"west"},
+            by_set[self.declared.get(TEAM_SET)],
+        )[self.declared[TEAM]]
+        form = self.declared[TEAM_TEXT]
+        objects = {("ConfigMap", "own" if form == 2 else "team"): str(form + 1)}
+        return Wish("fleet/own", 60, frozenset(clusters.intersection(self.clusters)), objects)
 
     def _wished(self, trigger: Key, cluster: str) -> list[Wish]:
         matching = self.matching(cluster, trigger)
