@@ -24,6 +24,7 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from bellhop.errors import UnreachableError
+from infra.lab import peers
 from infra.lab.port import free_port
 from infra.lab.processes import Nursery, Process
 
@@ -148,6 +149,10 @@ class Running:
         if self._process:
             self._process.thaw()
 
+    def asker(self, peer: str) -> int | None:
+        """Return which of its processes asks from an address; None for an address of another's."""
+        return peers.asker(peer, self._process.pid) if self._process else None
+
     def lines(self) -> list[dict[str, Any]]:
         """Return what it has logged, as far as that is JSON."""
         return [json.loads(each) for each in self.log().splitlines() if each.startswith("{")]
@@ -162,7 +167,8 @@ class Functions:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._nursery = Nursery()
+        # Nobody waits for what they have in hand in the end.
+        self._nursery = Nursery(grace=0)
         self._running: dict[str, Running] = {}
 
     def add(self, name: str, function: Function) -> Running:

@@ -5,14 +5,15 @@
         front.requests()                    # {"Commit": 1}
 
 What a `judge` does not allow is denied. The rest is passed on as it is given, byte by byte; of
-services no more is known here than the names of methods.
+services no more is known here than the names of methods. Who `watches` is told of each request that
+was served, and who waits for its answer, before that one has it.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent import futures
 from dataclasses import dataclass
 from types import TracebackType
@@ -21,6 +22,12 @@ from typing import Any, Self
 import grpc
 
 _UNLIMITED = (("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1))
+_PASSING = (
+    *_UNLIMITED,
+    # A server that comes back is found at once, as by those who call it themselves.
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 1_000),
+)
 
 
 @dataclass(frozen=True)
@@ -33,18 +40,28 @@ class _Fault:
 Judge = Callable[[str, bytes], bool]
 """Says of a method and its request whether it may be made."""
 
+Watch = Callable[[str, str], None]
+"""Is told a method's name, and the address from which it was asked, as gRPC writes it."""
+
 
 class Front(grpc.GenericRpcHandler):  # type: ignore[misc]
     """One server in this process, before another one."""
 
-    def __init__(self, address: str, *, judge: Judge = lambda _method, _request: True) -> None:
+    def __init__(
+        self,
+        address: str,
+        *,
+        judge: Judge = lambda _method, _request: True,
+        watches: Watch = lambda _operation, _peer: None,
+    ) -> None:
         self._judge = judge
-        self._channel = grpc.insecure_channel(address, options=_UNLIMITED)
+        self._watches = watches
+        self._channel = grpc.insecure_channel(address, options=_PASSING)
         self._lock = threading.Lock()
         self._requests: Counter[str] = Counter()
         self._faults: list[_Fault] = []
-        pool = futures.ThreadPoolExecutor(16, thread_name_prefix="front")
-        self._server = grpc.server(pool, handlers=[self], options=_UNLIMITED)
+        self._pool = futures.ThreadPoolExecutor(16, thread_name_prefix="front")
+        self._server = grpc.server(self._pool, handlers=[self], options=_UNLIMITED)
         self._port = self._server.add_insecure_port("127.0.0.1:0")
 
     @property
@@ -78,7 +95,7 @@ class Front(grpc.GenericRpcHandler):  # type: ignore[misc]
         method = handler_call_details.method
 
         def handle(asked: Iterable[bytes], context: Any) -> Iterator[bytes]:
-            return self._pass_on(method, asked, context)
+            return iter(self._pass_on(method, asked, context))
 
         return grpc.stream_stream_rpc_method_handler(handle)
 
@@ -94,28 +111,36 @@ class Front(grpc.GenericRpcHandler):  # type: ignore[misc]
     ) -> None:
         self._server.stop(None).wait()
         self._channel.close()
+        # What is still in hand has just been cut off: nobody of ours is left to fail later.
+        self._pool.shutdown()
 
-    def _pass_on(self, method: str, asked: Iterable[bytes], context: Any) -> Iterator[bytes]:
-        fault = self._note(method.rpartition("/")[2])
+    def _pass_on(self, method: str, asked: Iterable[bytes], context: Any) -> Sequence[bytes]:
+        """Return the answers to a request, all of them at once.
+
+        Were they yielded, who asked could leave in between, and a generator half-way be left to
+        whoever collects garbage.
+        """
+        operation = method.rpartition("/")[2]
+        fault = self._note(operation)
         if fault and not fault.served:
             if fault.code is not grpc.StatusCode.OK:
                 context.abort(fault.code, "as told")
-            return
+            return ()
         requests = list(asked)
         if not all(self._judge(method, each) for each in requests):
             context.abort(grpc.StatusCode.PERMISSION_DENIED, "as judged")
         told = [each for each in context.invocation_metadata() if each.key.startswith("x-goog-")]
         call = self._channel.stream_stream(method)
+        answers: Sequence[bytes] = ()
         try:
-            answers = call(iter(requests), metadata=told, timeout=context.time_remaining())
-            yield from () if fault else answers
-            for _ in answers if fault else ():
-                pass
+            answers = list(call(iter(requests), metadata=told, timeout=context.time_remaining()))
         except grpc.RpcError as error:
             if not fault:
                 context.abort(error.code(), error.details())
+        self._watches(operation, context.peer())
         if fault:
             context.abort(fault.code, "as told")
+        return answers
 
     def _note(self, operation: str) -> _Fault | None:
         with self._lock:

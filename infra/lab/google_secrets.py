@@ -41,7 +41,8 @@ class SecretManager:
         self._secrets: dict[str, list[_Version]] = {}
         self._kept: dict[str, Any] = {}
         self._lock = threading.Lock()
-        self._server = grpc.server(futures.ThreadPoolExecutor(8, thread_name_prefix="secrets"))
+        self._pool = futures.ThreadPoolExecutor(8, thread_name_prefix="secrets")
+        self._server = grpc.server(self._pool)
         self._port = self._server.add_insecure_port("127.0.0.1:0")
         self._server.add_generic_rpc_handlers((self._handler(),))
 
@@ -84,6 +85,7 @@ class SecretManager:
         traceback: TracebackType | None,
     ) -> None:
         self._server.stop(None).wait()
+        self._pool.shutdown()
 
     def _handler(self) -> Any:
         answers: dict[str, Callable[[Any, Any], Any]] = {

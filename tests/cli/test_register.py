@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import base64
 import json
-import threading
 import time
-import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import yaml
@@ -21,105 +16,21 @@ from bellhop.errors import MissingError
 from bellhop.model.gvk import GVK
 from infra.lab.cluster import Cluster
 from infra.lab.control_plane import ControlPlane
+from infra.lab.eks import ARN, NAME, Eks
 from infra.lab.moto import REGION, Moto
 from tests.cli.conftest import House, on_aws
 from tests.functions.lab import Account
 
 pytest_plugins = ["tests.kube_fixtures"]
 
-NAME = "own"
-ARN = f"arn:aws:eks:{REGION}:123456789012:cluster/{NAME}"
 _NAMESPACE = GVK("", "v1", "Namespace")
-
-
-class Eks:
-    """EKS as its API tells of one cluster, and what judges tokens for that cluster's API server.
-
-    The judge does what EKS' does: it makes the request that the token is, signed for this cluster,
-    and takes who STS says for the user.
-    """
-
-    def __init__(self, sts: str) -> None:
-        self._sts = sts
-        self.cluster: dict[str, Any] = {}
-        self.judged: set[str] = set()
-        self._refuses_one = False
-        self._refused = ""
-        eks = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                known = self.path == f"/clusters/{NAME}"
-                told = {"cluster": eks.cluster} if known else {"message": "no such cluster"}
-                self.answer(200 if known else 404, told)
-
-            def do_POST(self) -> None:
-                review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                self.answer(200, {**review, "status": eks.judge(review["spec"]["token"])})
-
-            def answer(self, status: int, told: Any) -> None:
-                content = json.dumps(told).encode()
-                self.send_response(status)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(content)))
-                if status == 404:
-                    self.send_header("x-amzn-ErrorType", "ResourceNotFoundException")
-                self.end_headers()
-                self.wfile.write(content)
-
-            def log_message(self, *_: Any) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-
-    def refuse_one(self) -> None:
-        """Refuse the next token that is judged, however often it is shown."""
-        self._refuses_one = True
-
-    def judge(self, token: str) -> dict[str, Any]:
-        """Say whose token it is."""
-        prefix, _, encoded = token.partition(".")
-        if self._refuses_one:
-            self._refuses_one, self._refused = False, token
-        if prefix != "k8s-aws-v1" or token == self._refused:
-            return {"authenticated": False}
-        url = base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)).decode()
-        if not url.startswith(f"{self._sts}/") or "x-k8s-aws-id" not in url:
-            return {"authenticated": False}
-        # Moto asks a header for the service, where AWS reads it from what was signed.
-        scope = parse_qs(urlsplit(url).query)["X-Amz-Credential"][0]
-        headers = {"x-k8s-aws-id": NAME, "Authorization": f"AWS4-HMAC-SHA256 Credential={scope}"}
-        request = urllib.request.Request(url, headers=headers)
-        with urllib.request.urlopen(request, timeout=10) as answer:
-            who = answer.read().decode()
-        self.judged.add(token)
-        user = {"username": "arn", "groups": ["system:masters"]}
-        return {"authenticated": "<Arn>arn:aws:" in who, "user": user}
-
-    def describe(self, cluster: Cluster) -> None:
-        """Say where the cluster is."""
-        authority = base64.b64encode(cluster.ca_pem.encode()).decode()
-        self.cluster = {
-            "name": NAME,
-            "arn": ARN,
-            "status": "ACTIVE",
-            "endpoint": cluster.server,
-            "certificateAuthority": {"data": authority},
-        }
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
 
 
 @pytest.fixture(scope="module")
 def eks(_moto: Moto) -> Iterator[Eks]:
     """EKS, with one cluster."""
-    one = Eks(_moto.url)
-    yield one
-    one.close()
+    with Eks(_moto.url) as one:
+        yield one
 
 
 @pytest.fixture(scope="module")
@@ -127,22 +38,8 @@ def eks_cluster(
     eks: Eks, control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory
 ) -> Cluster:
     """A cluster whose API server asks EKS who has sent a token."""
-    webhook = tmp_path_factory.mktemp("eks") / "webhook.yaml"
-    config = {
-        "clusters": [{"name": "eks", "cluster": {"server": f"{eks.url}/review"}}],
-        "users": [{"name": "server"}],
-        "contexts": [{"name": "eks", "context": {"cluster": "eks", "user": "server"}}],
-        "current-context": "eks",
-    }
-    webhook.write_text(yaml.safe_dump(config))
-    cluster = control_plane.start_cluster(
-        "eks",
-        extra_args=[
-            f"--authentication-token-webhook-config-file={webhook}",
-            # A token that is refused from now on is refused at once.
-            "--authentication-token-webhook-cache-ttl=0s",
-        ],
-    )
+    trusts = eks.trusted_by(tmp_path_factory.mktemp("eks"))
+    cluster = control_plane.start_cluster("eks", extra_args=trusts)
     eks.describe(cluster)
     return cluster
 
@@ -152,7 +49,7 @@ def house(moto: Moto, eks: Eks, tmp_path: Path) -> Iterator[House]:
     """An installation on AWS whose services are found by the environment."""
     account = Account(moto)
     roles = {stage: f"arn:aws:iam::123456789012:role/x-{stage}" for stage in ("deploy", "sweep")}
-    own = {"AWS_ENDPOINT_URL": moto.url, "AWS_ENDPOINT_URL_EKS": eks.url}
+    own = {"AWS_ENDPOINT_URL": moto.url, "AWS_ENDPOINT_URL_EKS": eks.address}
     made = on_aws(tmp_path, account, environment=own, roles=roles)
     yield made
     made.opened.close()
@@ -230,7 +127,7 @@ def test_a_token_that_is_refused_is_made_anew_at_once(house: House, eks: Eks) ->
         found = list(threads.map(lambda _: kube.get(_NAMESPACE, "", "kube-system"), range(2)))
 
     assert all(found)
-    assert len(eks.judged - before) == 1
+    assert len(eks.judged.keys() - before) == 1
 
 
 def test_leaves_a_kubeconfig_for_roles_and_comes_back(

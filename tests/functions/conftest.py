@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from infra.lab.cluster import Cluster
-from infra.lab.google_front import Front
 from infra.lab.google_storage import Storage
 from infra.lab.moto import Moto
 from tests.functions.gcp_lab import Flow, Project, Stand
 from tests.functions.lab import Account
+from tests.functions.writes import Writes
 
 
 @pytest.fixture
@@ -61,12 +61,14 @@ def shared_flow(
 ) -> Iterator[Flow]:
     """The same between two clusters, for all tests of a class."""
     told = json.loads(shared_place)
-    with Front(told["emulators"]["FIRESTORE_EMULATOR_HOST"]) as front:
-        told["emulators"]["FIRESTORE_EMULATOR_HOST"] = front.address
+    with Writes(told["emulators"]) as writes:
+        told["emulators"] |= writes.emulators
         project = Project(json.dumps(told), _storage, **SETTINGS)
+        # Several processes of each, as Cloud Run has several instances.
+        project.environment["WORKERS"] = "2"
         folder = tmp_path_factory.mktemp("functions")
         stand = Stand(project, google_sources, google_installed, folder)
-        one = Flow(stand, *both_clusters, front)
+        one = Flow(stand, *both_clusters, writes)
         yield one
         one.close()
         stand.close()

@@ -26,9 +26,9 @@ from bellhop.model.reach import HERE
 from infra.demo.user import User as Someone
 from infra.lab.cluster import Cluster
 from infra.lab.frameworks import Answer, Function, Functions
-from infra.lab.google_front import Front
 from infra.lab.google_storage import Storage
 from tests.functions.owner import Owner
+from tests.functions.writes import Writes
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 SERVICE = GVK("", "v1", "Service")
@@ -230,14 +230,11 @@ class Stand:
 
 
 class Flow:
-    """A stand between two clusters, and who works in them.
+    """A stand between two clusters, and who works in them; what its functions write is seen."""
 
-    What its functions ask of Firestore goes through a front, which fails where told.
-    """
-
-    def __init__(self, stand: Stand, source: Cluster, destination: Cluster, front: Front) -> None:
+    def __init__(self, stand: Stand, source: Cluster, destination: Cluster, writes: Writes) -> None:
         self.stand = stand
-        self.front = front
+        self.writes = writes
         self.source = Someone(source.kubeconfig())
         self.destination = Someone(destination.kubeconfig())
         self.owner = stand.project.owner()
@@ -263,6 +260,14 @@ class Flow:
         """Send what was stored, as the cluster's forwarder does."""
         return self.stand.send("source", {**BATCH, "items": [{"object": stored}]})
 
+    def settle(self, until: Callable[[], object]) -> None:
+        """Wait until something is so, and then until nobody asks for anything more."""
+        self.stand.wait(until)
+        deadline = time.monotonic() + PATIENCE
+        while not self.writes.quiet():
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+
     def remove(self, key: ObjectKey = WEB) -> None:
         """Delete an object, by default the Service, and ring for it."""
         stored = self.source.get(key) or {}
@@ -280,7 +285,7 @@ class Flow:
 
     def end(self) -> None:
         """See that nothing is left of a test for the next one."""
-        self.front.forgive()
+        self.writes.forgive()
         if self.source.get(WEB):
             self.remove()
             self.stand.wait(self.gone)

@@ -5,20 +5,37 @@ from __future__ import annotations
 import base64
 import json
 import time
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+from datetime import timedelta
+from functools import partial
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bellhop.messages import INBOXES, Apply, Envelope, Evaluate, Instantiate
-from bellhop.ports.queue import Message
+from bellhop.messages import INBOXES, Apply, Envelope, Evaluate, Instantiate, Sweep
+from bellhop.model.gvk import ObjectKey
+from bellhop.model.record import Inventory
+from bellhop.ports.queue import Again, Delivery, Message
 from infra.lab.frameworks import Answer
 from infra.lab.google import Emulator
 from tests.cli.conftest import on_gcp
-from tests.functions.gcp_lab import ADDRESSES, TWIN, WEB, Flow, Stand
+from tests.functions.gcp_lab import ADDRESSES, TWIN, WEB, Flow, Stand, balanced
+from tests.functions.writes import Deaths, Halt
 
 SOURCE, DESTINATION = "fleet/source", "fleet/destination"
+MANY = 8
+"""Objects of a burst."""
+
+KEPT_OPEN = 3
+"""Seconds after which gunicorn has closed a connection over which nothing was asked."""
+
+LEASED = 5
+"""By so many writes deploy has made a profile anew, told of it, and has its lease in a cluster."""
+
 EVALUATE = Evaluate(SOURCE, str(WEB), rang="2026-11-20T08:00:00+00:00")
 
 
@@ -53,13 +70,85 @@ def marks(flow: Flow) -> list[tuple[str, str]]:
     return [(each["metadata"]["uid"], each["metadata"]["resourceVersion"]) for each in found]
 
 
+@contextmanager
+def dying(flow: Flow, *stages: str) -> Iterator[dict[str, Deaths]]:
+    """Have processes of some stages die at their writes."""
+    deaths = {stage: Deaths() for stage in stages}
+    with ExitStack() as end:
+        for stage, died in deaths.items():
+            end.enter_context(flow.writes.seen(flow.stand.functions[stage], died))
+        yield deaths
+
+
+def until_taken(flow: Flow, stored: Any) -> None:
+    """Ring until it is taken, as a forwarder does."""
+    until_answered(lambda: flow.ring(stored))
+
+
+def until_answered(ask: Callable[[], Answer]) -> None:
+    """Ask until it is done; one that dies answers nothing."""
+    deadline = time.monotonic() + 60
+    while True:
+        with suppress(OSError, HTTPException):
+            if ask().status == 200:
+                return
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+
+
+def lives(flow: Flow) -> list[str]:
+    """Return the life of what was brought."""
+    return [uid for uid, _ in marks(flow)]
+
+
+def inventories(flow: Flow) -> list[Inventory]:
+    """Return what is held in the cluster that things are brought to."""
+    return list(flow.stand.project.open().records.inventories.of(DESTINATION))
+
+
+def sure(flow: Flow) -> bool:
+    """Say whether nobody is at work, and all is held for certain."""
+    found = inventories(flow)
+    held = [each for inventory in found for each in inventory.held.values()]
+    return not any(each.worker for each in found) and all(each.digest and each.uid for each in held)
+
+
 def ended_well(flow: Flow) -> None:
     """See that all is held for certain, and that nobody gave anything up."""
     here = flow.stand.project.open()
     assert [letter for queue in here.queues.values() for letter in queue.list()] == []
-    for inventory in here.records.inventories.of(DESTINATION):
-        assert not inventory.worker
-        assert all(held.digest and held.uid for held in inventory.held.values())
+    assert sure(flow)
+
+
+def trouble(flow: Flow, keys: Sequence[ObjectKey]) -> list[Any]:
+    """Return the errors that functions have logged, and what of some objects was taken away."""
+    removed = flow.stand.lines(what="removed")
+    names = set(map(str, keys))
+    taken = [line for line in removed if line["object"] in names]
+    return flow.stand.lines(severity="ERROR") + taken
+
+
+def to_port(port: int) -> dict[str, Any]:
+    """Return a change of a Service."""
+    return {"spec": {"ports": [{"port": port}]}}
+
+
+def twin(key: ObjectKey) -> ObjectKey:
+    """Return the Service that is brought for one."""
+    return TWIN._replace(name=f"external-{key.name}")
+
+
+def busy(flow: Flow, key: ObjectKey) -> None:
+    """Make a balanced Service and change it twice, without a pause; each time it rings."""
+    made = balanced(60000)
+    made["metadata"]["name"] = key.name
+    flow.source.create(made)
+    for stored in (
+        flow.source.give_address(key, "34.172.32.172"),
+        flow.source.patch(key, to_port(60001)),
+        flow.source.patch(key, to_port(60002)),
+    ):
+        assert flow.ring(stored).status == 200
 
 
 class TestFaults:
@@ -70,7 +159,7 @@ class TestFaults:
         stand = flow.stand
         flow.make(60000)
         stand.wait(lambda: flow.there(60000))
-        [inventory] = stand.project.open().records.inventories.of(DESTINATION)
+        [inventory] = inventories(flow)
         before = marks(flow)
 
         several: list[Envelope] = [
@@ -87,28 +176,119 @@ class TestFaults:
         assert marks(flow) == before
         ended_well(flow)
 
-    def test_functions_that_are_killed_at_whatever_moment_end_their_work(self, flow: Flow) -> None:
-        """What they had in hand comes again, and the last word of the source is what is there."""
+    def test_functions_that_die_at_one_write_after_the_other_end_their_work(
+        self, flow: Flow
+    ) -> None:
+        """What rang is sent again and pushed again, until each has got through with it."""
+        flow.make(60000)
+        flow.settle(lambda: flow.there(60000))
+        before = lives(flow)
+
+        with dying(flow, "ingest", "evaluate", "deploy") as deaths:
+            for port in (60001, 60002):
+                until_taken(flow, flow.source.patch(WEB, to_port(port)))
+                flow.settle(partial(flow.there, port))
+
+        assert all(died.count > 1 for died in deaths.values()), deaths
+        assert lives(flow) == before
+        ended_well(flow)
+
+    def test_ticks_and_sweeps_that_die_at_one_write_after_the_other_end_their_work(
+        self, flow: Flow
+    ) -> None:
+        """A timer and a message that rested ask for a sweep, which finds what nobody rang for."""
         stand = flow.stand
         flow.make(60000)
-        for number, pause in enumerate((0.0, 0.3, 0.7), 1):
-            changed = flow.source.patch(WEB, {"spec": {"ports": [{"port": 60000 + number}]}})
-            assert flow.ring(changed).status == 200
-            time.sleep(pause)
-            for stage in ("evaluate", "deploy"):
-                stand.functions[stage].kill()
-            for stage in ("evaluate", "deploy"):
-                stand.functions[stage].start()
-            for stage in ("evaluate", "deploy"):
-                stand.functions[stage].ready()
-        stand.wait(lambda: flow.there(60003))
+        flow.settle(lambda: flow.there(60000))
+        here = stand.project.open()
+        flow.source.patch(WEB, to_port(60001))
+        swept = Sweep(SOURCE, full=True).message()
+        rests = Delivery(swept, "rested", "", 1)
+        here.queues["sweep"].settle(rests, Again(timedelta(0), "it waits"))
+        here.records.timers.set("late", here.records.clock.now(), swept.body)
 
+        with dying(flow, "sweep") as deaths:
+            with dying(flow, "schedule") as others:
+                until_answered(stand.tick)
+            flow.settle(lambda: flow.there(60001))
+
+        deaths |= others
+        assert all(died.count > 1 for died in deaths.values()), deaths
+        assert here.records.timers.get("late") is None
+        assert not list(here.records.store.query(f"rest/{here.queues['sweep'].name}"))
+        ended_well(flow)
+
+    @pytest.mark.parametrize(("stage", "after"), [("evaluate", 1), ("deploy", LEASED)])
+    def test_one_who_answers_too_late_and_who_was_pushed_the_same_end_with_one_truth(
+        self, flow: Flow, stage: str, after: int
+    ) -> None:
+        """Who was halted goes on beside the other, who has seen less or more than he."""
+        stand = flow.stand
+        flow.make(60000)
+        flow.settle(lambda: flow.there(60000))
+        before = lives(flow)
+        # What comes again is not to wait at the halted one, by a connection that is kept for it.
+        time.sleep(KEPT_OPEN)
+
+        halt = Halt(after)
+        with flow.writes.seen(stand.functions[stage], halt), halt:
+            assert flow.ring(flow.source.patch(WEB, to_port(60001))).status == 200
+            stand.wait(lambda: halt.halted)
+            stand.wait(lambda: halt.others)
+            assert flow.ring(flow.source.patch(WEB, to_port(60002))).status == 200
+        flow.settle(lambda: True)
+        flow.settle(lambda: flow.there(60002) and sure(flow))
+
+        assert lives(flow) == before
+        ended_well(flow)
+
+    def test_who_goes_on_when_all_is_done_has_the_newest_brought_again(self, flow: Flow) -> None:
+        """What he began is older than what is there, which he finds out when he writes it down."""
+        stand = flow.stand
+        flow.make(60000)
+        flow.settle(lambda: flow.there(60000))
+        before = lives(flow)
+
+        halt = Halt(LEASED)
+        with flow.writes.seen(stand.functions["deploy"], halt), halt:
+            assert flow.ring(flow.source.patch(WEB, to_port(60001))).status == 200
+            stand.wait(lambda: halt.halted)
+            assert [bool(each.worker) for each in inventories(flow)] == [True]
+            assert flow.ring(flow.source.patch(WEB, to_port(60002))).status == 200
+            flow.settle(lambda: flow.there(60002))
+        flow.settle(lambda: True)
+        flow.settle(lambda: flow.there(60002) and sure(flow))
+
+        assert lives(flow) == before
+        ended_well(flow)
+
+    def test_a_burst_on_several_processes_of_each_stage_is_brought_whole(self, flow: Flow) -> None:
+        """Of each object the last word, once, without an error of those who meet; then it goes."""
+        stand = flow.stand
+        keys = [WEB._replace(name=f"web-{number}") for number in range(MANY)]
+        at_work: dict[str, set[int]] = {"evaluate": set(), "deploy": set()}
+        before = trouble(flow, keys)
+
+        with ExitStack() as end:
+            for stage, processes in at_work.items():
+                end.enter_context(flow.writes.seen(stand.functions[stage], processes.add))
+            threads = end.enter_context(ThreadPoolExecutor(4))
+            list(threads.map(partial(busy, flow), keys))
+            flow.settle(lambda: [flow.ports(twin(key)) for key in keys] == [[60002]] * MANY)
+        assert all(len(processes) > 1 for processes in at_work.values())
+        assert [len(each.held) for each in inventories(flow)] == [2] * MANY
+        assert trouble(flow, keys) == before
+        ended_well(flow)
+
+        with ThreadPoolExecutor(4) as threads:
+            list(threads.map(flow.remove, keys))
+        flow.settle(lambda: not any(flow.ports(twin(key)) for key in keys))
         ended_well(flow)
 
     def test_what_cannot_be_written_down_is_refused_until_it_can(self, flow: Flow) -> None:
         """Firestore takes no dead letter for a while: it is pushed again, and is one in the end."""
         stand = flow.stand
-        flow.front.fail("Commit", "PERMISSION_DENIED", times=3)
+        flow.writes.firestore.fail("Commit", "PERMISSION_DENIED", times=3)
         queue = stand.project.open().queues["evaluate"]
         queue.publish([Message({"do": "dance"}, "g")])
         stand.wait(queue.list)
@@ -127,7 +307,7 @@ class TestFaults:
         stand.wait(lambda: flow.there(60000))
 
         # What was taken is on its way.
-        changed = flow.source.patch(WEB, {"spec": {"ports": [{"port": 60001}]}})
+        changed = flow.source.patch(WEB, to_port(60001))
         assert flow.ring(changed).status == 200
         firestore.freeze()
         try:
@@ -138,12 +318,12 @@ class TestFaults:
         stand.wait(lambda: flow.there(60001))
 
         pubsub.stop()
-        changed = flow.source.patch(WEB, {"spec": {"ports": [{"port": 60002}]}})
+        changed = flow.source.patch(WEB, to_port(60002))
         assert flow.ring(changed).status == 503
         pubsub.start()
         stand.project.make_topics()
         stand.project.subscribe(stand.functions)
-        _until_taken(flow, changed)
+        until_taken(flow, changed)
         stand.wait(lambda: flow.there(60002))
 
         ended_well(flow)
@@ -202,11 +382,3 @@ def test_what_nobody_answers_for_is_a_dead_letter_that_can_be_replayed(
     assert (other.message.body, other.attempts) == ({"do": "dance"}, 1)
     [line] = stand.lines(message="Moved a message to the dead letters")
     assert line["inbox"] == "evaluate"
-
-
-def _until_taken(flow: Flow, stored: Any) -> None:
-    """Ring until it is taken, as a forwarder does."""
-    deadline = time.monotonic() + 60
-    while flow.ring(stored).status != 200:
-        assert time.monotonic() < deadline
-        time.sleep(0.2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import copy
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -10,12 +11,15 @@ from typing import Any
 
 import pytest
 
+from bellhop.adapters.aws.services import Services
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.model.kubeconfig import sanitise
 from bellhop.model.reach import HERE
 from infra.demo.user import User as Someone
 from infra.lab.cluster import Cluster
+from infra.lab.eks import NAME, Eks
 from infra.lab.google_container import Gke
+from infra.lab.moto import REGION, Moto
 from tests.cli.conftest import NOWHERE, House, on_aws, on_gcp
 from tests.functions.courier import Courier, to_lambda
 from tests.functions.gcp_lab import (
@@ -100,10 +104,20 @@ def by_account(cluster: Cluster) -> dict[str, Any]:
 
 
 @pytest.fixture
+def managed() -> str:
+    """The cluster that asks its cloud who calls; the other one knows its own accounts alone."""
+    return "gke"
+
+
+@pytest.fixture
 def fleet(
-    source_cluster: Cluster, destination_cluster: Cluster, gke_cluster: Cluster, tmp_path: Path
+    source_cluster: Cluster,
+    destination_cluster: Cluster,
+    gke_cluster: Cluster,
+    managed: str,
+    tmp_path: Path,
 ) -> Iterator[Fleet]:
-    others = {"eks": destination_cluster, "gke": gke_cluster}
+    others = {"eks": destination_cluster, "gke": destination_cluster, managed: gke_cluster}
     one = Fleet(source_cluster, others, tmp_path)
     yield one
     one.close()
@@ -137,6 +151,42 @@ def stand(
     one.close()
 
 
+@pytest.fixture
+def eks(
+    moto: Moto, gke: Gke, gke_cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Eks]:
+    """EKS, of which the cluster is that asks its cloud."""
+    with Eks(moto.url) as one:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", moto.url)
+        monkeypatch.setenv("AWS_ENDPOINT_URL_EKS", one.address)
+        gke.believe(one.judge)
+        one.describe(gke_cluster)
+        yield one
+        gke.believe(lambda _: "")
+
+
+@pytest.fixture
+def functions(account: Account, eks: Eks) -> Iterator[Lambda]:  # noqa: ARG001 - it is found by it
+    """Functions that are called by a role of their own, as Lambda calls them."""
+    mine = copy.copy(account)
+    mine.services = Services(region=REGION, keys=assume(account.services, account.name))
+    yield Lambda(mine)
+    mine.services.close()
+
+
+def assume(services: Any, role: str) -> tuple[str, str]:
+    """Make a role that may do anything, and return keys of it."""
+    iam, any_of = services.client("iam"), {"Version": "2012-10-17"}
+    trust = json.dumps({**any_of, "Statement": []})
+    made = iam.create_role(RoleName=role, AssumeRolePolicyDocument=trust)["Role"]
+    allowed = {"Effect": "Allow", "Action": ["*"], "Resource": ["*"]}
+    policy = json.dumps({**any_of, "Statement": [allowed]})
+    iam.put_role_policy(RoleName=role, PolicyName="all", PolicyDocument=policy)
+    sts = services.client("sts")
+    told = sts.assume_role(RoleArn=made["Arn"], RoleSessionName="function")["Credentials"]
+    return told["AccessKeyId"], told["SecretAccessKey"]
+
+
 @pytest.mark.timeout(240)
 def test_an_installation_on_google_has_clusters_of_both_clouds(
     fleet: Fleet, stand: Stand, tmp_path: Path
@@ -159,11 +209,13 @@ def test_an_installation_on_google_has_clusters_of_both_clouds(
 
 
 @pytest.mark.timeout(240)
-def test_an_installation_on_aws_has_a_cluster_of_google(
-    fleet: Fleet, account: Account, tmp_path: Path
+@pytest.mark.parametrize("managed", ["eks"])
+def test_an_installation_on_aws_has_clusters_of_both_clouds(
+    fleet: Fleet, account: Account, functions: Lambda, eks: Eks, tmp_path: Path
 ) -> None:
-    """By a kubeconfig with an account's token; what reaches it from Google alone is refused."""
-    house, functions = on_aws(tmp_path, account), Lambda(account)
+    """Its functions get into EKS' as their role, and into Google's by an account's token."""
+    own = {"AWS_ENDPOINT_URL": account.moto.url, "AWS_ENDPOINT_URL_EKS": eks.address}
+    house = on_aws(tmp_path, account, environment=own)
     refused = house("register", "cluster-gke", "fleet/gke", "--gke", "own")
     assert (refused.exit_code, refused.stderr.count("\n")) == (2, 1)
     assert "`bellhop register cluster` takes a kubeconfig" in refused.stderr
@@ -177,14 +229,19 @@ def test_an_installation_on_aws_has_a_cluster_of_google(
     assert house.here.records.clusters.get("fleet/gke") is None
 
     fleet.register(house, "source", "env=production", "--forwarder-url", NOWHERE)
-    fleet.register(house, "eks", "dep=eng", "--no-forwarder")
     warned = fleet.register(house, "gke", "dep=eng", "--no-forwarder")
     assert "its token ends at " in warned
+    words = f"register cluster-eks fleet/eks --eks {NAME} --no-forwarder --labels dep=eng"
+    done = house(*words.split())
+    assert done.exit_code == 0, done.stderr
+    assert list(house.here.secrets.names()) == ["kubeconfig/fleet/gke", "kubeconfig/fleet/source"]
     assert house("apply", "-f", str(EXAMPLES / "service-discovery")).exit_code == 0
 
+    eks.judged.clear()
     by = to_lambda(functions)
     fleet.courier.send(fleet.make(), by)
     functions.pump(until=lambda: fleet.there(60000))
     fleet.courier.send(fleet.delete(), by)
     functions.pump(until=fleet.there)
+    assert {who.split("/")[1] for who in eks.judged.values()} == {account.name}
     house.opened.close()

@@ -1,17 +1,26 @@
-"""The lab's Google answers, counts what it is asked, fails where it is told to, and ends."""
+"""The lab's Google answers, counts what it is asked, fails where it is told to, and ends.
+
+It also tells who asks.
+"""
 
 from __future__ import annotations
 
 import os
 import socket
+import threading
+import time
+from contextlib import suppress
 from pathlib import Path
 
+import grpc
 import pytest
+from google.cloud.firestore_v1.types import CommitRequest
 
 from bellhop.adapters.gcp.services import RefusedError, Services
 from bellhop.errors import MissingError, UnreachableError
 from infra.lab.google import FIRESTORE, Emulator, Program
 from infra.lab.google_front import Front
+from infra.lab.peers import asker
 
 DATABASE = "projects/p/databases/(default)"
 WRITE = {"database": DATABASE, "writes": [{"delete": f"{DATABASE}/documents/a/b"}]}
@@ -64,3 +73,41 @@ def test_a_front_counts_and_fails_as_told(front: Front, google_project: str) -> 
     services.close()
     assert front.requests() == {"Commit": 2}
     assert front.requests() == {}
+
+
+def test_a_front_tells_who_was_served(firestore: Emulator, google_project: str) -> None:
+    """Before he has the answer; of another group than his own nobody has asked."""
+    seen: list[tuple[str, int | None, int | None]] = []
+
+    def watches(operation: str, peer: str) -> None:
+        seen.append((operation, asker(peer, os.getpgid(0)), asker(peer, 1)))
+
+    with Front(firestore.address, watches=watches) as front:
+        emulators = {"FIRESTORE_EMULATOR_HOST": front.address}
+        services = Services(google_project, emulators=emulators, sleep=lambda _: None)
+        front.fail("Commit")
+        services.call("firestore", "commit", WRITE, doing="write")
+        services.close()
+
+    # What was refused was not served.
+    assert seen == [("Commit", os.getpid(), None)]
+
+
+def test_a_front_leaves_nothing_of_calls_that_were_given_up(
+    firestore: Emulator, google_project: str
+) -> None:
+    """Who asks ends his calls at any moment; no thread of the front is left after it."""
+    database = f"projects/{google_project}/databases/(default)"
+    request = CommitRequest.serialize(CommitRequest(database=database))
+    before = set(threading.enumerate())
+    with Front(firestore.address) as front, grpc.insecure_channel(front.address) as channel:
+        commit = channel.unary_unary("/google.firestore.v1.Firestore/Commit")
+        for number in range(40):
+            with suppress(grpc.RpcError, grpc.FutureCancelledError):
+                call = commit.future(request, timeout=1 + number)
+                time.sleep(number / 10_000)
+                call.cancel()
+                call.result()
+
+    left = set(threading.enumerate()) - before
+    assert not [each for each in left if each.name.startswith("front")]
