@@ -556,7 +556,8 @@ class Held:
 
     `version` is that of the kind in which it was written last; `uid` says which life of the
     object that was, and is empty as long as nobody knows. What an API server says of a `secret`
-    one may quote a Secret; what was applied tells that it is none.
+    one may quote a Secret; what was applied tells that it is none. One that was `adopted` names
+    who had made it, and stays when it is withdrawn.
     """
 
     digest: str
@@ -565,6 +566,7 @@ class Held:
     version: str = ""
     uid: str = ""
     secret: bool = True
+    adopted: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -629,8 +631,8 @@ class Outcome:
     reads: bool = False
 
 
-Action = Literal["Create", "Update", "Delete", "No Action", "Conflict", "Error"]
-"""What would become of one object, in Sveltos' words."""
+Action = Literal["Create", "Adopt", "Update", "Delete", "No Action", "Conflict", "Error"]
+"""What would become of one object, in Sveltos' words; it has none for one that is taken over."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -211,6 +211,7 @@ def _counted(changes: Sequence[Change]) -> str:
     found = Counter(each.action for each in changes)
     words: dict[Action, str] = {
         "Create": "to create",
+        "Adopt": "to adopt",
         "Update": "to update",
         "Delete": "to delete",
         "Conflict": "in conflict",
