@@ -611,11 +611,23 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
+class Ended:
+    """How one feature of a profile ended in one cluster, and when it is tried next."""
+
+    feature: str
+    phase: Phase
+    reason: str = ""
+    message: str = ""
+    retry_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """How applying one profile to one cluster ended last, and when it is tried next.
 
     `failures` counts those in a row; without a `retry_at` somebody has to change an input. One that
     `reads` was made of objects of which nobody tells when they change: each sweep asks it again.
+    How each feature ended is in `features`; of one that an earlier version wrote nobody knows.
     """
 
     cluster: str
@@ -629,6 +641,7 @@ class Outcome:
     failures: int = 0
     retry_at: datetime | None = None
     reads: bool = False
+    features: tuple[Ended, ...] = ()
 
 
 Action = Literal["Create", "Adopt", "Update", "Delete", "No Action", "Conflict", "Error"]

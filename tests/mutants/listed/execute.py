@@ -341,6 +341,12 @@ MUTANTS = [
         "What a killed worker had begun, and nobody wants any more, stays.",
     ),
     Mutant(
+        "stages/ending.py",
+        "features=by_feature(work.features, work.at, outcome)",
+        "features=()",
+        "How each feature ended is not noted.",
+    ),
+    Mutant(
         "stages/execute.py",
         "        if work.dry:\n",
         "        if not self:\n",

@@ -38,6 +38,8 @@ R = TypeVar("R")
 class Executor:
     """The feature `Resources`: plans, and carries plans out."""
 
+    name = "Resources"
+
     def __init__(
         self,
         records: Records,
