@@ -26,18 +26,6 @@ LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 FORCE_RECREATE = "projectsveltos.io/forceRecreate"
 """On an object that is deployed: where its API server refuses the change, it is made anew."""
 
-ADOPT = "bellhop.dev/adopt"
-"""On an object that is to be deployed: what somebody else made under its name is taken over.
-
-It is not written to the cluster.
-"""
-
-ADOPTIONS = ("true", "own", "false")
-"""What it may be: what is taken over stays when it is withdrawn, one of our `own` goes."""
-
-ADOPTED = "bellhop.dev/adopted"
-"""On an object that was taken over: who had made it. It stays when it is withdrawn."""
-
 OWNER = "projectsveltos.io/owner-name"
 """On an object that is deployed: the profile that it comes from."""
 

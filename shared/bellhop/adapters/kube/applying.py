@@ -1,12 +1,7 @@
-"""Server-side apply to just what is meant, and how to get past two defects of API servers.
+"""Server-side apply, and how to get past a defect that API servers have up to 1.20.
 
-One life of an object is meant by its uid, which an API server takes for a change of it wherever
-another is there. Where none is to be there it is given a resourceVersion that none can have: what
-is new has no use for it. For a Service that holds from 1.23 on; before, whoever makes one is
-refused for it, and so tells that there is none.
-
-Up to 1.20 an apply that drops the last key of a map of a custom resource leaves `null` where the
-map was, and is refused with `must be of type object: "null"`. Only keys of ours were in that map
+There, an apply that drops the last key of a map of a custom resource leaves `null` where the map
+was, and is refused with `must be of type object: "null"`. Only keys of ours were in that map
 (another's would have kept it alive), so that it is taken out whole. The API server would still
 make a `null` of what it remembers as applied by us and finds gone; that memory goes too.
 """
@@ -25,9 +20,6 @@ _APPLY = "application/apply-patch+yaml"
 MERGE = "application/merge-patch+json"
 _CLEARINGS = 3
 _UNPROCESSABLE = 422
-_NO_VERSION = "1"
-"""A resourceVersion that no object has: etcd counts from one, before anything is written."""
-_NOT_WHEN_CREATED = "resourceVersion should not be set on objects to be created"
 _LEFT_NULL = 'must be of type object: "null"'
 # Written by the API server alone: refused in an apply, or turning it into an optimistic write.
 _STRIPPED = {"managedFields", "resourceVersion", "uid", "creationTimestamp"}
@@ -38,9 +30,6 @@ Path = list[str]
 def apply(transport: Transport, path: str, body: Manifest, call: Call, *, dry_run: bool) -> Any:
     """Send one apply to the object's `path`; return the object, or the `Refusal`."""
     answer = _send(transport, path, body, call, dry_run=dry_run)
-    if isinstance(answer, Refusal) and _NOT_WHEN_CREATED in answer.message:
-        body["metadata"].pop("resourceVersion", None)
-        answer = _send(transport, path, body, call, dry_run=dry_run)
     for _ in range(_CLEARINGS):
         fields = _left_null(answer) if isinstance(answer, Refusal) else []
         if not fields:
@@ -59,17 +48,12 @@ def apply(transport: Transport, path: str, body: Manifest, call: Call, *, dry_ru
     return answer
 
 
-def applicable(manifest: Manifest, namespace: str, uid: str | None) -> Manifest:
-    """Copy a manifest without what only the API server writes, in the namespace it goes to.
-
-    It is for the life of the object that has this `uid`; for none that is there if it is empty.
-    """
+def applicable(manifest: Manifest, namespace: str) -> Manifest:
+    """Copy a manifest without what only the API server writes, in the namespace it goes to."""
     metadata = {k: v for k, v in (manifest.get("metadata") or {}).items() if k not in _STRIPPED}
     metadata.pop("namespace", None)
     if namespace:
         metadata["namespace"] = namespace
-    if uid is not None:
-        metadata |= {"uid": uid} if uid else {"resourceVersion": _NO_VERSION}
     return {**manifest, "metadata": metadata}
 
 

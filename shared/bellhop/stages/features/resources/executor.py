@@ -38,8 +38,6 @@ R = TypeVar("R")
 class Executor:
     """The feature `Resources`: plans, and carries plans out."""
 
-    name = "Resources"
-
     def __init__(
         self,
         records: Records,
@@ -53,9 +51,8 @@ class Executor:
         self._settings = settings
         self._hands = hands
         self._claims = Claims(records, publisher)
-        always = settings.adopt == "always"
-        self._steps = Steps(self._claims, records.clock, always=always)
-        self._preview = Preview(self._claims, always=always)
+        self._steps = Steps(self._claims, records.clock)
+        self._preview = Preview(self._claims)
         limits = Limits(seconds=settings.template_seconds, output=settings.template_output)
         resources = Resources(records, access, Titles(records, publisher), limits)
         self._wants = Wants(access, resources, limits)
