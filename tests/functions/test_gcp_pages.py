@@ -191,7 +191,7 @@ def test_the_pages_run_as_they_are_written(
             told = line.command.replace(EXAMPLE, f"-chdir={example}")
             told = told.replace("eu-1.kubeconfig", str(kubeconfig))
             if "register cluster " in told and line not in leave:
-                told += f" --ingest-url {door.url} --ingest-ca {door.ca}"
+                told += f" --ingest-url {door.address} --ingest-ca {door.ca}"
             if told.startswith("bellhop logs"):
                 tell(logging, stand)
             shell.follow(replace(line, command=told), patience=90)
