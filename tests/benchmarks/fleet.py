@@ -214,13 +214,14 @@ class Events(ABC):
         for number in range(clusters):
             # One after the other, so that their sweeps are due in turn from the beginning on.
             self.clock.seconds = interval * (number / clusters - 1)
+            kube = TimedKube(f"fleet/c{number}", self)
             cluster = Cluster(
-                *("fleet", f"c{number}", {"env": "production"}, "v1.30.0"),
+                *("fleet", f"c{number}", {"env": "production"}, kube.version()),
                 token_digest=hashlib.sha256(b"token").hexdigest(),
                 registered_at=self.clock.now(),
             )
             declare.register(cluster)
-            self.kubes[cluster.key] = TimedKube(cluster.key, self)
+            self.kubes[cluster.key] = kube
             secrets.put(f"kubeconfig/{cluster.key}", b"{}")
         self.clock.seconds = 0.0
         self.rest()

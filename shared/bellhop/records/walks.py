@@ -14,6 +14,14 @@ from bellhop.records.table import Kept, Table
 _SUSPICION = timedelta(days=1)
 """How long a suspicion is kept that nobody came back to."""
 
+_WALK = "walk"
+"""Where a cluster's walk is, in a partition of the cluster's own.
+
+A tick begins hundreds of sweeps at once, each of which writes its walk some fifty times: more than
+one partition of DynamoDB takes. An earlier version has all walks in one; what one of them leaves
+there is begun anew here.
+"""
+
 
 class Walks:
     """The walk of each cluster, and its suspects by object."""
@@ -25,7 +33,7 @@ class Walks:
 
     def get(self, cluster: str) -> Kept[Walk] | None:
         """Read the walk that is under way in a cluster."""
-        return self._table.get("walk", cluster)
+        return self._table.get(f"walk/{cluster}", _WALK)
 
     def put(self, cluster: str, walk: Walk, *, expect: str | None = ANY) -> str:
         """Write how far a walk has come, and return the token.
@@ -33,7 +41,7 @@ class Walks:
         Raises:
             StaleError: something else than `expect` is there.
         """
-        return self._table.put("walk", cluster, walk, expect=expect)
+        return self._table.put(f"walk/{cluster}", _WALK, walk, expect=expect)
 
     def delete(self, cluster: str, *, expect: str | None = ANY) -> bool:
         """End a walk; say whether there was one.
@@ -41,7 +49,7 @@ class Walks:
         Raises:
             StaleError: something else than `expect` is there.
         """
-        return self._store.delete("walk", cluster, expect=expect)
+        return self._store.delete(f"walk/{cluster}", _WALK, expect=expect)
 
     def suspect(self, cluster: str, keys: Iterable[ObjectKey]) -> None:
         """Note objects that are kept and were not found."""
@@ -62,6 +70,7 @@ class Walks:
 
     def forget(self, cluster: str) -> None:
         """Delete all of a cluster."""
+        self._store.delete(f"walk/{cluster}", _WALK)
         self._store.delete("walk", cluster)
         for item in self._store.query(f"suspect/{cluster}"):
             self._store.delete(item.partition, item.sort)

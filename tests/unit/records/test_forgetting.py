@@ -63,7 +63,7 @@ def fill(rig: Rig, key: str) -> None:
 
 def left(rig: Rig, key: str) -> set[str]:
     kinds = ("observation", "match", "selection", "trail")
-    kinds += ("inventory", "owner", "outcome", "strikes", "suspect")
+    kinds += ("inventory", "owner", "outcome", "strikes", "suspect", "walk")
     found = {kind for kind in kinds if list(rig.store.query(f"{kind}/{key}"))}
     for kind in kinds:
         if any(list(rig.store.query(f"payload/{kind}/{key}/{shard}")) for shard in SHARDS):
@@ -75,7 +75,6 @@ def left(rig: Rig, key: str) -> set[str]:
         "heard",
         "refusals",
         "look",
-        "walk",
         "issuer",
         "inquiry",
         "caller",

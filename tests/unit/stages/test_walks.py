@@ -115,7 +115,7 @@ def test_a_large_cluster_is_swept_in_turns(fleet: Fleet, east: FakeKube) -> None
         before = read()
         fleet.work("sweep", deliveries)
         pages.append(read() - before)
-        walk = fleet.store._store.get("walk", EAST)
+        walk = fleet.store._store.get(f"walk/{EAST}", "walk")
         sizes.add(len(str(walk.value)) if walk else 0)
 
     assert max(pages) == 1
