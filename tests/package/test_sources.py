@@ -71,7 +71,7 @@ def test_a_stage_loads_with_what_it_requires_and_nothing_else(
 @pytest.mark.parametrize(
     ("stage", "absent"),
     [
-        ("ingest", ["pydantic", "pyyaml", "lupa", "google-re2", "bcrypt", "boto3"]),
+        ("ingest", ["pydantic", "pyyaml", "lupa", "bcrypt", "boto3"]),
         ("evaluate", ["boto3"]),
         ("deploy", ["boto3"]),
         ("schedule", ["lupa", "boto3"]),
