@@ -14,6 +14,7 @@ import json
 import socket
 import ssl
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -49,7 +50,7 @@ class Response:
         return cls(status, json.dumps(told).encode(), {"Content-Type": "application/json"})
 
 
-class HttpServer:
+class HttpServer(ABC):
     """Answers requests by `respond`, each connection in a thread, while it is entered."""
 
     def __init__(self, tls: ssl.SSLContext | None = None) -> None:
@@ -67,9 +68,9 @@ class HttpServer:
         """Tell where it listens, as a URL without a path."""
         return f"{self._scheme}://127.0.0.1:{self._server.server_port}"
 
+    @abstractmethod
     def respond(self, request: Request) -> Response | None:
         """Answer a request; None ends its connection without an answer."""
-        raise NotImplementedError
 
     def __enter__(self) -> Self:
         self._thread.start()

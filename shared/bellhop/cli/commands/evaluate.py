@@ -50,7 +50,7 @@ _COLUMNS = (
     required=True,
     metavar="FILE|DIR|-",
     shell_complete=complete_file,
-    help="Objects to try it on; may be repeated.",
+    help="Objects, or CloudEvents, to try it on; may be repeated.",
 )
 @click.option("-R", "--recursive", is_flag=True, help="Look into the folders of folders too.")
 @click.option("--show-secrets", is_flag=True, help="Let errors quote what stands in Secrets.")

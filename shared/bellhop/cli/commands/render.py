@@ -72,7 +72,7 @@ ALL, PROFILES, CONFIGMAPS, MANIFESTS = "all", "profiles", "configmaps", "manifes
     multiple=True,
     metavar="FILE|-",
     shell_complete=complete_file,
-    help="Objects of the source cluster; may be repeated.",
+    help="Objects of the source cluster, or CloudEvents; may be repeated.",
 )
 @click.option(
     "--cluster",
