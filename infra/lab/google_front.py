@@ -6,7 +6,7 @@
 
 What a `judge` does not allow is denied. The rest is passed on as it is given, byte by byte; of
 services no more is known here than the names of methods. Who `watches` is told of each request that
-was served, and who waits for its answer, before that one has it.
+was served, who waits for its answer, and what it said, before that one has it.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class _Fault:
 Judge = Callable[[str, bytes], bool]
 """Says of a method and its request whether it may be made."""
 
-Watch = Callable[[str, str], None]
-"""Is told a method's name, and the address from which it was asked, as gRPC writes it."""
+Watch = Callable[[str, str, bytes], None]
+"""Is told a method's name, from which address it was asked, as gRPC writes it, and what."""
 
 
 class Front(grpc.GenericRpcHandler):  # type: ignore[misc]
@@ -52,7 +52,7 @@ class Front(grpc.GenericRpcHandler):  # type: ignore[misc]
         address: str,
         *,
         judge: Judge = lambda _method, _request: True,
-        watches: Watch = lambda _operation, _peer: None,
+        watches: Watch = lambda _operation, _peer, _request: None,
     ) -> None:
         self._judge = judge
         self._watches = watches
@@ -137,7 +137,7 @@ class Front(grpc.GenericRpcHandler):  # type: ignore[misc]
         except grpc.RpcError as error:
             if not fault:
                 context.abort(error.code(), error.details())
-        self._watches(operation, context.peer())
+        self._watches(operation, context.peer(), b"".join(requests))
         if fault:
             context.abort(fault.code, "as told")
         return answers

@@ -92,6 +92,7 @@ class Nursery:
         self._grace = grace
         self._starter = ThreadPoolExecutor(1, thread_name_prefix="nursery")
         self._processes: list[Process] = []
+        self._ending = False
 
     def start(
         self,
@@ -105,11 +106,16 @@ class Nursery:
         """Start a program by its absolute path; its output is appended to the log.
 
         `tree` says that it starts programs of its own, which are to end with it.
+
+        Raises:
+            RuntimeError: The nursery has ended, or does so just now.
         """
         extent = "tree" if tree else "one"
         launch = [sys.executable, "-I", "-S", str(_LAUNCHER), str(os.getpid()), extent]
 
         def spawn() -> Process:
+            if self._ending:
+                raise RuntimeError(f"cannot start {argv[0]}: its nursery has ended")
             with log_path.open("ab") as log:
                 popen = subprocess.Popen(  # noqa: S603 - the caller names the program
                     [*launch, *map(str, argv)],
@@ -120,14 +126,17 @@ class Nursery:
                     env=env,
                     start_new_session=True,
                 )
-            return Process(popen, log_path)
+            self._processes.append(Process(popen, log_path))
+            return self._processes[-1]
 
-        process = self._starter.submit(spawn).result()
-        self._processes.append(process)
-        return process
+        return self._starter.submit(spawn).result()
 
     def close(self) -> None:
-        """End every process that still runs, the last started first."""
+        """End every process that still runs, the last started first; none is started from now."""
+        if not self._ending:
+            self._ending = True
+            # Whoever is being started just now is among those that end.
+            self._starter.submit(int).result()
         running = [one for one in reversed(self._processes) if one.returncode() is None]
         for one in running:  # All at once, so that the slowest alone is waited for.
             one.terminate()

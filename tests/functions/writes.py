@@ -23,8 +23,8 @@ _WRITES = frozenset({"Commit", "Publish"})
 _QUIET = 2.0
 """Seconds; longer than whoever failed rests before it tries again."""
 
-Happens = Callable[[int], None]
-"""Is told which process has written."""
+Happens = Callable[[int, bytes], None]
+"""Is told which process has written, and what, as it went over the wire."""
 
 
 class Writes:
@@ -72,14 +72,14 @@ class Writes:
     def __exit__(self, *_: object) -> None:
         self._end.close()
 
-    def _served(self, operation: str, peer: str) -> None:
+    def _served(self, operation: str, peer: str, written: bytes) -> None:
         self._last = time.monotonic()
         if operation not in _WRITES:
             return
         for function, happens in tuple(self._seen):
             process = function.asker(peer)
             if process:
-                happens(process)
+                happens(process, written)
 
 
 class Deaths:
@@ -94,7 +94,7 @@ class Deaths:
         self._writes: Counter[int] = Counter()
         self.count = 0
 
-    def __call__(self, process: int) -> None:
+    def __call__(self, process: int, _: bytes) -> None:
         with self._lock:
             self._writes[process] += 1
             if self.count == self._most or self._writes[process] <= self.count:
@@ -107,22 +107,21 @@ class Deaths:
 
 
 class Halt:
-    """Halts who writes at the first write but so many, until the end of the context."""
+    """Halts who writes first what has some bytes in it, until the end of the context."""
 
-    def __init__(self, after: int) -> None:
+    def __init__(self, part: bytes) -> None:
         self._lock = threading.Lock()
-        self._left = after
+        self._part = part
         self.halted = 0
         self.others: Counter[int] = Counter()
         """The writes of others since then."""
 
-    def __call__(self, process: int) -> None:
+    def __call__(self, process: int, written: bytes) -> None:
         with self._lock:
             if self.halted:
                 self.others[process] += 1
                 return
-            self._left -= 1
-            if self._left:
+            if self._part not in written:
                 return
             self.halted = process
         os.kill(process, signal.SIGSTOP)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,7 +22,7 @@ from infra.lab.binaries import Binaries
 from infra.lab.cluster import Cluster
 from infra.lab.control_plane import ControlPlane
 from infra.lab.flags import controller_flags
-from infra.lab.processes import Nursery
+from infra.lab.processes import Nursery, Process
 
 ROOT = Path(__file__).parents[2]
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
@@ -525,3 +526,23 @@ def test_all_that_a_nursery_ends_share_its_patience(tmp_path: Path) -> None:
 
     assert time.monotonic() - began < 4
     assert [one.returncode() for one in running] == [-signal.SIGKILL] * 12
+
+
+def test_nobody_outlives_a_nursery_that_ended_while_it_was_started(tmp_path: Path) -> None:
+    """Whoever starts programs in threads of its own is told, and leaves none behind."""
+    for _ in range(8):
+        nursery, started = Nursery(), list[Process]()
+
+        def start(nursery: Nursery = nursery, started: list[Process] = started) -> None:
+            while True:
+                started.append(nursery.start(["/bin/sleep", "300"], tmp_path / "log"))
+
+        with ThreadPoolExecutor(2) as threads:
+            several = [threads.submit(start) for _ in range(2)]
+            assert eventually(lambda started=started: len(started) > 1)
+            nursery.close()
+            for each in several:
+                with pytest.raises(RuntimeError):
+                    each.result(timeout=30)
+
+        assert None not in [one.wait(30) for one in started]

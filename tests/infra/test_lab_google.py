@@ -76,11 +76,12 @@ def test_a_front_counts_and_fails_as_told(front: Front, google_project: str) -> 
 
 
 def test_a_front_tells_who_was_served(firestore: Emulator, google_project: str) -> None:
-    """Before he has the answer; of another group than his own nobody has asked."""
-    seen: list[tuple[str, int | None, int | None]] = []
+    """And what he wrote, before he has the answer; of another group nobody has asked."""
+    seen: list[tuple[str, int | None, int | None, bool]] = []
 
-    def watches(operation: str, peer: str) -> None:
-        seen.append((operation, asker(peer, os.getpgid(0)), asker(peer, 1)))
+    def watches(operation: str, peer: str, request: bytes) -> None:
+        wrote = DATABASE.encode() in request
+        seen.append((operation, asker(peer, os.getpgid(0)), asker(peer, 1), wrote))
 
     with Front(firestore.address, watches=watches) as front:
         emulators = {"FIRESTORE_EMULATOR_HOST": front.address}
@@ -90,7 +91,7 @@ def test_a_front_tells_who_was_served(firestore: Emulator, google_project: str) 
         services.close()
 
     # What was refused was not served.
-    assert seen == [("Commit", os.getpid(), None)]
+    assert seen == [("Commit", os.getpid(), None, True)]
 
 
 def test_a_front_leaves_nothing_of_calls_that_were_given_up(
