@@ -261,6 +261,10 @@ def _drawn() -> str:
     return os.urandom(8).hex()
 
 
+UPGRADED_FROM = "kubernetes"
+"""In a change of one cluster's Kubernetes and of nothing else: the version that it had before."""
+
+
 class Pending:
     """Changes whose follow-up messages may not have been published."""
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Literal
+from typing import Any, Literal
 
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.difference import TRIGGERS, Key
@@ -22,7 +22,7 @@ from bellhop.model.record import Cluster
 from bellhop.ports.store import ANY
 from bellhop.records import Kept, Records
 from bellhop.records.catalogs import Catalogs
-from bellhop.records.declared import Manifest
+from bellhop.records.declared import UPGRADED_FROM, Manifest
 from bellhop.settings import Settings
 from bellhop.stages.choosing import Choosing
 from bellhop.stages.consequences import Consequences
@@ -245,18 +245,43 @@ class Declare:
     def resume(self) -> int:
         """Finish changes that were begun and abandoned; return how many there were."""
         oldest = self._records.clock.now() - _ABANDONED
-        abandoned = [row for row in self._records.pending.all() if row[2] < oldest]
-        for name, change, _ in abandoned:
-            keys = [(key[0], key[1], key[2]) for key in change["keys"]]
-            for kind, namespace, cluster in keys:
-                if (
-                    kind == "Cluster"
-                    and self._records.clusters.get(f"{namespace}/{cluster}") is None
-                ):
-                    self._forget(f"{namespace}/{cluster}")
-            self._records.catalog.change("declared", "clusters", keys=keys)
-            self._follow(keys, None, name)
+        abandoned = {name: each for name, each, at in self._records.pending.all() if at < oldest}
+        upgrades = {name: each for name, each in abandoned.items() if UPGRADED_FROM in each}
+        for name, change in abandoned.items():
+            if name not in upgrades:
+                self._finish(name, [(key[0], key[1], key[2]) for key in change["keys"]])
+        if upgrades:
+            self._finish_upgrades(upgrades)
         return len(abandoned)
+
+    def _finish(self, pending: str, keys: Sequence[Key]) -> None:
+        """Publish all that may follow from a change of which no more is known than its objects."""
+        for kind, namespace, cluster in keys:
+            if kind == "Cluster" and self._records.clusters.get(f"{namespace}/{cluster}") is None:
+                self._forget(f"{namespace}/{cluster}")
+        self._records.catalog.change("declared", "clusters", keys=keys)
+        self._follow(keys, None, pending)
+
+    def _finish_upgrades(self, upgrades: Mapping[str, Mapping[str, Any]]) -> None:
+        """Have what may read the versions of clusters made again, however many at once.
+
+        What was chosen, placed and swept does not depend on them.
+        """
+        self._records.catalog.change("clusters")
+        after = self._catalogs.known()
+        clusters = dict(after.clusters)
+        for change in upgrades.values():
+            [(_, namespace, name)] = change["keys"]
+            new = after.clusters.get(f"{namespace}/{name}")
+            # Of several versions since then any other one than that of now.
+            if new and change[UPGRADED_FROM] != new.kubernetes:
+                clusters[new.key] = replace(new, kubernetes=change[UPGRADED_FROM])
+        before = after.with_clusters(after.revision, clusters.values(), after.choices)
+        upgraded = [each for key, each in after.clusters.items() if clusters[key] != each]
+        keys = [("Cluster", each.namespace, each.name) for each in upgraded]
+        self._consequences.follow(keys, before, after)
+        for pending in upgrades:
+            self._records.pending.delete(pending)
 
     def _begin(self, keys: Iterable[tuple[str, str, str]]) -> str:
         self._records.moves.refuse()

@@ -61,6 +61,7 @@ from bellhop.ports.kube import Kube
 from bellhop.ports.store import ABSENT
 from bellhop.records import Kept, Records
 from bellhop.records.catalogs import Catalogs
+from bellhop.records.declared import UPGRADED_FROM
 from bellhop.settings import Settings
 from bellhop.stages.accounts import learn
 from bellhop.stages.choosing import Choosing
@@ -341,7 +342,8 @@ class Sweep:
     def _renew_version(self, course: Course) -> None:
         """Note the version that the API server has by now: templates read it.
 
-        What follows from it is left to who finishes changes that were begun and abandoned.
+        What follows from it is left to who finishes changes that were begun and abandoned, and is
+        told what was there before: a fleet that is upgraded asks for what it has, once.
         """
         try:
             version = course.kube.version()
@@ -350,9 +352,10 @@ class Sweep:
         kept = self._records.clusters.get(course.name)
         if version == "unknown" or kept is None or kept.value.kubernetes == version:
             return
-        cluster = replace(kept.value, kubernetes=version)
+        old, cluster = kept.value.kubernetes, replace(kept.value, kubernetes=version)
         begun = uuid.uuid4().hex
-        self._records.pending.put(begun, {"keys": [["Cluster", cluster.namespace, cluster.name]]})
+        change = {"keys": [["Cluster", cluster.namespace, cluster.name]], UPGRADED_FROM: old}
+        self._records.pending.put(begun, change)
         try:
             self._records.clusters.put(cluster, expect=kept.token)
         except StaleError:

@@ -79,6 +79,46 @@ def test_a_sweep_reads_the_version_anew(fleet: Fleet, east: FakeKube) -> None:
     assert fleet.declare.resume() == 0
 
 
+def test_upgrades_ask_for_what_is_in_those_clusters_alone(fleet: Fleet, east: FakeKube) -> None:
+    """Many at once are followed at once; no other cluster is applied to, and none is swept."""
+    others = {name: fleet.register(name, env="production") for name in ("west", "north")}
+    for name in others:
+        fleet.declare.annotate(f"fleet/{name}", {"owner": "green"}, {"registry": "us"})
+    fleet.pump()
+    upgraded = (east, others["west"])
+    for kube in upgraded:
+        kube.kubernetes = "v1.34.2"
+    fleet.publisher.publish([Sweep(EAST), Sweep("fleet/west")])
+    fleet.pump()
+    fleet.clock.advance(timedelta(minutes=1))
+    for kube in (east, *others.values()):
+        kube.calls.clear()
+
+    assert fleet.declare.resume() == 2
+    revision = fleet.records.catalog.read().number
+    fleet.pump()
+
+    assert all(kube.calls for kube in upgraded)
+    assert not others["north"].calls
+    assert not [call for kube in upgraded for call in kube.calls if call.verb == "list"]
+    assert fleet.declare.resume() == 0
+    assert fleet.records.catalog.read().number == revision
+
+
+def test_an_upgrade_of_a_cluster_that_has_left_is_forgotten(fleet: Fleet, east: FakeKube) -> None:
+    """Whoever finishes it finds the cluster gone, and asks for nothing."""
+    east.kubernetes = "v1.34.2"
+    fleet.publisher.publish([Sweep(EAST)])
+    fleet.pump()
+    fleet.declare.deregister(EAST)
+    fleet.pump()
+    fleet.clock.advance(timedelta(minutes=1))
+
+    assert fleet.declare.resume() == 1
+    assert fleet.pump() == 0
+    assert fleet.declare.resume() == 0
+
+
 def test_what_is_taken_away_is_an_error_that_names_it(fleet: Fleet, east: FakeKube) -> None:
     """A template that reads what is not there fails as in Sveltos; what was applied stays."""
     fleet.declare.annotate(EAST, {"owner": None})
