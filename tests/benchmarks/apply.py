@@ -13,7 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,7 @@ SMALLEST = (6, 1)
 _PATIENCE_SECONDS = 120.0
 THREADS = 8
 DESTINATION = "bench/destination"
+DEFAULTS = Settings()
 
 
 def config_map(number: int, prefix: str) -> dict[str, Any]:
@@ -87,7 +88,10 @@ def register(here: Installation, name: str, kubeconfig: dict[str, Any]) -> None:
     """Register a cluster that rings nobody."""
     stored = sanitise(kubeconfig, reach=HERE)
     here.secrets.put(f"kubeconfig/bench/{name}", json.dumps(stored.to_dict()).encode())
-    cluster = Cluster("bench", name, {"bench": "yes"}, "v1.20", "0" * 64, datetime.now(UTC))
+    with closing(KubeClient(f"bench/{name}", stored, reach=HERE)) as kube:
+        # Another version than it tells would be an upgrade, after which all is applied again.
+        version = kube.version()
+    cluster = Cluster("bench", name, {"bench": "yes"}, version, "0" * 64, datetime.now(UTC))
     here.declare.register(cluster)
 
 
@@ -139,9 +143,9 @@ def through_bellhop(here: Installation, count: int) -> list[float]:
 
 
 @contextmanager
-def serving(folder: Path) -> Iterator[Installation]:
+def serving(folder: Path, settings: Settings = DEFAULTS) -> Iterator[Installation]:
     """Run the embedded mode, and give it as a command has it."""
-    state, settings = folder / "state", Settings()
+    state = folder / "state"
     with running(state, settings, Log(io.StringIO()), "127.0.0.1", 0):
         opened = open_state(state, settings)
         try:
