@@ -257,3 +257,26 @@ def test_a_profile_that_is_paused_from_the_start_brings_nothing(fleet: Fleet) ->
     fleet.pump()
 
     assert names(east) == {"kept"}
+
+
+def test_a_pause_that_ends_makes_good_what_was_missed_meanwhile(fleet: Fleet) -> None:
+    """What another profile let go, and what was lost, is there again, though nothing changed."""
+    east = fleet.register("east", env="production")
+    shared = holder("own", config("kept", "v: '1'"), config("both", "v: 'own'"))
+    fleet.apply(join(profile(), shared))
+    other = profile(name="other", more="tier: 50")
+    fleet.apply(join(other, holder("other", config("both", "v: 'other'"))))
+    fleet.pump()
+    assert {each["data"]["v"] for each in east.objects(CONFIG)} == {"1", "other"}
+    fleet.apply(annotated(profile(), marks.PROFILE_PAUSED))
+    fleet.pump()
+    fleet.declare.delete([("ClusterProfile", "", "other")])
+    fleet.pump()
+    east.drop(CONFIG, "default", "kept")
+    sweep(fleet)
+    assert names(east) == set()
+
+    fleet.apply(profile())
+    fleet.pump()
+
+    assert {each["data"]["v"] for each in east.objects(CONFIG)} == {"1", "own"}
