@@ -14,7 +14,7 @@ from bellhop.model.record import Change, Inventory, Profile
 from bellhop.ports.store import ABSENT
 from bellhop.stages.features.resources.executor import Executor
 from bellhop.stages.hands import HELPERS, Hands
-from bellhop.stages.work import Work
+from bellhop.stages.work import Work, is_done_once
 
 
 class Previewed(NamedTuple):
@@ -82,6 +82,8 @@ def _changes(
         return
     kept = here.records.inventories.get(cluster, profile.name)
     held = kept.value if kept else Inventory(cluster, profile.name, {})
+    if is_done_once(profile, here.records.outcomes.get(cluster, profile.name), held):
+        return
     work = Work(
         message=Apply(profile.trigger, profile.cluster, profile.name, cluster),
         profile=profile,

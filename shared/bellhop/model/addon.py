@@ -121,8 +121,12 @@ class AddonSpec(Model):
 
     @property
     def sync(self) -> Sync:
-        """Whether it is applied, or only tried dry; what is not built yet is refused before."""
-        return "DryRun" if self.sync_mode == "DryRun" else "Continuous"
+        """How it is kept in its clusters; what is not built yet is refused before."""
+        match self.sync_mode:
+            case "ContinuousWithDriftDetection":
+                return "Continuous"
+            case mode:
+                return mode
 
     def readings(self) -> tuple[Reading, ...]:
         """List the objects that templates of deploy time read."""

@@ -18,8 +18,8 @@ Phase = Literal["Provisioning", "Provisioned", "DryRun", "Failed", "FailedNonRet
 Of one in DryRun it is known what would be done there, and nothing was.
 """
 
-Sync = Literal["Continuous", "DryRun"]
-"""Whether a profile is applied whenever it changes, or what that would do is only told."""
+Sync = Literal["OneTime", "Continuous", "DryRun"]
+"""Whether a profile is applied once, or whenever it changes, or what that would do is only told."""
 
 MOST_LABELS = 256
 """Labels of one cluster: with the longest names and values they take a hundred kilobytes."""
@@ -490,8 +490,9 @@ class Profile:
     from. Of one that is `paused` nothing is applied, put back or withdrawn. What its trigger's
     generators wrote is `generated`: it is there as long as the profile, and for all to read. What
     it `reads` is read anew whenever it is rendered for a cluster. By its `sync` it may be tried
-    dry: no cluster is touched then. So many `turns` led to it, of what we brought ourselves and was
-    made anew of it, `turning` since then, as long as the catalog's revision is `turned_under`.
+    dry: no cluster is touched then; or be brought once to each, whatever changes later. So many
+    `turns` led to it, of what we brought ourselves and was made anew of it, `turning` since then,
+    as long as the catalog's revision is `turned_under`.
     """
 
     name: str

@@ -25,7 +25,6 @@ _SELECTING = {
 }
 
 _ADDONS = {
-    "syncMode=OneTime": "deploying once is not built yet; use Continuous, or leave the field out",
     "syncMode=ContinuousWithDriftDetection": (
         "drift is not watched yet; use Continuous, or leave the field out"
     ),

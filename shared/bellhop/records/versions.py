@@ -23,7 +23,7 @@ from typing import Any
 from bellhop.errors import TemporaryError
 from bellhop.ports.store import ANY, Item, Store
 
-SCHEMAS: Mapping[str, int] = {"catalog": 2, "choice": 2, "cluster": 2, "profile": 2}
+SCHEMAS: Mapping[str, int] = {"catalog": 2, "choice": 2, "cluster": 2, "profile": 3}
 """The number of each kind of record, by the first word of its partition; 1 where it is not here.
 
     catalog  2  who changes the revision tells its shares, which readers ask
@@ -31,6 +31,7 @@ SCHEMAS: Mapping[str, int] = {"catalog": 2, "choice": 2, "cluster": 2, "profile"
     cluster  2  `managed` was `eks`: who does not know it looks for a kubeconfig that is not stored
     profile  2  `sync`: who does not know it applies what is to be tried dry; a Profile's, whose
                 name has its namespace: who does not know those marks its objects as another's
+             3  `sync` may be OneTime: who does not know that applies what changes later
 """
 
 _FIRST = 1

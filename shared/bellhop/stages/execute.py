@@ -39,7 +39,7 @@ from bellhop.stages.features.resources.executor import Executor
 from bellhop.stages.hands import ALONE, Hands
 from bellhop.stages.lease import UNKNOWN, Leases, Peers
 from bellhop.stages.ledger import noting
-from bellhop.stages.work import Work
+from bellhop.stages.work import Work, is_done_once
 
 _ROUNDS = 4
 
@@ -88,7 +88,7 @@ class Execute:
         inventory = kept.value if kept else Inventory(cluster, name, {})
         self._leases.refuse_busy(inventory)
         found = self._found(message)
-        if found and found.value.paused:
+        if found and (found.value.paused or is_done_once(found.value, outcome, inventory)):
             return True
         record = self._records.clusters.get(cluster)
         profile = found.value if found else _closed(message)

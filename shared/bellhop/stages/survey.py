@@ -204,8 +204,14 @@ class Survey:
         return kept.value.held if kept else {}
 
     def _put_back(self, cluster: str, who: _Who, keys: list[Identity]) -> None:
-        """Have a profile applied that lost objects, unless somebody is at it right now."""
+        """Have a profile applied that lost objects, unless somebody is at it right now.
+
+        What is brought once is not put back: what becomes of it is its cluster's own affair.
+        """
         trigger, source, profile = who
+        head = self._records.profiles.head(*who)
+        if head and head.value.sync == "OneTime":
+            return
         now = self._records.clock.now()
         if self._records.inventories.doubt(cluster, profile, now, keys):
             names = ", ".join(f"{key.kind} {key.namespace}/{key.name}" for key in keys[:3])

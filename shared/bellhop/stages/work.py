@@ -10,7 +10,7 @@ from bellhop.engine.referring import is_elsewhere
 from bellhop.errors import BellhopError, ConflictError, PermanentError
 from bellhop.messages import Apply
 from bellhop.model.gvk import Identity
-from bellhop.model.record import Cluster, Held, Outcome, Profile
+from bellhop.model.record import Cluster, Held, Inventory, Outcome, Profile
 from bellhop.records import Kept
 from bellhop.stages.claim import Taken
 
@@ -84,3 +84,17 @@ class Work:
             self.changed.append(f"{upshot.key.kind} {upshot.key.name}")
         if upshot.refused:
             self.failed.append(upshot.refused)
+
+
+def is_done_once(profile: Profile, outcome: Kept[Outcome] | None, inventory: Inventory) -> bool:
+    """Say whether a cluster has had all that it was to have once, and is to keep the profile.
+
+    By the syncMode OneTime nothing that changes after the first success counts, as in Sveltos. A
+    cluster of which nothing is certain, as one that was made anew or is to be redeployed, has yet
+    to have it; so has one that a withdrawal which was called off has left with nothing.
+    """
+    if profile.sync != "OneTime" or inventory.cluster not in profile.destinations:
+        return False
+    brought = outcome is not None and outcome.value.phase == "Provisioned"
+    held = inventory.held.values()
+    return brought and bool(held) and all(each.digest for each in held)

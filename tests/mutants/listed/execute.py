@@ -394,4 +394,22 @@ MUTANTS = [
         "pass",
         "Who lost an object while it was tried dry goes on holding it.",
     ),
+    Mutant(
+        "stages/work.py",
+        "    return brought and bool(held) and all(each.digest for each in held)\n",
+        "    return brought and all(each.digest for each in held)\n",
+        "A cluster that lost what it was to have once is taken for one that has it.",
+    ),
+    Mutant(
+        "stages/work.py",
+        "    return brought and bool(held) and all(each.digest for each in held)\n",
+        "    return brought and bool(held)\n",
+        "What is to be redeployed once is not.",
+    ),
+    Mutant(
+        "stages/survey.py",
+        '        if head and head.value.sync == "OneTime":\n            return\n',
+        "",
+        "What was to be brought once is put back.",
+    ),
 ]

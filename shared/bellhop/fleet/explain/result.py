@@ -119,7 +119,8 @@ class Results:
         if profile.error and outcome.message == profile.error:
             return Link("destination", cluster, "no", f"it keeps what it had of {which}")
         if outcome.phase == "Provisioned":
-            return Link("destination", cluster, "yes", f"{which} is applied")
+            once = ", once: what changes later does not count" if profile.sync == "OneTime" else ""
+            return Link("destination", cluster, "yes", f"{which} is applied{once}")
         if outcome.phase == "DryRun":
             said = f"{which} is tried dry: {outcome.message}"
             cure = "set syncMode to Continuous, and it is done"
