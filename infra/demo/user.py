@@ -17,6 +17,7 @@ _PLURALS = {
     "Deployment": "deployments",
     "Endpoints": "endpoints",
     "Ingress": "ingresses",
+    "Job": "jobs",
     "Namespace": "namespaces",
     "NetworkPolicy": "networkpolicies",
     "Secret": "secrets",

@@ -20,6 +20,7 @@ SERVICE = GVK("", "v1", "Service")
 CONFIG = GVK("", "v1", "ConfigMap")
 ENDPOINTS = GVK("", "v1", "Endpoints")
 POLICY = GVK("networking.k8s.io", "v1", "NetworkPolicy")
+JOB = GVK("batch", "v1", "Job")
 INGRESS = GVK("networking.k8s.io", "v1", "Ingress")
 WEB = ObjectKey(SERVICE, "default", "web")
 TWIN = ObjectKey(SERVICE, "external", "external-web")
@@ -153,6 +154,25 @@ def test_guards_what_cel_says_is_reachable(flow: Flow) -> None:
     until("one is gone", lambda: flow.source.names(POLICY) == ["guard-web"])
     flow.source.delete(WEB)
     until("the other too", lambda: flow.source.names(POLICY) == [])
+
+
+def test_cleans_up_after_what_is_being_deleted(flow: Flow) -> None:
+    """Nothing while it lives; its Job from its deletion on, until nothing holds it any more."""
+    flow.apply("clean-up")
+    held = balanced("web", 8080)
+    held["metadata"]["finalizers"] = ["dns.example/name"]
+    flow.source.create(held)
+    flow.source.patch(WEB, {"metadata": {"labels": {"team": "web"}}})
+    assert flow.source.names(JOB) == []
+    flow.source.delete(WEB)
+    until("its Job is there", lambda: flow.source.names(JOB) == ["release-web"])
+    found = flow.source.get(WEB)
+    assert found
+    assert found["metadata"]["deletionTimestamp"]
+
+    flow.source.patch(WEB, {"metadata": {"finalizers": None}})
+    until("the Job is gone", lambda: flow.source.names(JOB) == [])
+    assert flow.source.get(WEB) is None
 
 
 def test_denies_what_no_policy_of_its_own_guards(flow: Flow) -> None:

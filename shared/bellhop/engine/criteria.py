@@ -34,10 +34,11 @@ class Traits(NamedTuple):
 def selects(selector: ResourceSelector, traits: Traits) -> bool:
     """Tell whether an object is of the kind, at the place and with the labels that are asked.
 
-    An object that is being deleted is not selected: what it brought is about to lose its reason.
-    The script is not run; an empty namespace, name or label selector asks nothing.
+    An object that is being deleted is not selected, unless that is asked for: what it brought is
+    about to lose its reason. It comes as long as its finalizers hold it. The script is not run; an
+    empty namespace, name or label selector asks nothing.
     """
-    if traits.deleted or traits.gvk != selector.gvk:
+    if traits.gvk != selector.gvk or (traits.deleted and not selector.deleting):
         return False
     if selector.namespace and traits.namespace != selector.namespace:
         return False

@@ -131,8 +131,8 @@ def _unselected(selector: ResourceSelector, manifest: Mapping[str, Any]) -> str:
     labels = metadata.get("labels") or {}
     if gvk != selector.gvk:
         return f"it is a {gvk}, and {selector.gvk} is asked for"
-    if metadata.get("deletionTimestamp"):
-        return "it is being deleted"
+    if metadata.get("deletionTimestamp") and not selector.deleting:
+        return "it is being deleted, and includeDeletingResources does not ask for that"
     for word, asked in (("namespace", selector.namespace), ("name", selector.name)):
         if asked and metadata.get(word) != asked:
             return f"its {word} is '{metadata.get(word) or ''}', and '{asked}' is asked for"

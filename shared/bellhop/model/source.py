@@ -137,6 +137,7 @@ class ResourceSelector:
     """Which objects of one kind; empty fields ask nothing.
 
     Of `script`, which is Lua, and `rules`, which are CEL, one has to say yes if there are any.
+    Objects that are being deleted are among them where `deleting` says so.
     """
 
     gvk: GVK
@@ -146,6 +147,7 @@ class ResourceSelector:
     selector: Selector | None = None
     script: str = ""
     rules: "tuple[CelRule, ...]" = ()
+    deleting: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,4 +245,5 @@ def _selector(gvk: GVK, spec: _Selecting) -> ResourceSelector:
         selector=spec.selector,
         script=spec.script or spec.evaluate,
         rules=spec.evaluate_cel,
+        deleting=spec.include_deleting_resources,
     )

@@ -18,12 +18,6 @@ _CHECKS = "checks are not run yet; leave the field out"
 _PATCHES = "patches are not applied yet; leave the field out, or write the change into the manifest"
 _FLUX = "Flux sources are not read yet; use kind ConfigMap or Secret"
 
-_SELECTING = {
-    "includeDeletingResources": (
-        "objects that are being deleted do not match yet; leave the field out"
-    ),
-}
-
 _ADDONS = {
     "syncMode=ContinuousWithDriftDetection": (
         "drift is not watched yet; use Continuous, or leave the field out"
@@ -62,10 +56,7 @@ _TRIGGER = {
 }
 
 NOT_YET: dict[str, dict[str, str]] = {
-    "EventSource": {
-        **{f"spec.{field}": sentence for field, sentence in _SELECTING.items()},
-        **{f"spec.resourceSelectors[].{field}": said for field, said in _SELECTING.items()},
-    },
+    "EventSource": {},
     "EventTrigger": {f"spec.{field}": sentence for field, sentence in _TRIGGER.items()},
     "ClusterProfile": {
         **{f"spec.{field}": sentence for field, sentence in _ADDONS.items()},

@@ -43,6 +43,18 @@ def label(operation: FilterOperation, value: str = "") -> LabelFilter:
             id="being deleted",
         ),
         pytest.param(
+            ResourceSelector(SERVICE, deleting=True),
+            service(deletionTimestamp="2024-01-01T00:00:00Z"),
+            True,
+            id="being deleted, which is asked for",
+        ),
+        pytest.param(
+            ResourceSelector(SERVICE, deleting=True),
+            service(),
+            True,
+            id="asking for what is being deleted asks for nothing less",
+        ),
+        pytest.param(
             ResourceSelector(SERVICE),
             service(deletionTimestamp=None),
             True,

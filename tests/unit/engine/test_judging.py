@@ -70,6 +70,22 @@ def test_says_of_each_selector_why_not() -> None:
     ]
 
 
+def test_what_is_being_deleted_comes_where_that_is_asked_for() -> None:
+    """It is told what to ask for; a script that is asked sees since when."""
+    script = "return {matching = obj.metadata.deletionTimestamp ~= nil}"
+    found = source(selector(), selector(script=script, includeDeletingResources=True))
+    leaving = thing()
+    leaving["metadata"]["deletionTimestamp"] = "2026-01-01T12:00:00Z"
+
+    judged = judge(found, Candidate(leaving), LIMITS)
+
+    assert judged.matching
+    assert [why_not(each, leaving) for each in judged.declined] == [
+        "it is being deleted, and includeDeletingResources does not ask for that"
+    ]
+    assert judge(found, Candidate(thing()), LIMITS).taken == found.selectors[0]
+
+
 def test_a_script_that_has_no_time_is_not_taken_for_one_that_fails() -> None:
     """Nor is one run that is given none; labels are asked all the same."""
     endless = source(selector(namespace="hr"), selector(script="while true do end"))
