@@ -1,0 +1,70 @@
+"""The page on failing deploys: typed where a real cluster refuses what it brings."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from bellhop.cli.main import cli
+from tests.docs.test_preview_page import served
+from tests.docs.typed import type_page
+
+__all__ = ["served"]
+
+pytest_plugins = ["tests.kube_fixtures"]
+
+PAGE = (Path(__file__).parents[2] / "docs/how-to/debug-a-deploy.md").read_text()
+APPLY = "```bash\nbellhop apply -f web.yaml\n```\n"
+MENDED = "```sh\nsed -i 's/80000/80/' web.yaml\nbellhop apply -f web.yaml\n```\n"
+_PATIENCE_SECONDS = 60.0
+
+
+def apply(state: str) -> None:
+    """Apply the page's file, and wait until the profile is in a state."""
+    assert CliRunner().invoke(cli, ["apply", "-f", "web.yaml"]).exit_code == 0
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while state not in (said := CliRunner().invoke(cli, ["get", "clusterprofiles"]).stdout):
+        assert time.monotonic() < deadline, said
+        time.sleep(0.1)
+
+
+def type_rest(text: str, folder: Path) -> None:
+    """Type a part of the page; of commands that tell times it is seen that they say something."""
+    for untold in re.findall(r"```bash\n([^`]*)```\n(?!\n```text)", text):
+        result = CliRunner().invoke(cli, shlex.split(untold)[1:])
+        assert result.stdout, untold
+        assert result.exit_code == 0, untold
+        text = text.replace(f"```bash\n{untold}```\n", "")
+    type_page(text, folder)
+
+
+def test_a_reader_sees_what_is_refused_and_mends_it(served: Path) -> None:
+    """Each command prints what stands below it, and says why where the page says it does."""
+    file, first, rest = PAGE.partition(APPLY)
+    refused, mended, well = rest.partition(MENDED)
+    assert first
+    assert mended
+    type_page(file, served)
+    apply(" Failed")
+
+    type_rest(refused, served)
+    sentence = "must be between 1 and 65535"
+    for command in ("describe clusterprofile web", "show failures", "diff web"):
+        assert sentence in CliRunner().invoke(cli, command.split()).output
+
+    text = served / "web.yaml"
+    text.write_text(text.read_text().replace("80000", "80"))
+    apply(" Provisioned")
+    type_rest(well, served)
+    assert "Service" in CliRunner().invoke(cli, ["show", "addons"]).stdout
+
+
+@pytest.mark.parametrize("state", ["Provisioned", "Provisioning", "Failed", "FailedNonRetriable"])
+def test_every_state_is_explained(state: str) -> None:
+    """The table has each word that STATE may be."""
+    assert f"| `{state}` |" in PAGE
