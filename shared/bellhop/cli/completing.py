@@ -77,6 +77,14 @@ def complete_profile(ctx: click.Context, _parameter: click.Parameter, incomplete
     return _from_state(ctx, incomplete, _profiles)
 
 
+def complete_paused(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Complete users' own profiles, and `trigger` NAME."""
+    words = list(ctx.params.get("words") or ())
+    if not words:
+        return [*_starting(incomplete, [_TRIGGER]), *_from_state(ctx, incomplete, _own_profiles)]
+    return _from_state(ctx, incomplete, _triggers) if words == [_TRIGGER] else []
+
+
 def complete_explained(
     ctx: click.Context, _parameter: click.Parameter, incomplete: str
 ) -> list[str]:
@@ -122,6 +130,11 @@ def _clusters(here: Installation) -> Iterator[str]:
 
 def _triggers(here: Installation) -> Iterator[str]:
     for kind in ("EventTrigger", "EventBasedAddOn"):
+        yield from (each.removeprefix("/") for each in here.records.manifests.names(kind))
+
+
+def _own_profiles(here: Installation) -> Iterator[str]:
+    for kind in ("ClusterProfile", "Profile"):
         yield from (each.removeprefix("/") for each in here.records.manifests.names(kind))
 
 

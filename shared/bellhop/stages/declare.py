@@ -95,6 +95,37 @@ class Declare:
             results.append(Declared(*new.key, _change(new, old)))
         return results
 
+    def remark(self, key: Key, annotations: Mapping[str, str | None]) -> Declared:
+        """Set annotations of what was declared, or take away those that are None.
+
+        Whoever applies another manifest meanwhile has not seen them, nor loses what he wrote.
+
+        Raises:
+            InvalidError: it cannot have them.
+            MissingError: it is not there.
+            StaleError: others change it all the time.
+        """
+        for _ in range(_RETRIES):
+            kept = self._records.manifests.get(*key)
+            if kept is None:
+                raise MissingError(f"cannot change {key[0]} '{key[2]}': it is not there any more")
+            manifest = _annotated(kept.value, annotations)
+            if manifest == kept.value:
+                return Declared(*key, "unchanged")
+            new = of(manifest)
+            before = self._catalogs.known()
+            pending = self._begin([key])
+            try:
+                self._records.manifests.put(*key, manifest, expect=kept.token)
+            except StaleError:
+                self._records.pending.delete(pending)
+                continue
+            self._records.catalog.change("declared", keys=[key])
+            after = self._catalogs.known({DeclarationKey(*key): (manifest, new)})
+            self._follow([key], before, pending, after)
+            return Declared(*key, "configured")
+        raise StaleError(f"cannot change {key[0]} '{key[2]}': others change it all the time")
+
     def delete(self, keys: Iterable[tuple[str, str, str]]) -> list[Declared]:
         """Delete objects by (kind, namespace, name).
 
@@ -307,6 +338,13 @@ class Declare:
 def _merged(old: Mapping[str, str], changes: Mapping[str, str | None]) -> dict[str, str]:
     merged = {**old, **changes}
     return {name: value for name, value in merged.items() if value is not None}
+
+
+def _annotated(manifest: Manifest, changes: Mapping[str, str | None]) -> Manifest:
+    """Return a manifest with other annotations; without any it has no place for them."""
+    metadata = dict(manifest.get("metadata") or {})
+    merged = _merged(metadata.pop("annotations", None) or {}, changes)
+    return {**manifest, "metadata": {**metadata, **({"annotations": merged} if merged else {})}}
 
 
 def _change(new: Declaration, old: Manifest | None) -> Change:

@@ -1,0 +1,21 @@
+"""`bellhop resume`: have what was paused go on."""
+
+from __future__ import annotations
+
+import click
+
+from bellhop.cli.examples import Command
+from bellhop.cli.options import state_option
+from bellhop.cli.pausing import mark, what_argument
+
+
+@click.command(
+    "resume",
+    cls=Command,
+    examples=("bellhop resume kyverno", "bellhop resume trigger welcome"),
+)
+@what_argument
+@state_option
+def command(words: tuple[str, ...]) -> None:
+    """End a pause; what was missed meanwhile is made good."""
+    mark(words, "resumed", None)

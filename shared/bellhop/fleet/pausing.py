@@ -1,0 +1,55 @@
+"""Pausing what users declared, and having it go on: an annotation of their manifest."""
+
+from __future__ import annotations
+
+from bellhop.engine.difference import TRIGGERS
+from bellhop.engine.naming import profile_kind
+from bellhop.errors import InvalidError, MissingError
+from bellhop.fleet.installation import Installation
+from bellhop.model.kinds import DeclarationKey
+from bellhop.model.marks import PROFILE_PAUSED, TRIGGER_PAUSED
+from bellhop.stages.declare import Change
+
+
+def pausable(here: Installation, trigger: str, profile: str) -> DeclarationKey:
+    """Find the trigger, or without one the profile, that is to be paused.
+
+    Raises:
+        InvalidError: a trigger makes the profile, and is what can be paused.
+        MissingError: there is none of that name.
+    """
+    if trigger:
+        keys = [DeclarationKey(kind, "", trigger) for kind in TRIGGERS]
+    else:
+        namespace, _, name = profile.rpartition("/")
+        keys = [DeclarationKey(profile_kind(profile), namespace, name)]
+    for key in keys:
+        if here.records.manifests.has(*key):
+            return key
+    if trigger:
+        raise MissingError(
+            f"cannot pause trigger '{trigger}': there is none; `bellhop get eventtriggers` lists"
+            " those that are"
+        )
+    [key] = keys
+    for each in here.catalogs.known().triggers:
+        if any(found.name == profile for found in here.records.profiles.heads(each)):
+            raise InvalidError(
+                f"cannot pause {key.kind} '{profile}': trigger '{each}' makes it; pause that, by"
+                f" `bellhop pause trigger {each}`"
+            )
+    raise MissingError(
+        f"cannot pause {key.kind} '{profile}': there is none; `bellhop get {key.kind.lower()}s`"
+        " lists those that are"
+    )
+
+
+def mark(here: Installation, key: DeclarationKey, value: str | None) -> Change:
+    """Pause what was declared, or with no value have it go on; say whether that is new.
+
+    Raises:
+        MissingError: somebody has deleted it.
+        StaleError: others change it all the time.
+    """
+    name = TRIGGER_PAUSED if key.kind in TRIGGERS else PROFILE_PAUSED
+    return here.declare.remark(key, {name: value}).change

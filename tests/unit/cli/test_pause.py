@@ -1,0 +1,77 @@
+"""`bellhop pause` and `bellhop resume` as they are typed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bellhop.fleet.installation import Installation
+from bellhop.model import marks
+from bellhop.model.kinds import DeclarationKey
+from tests.fakes.manifests import config, holder, join, profile, trigger
+from tests.unit.cli import fleet
+from tests.unit.cli.conftest import Bellhop
+
+OWN = DeclarationKey("ClusterProfile", "", "own")
+TEAM = DeclarationKey("Profile", "team", "own")
+
+
+def annotations(here: Installation, key: DeclarationKey) -> dict[str, Any]:
+    kept = here.records.manifests.get(*key)
+    assert kept
+    found: dict[str, Any] = kept.value["metadata"].get("annotations", {})
+    return found
+
+
+@pytest.mark.parametrize(
+    ("words", "key", "name"),
+    [
+        (["own"], OWN, marks.PROFILE_PAUSED),
+        (["ClusterProfile/own"], OWN, marks.PROFILE_PAUSED),
+        (["team/own"], TEAM, marks.PROFILE_PAUSED),
+        (["trigger", "made"], DeclarationKey("EventTrigger", "", "made"), marks.TRIGGER_PAUSED),
+    ],
+)
+def test_pauses_and_resumes(
+    bellhop: Bellhop, here: Installation, words: list[str], key: DeclarationKey, name: str
+) -> None:
+    """Each by its own annotation; again changes nothing, and resuming leaves nothing behind."""
+    text = join(profile(), profile(namespace="team"), trigger(), holder("own", config("x")))
+    fleet.declare(here, text)
+    before = here.records.manifests.get(*key)
+    assert before
+
+    assert bellhop("pause", *words).stdout == f"{key.kind} '{key.place}' paused.\n"
+    assert annotations(here, key) == {name: "true"}
+    assert bellhop("pause", *words).stdout == f"{key.kind} '{key.place}' is paused already.\n"
+
+    assert bellhop("resume", *words).stdout == f"{key.kind} '{key.place}' resumed.\n"
+    assert "already" in bellhop("resume", *words).stdout
+    after = here.records.manifests.get(*key)
+    assert after
+    assert after.value == before.value
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["absent"], "cannot pause ClusterProfile 'absent': there is none"),
+        (["a/absent"], "cannot pause Profile 'a/absent': there is none"),
+        (["trigger", "absent"], "cannot pause trigger 'absent': there is none"),
+        ([fleet.PROFILE], "`bellhop pause trigger service-network-policy`"),
+        (["trigger"], "name one profile, or `trigger` and its name"),
+        (["a", "b"], "name one profile, or `trigger` and its name"),
+        (["a/b/c"], "'a/b/c' is no profile"),
+        ([], "missing argument"),
+    ],
+)
+def test_says_what_cannot_be_paused(
+    bellhop: Bellhop, here: Installation, words: list[str], said: str
+) -> None:
+    """A profile that a trigger makes is none that can be: its trigger is named."""
+    fleet.populate(here)
+    result = bellhop("pause", *words)
+
+    assert result.exit_code != 0
+    assert said in " ".join(result.stderr.split())
