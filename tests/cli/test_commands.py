@@ -97,6 +97,7 @@ ELSEWHERE = {
     "register": "tests/cli/test_register.py",
     "render": "from files alone",
     "rotate": "tests/cli/test_register.py",
+    "sender": "tests/cli/test_sender.py, tests/unit/cli/test_sender.py",
     "serve": "is the embedded mode",
     "status": "below",
     "test": "from files alone",
