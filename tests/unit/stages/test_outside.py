@@ -138,6 +138,7 @@ def test_every_refusal_says_the_same(listening: Fleet) -> None:
         ci.post(body, {**ci.headers(body), "webhook-timestamp": "now"}),
         stranger.send(cloud_event("web")),
         Outsider(listening, token=KEY).send(cloud_event("web")),
+        Outsider(listening, token="nobody").send(cloud_event("web")),
         Outsider(listening, token=hashed(KEY)).send(cloud_event("web")),
     ]
     listening.records.senders.delete(EAST, "ci")
@@ -208,6 +209,18 @@ def test_a_sender_that_was_refused_is_counted_and_a_stranger_is_not(listening: F
     assert [name for name, _ in listening.records.refusals.all()] == [share]
     assert listening.store.counts["put"] == 1
     assert listening.records.refusals.get(EAST) is None
+
+
+@pytest.mark.parametrize("signs", [False, True], ids=["by a token", "by signatures"])
+def test_a_sender_whose_cluster_is_not_there_is_nobody(listening: Fleet, signs: bool) -> None:  # noqa: FBT001 - a case
+    """As one that an earlier version left behind, which knew of none: nothing is noted of it."""
+    ci = by(listening, signs=signs)
+    left = value_of(listening.records.senders.get(EAST, "ci"))
+    listening.records.senders.put(replace(left, cluster="fleet/none"))
+    gone = replace(ci, path=PATH.replace("east", "none"))
+
+    assert (ci.send().status, gone.send().status) == (200, 401)
+    assert list(listening.records.refusals.all()) == []
 
 
 def test_what_a_signature_does_not_cover_is_refused(listening: Fleet) -> None:
