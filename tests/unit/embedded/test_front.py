@@ -76,3 +76,15 @@ def test_what_is_signed_is_judged_with_its_body(fleet: Fleet) -> None:
         found[sent] = run(front, asked, sent).code
 
     assert found == {body + b" ": 401, body: 200}
+
+
+def test_who_asks_before_it_sends_is_allowed(fleet: Fleet) -> None:
+    """At once, and without a look at anything."""
+    fleet.store.counts.clear()
+    asked = environ(PATH, {"webhook-request-origin": "ci.example"})
+    found = Front(fleet.ingest).admit({**asked, "REQUEST_METHOD": "OPTIONS"})
+
+    assert isinstance(found, Answer)
+    assert found.code == 200
+    assert ("WebHook-Allowed-Origin", "*") in found.headers
+    assert not fleet.store.counts
