@@ -13,7 +13,7 @@ import click
 
 from bellhop.cli import output, session
 from bellhop.cli.clusters import cluster_argument, known
-from bellhop.cli.completing import complete_file
+from bellhop.cli.completing import complete_file, complete_sender
 from bellhop.cli.examples import Command, Group
 from bellhop.cli.options import headers_option, output_option, state_option
 from bellhop.cli.output import say, stamp
@@ -90,7 +90,7 @@ def add(key: str, name: str, path: Path | None, *, signs: bool) -> None:
     ),
 )
 @cluster_argument(required=True)
-@click.argument("name")
+@click.argument("name", shell_complete=complete_sender)
 @click.option(
     "--at-once",
     is_flag=True,
@@ -114,7 +114,7 @@ def rotate(key: str, name: str, path: Path | None, *, at_once: bool) -> None:
 
 @command.command("remove", cls=Command, examples=("bellhop sender remove prod/eu-1 ci",))
 @cluster_argument(required=True)
-@click.argument("name")
+@click.argument("name", shell_complete=complete_sender)
 @state_option
 def remove(key: str, name: str) -> None:
     """Remove a sender: from its next request on it is refused."""
