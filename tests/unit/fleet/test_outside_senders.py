@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -23,6 +24,7 @@ from bellhop.settings import Settings
 from bellhop.stages.entrance import Caller, Reply
 from bellhop.stages.ingest import Ingest
 from tests.fakes.clock import FakeClock
+from tests.fakes.interrupted import interrupted
 from tests.fakes.kept import value_of
 
 KEY = "prod/eu-1"
@@ -216,6 +218,46 @@ def test_of_two_who_rotate_at_once_one_does(here: Installation) -> None:
         senders.rotate(here, KEY, "ci", hand=hand)
 
     assert [admits(here, each) for each in (old, *drawn)] == [True, False, True]
+
+
+def test_two_rotations_that_meet_anywhere_leave_one_new_secret(here: Installation) -> None:
+    """Before each call of the store the other one is done; one is refused, and none is lost."""
+    number, met = 0, True
+    while met:
+        name, drawn = f"ci-{number}", []
+        old = add(here, name)
+
+        def once() -> None:
+            with suppress(BusyError):
+                drawn.append(rotate(here, name))  # noqa: B023 - of this turn
+
+        with interrupted(here.records, number, once) as store:
+            once()
+        met = store.met
+        number += 1
+        assert len(drawn) == 1, f"before call {number - 1}"
+        assert all(admits(here, each, name) for each in (old, *drawn))
+
+    assert number >= 3
+
+
+def test_a_cluster_that_leaves_at_any_moment_leaves_no_sender(here: Installation) -> None:
+    """Before each call of the store the cluster is deregistered; the next of its name has none."""
+    number, met = 0, True
+    while met:
+
+        def leave() -> None:
+            here.declare.deregister(KEY)
+
+        with interrupted(here.records, number, leave) as store, suppress(MissingError):
+            add(here, f"ci-{number}")
+        met = store.met
+        if met:
+            assert list(here.records.store.query(f"sender/{KEY}")) == [], f"before call {number}"
+            register(here, "eu-1")
+            number += 1
+
+    assert number >= 4
 
 
 def test_a_sender_that_is_removed_meanwhile_is_not_revived(here: Installation) -> None:

@@ -17,6 +17,7 @@ from bellhop.stages.entrance import Reply, Request, caller, share_of
 from bellhop.stages.ingest import Ingest
 from bellhop.stages.outside import Visitor
 from tests.fakes.fleet import Fleet, cloud_event, service
+from tests.fakes.interrupted import interrupted
 from tests.fakes.kept import value_of
 from tests.fakes.outsider import EAST, KEY, OTHER_KEY, PATH, TOKEN, Outsider, hashed, known
 from tests.unit.stages.test_cloud_events import EACH, SOURCE, held
@@ -323,6 +324,49 @@ def test_of_one_request_that_comes_to_two_processes_at_once_one_is_taken(listeni
         each.join()
 
     assert sorted(found) == [200, 401]
+
+
+def test_a_replay_that_overtakes_its_request_anywhere_is_taken_once(listening: Fleet) -> None:
+    """Before each call of the store the same request comes to another process, and is answered."""
+    ci = by(listening, signs=True)
+    body = json.dumps([cloud_event("web")]).encode()
+    number, met = 0, True
+    while met:
+        head, replayed = ci.headers(body), []
+        with interrupted(
+            listening.records,
+            number,
+            lambda: replayed.append(ci.post(body, head).status),  # noqa: B023 - of this turn
+        ) as store:
+            statuses = [ci.post(body, head).status, *replayed]
+        met = store.met
+        if met:
+            assert sorted(statuses) == [200, 401], f"before call {number}"
+            number += 1
+
+    assert number >= 4
+
+
+@pytest.mark.parametrize("signs", [False, True], ids=["tokens", "keys"])
+def test_a_rotation_amid_a_request_refuses_nobody(listening: Fleet, signs: bool) -> None:  # noqa: FBT001 - a case
+    """Before each call of the store the sender's secret becomes the former one."""
+    number, met = 0, True
+    while met:
+        ci = by(listening, signs=signs)
+        ci.message = number
+        kept = value_of(listening.records.senders.get(EAST, "ci"))
+        until = listening.clock.now() + MINUTE
+        new = replace(kept, proof=OTHER_KEY, former=kept.proof, former_until=until)
+        with interrupted(
+            listening.records,
+            number,
+            lambda: listening.records.senders.put(new),  # noqa: B023
+        ) as store:
+            assert ci.send(cloud_event("web")).status == 200, f"before call {number}"
+        met = store.met
+        number += 1
+
+    assert number >= 3
 
 
 def test_a_store_that_fails_sends_the_sender_away_for_now(listening: Fleet) -> None:
