@@ -40,6 +40,9 @@ INBOXES: Mapping[str, str] = {
 _BACKGROUND = "~"
 """Ends the name of a share of what no ring caused: rings take turns with it, and do not wait."""
 
+_EVENTS = "!"
+"""Ends that of a cluster's CloudEvents: who floods it from outside delays no object's event."""
+
 _FIRST = 1
 _OF_EVENTS = 2
 """From which schema on messages may be about CloudEvents."""
@@ -159,8 +162,8 @@ class Evaluate(Envelope):
 
     @property
     def share(self) -> str:
-        """The cluster that sent it, or the source whose script takes long."""
-        return self.source or self.cluster
+        """The cluster that sent it, or its CloudEvents, or the source whose script takes long."""
+        return self.source or _told_in(self.cluster, self.object)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,8 +214,8 @@ class Instantiate(Envelope):
 
     @property
     def share(self) -> str:
-        """The cluster in which it happened."""
-        return _in_turn(self.cluster, self.rang)
+        """The cluster in which it happened, or its CloudEvents."""
+        return _in_turn(_told_in(self.cluster, self.object), self.rang)
 
 
 @dataclass(frozen=True, slots=True)
@@ -505,6 +508,10 @@ class Publisher:
 def _of_object(key: str) -> int:
     """Return which schema a message about an object asks for."""
     return _OF_EVENTS if key.startswith("/".join(CLOUD_EVENT) + "/") else _FIRST
+
+
+def _told_in(cluster: str, key: str) -> str:
+    return cluster if _of_object(key) == _FIRST else cluster + _EVENTS
 
 
 def _in_turn(share: str, rang: str) -> str:

@@ -34,7 +34,8 @@ from bellhop.model.kinds import parse_all, read_documents
 from bellhop.model.kubeconfig import Kubeconfig
 from bellhop.model.record import Cluster
 from bellhop.settings import Settings
-from bellhop.stages.ingest import Ingest, Request
+from bellhop.stages.entrance import Request
+from bellhop.stages.ingest import Ingest
 from infra.lab.lambdas import Function, Lambdas, Outcome
 from infra.lab.moto import Moto
 from infra.package.build import build

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from bellhop.embedded.state import open_state
+from bellhop.engine import signing
 from bellhop.engine.cloud_events import BATCH, LONGEST, MOST_EVENTS, STRUCTURED
+from bellhop.fleet import senders
+from bellhop.model.record import Cluster
 from bellhop.records.arrivals import REMEMBERED
+from bellhop.settings import Settings
 from tests.docs.typed import type_page
 
 PAGE = (Path(__file__).parents[2] / "docs/how-to/receive-cloudevents.md").read_text()
@@ -18,6 +24,13 @@ def test_every_command_prints_what_stands_below_it(
 ) -> None:
     """A reader who saves the files and types the commands sees what the page shows."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BELLHOP_STATE", str(tmp_path / "state"))
+    opened = open_state(tmp_path / "state", Settings())
+    now = opened.installation.records.clock.now()
+    opened.installation.declare.register(Cluster("fleet", "east", {}, "v1.30.0", "digest", now))
+    opened.close()
+    address = json.dumps({"url": "https://bellhop.example", "ca": ""})
+    (tmp_path / "state" / "address.json").write_text(address)
     type_page(PAGE, tmp_path)
 
 
@@ -26,5 +39,9 @@ def test_tells_the_limits_that_hold() -> None:
     assert f"`{STRUCTURED}`" in PAGE
     assert f"up to {MOST_EVENTS} as `{BATCH}`" in PAGE
     assert f"up to {LONGEST:,} characters" in PAGE
+    assert signing.WINDOW.total_seconds() == 5 * 60
+    assert "counts for five minutes" in PAGE
+    assert senders.OVERLAP.days == 1
+    assert "counts for a day beside it" in PAGE
     assert REMEMBERED.days == 30
     assert "known for thirty days" in PAGE

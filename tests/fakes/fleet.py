@@ -37,11 +37,12 @@ from bellhop.records.versions import SCHEMAS
 from bellhop.settings import Settings
 from bellhop.stages.declare import Declare, Declared
 from bellhop.stages.deploy import Deploy
+from bellhop.stages.entrance import Reply, Request
 from bellhop.stages.evaluate import Evaluate
 from bellhop.stages.execute import Execute
 from bellhop.stages.hands import ALONE, Hands
 from bellhop.stages.inbox import Inbox, Stage
-from bellhop.stages.ingest import Ingest, Reply, Request
+from bellhop.stages.ingest import Ingest
 from bellhop.stages.lease import UNKNOWN
 from bellhop.stages.schedule import Schedule
 from bellhop.stages.sweep import Sweep

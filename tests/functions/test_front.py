@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import base64
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from bellhop.aws.front import Front
+from bellhop.engine import signing
+from bellhop.engine.cloud_events import STRUCTURED
+from bellhop.model.record import Sender
 from functions.ingest import aws
 from infra.lab.moto import Moto
 from tests.functions.lab import Account, Context, User, event
@@ -16,6 +20,8 @@ from tests.functions.lab import Account, Context, User, event
 EMPTY = {"apiVersion": "bellhop.dev/v1", "kind": "Observations", "items": []}
 BATCH = json.dumps(EMPTY)
 LIMIT = 1_000
+PATH = "/clusters/fleet/east"
+KEY = signing.new_key()
 
 
 @pytest.fixture
@@ -61,6 +67,44 @@ def test_takes_a_cloud_event(front: Front) -> None:
 
     assert ask(front, body="x", **headers)[0] == 400
     assert ask(front, body="1", **headers) == (200, {"taken": 0, "dropped": 1})
+
+
+def test_takes_what_a_sender_from_outside_signs(front: Front, account: Account) -> None:
+    """By the bytes that were sent, however AWS hands them over, and once."""
+    records = account.open().records
+    records.senders.put(Sender("fleet/east", "ci", datetime.now(UTC), signs=True, proof=KEY))
+    body = json.dumps({"specversion": "1.0", "id": "é", "source": "ci", "type": "built"})
+    at = int(datetime.now(UTC).timestamp())
+    for encoded in (False, True):
+        name = f"msg-{encoded}"
+        headers = {
+            "content-type": STRUCTURED,
+            "webhook-id": name,
+            "webhook-timestamp": str(at),
+            "webhook-signature": signing.sign(KEY, name, at, body.encode()),
+        }
+        sent = base64.b64encode(body.encode()).decode() if encoded else body
+        about = {"path": f"{PATH}/senders/ci", "body": sent, "encoded": encoded, **headers}
+
+        assert ask(front, **about) == (200, {"taken": 0, "dropped": 1})
+        assert ask(front, **about)[0] == 401
+        assert ask(front, **{**about, "path": PATH})[0] == 200
+        assert ask(front, **{**about, "path": PATH, "authorization": ""})[0] == 401
+
+
+def test_allows_who_asks_before_it_sends(account: Account) -> None:
+    """By the handshake of CloudEvents' web hooks; the installation is not opened for it."""
+    front = Front(aws._stage, account.open)
+    before = account.moto.requests()
+    sent = event("function_url")
+    sent["rawPath"] = f"{PATH}/senders/ci"
+    sent["requestContext"]["http"]["method"] = "OPTIONS"
+    sent["headers"]["webhook-request-origin"] = "ci.example"
+    answer = front(sent, Context())
+
+    assert answer["statusCode"] == 200
+    assert answer["headers"]["WebHook-Allowed-Origin"] == "*"
+    assert account.moto.requests() == before
 
 
 @pytest.mark.parametrize(

@@ -29,16 +29,23 @@ from bellhop.adapters.local.server import Server
 from bellhop.aws.front import Front as AwsFront
 from bellhop.cloud.resources import Resources
 from bellhop.embedded.front import Front as EmbeddedFront
+from bellhop.engine import signing
+from bellhop.engine.cloud_events import BATCH, STRUCTURED
 from bellhop.gcp.front import Front as GcpFront
 from bellhop.logs import Log
+from bellhop.model.record import Sender
 from bellhop.settings import Settings
-from tests.fakes.fleet import Fleet
+from tests.fakes.clock import START
+from tests.fakes.fleet import Fleet, cloud_event
 from tests.functions.lab import Context, event
+from tests.unit.stages.test_cloud_events import EACH, SOURCE
 
 MANY = int(os.environ.get("BELLHOP_FUZZ", "0")) or 1
 LIMIT = 20_000
 PATH = "/clusters/fleet/east"
 EAST = (("authorization", "Bearer east"),)
+KEY = signing.new_key()
+NOW = int(START.timestamp())
 PAYLOADS = Path(__file__).parents[1] / "payloads" / "kube"
 BODIES = [
     b"",
@@ -76,6 +83,7 @@ parts = st.text(max_size=12) | st.sampled_from(
 paths = (
     st.just(PATH)
     | st.just(f"{PATH}/east")
+    | st.sampled_from([f"{PATH}/senders/{name}" for name in ("ci", "store", "nobody", "é", "..")])
     | st.lists(parts, max_size=5).map("/".join).map("/".__add__)
     | st.lists(parts, max_size=2).map(lambda more: "/clusters/" + "/".join(["fleet", *more]))
     | st.text(max_size=30)
@@ -87,6 +95,8 @@ tokens = st.sampled_from(
 values = st.text(string.printable, max_size=20) | st.sampled_from(["é", "\x00", "x" * 5000])
 proofs = st.tuples(st.sampled_from(["Bearer ", "Basic ", ""]), tokens).map("".join)
 names = ["content-type", "date", "content-encoding", "x-forwarded-for", "expect", "host", "x-é"]
+names += ["webhook-id", "webhook-timestamp", "webhook-signature", "webhook-request-origin"]
+names += ["webhook-request-rate", "webhook-request-callback"]
 names += [f"ce-{name}" for name in ("id", "source", "type", "specversion", "subject", "time", "é")]
 usual = st.sampled_from(
     [
@@ -97,6 +107,10 @@ usual = st.sampled_from(
         "1.0",
         "%ff%zz",
         "2026-01-01T00:00:00Z",
+        str(NOW),
+        "v1,AAAA",
+        "v1, v1,é v2,x",
+        " ".join(["v1,AAAA"] * 9),
     ]
     + [f"application/cloudevents{form}+json" for form in ("", "-batch")]
 )
@@ -125,7 +139,27 @@ known = st.builds(
     bent() | bodies,
     st.sampled_from(["length", "chunked", "cut", "short", "long", "twice", "none", "bad chunk"]),
 )
-asks = known | st.builds(Ask, methods, paths, headers, bodies)
+
+
+@st.composite
+def signed(draw: st.DrawFn) -> Ask:
+    """Return a request of a sender that signs, as it should be or with some of it changed."""
+    body, name = draw(bent() | bodies), draw(st.text(max_size=9))
+    media = draw(st.sampled_from([STRUCTURED, BATCH, "application/json", "text/html"]))
+    sender = draw(st.sampled_from(["store"] * 4 + ["ci", "nobody"]))
+    at = NOW + draw(st.sampled_from([0, 0, 0, 300, -300, 301, -301]))
+    head = {
+        "webhook-id": name.encode("utf-8", "replace").decode("latin-1"),
+        "webhook-timestamp": str(at),
+        "webhook-signature": signing.sign(KEY, name, at, body),
+        "content-type": media,
+    }
+    changed = dict(draw(headers)) if draw(st.booleans()) else {}
+    framing = draw(st.sampled_from(["length"] * 3 + ["chunked", "cut", "short"]))
+    return Ask("POST", f"{PATH}/senders/{sender}", (*{**head, **changed}.items(),), body, framing)
+
+
+asks = known | signed() | st.builds(Ask, methods, paths, headers, bodies)
 
 
 def tried(count: int) -> Any:
@@ -143,6 +177,10 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     made = Fleet(tmp_path_factory.mktemp("fuzzed"), settings=Settings(body_limit=LIMIT))
     made.register("east", env="production")
     made.apply_example("network-policy")
+    made.apply(SOURCE, EACH)
+    now = made.clock.now()
+    made.records.senders.put(Sender("fleet/east", "ci", now, proof="digest"))
+    made.records.senders.put(Sender("fleet/east", "store", now, signs=True, proof=KEY))
     made.pump()
     yield made
     made.close()
@@ -263,6 +301,23 @@ def test_the_listener_answers(fleet: Fleet, listener: tuple[str, int], ask: Ask)
             assert int(line[9:12]) in ANSWERS, (ask, found, fleet.output.getvalue())
     alive = asked(listener, b"GET /healthz HTTP/1.1\r\nhost: here\r\nconnection: close\r\n\r\n")
     assert alive.startswith(b"HTTP/1.1 200")
+
+
+def test_what_a_sender_signs_is_taken_over_the_wire(listener: tuple[str, int]) -> None:
+    """Once: what is fuzzed here is not refused for want of a key."""
+    body = json.dumps(cloud_event("web")).encode()
+    head = (
+        ("webhook-id", "wire"),
+        ("webhook-timestamp", str(NOW)),
+        ("webhook-signature", f"v1,AAAA {signing.sign(KEY, 'wire', NOW, body)}"),
+        ("content-type", STRUCTURED),
+        ("connection", "close"),
+    )
+    ask = Ask("POST", f"{PATH}/senders/store", head, body)
+    sent = written(ask)
+
+    assert asked(listener, sent).endswith(b'{"taken": 1, "dropped": 0}')
+    assert asked(listener, sent).startswith(b"HTTP/1.1 401 ")
 
 
 def test_nothing_of_it_was_a_failure_of_ours(fleet: Fleet) -> None:

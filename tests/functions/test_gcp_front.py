@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from flask import Request
 from werkzeug.test import EnvironBuilder
 
+from bellhop.engine import signing
+from bellhop.engine.cloud_events import STRUCTURED
 from bellhop.gcp.front import Front
+from bellhop.model.record import Sender
 from functions.ingest import gcp
 from tests.functions.gcp_lab import BATCH, Project
 
 EMPTY = json.dumps({**BATCH, "items": []})
 LIMIT = 1_000
 PATH = "/clusters/fleet/east"
+KEY = signing.new_key()
 
 
 @pytest.fixture
@@ -41,6 +46,40 @@ def test_takes_a_cloud_event(front: Front) -> None:
 
     assert ask(front, body="x", headers=headers)[0] == 400
     assert ask(front, body="1", headers=headers) == (200, {"taken": 0, "dropped": 1})
+
+
+def test_takes_what_a_sender_from_outside_signs(front: Front, project: Project) -> None:
+    """By the bytes that were sent, and once; its record and the note of it lie in Firestore."""
+    records = project.open().records
+    records.senders.put(Sender("fleet/east", "ci", datetime.now(UTC), signs=True, proof=KEY))
+    body = json.dumps({"specversion": "1.0", "id": "1", "source": "ci", "type": "built"})
+    at = int(datetime.now(UTC).timestamp())
+    headers = {
+        "Authorization": "",
+        "Content-Type": STRUCTURED,
+        "Webhook-Id": "msg",
+        "Webhook-Timestamp": str(at),
+        "Webhook-Signature": signing.sign(KEY, "msg", at, body.encode()),
+    }
+
+    told = [ask(front, f"{PATH}/senders/ci", body, headers=headers) for _ in range(2)]
+    assert told[0] == (200, {"taken": 0, "dropped": 1})
+    assert told[1][0] == 401
+    assert ask(front, PATH, body, headers=headers)[0] == 401
+
+
+def test_allows_who_asks_before_it_sends() -> None:
+    """By the handshake of CloudEvents' web hooks, for which nothing is opened."""
+
+    def unopened() -> Any:
+        raise AssertionError
+
+    front = Front(gcp._stage, unopened)
+    headers = {"WebHook-Request-Origin": "ci.example", "WebHook-Request-Rate": "120"}
+    environ = EnvironBuilder(f"{PATH}/senders/ci", method="OPTIONS", headers=headers).get_environ()
+    _, status, told = front(Request(environ))
+
+    assert (status, told["WebHook-Allowed-Origin"], told["WebHook-Allowed-Rate"]) == (200, "*", "*")
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from bellhop.messages import (
     Sweep,
     Tidy,
 )
+from bellhop.model.gvk import CLOUD_EVENT, GVK, ObjectKey
 from bellhop.ports.queue import GROUP_LIMIT, Message
 
 EVENT = str(CloudEvent({"source": "ci", "subject": "web"}).key("builds"))
@@ -132,6 +133,18 @@ def test_rings_never_wait_behind_sweeps() -> None:
         assert replace(kind, rang="now").share != kind.share
     assert Apply("t", "a/b", "p", "a/c").share != Apply("t", "a/b", "p", "a/d").share
     assert Apply("t", "a/b", "p", "a/c").share != Apply("t", "a/z", "p", "a/c").share
+
+
+def test_objects_never_wait_behind_cloud_events() -> None:
+    """A cluster's, of whichever sender, have a share of their own until they are rendered."""
+    told = str(ObjectKey(CLOUD_EVENT, "builds", "web"))
+    seen = str(ObjectKey(GVK("", "v1", "Service"), "default", "web"))
+    for kind in (Evaluate("a/b", seen, rang="now"), Instantiate("t", "a/b", seen, rang="now")):
+        of_event = replace(kind, object=told)
+
+        assert of_event.share != kind.share
+        assert of_event.share != replace(of_event, cluster="a/c").share
+    assert Evaluate("a/b", told, source="s").share == "s"
 
 
 def test_publishes_each_to_its_inbox_and_the_same_work_once() -> None:

@@ -85,6 +85,12 @@ def complete_paused(ctx: click.Context, _parameter: click.Parameter, incomplete:
     return _from_state(ctx, incomplete, _triggers) if words == [_TRIGGER] else []
 
 
+def complete_sender(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Complete the names of the senders of the cluster that was typed before."""
+    key = str(ctx.params.get("key") or "")
+    return _from_state(ctx, incomplete, lambda here: _senders(here, key))
+
+
 def complete_explained(
     ctx: click.Context, _parameter: click.Parameter, incomplete: str
 ) -> list[str]:
@@ -156,6 +162,12 @@ def _names(here: Installation, kind: KindName) -> Iterator[str]:
         yield from (f"{row['namespace']}/{row['name']}" for row in rows)
     if kind.singular == "clusterprofile":
         yield from (name for name in _profiles(here) if "/" not in name)
+
+
+def _senders(here: Installation, cluster: str) -> Iterator[str]:
+    from bellhop.fleet.naming import cluster_named
+
+    return (each.name for each in here.records.senders.of(cluster_named(here, cluster)))
 
 
 def _kinds(here: Installation, cluster: str) -> Iterator[str]:

@@ -52,6 +52,7 @@ COMMANDS = {
     "render": "Render a template, or all that a trigger would generate, from files alone.",
     "resume": "Have what was paused go on.",
     "rotate": "Give a cluster's sender a new token.",
+    "sender": "Let others send CloudEvents for a cluster.",
     "serve": "Run the embedded mode.",
     "show": "Show add-ons, events and failures.",
     "status": "Tell whether all is well, and if not, why.",

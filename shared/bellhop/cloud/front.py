@@ -13,7 +13,8 @@ from bellhop.cloud.resources import Resources
 from bellhop.engine.cloud_events import attributes
 from bellhop.errors import DeniedError, InvalidError, TemporaryError
 from bellhop.logs import Log
-from bellhop.stages.ingest import Ingest, Reply, Request, sender, too_large
+from bellhop.stages.entrance import Caller, Reply, caller, too_large
+from bellhop.stages.ingest import Ingest
 
 _HEALTH = "/healthz"
 _REFUSED = 400
@@ -58,7 +59,7 @@ class Desk:
         return Answer(reply.status, json.dumps(reply.body), headers)
 
     def _reply(self, call: Call) -> Reply:
-        found = sender(call.method, call.path, call.headers.get("authorization", ""))
+        found = caller(call.method, call.path, call.headers)
         if isinstance(found, Reply):
             return found
         try:
@@ -66,21 +67,24 @@ class Desk:
         except Exception as error:  # noqa: BLE001 - an HTTP front answers whatever happens
             return _unready(error)
         if not _may_send(here, call.address):
-            here.log.warning("Refused an address", cluster=found[0], address=call.address)
+            here.log.warning("Refused an address", cluster=found.cluster, address=call.address)
             told = {"code": DeniedError.code, "message": "no events are taken from this address"}
             return Reply(403, {"error": told})
-        reply = _respond(stage, call, *found)
+        reply = _respond(stage, call, found)
         if reply.status >= _REFUSED:
             here.log.warning(
-                "Refused a request", cluster=found[0], status=reply.status, address=call.address
+                "Refused a request",
+                cluster=found.cluster,
+                status=reply.status,
+                address=call.address,
             )
         here.end()
         return reply
 
 
-def _respond(stage: Ingest, call: Call, cluster: str, token: str) -> Reply:
+def _respond(stage: Ingest, call: Call, who: Caller) -> Reply:
     """Let a sender in before anything of what it brings is read."""
-    gate = stage.admit(cluster, token)
+    gate = stage.admit(who)
     if isinstance(gate, Reply):
         return gate
     if call.length > stage.body_limit:
@@ -92,7 +96,7 @@ def _respond(stage: Ingest, call: Call, cluster: str, token: str) -> Reply:
         text = "cannot read the request's body as the cloud hands it over; send it again"
         return Reply(_REFUSED, {"error": {"code": InvalidError.code, "message": text}})
     told = attributes(call.headers)
-    return stage.respond(Request(cluster, token, body, media, sent, told), gate)
+    return stage.respond(who.brings(body, media, sent, told), gate)
 
 
 def _may_send(here: Resources, address: str) -> bool:

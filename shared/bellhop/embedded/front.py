@@ -6,14 +6,16 @@ It is wiring alone, and needs no framework: one took longer to load than all the
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import Any
 
 from bellhop.adapters.local.wsgi import Admission, Answer, Environ
 from bellhop.embedded.baton import BATON
 from bellhop.engine.cloud_events import attributes
-from bellhop.stages.ingest import Ingest, Reply, Request, sender, too_large
+from bellhop.stages.entrance import Caller, Reply, caller, too_large
+from bellhop.stages.ingest import Ingest
+from bellhop.stages.outside import Visitor
 
 _LET_IN = "bellhop.let-in"
 _HEALTH = "/healthz"
@@ -34,16 +36,20 @@ class Front:
         limit = self._stage.body_limit
         if environ.get("PATH_INFO") == _HEALTH:
             return Admission(limit=0)
-        found = _sender(environ)
+        headers = _headers(environ)
+        found = _caller(environ, headers)
         if isinstance(found, Reply):
             return _answer(found)
-        gate = self._stage.admit(*found)
+        gate = self._stage.admit(found)
         if isinstance(gate, Reply):
             return _answer(gate)
         if _length(environ) > limit:
             return _answer(too_large(_length(environ), limit))
-        environ[_LET_IN] = (*found, gate)
-        return Admission(found[0], limit)
+        environ[_LET_IN] = found, headers, gate
+        share = gate.share if isinstance(gate, Visitor) else found.cluster
+        # Who claims to have signed has proved nothing yet: each address waits for its own.
+        unproven = f" {environ.get('REMOTE_ADDR', '')}" if found.signed else ""
+        return Admission(f"{share}{unproven}", limit)
 
     def __call__(self, environ: Environ, start_response: Any) -> Iterable[bytes]:
         """Answer one request."""
@@ -55,11 +61,11 @@ class Front:
     def _respond(self, environ: Environ) -> Answer:
         if _LET_IN not in environ:
             return _whole(HTTPStatus.OK, b"ok\n", "text/plain; charset=utf-8")
-        cluster, token, gate = environ[_LET_IN]
+        who, headers, gate = environ[_LET_IN]
         body = environ["wsgi.input"].read(_length(environ))
         media, sent = environ.get("CONTENT_TYPE", ""), environ.get("HTTP_DATE", "")
-        request = Request(cluster, token, body, media, sent, attributes(_headers(environ)))
-        with BATON.held(cluster):
+        request = who.brings(body, media, sent, attributes(headers))
+        with BATON.held(gate.share if isinstance(gate, Visitor) else who.cluster):
             reply = self._stage.respond(request, gate)
         return _answer(reply)
 
@@ -78,9 +84,9 @@ def _length(environ: Environ) -> int:
     return int(given) if given.isdecimal() else 0
 
 
-def _sender(environ: Environ) -> tuple[str, str] | Reply:
+def _caller(environ: Environ, headers: Mapping[str, str]) -> Caller | Reply:
     method, path = str(environ.get("REQUEST_METHOD", "")), str(environ.get("PATH_INFO", ""))
-    return sender(method, path, str(environ.get("HTTP_AUTHORIZATION", "")))
+    return caller(method, path, headers)
 
 
 def _answer(reply: Reply) -> Answer:

@@ -16,7 +16,7 @@ from bellhop.engine import looping
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.naming import set_kind
 from bellhop.errors import AwayError, UnreachableError
-from bellhop.fleet import overview, strays
+from bellhop.fleet import overview, senders, strays
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.queues import Letters, dead_letters
 from bellhop.fleet.renewal import ends_at, next_at
@@ -71,6 +71,7 @@ def failures(
     yield from _authority(here)
     yield from _clusters(here, silent)
     yield from _certificates(here)
+    yield from _senders(here)
     yield from _declared(here)
     yield from _scripts(here)
     yield from _matches(here)
@@ -155,6 +156,19 @@ def _certificates(here: Installation) -> Iterator[Failure]:
                 f"its token and certificate{until}, could not be renewed; Bellhop goes on"
                 f" trying and logs why; `bellhop register cluster` renews them, too",
             )
+
+
+def _senders(here: Installation) -> Iterator[Failure]:
+    """Tell of outside senders that are refused: theirs are not the secrets that count."""
+    for sender, refusals in senders.refused(here):
+        if refusals.count >= overview.MANY:
+            said = (
+                f"{refusals.count} requests in its name were refused: they had another secret, a"
+                " clock that differs by more than five minutes, or came twice; give it its present"
+                f" secret, or a new one (`bellhop sender rotate {sender.cluster} {sender.name}`)"
+            )
+            which = f"{sender.name} of {sender.cluster}"
+            yield Failure("sender", which, refusals.since, said, refusals.count)
 
 
 def _clusters(here: Installation, silent: Mapping[str, str]) -> Iterator[Failure]:

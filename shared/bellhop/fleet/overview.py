@@ -21,8 +21,9 @@ PULSELESS = timedelta(seconds=90)
 TICKLESS = timedelta(minutes=5)
 """A schedule that ticks each minute and has not for so long is switched off, or fails."""
 
-_MANY = 3
-"""A forwarder that is about to read its new Secret is refused once or twice."""
+MANY = 3
+"""So often a sender is refused before it is told: one that is about to read its new Secret is once
+or twice."""
 
 Who = tuple[str, str, str]
 """A profile's trigger, source cluster and name."""
@@ -96,7 +97,7 @@ def sources_in_force(here: Installation) -> Iterator[tuple[str, str]]:
 def refused(here: Installation, cluster: str) -> str:
     """Say that senders of a cluster are refused, in a sentence; empty if they are not."""
     kept = here.records.refusals.get(cluster)
-    if kept is None or kept.value.count < _MANY:
+    if kept is None or kept.value.count < MANY:
         return ""
     found = kept.value
     return (

@@ -239,9 +239,34 @@ class Gate:
 
     def digests(self, now: datetime) -> tuple[str, str]:
         """Return the digests of the present and of the former token, the same one for none."""
-        ended = self.former_until is not None and self.former_until <= now
-        former = self.token_digest if ended or not self.former_digest else self.former_digest
-        return self.token_digest, former
+        return _in_force(self.token_digest, self.former_digest, self.former_until, now)
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """Who sends CloudEvents for a cluster from outside: nothing else, and for no other cluster.
+
+    One that `signs` proves itself by signatures, and `proof` is its key; any other by a token, and
+    `proof` is its digest. What it had before `changed_at` counts as a Gate's does.
+    """
+
+    cluster: str
+    name: str
+    made_at: datetime
+    signs: bool = False
+    proof: str = field(default="", repr=False)
+    former: str = field(default="", repr=False)
+    changed_at: datetime | None = None
+    former_until: datetime | None = None
+
+    def proofs(self, now: datetime) -> tuple[str, str]:
+        """Return the present and the former proof, the same one for none."""
+        return _in_force(self.proof, self.former, self.former_until, now)
+
+
+def _in_force(present: str, former: str, until: datetime | None, now: datetime) -> tuple[str, str]:
+    ended = until is not None and until <= now
+    return present, present if ended or not former else former
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ from bellhop.records.pulses import Pulses
 from bellhop.records.refusals import RefusalCounts
 from bellhop.records.sealing import Sealer
 from bellhop.records.selections import Selections
+from bellhop.records.senders import Receipts, Senders
 from bellhop.records.snapshot import Snapshot
 from bellhop.records.timers import Timers
 from bellhop.records.titles import Titles
@@ -73,6 +74,8 @@ class Records:
         self.looks = Looks(store, "look")
         self.issuers = Issuers(store)
         self.callers = Callers(self._payloads)
+        self.senders = Senders(self._payloads)
+        self.receipts = Receipts(store)
         self.inquiries = Looks(store, "inquiry")
         self.hearings = Hearings(store)
         self.pulses = Pulses(store)
@@ -125,6 +128,7 @@ class Records:
         self.gates.delete(key)
         self.issuers.delete(key)
         self.callers.delete(key)
+        self.senders.forget(key)
 
     def forget_traces(self, key: str) -> None:
         """Delete what was observed, matched and applied in a cluster, and how it was."""
@@ -139,12 +143,14 @@ class Records:
         self.strikes.forget(key)
         self.walks.forget(key)
         self.health.delete(key)
-        self.refusals.delete(key)
+        self.refusals.forget(key)
         self.circuits.delete(key)
         self.looks.delete(key)
         self.inquiries.delete(key)
         self.issuers.delete(key)
         self.callers.delete(key)
+        self.senders.forget(key)
+        self.receipts.forget(key)
         self.hearings.delete(key)
 
     def doubt_holdings(self, key: str) -> None:

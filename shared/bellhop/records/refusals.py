@@ -1,7 +1,8 @@
-"""Requests that were refused for their token in the name of each cluster, for a while."""
+"""Requests that were refused in the name of each cluster or outside sender, for a while."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
 
 from bellhop.model.record import Refusals
@@ -13,7 +14,7 @@ FORGOTTEN = timedelta(minutes=10)
 
 
 class RefusalCounts:
-    """How many requests were refused lately, by cluster."""
+    """How many requests were refused lately, by cluster; by share of an outside sender, too."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -35,3 +36,14 @@ class RefusalCounts:
     def delete(self, cluster: str) -> bool:
         """Forget what was refused, as who may send has changed; say whether anything was."""
         return self._store.delete("refusals", cluster)
+
+    def all(self) -> Iterator[tuple[str, Refusals]]:
+        """Yield in whose name requests were refused lately, and how many."""
+        for item in self._table.items("refusals"):
+            yield item.sort, self._table.read(item.value)
+
+    def forget(self, cluster: str) -> None:
+        """Forget what was refused in the name of a cluster and of its outside senders."""
+        self.delete(cluster)
+        for item in self._table.items("refusals", f"{cluster}/"):
+            self.delete(item.sort)

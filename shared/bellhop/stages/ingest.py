@@ -13,7 +13,6 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from itertools import islice
@@ -21,7 +20,8 @@ from typing import Any
 
 from bellhop import __version__
 from bellhop.engine.accounts import may_be_one
-from bellhop.engine.cloud_events import is_told
+from bellhop.engine.cloud_events import BATCH as BATCH_OF_EVENTS
+from bellhop.engine.cloud_events import STRUCTURED, is_told
 from bellhop.engine.cloud_events import read as read_events
 from bellhop.engine.hints import (
     INGEST,
@@ -35,7 +35,6 @@ from bellhop.engine.hints import (
 from bellhop.engine.json import read_json
 from bellhop.engine.observe import bury_told, observe_told
 from bellhop.errors import (
-    BellhopError,
     DeniedError,
     InvalidError,
     TemporaryError,
@@ -48,8 +47,10 @@ from bellhop.records import Records
 from bellhop.settings import Settings
 from bellhop.stages.accounts import Accounts
 from bellhop.stages.arriving import Arriving
+from bellhop.stages.entrance import Caller, Reply, Request, body_of, refusal, too_large
 from bellhop.stages.hearing import Hearing, read_alive
 from bellhop.stages.ledger import Note, write
+from bellhop.stages.outside import Outside, StrangerError, Visitor, refuse_unsigned
 from bellhop.stages.refusals import Refused
 
 BATCH = "Observations"
@@ -69,68 +70,7 @@ _FEW = 16
 """Observations that are kept before they are published: one transaction costs little more than
 one message, and the first of a long batch is not to wait for its last."""
 
-_PARTS = (3, 4)
-_LONGEST_NAME = 253
 _NOBODY = hashlib.sha256(b"nobody").hexdigest()
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What an HTTP front hands over.
-
-    `token` is the sender's proof, `media` the Content-Type, `sent` the Date that it gives;
-    `attributes` are those of a CloudEvent that its headers tell.
-    """
-
-    cluster: str
-    token: str
-    body: bytes
-    media: str = ""
-    sent: str = ""
-    attributes: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """What an HTTP front sends back as JSON."""
-
-    status: int
-    body: Mapping[str, Any]
-    headers: Mapping[str, str] = field(default_factory=dict)
-
-
-def address(path: str, authorization: str) -> tuple[str, str] | None:
-    """Read cluster and token from `/clusters/NAMESPACE/NAME[/TOKEN]` and a Bearer header.
-
-    API servers can send no header to a webhook, nor a query: for them the token is in the path
-    (the check of a ValidatingWebhookConfiguration's URL). None if the path is another one, or if
-    no cluster can have such a name: a store bounds how long the names of its items are.
-    """
-    parts = path.strip("/").split("/")
-    if len(parts) not in _PARTS or parts[0] != "clusters":
-        return None
-    if not all(each.isascii() and len(each) <= _LONGEST_NAME for each in parts[1:3]):
-        return None
-    scheme, _, given = authorization.partition(" ")
-    bearer = given.strip() if scheme.lower() == "bearer" else ""
-    return f"{parts[1]}/{parts[2]}", bearer or (parts[3] if len(parts) > _PARTS[0] else "")
-
-
-def sender(method: str, path: str, authorization: str) -> tuple[str, str] | Reply:
-    """Read cluster and token of a request, or say why nothing of it can be served."""
-    found = address(path, authorization)
-    if found is None:
-        text = "nothing is served here; events go to /clusters/NAMESPACE/NAME"
-        return Reply(404, _body("Missing", text))
-    if method != "POST":
-        return Reply(405, _body(InvalidError.code, "events are sent by POST"), {"Allow": "POST"})
-    return found
-
-
-def too_large(length: int, limit: int) -> Reply:
-    """Refuse a request by its length; a front may do so before it is read."""
-    text = f"cannot take a request of {length} bytes: the limit is {limit}; send less at once"
-    return Reply(413, _body(TooLargeError.code, text))
 
 
 class Ingest:
@@ -145,6 +85,7 @@ class Ingest:
         self._log = log
         self._accounts = Accounts(records, publisher)
         self._refused = Refused(records)
+        self._outside = Outside(records, self._refused)
         self._hearing = Hearing(records)
         self._arriving = Arriving(records)
         self._skewed = _Seldom(_SAY_SKEW)
@@ -154,35 +95,45 @@ class Ingest:
         """Return how many bytes a request may have."""
         return self._settings.body_limit
 
-    def admit(self, cluster: str, token: str) -> Gate | Reply:
-        """Let a sender in, or say why not, before anything of what it brings is read."""
-        return self._guarded(lambda: self._admit(cluster, token))
+    def admit(self, caller: Caller) -> Gate | Visitor | Reply:
+        """Let a sender in, or say why not, before anything of what it brings is read.
 
-    def respond(self, request: Request, gate: Gate | None = None) -> Reply:
+        A visitor that signs is judged only with its body: it has proved nothing yet.
+        """
+        return self._guarded(lambda: self._admit(caller))
+
+    def respond(self, request: Request, gate: Gate | Visitor | None = None) -> Reply:
         """Answer one request; never raises. Who was let in already comes with its gate."""
-        found = gate or self.admit(request.cluster, request.token)
+        found = gate or self.admit(
+            Caller(request.cluster, request.token, request.sender, request.signed)
+        )
         if isinstance(found, Reply):
             return found
         reply = self._guarded(lambda: self._take(request, found))
         assert isinstance(reply, Reply)
         return reply
 
-    def _guarded(self, answer: Callable[[], Gate | Reply]) -> Gate | Reply:
+    def _guarded(self, answer: Callable[[], Gate | Visitor | Reply]) -> Gate | Visitor | Reply:
         try:
             return answer()
         except TooLargeError as error:
-            return _refusal(413, error)
+            return refusal(413, error)
         except InvalidError as error:
-            return _refusal(400, error)
+            return refusal(400, error)
+        except StrangerError as error:
+            return refusal(401, error)
         except TemporaryError as error:
             self._log.warning("Sent a sender away for now", error=str(error))
-            return Reply(503, _body(error.code, str(error)), {"Retry-After": "1"})
+            return Reply(503, body_of(error.code, str(error)), {"Retry-After": "1"})
         except Exception as error:  # noqa: BLE001 - an HTTP front answers whatever happens
             self._log.error("Failed on a request", error)
             text = "the request could not be taken; it can be sent again"
-            return Reply(500, _body("Internal", text))
+            return Reply(500, body_of("Internal", text))
 
-    def _admit(self, cluster: str, token: str) -> Gate | Reply:
+    def _admit(self, caller: Caller) -> Gate | Visitor | Reply:
+        if caller.sender:
+            return self._outside.admit(caller)
+        cluster, token = caller.cluster, caller.token
         kept = self._records.gates.get(cluster)
         gate = kept.value if kept else None
         try:
@@ -191,7 +142,7 @@ class Ingest:
             # A forwarder whose account is refused comes again with the token of its Secret.
             if gate and token and not may_be_one(token):
                 self._refused.note(cluster)
-            return Reply(401, _body(error.code, str(error)))
+            return refusal(401, error)
         assert gate
         return gate
 
@@ -220,14 +171,17 @@ class Ingest:
             " register the cluster, or give the sender its present token"
         )
 
-    def _take(self, request: Request, gate: Gate) -> Reply:
+    def _take(self, request: Request, gate: Gate | Visitor) -> Reply:
         if len(request.body) > self._settings.body_limit:
             return too_large(len(request.body), self._settings.body_limit)
+        if isinstance(gate, Visitor):
+            return self._visit(request, gate)
         if is_told(request.media, request.attributes):
-            return self._cloud_events(request, gate)
+            rings = _rings_alone(request.token, gate)
+            return _ONLY_RINGS if rings else self._cloud_events(request, gate)
         if request.media and not _is_json(request.media):
             text = "cannot take what is not JSON; send it as application/json"
-            return Reply(415, _body(InvalidError.code, text))
+            return Reply(415, body_of(InvalidError.code, text))
         skew = self._skew(request)
         data = read_json(request.body)
         if data.get("kind") != "AdmissionReview" and _rings_alone(request.token, gate):
@@ -240,6 +194,16 @@ class Ingest:
         if abs(skew) < SKEW or "response" in reply.body:
             return reply
         return Reply(reply.status, {**reply.body, "ahead": skew.total_seconds()}, reply.headers)
+
+    def _visit(self, request: Request, visitor: Visitor) -> Reply:
+        """Take what a sender from outside brings: CloudEvents, and nothing else."""
+        with self._outside.once(request, visitor) as taking:
+            if not is_told(request.media, request.attributes):
+                return _ONLY_CLOUD_EVENTS
+            refuse_unsigned(request)
+            reply = self._cloud_events(request, taking.gate)
+            taking.done = True
+            return reply
 
     def _skew(self, request: Request) -> timedelta:
         """Tell by how much a sender's clock is ahead; where it is much, say so now and then."""
@@ -280,7 +244,7 @@ class Ingest:
         if wait:
             text = "the cluster was looked at just now; ask again later"
             seconds = math.ceil(wait.total_seconds())
-            return Reply(429, _body("Throttled", text), {"Retry-After": str(seconds)})
+            return Reply(429, body_of("Throttled", text), {"Retry-After": str(seconds)})
         self._publisher.publish([Sweep(cluster)])
         return Reply(200, {"sweep": True})
 
@@ -334,8 +298,6 @@ class Ingest:
 
     def _cloud_events(self, request: Request, gate: Gate) -> Reply:
         """Take the CloudEvents of a request, whoever sends them: the cluster is not heard by it."""
-        if _rings_alone(request.token, gate):
-            return _ONLY_RINGS
         now = self._records.clock.now()
         events = read_events(request.media, request.attributes, request.body, now)
         taken = self._arriving.taken(gate.listeners, events)
@@ -376,12 +338,15 @@ class Ingest:
 
 _ONLY_RINGS = Reply(
     403,
-    {
-        "error": {
-            "code": DeniedError.code,
-            "message": "this token rings by an AdmissionReview, and tells of nothing else",
-        }
-    },
+    body_of(DeniedError.code, "this token rings by an AdmissionReview, and tells of nothing else"),
+)
+_ONLY_CLOUD_EVENTS = Reply(
+    403,
+    body_of(
+        DeniedError.code,
+        f"this sender sends CloudEvents, and nothing else; send them as {STRUCTURED}, as"
+        f" {BATCH_OF_EVENTS}, or by headers that begin with ce-",
+    ),
 )
 
 
@@ -470,11 +435,3 @@ def _rang(item: Mapping[str, Any], now: datetime) -> str:
             " set the sender's clock"
         )
     return str(text) if text and ahead <= timedelta(0) else now.isoformat()
-
-
-def _refusal(status: int, error: BellhopError) -> Reply:
-    return Reply(status, _body(error.code, str(error)))
-
-
-def _body(code: str, message: str) -> dict[str, Any]:
-    return {"error": {"code": code, "message": message}}

@@ -49,6 +49,62 @@ MUTANTS = [
     ),
     Mutant(
         "stages/ingest.py",
+        "                return _ONLY_CLOUD_EVENTS\n",
+        "                return self._read(\n"
+        "                    request.cluster, read_json(request.body), Watched(taking.gate.kinds)\n"
+        "                )\n",
+        "A sender from outside rings for objects.",
+    ),
+    Mutant(
+        "stages/ingest.py",
+        "            refuse_unsigned(request)\n",
+        "",
+        "What a signature does not cover is taken.",
+    ),
+    Mutant(
+        "stages/ingest.py",
+        "            taking.done = True\n",
+        "",
+        "A signed request is taken as often as it comes.",
+    ),
+    Mutant(
+        "stages/outside.py",
+        "fits and signs and signed",
+        "fits and signed",
+        "Who knows the key that was drawn for nobody is any sender by token.",
+    ),
+    Mutant(
+        "stages/outside.py",
+        " and gate and self._claim(request, signed)):",
+        " and gate):",
+        "A replay is taken.",
+    ),
+    Mutant(
+        "stages/outside.py",
+        "if caller.signed and caller.signed.in_time(now):",
+        "if caller.signed:",
+        "What was signed counts for ever.",
+    ),
+    Mutant(
+        "stages/outside.py",
+        "            if not taking.done:\n",
+        "            if False:\n",
+        "A request that failed for now is refused when it comes again.",
+    ),
+    Mutant(
+        "stages/outside.py",
+        "    return same and by_token\n",
+        "    return same\n",
+        "A word that everybody can read in here is everybody's token.",
+    ),
+    Mutant(
+        "stages/outside.py",
+        "        sender = kept.value if kept and gate else None\n",
+        "        sender = kept.value if kept else None\n",
+        "A sender of a cluster that is not there is judged.",
+    ),
+    Mutant(
+        "stages/ingest.py",
         "                    if self._records.observations.put(observation):\n",
         "                    if self._records.observations.put(observation) or True:\n",
         "What is no news is evaluated.",

@@ -21,7 +21,7 @@ from click.testing import Result
 from bellhop.cli import completing
 from bellhop.cli.main import cli
 from bellhop.fleet.installation import Installation
-from bellhop.model.record import WatchedKind
+from bellhop.model.record import Sender, WatchedKind
 from tests.unit.cli import fleet
 
 Bellhop = Callable[..., Result]
@@ -55,6 +55,11 @@ LINES = [
         "bellhop explain trigger service-network-policy",
         id="a trigger",
     ),
+    pytest.param(
+        "bellhop sender remove default/workload sto",
+        "bellhop sender remove default/workload store",
+        id="a sender",
+    ),
 ]
 
 
@@ -64,6 +69,7 @@ def desk(tmp_path: Path, state: Path, here: Installation, bellhop: Bellhop) -> d
     fleet.populate(here)
     kinds = [WatchedKind(fleet.SERVICE.gvk, "services")]
     here.records.gates.put("default/workload", fleet.cluster().gate(kinds, 10**6))
+    here.records.senders.put(Sender("default/workload", "store", fleet.now()))
     assert bellhop("context", "add", "lab", "--state", str(state)).exit_code == 0
     (tmp_path / "desk").mkdir()
     (tmp_path / "desk" / "manifest.yaml").touch()

@@ -34,7 +34,8 @@ from bellhop.messages import Sweep as Swept
 from bellhop.model.gvk import GVK, ObjectKey, Resource
 from bellhop.model.kinds import parse_all, read_documents
 from bellhop.model.record import Cluster as Record
-from bellhop.stages.ingest import Ingest, Request
+from bellhop.stages.entrance import Request
+from bellhop.stages.ingest import Ingest
 from bellhop.stages.sweep import Sweep
 from infra.lab.cluster import Cluster
 from tests.fakes.clock import FakeClock

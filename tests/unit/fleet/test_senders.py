@@ -18,6 +18,7 @@ from bellhop.fleet.registration import register
 from bellhop.logs import Log
 from bellhop.model.gvk import GVK
 from bellhop.model.record import Gate
+from bellhop.stages.entrance import Caller
 from bellhop.stages.ingest import Ingest
 from infra.lab.cluster import Cluster
 from tests.fakes.clock import FakeClock
@@ -44,7 +45,7 @@ def admits(here: Installation) -> Admits:
 
     def ask(token: str, key: str = KEY) -> bool:
         ingest = Ingest(here.records, here.publisher, here.settings, Log(io.StringIO()))
-        return isinstance(ingest.admit(key, token), Gate)
+        return isinstance(ingest.admit(Caller(key, token)), Gate)
 
     return ask
 

@@ -17,6 +17,7 @@ from bellhop.model.record import (
     Refusals,
     Selected,
     Selection,
+    Sender,
     Walk,
 )
 from bellhop.ports.store import ABSENT
@@ -44,6 +45,9 @@ def fill(rig: Rig, key: str) -> None:
     rig.records.refusals.put(key, Refusals(1, START, START))
     rig.records.looks.ask(key, rig.clock.now())
     rig.records.callers.put(key, "token")
+    rig.records.senders.put(Sender(key, "ci", START, proof="digest"))
+    rig.records.receipts.claim(key, "ci", "digest", rig.clock.now() + timedelta(hours=1))
+    rig.records.refusals.put(f"{key}/senders/ci", Refusals(1, START, START))
     rig.records.inquiries.ask(key, rig.clock.now())
     rig.records.issuers.put(key, Issuer("i", "a", ({"kid": "k"},), START))
     rig.records.hearings.put(key, Heard(START))
@@ -62,12 +66,14 @@ def fill(rig: Rig, key: str) -> None:
 
 
 def left(rig: Rig, key: str) -> set[str]:
-    kinds = ("observation", "match", "selection", "trail")
+    kinds = ("observation", "match", "selection", "trail", "sender", "receipt")
     kinds += ("inventory", "owner", "outcome", "strikes", "suspect", "walk")
     found = {kind for kind in kinds if list(rig.store.query(f"{kind}/{key}"))}
     for kind in kinds:
         if any(list(rig.store.query(f"payload/{kind}/{key}/{shard}")) for shard in SHARDS):
             found.add(f"payload of {kind}")
+    if rig.store.get("refusals", f"{key}/senders/ci"):
+        found.add("refusals of a sender")
     named = (
         "cluster",
         "gate",
@@ -87,10 +93,10 @@ def test_a_cluster_that_is_forgotten_leaves_nothing(rig: Rig) -> None:
     for key in (EAST, "fleet/east-2"):
         fill(rig, key)
     everything = left(rig, EAST)
-    assert (len(everything), rig.blobs()) == (21, 2)
+    assert (len(everything), rig.blobs()) == (25, 2)
 
     rig.records.forget_cluster(EAST)
-    assert left(rig, EAST).isdisjoint({"cluster", "gate", "issuer", "caller"})
+    assert left(rig, EAST).isdisjoint({"cluster", "gate", "issuer", "caller", "sender"})
     rig.records.forget_traces(EAST)
 
     assert left(rig, EAST) == set()

@@ -12,6 +12,7 @@ from bellhop.errors import DeniedError, UnreachableError
 from bellhop.messages import ReadKeys
 from bellhop.model.record import Gate, Issuer
 from bellhop.stages.accounts import learn
+from bellhop.stages.entrance import Caller
 from bellhop.stages.ingest import Ingest
 from tests.fakes.fleet import Fleet
 from tests.fakes.kept import value_of
@@ -37,11 +38,11 @@ def kube(fleet: Fleet) -> FakeKube:
 
 
 def lets_in(fleet: Fleet, token: str, cluster: str = EAST) -> bool:
-    return isinstance(fleet.ingest.admit(cluster, token), Gate)
+    return isinstance(fleet.ingest.admit(Caller(cluster, token)), Gate)
 
 
 def why(fleet: Fleet, token: str) -> str:
-    reply = fleet.ingest.admit(EAST, token)
+    reply = fleet.ingest.admit(Caller(EAST, token))
     assert not isinstance(reply, Gate)
     assert reply.status == 401
     return str(reply.body["error"]["message"])
@@ -95,7 +96,7 @@ def test_new_keys_are_read_when_one_is_not_known(fleet: Fleet, kube: FakeKube) -
     token = NEW.token(fleet.clock.now())
     another = Ingest(fleet.records, fleet.publisher, fleet.settings, fleet.stages["sweep"]._log)
     assert not lets_in(fleet, token)
-    assert not isinstance(another.admit(EAST, token), Gate)
+    assert not isinstance(another.admit(Caller(EAST, token)), Gate)
     assert not lets_in(fleet, Signer("stranger", "P-256").token(fleet.clock.now()))
     fleet.pump()
 

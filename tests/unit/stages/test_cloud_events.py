@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from bellhop.engine.cloud_events import BATCH, STRUCTURED, CloudEvent, attributes
 from bellhop.model.gvk import CLOUD_EVENT, GVK
-from bellhop.stages.ingest import Reply, Request
+from bellhop.stages.entrance import Reply, Request
 from tests.fakes.fleet import Fleet, cloud_event, service
 
 CONFIG = GVK("", "v1", "ConfigMap")

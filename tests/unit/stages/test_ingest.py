@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -14,7 +15,7 @@ from bellhop.errors import StaleError
 from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.model.record import Observation
 from bellhop.settings import Settings
-from bellhop.stages.ingest import Request, address
+from bellhop.stages.entrance import Reply, Request, address, caller
 from tests.fakes.fleet import SERVICE, Fleet, service
 from tests.fakes.kept import value_of
 
@@ -46,12 +47,15 @@ def error(body: Any) -> str:
         pytest.param("/clusters/a/b", "Basic t", ("a/b", ""), id="another scheme is no token"),
         pytest.param("/clusters/a", "Bearer t", None, id="too short"),
         pytest.param("/clusters/a/b/c/d", "", None, id="too long"),
+        pytest.param("/clusters/a/b/senders/ci/t", "", None, id="a sender's with a token"),
         pytest.param("/other/a/b", "", None, id="another path"),
     ],
 )
 def test_reads_cluster_and_token(path: str, header: str, expected: object) -> None:
     """The token comes in a header or, for API servers, as the path's last part."""
-    assert address(path, header) == expected
+    found = address(path, header)
+
+    assert (found and found[:2]) == expected
 
 
 @pytest.mark.parametrize(
@@ -406,3 +410,44 @@ def test_a_former_token_without_an_end_counts(fleet: Fleet) -> None:
     fleet.clock.advance(timedelta(days=30))
 
     assert fleet.send("east").status == 200
+
+
+# Before anything is sent ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "path", ["/clusters/a/b", "/clusters/a/b/senders/ci"], ids=["the cluster's own", "outside"]
+)
+def test_allows_who_asks_whether_events_are_wanted(path: str) -> None:
+    """From anywhere and at any rate, by nothing that the asker says; what counts is the secret."""
+    origin = {"webhook-request-origin": "evil\r\nx: y", "webhook-request-rate": "1"}
+    found = caller("OPTIONS", path, origin)
+
+    assert isinstance(found, Reply)
+    assert found.status == 200
+    assert found.headers == {
+        "Allow": "POST, OPTIONS",
+        "WebHook-Allowed-Origin": "*",
+        "WebHook-Allowed-Rate": "*",
+    }
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "headers", "status"),
+    [
+        pytest.param("OPTIONS", "/", {"webhook-request-origin": "a"}, 404, id="nowhere"),
+        pytest.param("OPTIONS", "/clusters/a/b", {}, 405, id="another question"),
+        pytest.param(
+            "GET", "/clusters/a/b", {"webhook-request-origin": "a"}, 405, id="no question"
+        ),
+    ],
+)
+def test_allows_nothing_else(
+    method: str, path: str, headers: Mapping[str, str], status: int
+) -> None:
+    """A browser's question, or one for another place, is answered as ever."""
+    found = caller(method, path, headers)
+
+    assert isinstance(found, Reply)
+    assert found.status == status
+    assert "WebHook-Allowed-Origin" not in found.headers

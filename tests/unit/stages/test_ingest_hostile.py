@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from bellhop.messages import Sweep
 from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.stages.ingest import Request
+from bellhop.stages.entrance import Request
 from tests.fakes.fleet import SERVICE, Fleet, service
 from tests.fakes.kept import value_of
 

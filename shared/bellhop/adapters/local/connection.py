@@ -349,7 +349,9 @@ class Connection(asyncio.Protocol):
         self._end_turn()
         if self._lost:
             return
-        if self._admission and self._admission.sender:
+        # Some can be judged only with their body: who is refused then has proved nothing.
+        refused = answer.code == HTTPStatus.UNAUTHORIZED
+        if self._admission and self._admission.sender and not refused:
             self._known = True
             self._house.crowd.proved(self)
         try:

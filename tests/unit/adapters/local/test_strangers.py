@@ -54,6 +54,9 @@ class Front:
         if environ["PATH_INFO"] == "/in/slow":
             self.open.wait(60)
         self.served.append(len(body))
+        if environ["PATH_INFO"] == "/in/forged":
+            start_response("401 Unauthorized", [("Content-Length", "2")])
+            return [b"no"]
         start_response("200 OK", [("Content-Length", "2")])
         return [b"ok"]
 
@@ -231,6 +234,16 @@ def test_many_requests_of_one_sender_leave_threads_for_others(
     assert house.ask() < SOON
     house.front.open.set()
     assert all(client.recv(1000).startswith(b"HTTP/1.1 200") for client in slow)
+
+
+def test_who_is_refused_by_its_body_has_proved_nothing(house: House) -> None:
+    """Its connection goes before a known sender's, and is not kept for long."""
+    for path, status, proven in (("/in/forged", b"401", 0), ("/in/friend", b"200", 1)):
+        client = house.knock(post(path, "Content-Length: 2", body=b"{}"))
+
+        assert client.recv(1000).startswith(b"HTTP/1.1 " + status)
+        house.until(lambda: not house.inside.turns._busy)
+        assert len(house.inside.crowd._proven) == proven
 
 
 @pytest.mark.parametrize(

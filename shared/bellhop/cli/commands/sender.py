@@ -1,0 +1,204 @@
+"""`bellhop sender`: who sends CloudEvents for a cluster from outside."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from bellhop.cli import output, session
+from bellhop.cli.clusters import cluster_argument, known
+from bellhop.cli.completing import complete_file, complete_sender
+from bellhop.cli.examples import Command, Group
+from bellhop.cli.options import headers_option, output_option, state_option
+from bellhop.cli.output import say, stamp
+from bellhop.errors import InvalidError
+
+if TYPE_CHECKING:
+    from bellhop.fleet.senders import Hand, Seen
+
+_COLUMNS = (
+    output.Column("CLUSTER", "cluster"),
+    output.Column("NAME", "name"),
+    output.Column("PROOF", "proof"),
+    output.Column("SINCE", "since", shown=stamp),
+    output.Column("FORMER UNTIL", "formerUntil", shown=stamp),
+    output.Column("REFUSED", "refused"),
+    output.Column("ADDRESS", "address", wide=True),
+)
+
+_file_option = click.option(
+    "--file",
+    "path",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="A new file for the secret, for its owner alone; else it is printed.",
+    shell_complete=complete_file,
+)
+
+
+@click.group(
+    "sender",
+    cls=Group,
+    examples=("bellhop sender add prod/eu-1 ci", "bellhop sender list"),
+)
+def command() -> None:
+    """Let a CI, an object store or a registry send CloudEvents for a cluster.
+
+    Each has a name, an address and a secret of its own, and can do nothing else with it: neither
+    ring for objects nor send for another cluster.
+    """
+
+
+@command.command(
+    "add",
+    cls=Command,
+    examples=("bellhop sender add prod/eu-1 ci", "bellhop sender add prod/eu-1 store --hmac"),
+)
+@cluster_argument(required=True)
+@click.argument("name")
+@click.option(
+    "--hmac",
+    "signs",
+    is_flag=True,
+    help="It signs its requests by Standard Webhooks; else it sends a token.",
+)
+@_file_option
+@state_option
+def add(key: str, name: str, path: Path | None, *, signs: bool) -> None:
+    """Add a sender, and show its secret: this once, and never again."""
+    from bellhop.fleet import senders
+
+    here = session.installation()
+    with _handed(path) as (hand, shown):
+        seen = senders.add(here, known(here, key), name, signs=signs, hand=hand)
+        say(f"Sender '{name}' may send CloudEvents for cluster '{seen.sender.cluster}'.")
+        _tell(seen, shown, path)
+
+
+@command.command(
+    "rotate",
+    cls=Command,
+    examples=(
+        "bellhop sender rotate prod/eu-1 ci",
+        "bellhop sender rotate prod/eu-1 ci --at-once",
+    ),
+)
+@cluster_argument(required=True)
+@click.argument("name", shell_complete=complete_sender)
+@click.option(
+    "--at-once",
+    is_flag=True,
+    help="End the former secret now, as of one that somebody has seen: who has it is refused.",
+)
+@_file_option
+@state_option
+def rotate(key: str, name: str, path: Path | None, *, at_once: bool) -> None:
+    """Give a sender a new secret; the former one counts for a day beside it."""
+    from bellhop.fleet import senders
+
+    here = session.installation()
+    overlap = timedelta(0) if at_once else senders.OVERLAP
+    with _handed(path) as (hand, shown):
+        seen = senders.rotate(here, known(here, key), name, overlap=overlap, hand=hand)
+        say(f"Sender '{name}' of cluster '{seen.sender.cluster}' has a new secret.")
+        _tell(seen, shown, path)
+        until = seen.sender.former_until
+        say(f"  former       {f'counts until {stamp(until)}' if until else 'counts no more'}")
+
+
+@command.command("remove", cls=Command, examples=("bellhop sender remove prod/eu-1 ci",))
+@cluster_argument(required=True)
+@click.argument("name", shell_complete=complete_sender)
+@state_option
+def remove(key: str, name: str) -> None:
+    """Remove a sender: from its next request on it is refused."""
+    from bellhop.fleet import senders
+
+    here = session.installation()
+    key = known(here, key)
+    senders.remove(here, key, name)
+    say(f"Sender '{name}' of cluster '{key}' removed.")
+
+
+@command.command(
+    "list", cls=Command, examples=("bellhop sender list", "bellhop sender list prod/eu-1 -o json")
+)
+@cluster_argument(required=False)
+@headers_option
+@output_option
+@state_option
+def list_senders(key: str | None, form: str, *, headers: bool) -> None:
+    """List the senders of a cluster, or of all; nobody's secret is shown."""
+    from bellhop.fleet import senders
+
+    here = session.installation()
+    rows = (
+        {
+            "cluster": each.sender.cluster,
+            "name": each.sender.name,
+            "proof": _proof(each),
+            "since": each.sender.changed_at or each.sender.made_at,
+            "formerUntil": each.sender.former_until,
+            "refused": each.refused.count if each.refused else 0,
+            "address": each.address,
+            "authority": here.inbound.ca,
+        }
+        for each in senders.listed(here, known(here, key))
+    )
+    output.present(_COLUMNS, rows, form, nothing="No senders found.", headers=headers)
+
+
+@contextmanager
+def _handed(path: Path | None) -> Iterator[tuple[Hand, list[str]]]:
+    """Take a secret: into a file that was not there before, or to be printed once it counts.
+
+    A Ctrl-C waits until it is told, and a file whose secret came to nothing is taken away.
+    """
+    from bellhop.fleet.undisturbed import undisturbed
+
+    shown: list[str] = []
+    made: list[Path] = []
+
+    def hand(secret: str) -> None:
+        shown.append(secret)
+        if path is not None:
+            _write(path, secret, made)
+
+    with undisturbed():
+        try:
+            yield hand, shown
+        except BaseException:
+            for each in made:
+                each.unlink(missing_ok=True)
+            raise
+
+
+def _write(path: Path, secret: str, made: list[Path]) -> None:
+    try:
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        made.append(path)
+        with os.fdopen(file, "w") as opened:
+            opened.write(f"{secret}\n")
+            opened.flush()
+            os.fsync(opened.fileno())
+    except OSError as error:
+        raise InvalidError(
+            f"cannot write the secret into '{path}': {error.strerror}; name a file that is not"
+            " there yet, in a folder that is"
+        ) from error
+
+
+def _tell(seen: Seen, shown: list[str], path: Path | None) -> None:
+    say(f"  address      {seen.address}")
+    label = "key" if seen.sender.signs else "token"
+    say(f"  {label:<12} {shown[0] if path is None else f'in {path}'}")
+
+
+def _proof(seen: Seen) -> str:
+    return "hmac" if seen.sender.signs else "token"
