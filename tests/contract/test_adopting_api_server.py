@@ -126,3 +126,30 @@ def test_what_others_make_anew_is_not_written_over(
     fleet.pump()
 
     assert there(kube) == before
+
+
+def test_what_a_profile_left_it_may_have_again(
+    fleet: Fleet,  # noqa: F811 - the fixture
+    kube: KubeClient,  # noqa: F811 - the fixture
+) -> None:
+    """Though others have written to it: it still says that a profile made it."""
+    lasting = profile(more="stopMatchingBehavior: LeavePolicies")
+    fleet.apply(join(lasting, holder("own", config("web", "by: own"))))
+    fleet.pump()
+    made = there(kube)
+    body = {"data": {"kept": "yes"}}
+    query = {"fieldManager": "kubectl-edit"}
+    media = "application/merge-patch+json"
+    edit = Request("PATCH", f"{PLACE}/web", query, body, media)
+    kube._transport.send(edit, Call(EAST, "edit it", "default"))
+    fleet.declare.delete([("ClusterProfile", "", "own")])
+    fleet.pump()
+    assert marks(there(kube)) == {"bellhop.dev/made-by"}
+
+    fleet.apply(lasting)
+    fleet.pump()
+
+    again = there(kube)
+    assert again["metadata"]["uid"] == made["metadata"]["uid"]
+    assert again["metadata"]["annotations"]["projectsveltos.io/owner-name"] == "own"
+    assert again["data"] == {"by": "own", "kept": "yes"}
