@@ -93,6 +93,8 @@ def unit(name: str, default: object) -> str:
     """Tell in what a setting is counted."""
     if isinstance(default, timedelta):
         return "seconds"
+    if isinstance(default, str):
+        return "word"
     return next((each for end, each in UNITS.items() if name.endswith(end)), "count")
 
 
@@ -109,6 +111,8 @@ def homes(name: str) -> str:
 
 
 def _number(value: Any) -> str:
+    if isinstance(value, str):
+        return f"`{value}`"
     number = value.total_seconds() if isinstance(value, timedelta) else float(value)
     return f"{int(number) if number.is_integer() else number}"
 

@@ -1,4 +1,4 @@
-"""Every number an operator may turn, in one place; entry points read them, nothing else does.
+"""All that an operator may turn, in one place; entry points read them, nothing else does.
 
 Each setting is an environment variable `BELLHOP_` + its name in capitals; durations are in seconds.
 What is written below each is its row in docs/reference/settings.md.
@@ -7,12 +7,14 @@ What is written below each is its row in docs/reference/settings.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import timedelta
-from typing import Any, get_type_hints
+from typing import Any, Literal, get_args, get_type_hints
 
 from bellhop.errors import InvalidError
+
+Adopting = Literal["asked", "always"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,10 @@ class Settings:
     template_output: int = 8 * 1024 * 1024
     """How much one entry may render to."""
 
+    adopt: Adopting = "asked"
+    """Whether an object that no profile made is taken over only where that is asked for (`asked`),
+    or wherever a profile names it (`always`), as Sveltos does."""
+
     workers: int = 8
     """Threads of each process that apply profiles, and how many of all together one cluster may
     keep busy; those that wait for a cluster are replaced, by up to 64 others."""
@@ -97,14 +103,26 @@ def read(environment: Mapping[str, str]) -> Settings:
         name = f"BELLHOP_{field.name.upper()}"
         if name not in environment:
             continue
+        kind = types[field.name]
+        if get_args(kind):
+            given[field.name] = _word(name, get_args(kind), environment[name])
+            continue
         try:
-            given[field.name] = _value(field.name, types[field.name], environment[name])
+            given[field.name] = _value(field.name, kind, environment[name])
         except (OverflowError, ValueError) as error:
             raise InvalidError(
                 f"cannot read the setting {name}: '{environment[name]}' is not a number"
                 f" {_RANGE[field.name in _MAY_BE_ZERO]}"
             ) from error
     return Settings(**given)
+
+
+def _word(name: str, words: Sequence[str], text: str) -> str:
+    if text not in words:
+        raise InvalidError(
+            f"cannot read the setting {name}: '{text}' is none of {', '.join(words)}"
+        )
+    return text
 
 
 def _value(name: str, kind: Any, text: str) -> Any:

@@ -267,6 +267,50 @@ def test_does_not_change_what_it_is_given(kube: Kube) -> None:
     assert manifest == config_map(key="1")
 
 
+def test_makes_an_object_only_where_there_is_none(kube: Kube) -> None:
+    """With an empty uid whatever is there stays as it is, be it what was to be made."""
+    made = kube.apply(config_map(key="1"), uid="")
+
+    for again in ("1", "2"):
+        with pytest.raises(StaleError):
+            kube.apply(config_map(key=again), uid="")
+    assert kube.get(CONFIG_MAP, "default", "a") == made
+
+
+def test_makes_a_service_only_where_there_is_none(kube: Kube) -> None:
+    """Of its kind old API servers want no resourceVersion in what is new."""
+    ports = [{"port": 80, "protocol": "TCP"}]
+    head = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}}
+
+    uid = kube.apply({**head, "spec": {"ports": ports}}, uid="")["metadata"]["uid"]
+
+    with pytest.raises(StaleError):
+        kube.apply({**head, "spec": {"ports": ports}}, uid="")
+    there = kube.get(SERVICE, "default", "a")
+    assert there
+    assert there["metadata"]["uid"] == uid
+
+
+@pytest.mark.parametrize("kind", ["built in", "custom"])
+def test_applies_to_one_life_of_an_object(kube: Kube, kind: str) -> None:
+    """What has another uid stays as it is, and where nothing is, nothing is made."""
+    manifest = config_map(v="1")
+    if kind == "custom":
+        kube.apply(widgets())
+        wait_for(kube, WIDGET)
+        manifest = widget()
+    with pytest.raises(StaleError):
+        kube.apply(manifest, uid="another")
+    made = kube.apply(manifest)
+    changed = {**manifest, "metadata": {**manifest["metadata"], "labels": {"new": "yes"}}}
+
+    with pytest.raises(StaleError):
+        kube.apply(changed, uid="another")
+    assert kube.get(GVK.of(manifest), "default", manifest["metadata"]["name"]) == made
+    applied = kube.apply(changed, uid=made["metadata"]["uid"])
+    assert applied["metadata"]["labels"] == {"new": "yes"}
+
+
 def test_integers_stay_integers(kube: Kube) -> None:
     """A port and 2**63 - 1 come back as they went in."""
     kube.apply(widgets())

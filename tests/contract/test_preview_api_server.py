@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from bellhop.adapters.kube.client import KubeClient
+from bellhop.adapters.kube.errors import Call
+from bellhop.adapters.kube.transport import Request
 from bellhop.fleet.previewing import noted, now
 from bellhop.model.gvk import GVK
 from bellhop.model.kubeconfig import sanitise
@@ -67,6 +69,18 @@ def told(found: Iterator[Any]) -> dict[str, str]:
     return {each.change.key.name: each.change.action for each in found}
 
 
+def adopted(name: str, *data: str) -> str:
+    """Return a ConfigMap that is to be adopted."""
+    return config(name, *data).replace("}", ", annotations: {bellhop.dev/adopt: 'true'}}", 1)
+
+
+def make(kube: KubeClient, manager: str, name: str, **data: str) -> None:
+    """Make a ConfigMap as somebody else does."""
+    path, body = "/api/v1/namespaces/default/configmaps", config_map(name, **data)
+    request = Request("POST", path, {"fieldManager": manager}, body)
+    kube._transport.send(request, Call(EAST, "make one", "default"))
+
+
 def versions(kube: KubeClient) -> dict[str, str]:
     """Return name and resourceVersion of all that profiles of this file bring."""
     return {
@@ -79,7 +93,7 @@ def versions(kube: KubeClient) -> dict[str, str]:
 
 def test_every_action_is_told_and_nothing_is_written(fleet: Fleet, kube: KubeClient) -> None:
     """What is new, changed, refused or gone, in a namespace or of a kind that is still to come."""
-    kube.apply(config_map("theirs", key="theirs"))
+    make(kube, "kubectl-create", "theirs", key="theirs")
     before = [config("same", "v: '1'"), config("new-value", "v: '1'"), config("unwanted", "v: '1'")]
     fleet.apply(join(profile(), holder("own", *before, SECRET.format("old-one"))))
     fleet.pump()
@@ -88,7 +102,7 @@ def test_every_action_is_told_and_nothing_is_written(fleet: Fleet, kube: KubeCli
     wanted = [
         config("same", "v: '1'"),
         config("new-value", "v: '2'"),
-        config("theirs", "key: ours"),
+        adopted("theirs", "key: ours"),
         config("placed", namespace="shop"),
         config("Not_A_Name"),
         SECRET.format("new-one"),
@@ -102,7 +116,7 @@ def test_every_action_is_told_and_nothing_is_written(fleet: Fleet, kube: KubeCli
     assert told(noted(here)) == {
         "same": "No Action",
         "new-value": "Update",
-        "theirs": "Update",
+        "theirs": "Adopt",
         "placed": "Create",
         "Not_A_Name": "Error",
         "secret": "Update",

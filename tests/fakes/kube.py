@@ -47,6 +47,7 @@ _CLUSTER_SCOPED = {
     },
 }
 _SERVERS_FIELDS = ("uid", "resourceVersion", "creationTimestamp", "deletionTimestamp")
+_OURS = {"manager": "bellhop", "operation": "Apply"}
 _VERBS = ("resource", "served", "get", "list", "apply", "merge", "remove", "issuer")
 _VERSION = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
 
@@ -165,7 +166,7 @@ class FakeKube:
             self._called(Call("get", gvk, namespace, name))
             way = self._known(gvk, any_version=True)
             there = self._objects.get(Identity(gvk.group, gvk.kind, namespace, name))
-            return _shown(there, way.gvk) if there is not None else None
+            return self._with_managers(_shown(there, way.gvk)) if there is not None else None
 
     def page(
         self, gvk: GVK, *, limit: int, after: str = "", namespace: str = "", labels: str = ""
@@ -189,20 +190,25 @@ class FakeKube:
         with self._lock:
             return iter(self._list(gvk, namespace, labels))
 
-    def apply(self, manifest: Manifest, *, dry_run: bool = False) -> Manifest:
+    def apply(
+        self, manifest: Manifest, *, uid: str | None = None, dry_run: bool = False
+    ) -> Manifest:
         """Apply one object: fields applied before and not now go, those of others stay."""
         with self._lock:
             key = ObjectKey.of(manifest)
             self._called(Call("apply", key.gvk, key.namespace, key.name, dry_run))
             key, manifest = self._placed(manifest)
+            manifest["metadata"].pop("managedFields", None)
             there = self._objects.get(key.identity)
+            if uid is not None and uid != ((there or {}).get("metadata") or {}).get("uid", ""):
+                raise StaleError(f"The {key.gvk.kind} '{key.name}' in {self.cluster!r} is another.")
             ours = self._applied.get(key.identity, {})
             merged = _merge(_without(copy.deepcopy(there or {}), ours, manifest), manifest)
             if dry_run:
                 servers = {"uid": str(uuid.uuid4()), **(there or {}).get("metadata", {})}
                 return {**merged, "metadata": {**servers, **merged["metadata"]}}
             self._applied[key.identity] = copy.deepcopy(manifest)
-            return copy.deepcopy(self._store(key, merged))
+            return self._with_managers(self._store(key, merged))
 
     def merge(self, gvk: GVK, namespace: str, name: str, patch: Manifest) -> bool:
         """Merge a patch into one object, in which None takes a field away; say if it was there."""
@@ -215,6 +221,10 @@ class FakeKube:
             version = there["metadata"]["resourceVersion"]
             if (patch.get("metadata") or {}).get("resourceVersion", version) != version:
                 raise StaleError(f"The {gvk.kind} '{name}' in {self.cluster!r} was changed.")
+            patch = copy.deepcopy(patch)
+            managers = (patch.get("metadata") or {}).pop("managedFields", None)
+            if managers is not None and not any(map(_is_applied, managers)):
+                self._applied.pop(ObjectKey(gvk, namespace, name).identity, None)
             self._store(ObjectKey(gvk, namespace, name), _patched(there, patch))
             return True
 
@@ -249,7 +259,8 @@ class FakeKube:
     def _with_managers(self, manifest: Manifest) -> Manifest:
         shown = copy.deepcopy(manifest)
         if ObjectKey.of(manifest).identity in self._applied:
-            shown["metadata"]["managedFields"] = [{"manager": "bellhop", "operation": "Apply"}]
+            others = shown["metadata"].get("managedFields") or []
+            shown["metadata"]["managedFields"] = [*others, dict(_OURS)]
         return shown
 
     def _served(self, group: str, kind: str) -> Sequence[Resource]:
@@ -340,6 +351,10 @@ def _shown(manifest: Manifest, gvk: GVK | None) -> Manifest:
     """Return a copy as a version shows it, or as it was written."""
     shown = copy.deepcopy(manifest)
     return shown if gvk is None else {**shown, "apiVersion": gvk.api_version}
+
+
+def _is_applied(manager: Mapping[str, Any]) -> bool:
+    return {**manager, **_OURS} == manager
 
 
 def _place(manifest: Manifest) -> str:

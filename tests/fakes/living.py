@@ -40,9 +40,11 @@ class LivingKube(FakeKube):
     """One cluster that serves kinds of definitions, and remembers what was wronged."""
 
     def __init__(self, cluster: str = "fleet/fake") -> None:
+        self.theirs: set[str] = set()
+        """The lives of objects that began otherwise than through the port."""
         super().__init__(cluster)
         self.wronged: list[ObjectKey] = []
-        """What was removed through the port though it was never applied through it."""
+        """What was removed through the port though it began otherwise."""
         for resource in _SERVED:
             self.serve(resource)
 
@@ -67,9 +69,19 @@ class LivingKube(FakeKube):
             self._applied = copy.deepcopy(backup.applied)
             self._versions = itertools.count(backup.version)
 
+    def put(self, manifest: Manifest) -> Manifest:
+        with self._lock:
+            before = {each["metadata"]["uid"] for each in self._objects.values()}
+            written = super().put(manifest)
+            self.theirs |= {written["metadata"]["uid"]} - before
+            return written
+
     def remove(self, gvk: GVK, namespace: str, name: str, *, uid: str = "") -> bool:
         key = ObjectKey(gvk, namespace, name)
-        strange = key.identity in self._objects and key.identity not in self._applied
+        there = self._objects.get(key.identity)
+        strange = there is not None and (
+            key.identity not in self._applied or there["metadata"]["uid"] in self.theirs
+        )
         removed = super().remove(*key, uid=uid)
         if removed and strange:
             self.wronged.append(key)

@@ -308,6 +308,25 @@ OVERLAPS = [
         acts={"a": None, "b": None, "u": [("raise", 1)]},
     ),
     _overlap(
+        "others make an object anew while it is applied",
+        declared={OWN: 0, OWN_TEXT: 0},
+        before=[],
+        asked=[("apply", _which(OWN_TEXT), 1)],
+        acts={"a": None, "b": None, "u": [("foreign", "east", 0)]},
+    ),
+    _overlap(
+        "a profile goes while it adopts what others made",
+        declared={OWN: 0, OWN_TEXT: 0},
+        before=[],
+        asked=[("foreign", "east", 0), ("apply", _which(OWN_TEXT), 1)],
+        acts={"a": None, "b": None, "u": [("delete", _which(OWN))]},
+    ),
+    _overlap(
+        "two profiles adopt what others made",
+        declared={**_TWO, OWN_TEXT: 0},
+        asked=[("foreign", "east", 0), ("apply", _which(OWN_TEXT), 1), _put("yes", 1)],
+    ),
+    _overlap(
         "a definition vanishes while its objects are judged",
         declared={WATCHED: 3, EACH: 0, EACH_TEXT: 0},
         before=[("put", "east", "Widget", "a", "yes", 0, "sent")],

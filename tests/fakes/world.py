@@ -20,6 +20,7 @@ from bellhop.engine.cloud_events import CloudEvent
 from bellhop.engine.naming import profile_name
 from bellhop.errors import DeniedError, TemporaryError, UnreachableError
 from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.settings import Settings
 from tests.fakes import rig
 from tests.fakes.declared import (
     ALL,
@@ -80,7 +81,8 @@ class World:
 
     def __init__(self, folder: Path, clusters: Sequence[str] = CLUSTERS) -> None:
         self.fate = Fate()
-        self.fleet = Fleet(folder)
+        # Others' objects are adopted, and may not be removed: the model need not know who asked.
+        self.fleet = Fleet(folder, Settings(adopt="always"))
         self.recorded: list[tuple[str, Any]] = []
         self.refusing: set[str] = set()
         rig.interpose(self.fleet, self._wrap)

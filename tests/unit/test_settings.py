@@ -25,6 +25,7 @@ def test_reads_nothing_but_its_own_variables() -> None:
         pytest.param("DELETION_SHARE", "0", 0.0, id="a share of nothing"),
         pytest.param("DELETION_FLOOR", "0", 0, id="no floor"),
         pytest.param("SCRIPT_SECONDS", "1e1", 10.0, id="with an exponent"),
+        pytest.param("ADOPT", "always", "always", id="a word"),
     ],
 )
 def test_reads_a_value_as_its_type(name: str, text: str, expected: object) -> None:
@@ -56,3 +57,9 @@ def test_refuses_a_value_that_means_nothing(name: str, text: str, expected: str)
         read({f"BELLHOP_{name}": text})
 
     assert str(caught.value) == f"cannot read the setting BELLHOP_{name}: '{text}' {expected}"
+
+
+def test_refuses_a_word_that_is_none_of_its() -> None:
+    """The sentence names those that there are."""
+    with pytest.raises(InvalidError, match="BELLHOP_ADOPT: 'never' is none of asked, always"):
+        read({"BELLHOP_ADOPT": "never"})

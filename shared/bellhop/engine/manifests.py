@@ -15,6 +15,7 @@ from bellhop.engine.secrecy import LOCALLY
 from bellhop.errors import InvalidError, TooLargeError
 from bellhop.gotemplate import Limits
 from bellhop.model.document import Bounds, Document, read_documents
+from bellhop.model.marks import ADOPT, ADOPTIONS
 
 _PLACE = re.compile(r", document \d+(?:, line (\d+))?\Z")
 _LONGEST = 80
@@ -130,6 +131,9 @@ def _mistake(data: Any, *, secret: bool) -> str:
             return f"'metadata.{field}' of the {kind} is no mapping"
     if not isinstance(metadata.get("namespace") or "", str):
         return f"'metadata.namespace' of the {kind} is no text"
+    if (metadata.get("annotations") or {}).get(ADOPT, "true") not in ADOPTIONS:
+        words = ", ".join(f'"{word}"' for word in ADOPTIONS)
+        return f"the annotation {ADOPT} of the {kind} is none of {words}, in quotes"
     return _unnameable(data, metadata)
 
 

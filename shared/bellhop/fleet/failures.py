@@ -21,6 +21,7 @@ from bellhop.fleet.installation import Installation
 from bellhop.fleet.queues import Letters, dead_letters
 from bellhop.fleet.renewal import ends_at, next_at
 from bellhop.fleet.vitals import Ticking
+from bellhop.model.marks import ADOPT
 from bellhop.model.record import Match, Outcome
 from bellhop.model.trigger import EventTrigger
 from bellhop.ports.queue import DeadLetter
@@ -346,7 +347,8 @@ def _findings(here: Installation) -> Iterator[Failure]:
             continue
         sentence = (
             f"somebody made it in place of the one that '{finding.profile}' holds, and it stays;"
-            f" remove it, or `bellhop redeploy {finding.profile}` to take it over"
+            f' remove it, or annotate the policy\'s object with {ADOPT}: "true" to take it over;'
+            f" then `bellhop redeploy {finding.profile}`"
         )
         which = f"{overview.object_name(key)} in {cluster}"
         yield Failure("foreign", which, finding.since, sentence)

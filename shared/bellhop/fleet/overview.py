@@ -10,7 +10,7 @@ from bellhop.engine.wiring import is_audited, is_direct
 from bellhop.errors import AwayError
 from bellhop.fleet.installation import Installation
 from bellhop.model.gvk import Identity, ObjectKey
-from bellhop.model.record import Health, Outcome, Pace, Profile
+from bellhop.model.record import Ended, Health, Outcome, Pace, Profile
 
 SILENT = timedelta(minutes=5)
 """A forwarder that says nothing for so long is not there, or not heard."""
@@ -173,7 +173,16 @@ def waits(outcome: Outcome) -> bool:
     return outcome.reason == AwayError.code and outcome.retry_at is None
 
 
-def next_try(outcome: Outcome) -> str:
+def by_feature(outcome: Outcome) -> tuple[Ended, ...]:
+    """Return how each feature of a profile ended in a cluster.
+
+    An earlier version noted it of the whole, which had one feature.
+    """
+    whole = Ended("Resources", outcome.phase, outcome.reason, outcome.message, outcome.retry_at)
+    return outcome.features or (whole,)
+
+
+def next_try(outcome: Outcome | Ended) -> str:
     """Say when a profile is tried next in a cluster where it failed; nothing where it is not."""
     if outcome.retry_at is None:
         return ""

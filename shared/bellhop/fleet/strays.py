@@ -13,6 +13,8 @@ from bellhop.fleet.installation import Installation
 from bellhop.model.gvk import Identity
 from bellhop.model.marks import OWNER
 from bellhop.model.record import Finding
+from bellhop.stages.features.resources.adopting import adopted_from
+from bellhop.stages.features.resources.planning import undecorate
 
 
 class Stray(NamedTuple):
@@ -38,7 +40,8 @@ def strays(here: Installation, cluster: str = "") -> Iterator[Stray]:
 def remove(here: Installation, cluster: str) -> Iterator[tuple[Stray, bool]]:
     """Remove the strays of a cluster; yield each, and whether it was removed.
 
-    What somebody owns by now, made anew, or took the marks from is left alone.
+    What somebody owns by now, made anew, or took the marks from is left alone. One that was adopted
+    loses its marks, and stays.
 
     Raises:
         MissingError: there is no such cluster.
@@ -59,6 +62,9 @@ def remove(here: Installation, cluster: str) -> Iterator[tuple[Stray, bool]]:
         same = marked and metadata.get("uid") == each.finding.uid
         # Whoever applies it owns it first. What is applied from here on, a sweep puts back.
         ours = same and here.records.owners.get(cluster, each.key) is None
-        removed = ours and kube.remove(*place, uid=each.finding.uid)
+        adopted = ours and there is not None and bool(adopted_from(there))
+        if adopted and there is not None:
+            kube.merge(*place, undecorate(there))
+        removed = ours and not adopted and kube.remove(*place, uid=each.finding.uid)
         here.records.findings.delete(cluster, each.key)
         yield each, removed

@@ -26,6 +26,24 @@ LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 FORCE_RECREATE = "projectsveltos.io/forceRecreate"
 """On an object that is deployed: where its API server refuses the change, it is made anew."""
 
+ADOPT = "bellhop.dev/adopt"
+"""On an object that is to be deployed: what somebody else made under its name is taken over.
+
+It is not written to the cluster.
+"""
+
+ADOPTIONS = ("true", "own", "false")
+"""What it may be: what is taken over stays when it is withdrawn, one of our `own` goes."""
+
+ADOPTED = "bellhop.dev/adopted"
+"""On an object that was taken over: who had made it. It stays when it is withdrawn."""
+
+MADE_BY = "bellhop.dev/made-by"
+"""On an object that a profile has left: which one. So the next profile knows that it is nobody's.
+
+Nothing takes it away again: it stays true.
+"""
+
 OWNER = "projectsveltos.io/owner-name"
 """On an object that is deployed: the profile that it comes from."""
 

@@ -582,7 +582,8 @@ class Held:
 
     `version` is that of the kind in which it was written last; `uid` says which life of the
     object that was, and is empty as long as nobody knows. What an API server says of a `secret`
-    one may quote a Secret; what was applied tells that it is none.
+    one may quote a Secret; what was applied tells that it is none. One that was `adopted` names
+    who had made it, and stays when it is withdrawn.
     """
 
     digest: str
@@ -591,6 +592,7 @@ class Held:
     version: str = ""
     uid: str = ""
     secret: bool = True
+    adopted: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -635,11 +637,23 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
+class Ended:
+    """How one feature of a profile ended in one cluster, and when it is tried next."""
+
+    feature: str
+    phase: Phase
+    reason: str = ""
+    message: str = ""
+    retry_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """How applying one profile to one cluster ended last, and when it is tried next.
 
     `failures` counts those in a row; without a `retry_at` somebody has to change an input. One that
     `reads` was made of objects of which nobody tells when they change: each sweep asks it again.
+    How each feature ended is in `features`; of one that an earlier version wrote nobody knows.
     """
 
     cluster: str
@@ -653,10 +667,11 @@ class Outcome:
     failures: int = 0
     retry_at: datetime | None = None
     reads: bool = False
+    features: tuple[Ended, ...] = ()
 
 
-Action = Literal["Create", "Update", "Delete", "No Action", "Conflict", "Error"]
-"""What would become of one object, in Sveltos' words."""
+Action = Literal["Create", "Adopt", "Update", "Delete", "No Action", "Conflict", "Error"]
+"""What would become of one object, in Sveltos' words; it has none for one that is taken over."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,21 +23,29 @@ from typing import Any
 from bellhop.errors import TemporaryError
 from bellhop.ports.store import ANY, Item, Store
 
-SCHEMAS: Mapping[str, int] = {"catalog": 2, "choice": 2, "cluster": 2, "profile": 3}
+SCHEMAS: Mapping[str, int] = {
+    "catalog": 2,
+    "choice": 2,
+    "cluster": 2,
+    "inventory": 2,
+    "profile": 3,
+}
 """The number of each kind of record, by the first word of its partition; 1 where it is not here.
 
-    catalog  2  who changes the revision tells its shares, which readers ask
-    choice   2  of a Set: who does not know Sets takes it for that of none, and deletes it
-    cluster  2  `managed` was `eks`: who does not know it looks for a kubeconfig that is not stored
-    profile  2  `sync`: who does not know it applies what is to be tried dry; a Profile's, whose
-                name has its namespace: who does not know those marks its objects as another's
-             3  `sync` may be OneTime: who does not know that applies what changes later
+    catalog   2  who changes the revision tells its shares, which readers ask
+    choice    2  of a Set: who does not know Sets takes it for that of none, and deletes it
+    cluster   2  `managed` was `eks`: who does not know it looks for a kubeconfig that is not stored
+    inventory 2  `adopts`: who does not know it removes what was adopted, which is to stay
+    profile   2  `sync`: who does not know it applies what is to be tried dry; a Profile's, whose
+                 name has its namespace: who does not know those marks its objects as another's
+              3  `sync` may be OneTime: who does not know that applies what changes later
 """
 
 _FIRST = 1
 
 _AS_BEFORE: Mapping[str, Callable[[Item], bool]] = {
     "choice": lambda item: "/" not in item.sort,
+    "inventory": lambda item: item.value.get("adopts") is False,
     "profile": lambda item: (
         item.value.get("sync") == "Continuous" and "/" not in item.value.get("name", "")
     ),

@@ -25,7 +25,7 @@ from bellhop.errors import (
     StaleError,
     TemporaryError,
 )
-from bellhop.model.record import Action, Change, Outcome, Phase, Preview, Profile
+from bellhop.model.record import Action, Change, Ended, Outcome, Phase, Preview, Profile
 from bellhop.ports.store import ABSENT
 from bellhop.records import Kept, Records
 from bellhop.records.departures import Place
@@ -183,6 +183,7 @@ class Endings:
         return spread(f"{work.message.group}/{failures}", pause)
 
     def _put(self, work: Work, outcome: Outcome) -> None:
+        outcome = replace(outcome, features=by_feature(work.features, work.at, outcome))
         self._records.outcomes.put(outcome, expect=_token(work.outcome))
         if outcome.phase != "DryRun":
             self._forget_preview(work.outcome)
@@ -206,11 +207,27 @@ class Endings:
         )
 
 
+def by_feature(features: Sequence[str], at: str, outcome: Outcome) -> tuple[Ended, ...]:
+    """Say how each feature ended: those before the one it failed at are done, no other is begun.
+
+    What concerns none of them alone concerns all.
+    """
+    number = features.index(at) if at else 0
+    said = outcome.phase, outcome.reason, outcome.message, outcome.retry_at
+    whose = features[number : number + 1] if at else features
+    return (
+        *(Ended(each, "Provisioned") for each in features[:number]),
+        *(Ended(each, *said) for each in whose),
+        *(Ended(each, "Provisioning") for each in features[number + len(whose) :]),
+    )
+
+
 def _counted(changes: Sequence[Change]) -> str:
     """Sum up what would be done, in a sentence."""
     found = Counter(each.action for each in changes)
     words: dict[Action, str] = {
         "Create": "to create",
+        "Adopt": "to adopt",
         "Update": "to update",
         "Delete": "to delete",
         "Conflict": "in conflict",

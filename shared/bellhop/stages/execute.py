@@ -11,7 +11,7 @@ with when it has ended. What there is to plan, and how it is done, is a feature'
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -104,6 +104,7 @@ class Execute:
                     held=dict(inventory.held),
                     token=kept.token if kept else ABSENT,
                     begun_at=self._records.clock.now(),
+                    features=tuple(feature.name for feature in self._features),
                 )
                 self._try(work)
                 if any(feature.reads_otherwise(work) for feature in self._features):
@@ -177,7 +178,7 @@ class Execute:
             return head
 
     def _bring(self, work: Work) -> None:
-        plans = [(feature, feature.plan(work)) for feature in self._features]
+        plans = [(feature, feature.plan(work)) for feature in self._each(work)]
         if work.dry:
             self._preview(work, plans)
             return
@@ -191,6 +192,13 @@ class Execute:
             self._endings.settle(work)
         else:
             self._endings.leave(work.profile, work.cluster.key, work.outcome)
+
+    def _each(self, work: Work) -> Iterator[Feature[Any]]:
+        """Yield the features in order, and note at which one the work is."""
+        for feature in self._features:
+            work.at = feature.name
+            yield feature
+        work.at = ""
 
     def _preview(self, work: Work, plans: Sequence[tuple[Feature[Any], Plan]]) -> None:
         """Note what plans would change; of what we hold only that it may not be as it was.
@@ -210,8 +218,10 @@ class Execute:
             begun = plan.begun(begun)
         self._leases.take(work, begun)
         try:
-            for feature, plan in plans:
+            for feature, (_, plan) in zip(self._each(work), plans, strict=True):
                 feature.carry_out(work, plan)
+                if work.failed:
+                    break
         finally:
             self._leases.give_up(work)
 

@@ -40,8 +40,9 @@ class Work:
 
     `held` is what the inventory is to say, and `token` that of the inventory as we know it;
     `before` is what was held when we took the lease, `claimed` what was claimed since, ahead of
-    applying any of it, `read` a digest of what templates were given to read. Of the threads that
-    may be at it, one writes.
+    applying any of it, `read` a digest of what templates were given to read. Of its `features`
+    it is `at` one; at none before the first, and after the last. Of the threads that may be at it,
+    one writes.
     """
 
     message: Apply
@@ -58,6 +59,8 @@ class Work:
     under_way: bool = False
     unfinished: bool = False
     read: str = ""
+    features: tuple[str, ...] = ()
+    at: str = ""
 
     @property
     def wanted(self) -> bool:

@@ -22,14 +22,14 @@ locals {
   reaching = toset(["deploy", "sweep"])
 
   known_settings = toset([
-    "attempts", "body_limit", "deletion_agreement", "deletion_floor", "deletion_share",
+    "adopt", "attempts", "body_limit", "deletion_agreement", "deletion_floor", "deletion_share",
     "ledger_days", "ledger_megabytes", "retry_ceiling", "retry_first", "retry_longest",
     "script_first_seconds", "script_memory", "script_seconds", "sweep_interval",
     "template_output", "template_seconds", "turn", "visibility", "workers",
   ])
 
   environment = merge(
-    { for name, value in var.settings : "BELLHOP_${upper(name)}" => tostring(value) },
+    { for name, value in var.settings : "BELLHOP_${upper(name)}" => value },
     {
       BELLHOP_TABLE      = aws_dynamodb_table.records.name
       BELLHOP_BUCKET     = aws_s3_bucket.blobs.bucket

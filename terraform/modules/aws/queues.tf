@@ -34,6 +34,6 @@ resource "aws_sqs_queue" "inbox" {
   # ever reported: twice as many tries, since some end before a message's turn.
   redrive_policy = jsonencode({
     deadLetterTargetArn = aws_sqs_queue.dead[each.key].arn
-    maxReceiveCount     = 2 * lookup(var.settings, "attempts", 12)
+    maxReceiveCount     = 2 * tonumber(lookup(var.settings, "attempts", "12"))
   })
 }

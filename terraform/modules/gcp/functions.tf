@@ -23,14 +23,14 @@ locals {
   egress   = try(var.network.all_traffic, false) ? "VPC_EGRESS_ALL_TRAFFIC" : "VPC_EGRESS_PRIVATE_RANGES_ONLY"
 
   known_settings = toset([
-    "attempts", "body_limit", "deletion_agreement", "deletion_floor", "deletion_share",
+    "adopt", "attempts", "body_limit", "deletion_agreement", "deletion_floor", "deletion_share",
     "ledger_days", "ledger_megabytes", "retry_ceiling", "retry_first", "retry_longest",
     "script_first_seconds", "script_memory", "script_seconds", "sweep_interval",
     "template_output", "template_seconds", "turn", "visibility", "workers",
   ])
 
   environment = merge(
-    { for name, value in var.settings : "BELLHOP_${upper(name)}" => tostring(value) },
+    { for name, value in var.settings : "BELLHOP_${upper(name)}" => value },
     {
       BELLHOP_PROJECT    = local.project
       BELLHOP_DATABASE   = google_firestore_database.records.name

@@ -33,12 +33,24 @@ variable "cel" {
 
 variable "settings" {
   description = "Bellhop's settings by their names in lower case, such as `{ sweep_interval = 600 }`."
-  type        = map(number)
+  type        = map(string)
   default     = {}
 
   validation {
     condition     = length(setsubtract(keys(var.settings), local.known_settings)) == 0
     error_message = "There is no such setting: ${join(", ", setsubtract(keys(var.settings), local.known_settings))}."
+  }
+
+  validation {
+    condition = alltrue([
+      for name, value in var.settings : name == "adopt" || can(tonumber(value))
+    ])
+    error_message = "Every setting but adopt is a number."
+  }
+
+  validation {
+    condition     = contains(["asked", "always"], lookup(var.settings, "adopt", "asked"))
+    error_message = "The setting adopt is asked or always."
   }
 }
 

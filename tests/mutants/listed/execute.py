@@ -336,9 +336,15 @@ MUTANTS = [
     ),
     Mutant(
         "stages/features/resources/planning.py",
-        "for key in held if key not in unique]",
-        "for key in held if key not in unique and held[key].digest]",
+        "        if key not in unique\n    ]\n",
+        "        if key not in unique and each.digest\n    ]\n",
         "What a killed worker had begun, and nobody wants any more, stays.",
+    ),
+    Mutant(
+        "stages/ending.py",
+        "features=by_feature(work.features, work.at, outcome)",
+        "features=()",
+        "How each feature ended is not noted.",
     ),
     Mutant(
         "stages/execute.py",
@@ -351,6 +357,80 @@ MUTANTS = [
         'return self.profile.sync == "DryRun" and (self.wanted or bool(self.held))',
         'return self.profile.sync == "DryRun" and self.wanted',
         "A profile that is tried dry leaves a cluster that is selected no more.",
+    ),
+    Mutant(
+        "stages/features/resources/planning.py",
+        "Release(key, each) if releases or (each.adopted and each.uid) else",
+        "Release(key, each) if releases else",
+        "What was adopted is removed when it is wanted no more.",
+    ),
+    Mutant(
+        "stages/features/resources/planning.py",
+        "if releases or (each.adopted and each.uid)",
+        "if releases or each.adopted",
+        "What was made where an adopted object had been stays.",
+    ),
+    Mutant(
+        "stages/features/resources/planning.py",
+        'return Apply(wanted, held, held.uid, "" if adoption(wanted) == "own" else held.adopted)',
+        "return Apply(wanted, held, held.uid)",
+        "An adopted object that changes is taken for one of ours.",
+    ),
+    Mutant(
+        "stages/features/resources/planning.py",
+        "    if held is None or not held.uid:\n        return Apply(wanted, held)\n",
+        "    if held is None or not held.uid:\n"
+        '        return Apply(wanted, held, adopted=held.adopted if held else "")\n',
+        "What is made anew where an adopted object had been is taken for adopted.",
+    ),
+    Mutant(
+        "stages/features/resources/adopting.py",
+        '        return replace(step, life="", adopted="")\n',
+        '        return replace(step, life="")\n',
+        "What is made in place of an adopted object that is gone is taken for adopted.",
+    ),
+    Mutant(
+        "stages/features/resources/adopting.py",
+        "    if asked or step.wanted.how.force or always:\n",
+        "    if step:\n",
+        "What others made is taken over unasked.",
+    ),
+    Mutant(
+        "stages/features/resources/adopting.py",
+        "isdisjoint((*WRITTEN_BY_SVELTOS, MADE_BY))",
+        "isdisjoint(WRITTEN_BY_SVELTOS)",
+        "What a profile has left is refused to the next one, and to itself.",
+    ),
+    Mutant(
+        "stages/features/resources/step.py",
+        "                _wait_for_its_end(doing, there)\n",
+        "",
+        "What is being deleted is adopted, and takes along what was brought.",
+    ),
+    Mutant(
+        "stages/features/resources/adopting.py",
+        "return replace(step, life=life, adopted=adopted_from(there))",
+        "return replace(step, life=life)",
+        "Who died between adoption and its note removes the object in the end.",
+    ),
+    Mutant(
+        "stages/features/resources/adopting.py",
+        "return Release(step.key, step.held) if adopted_from(there) else step",
+        "return step",
+        "What is adopted by its marks alone is removed.",
+    ),
+    Mutant(
+        "stages/features/resources/step.py",
+        "            return kube.apply(manifest, uid=step.life)\n        except MissingError:\n",
+        "            return kube.apply(manifest)\n        except MissingError:\n",
+        "What others made between plan and write is written over.",
+    ),
+    Mutant(
+        "stages/features/resources/step.py",
+        "            self._claims.give_back(work.cluster.key, key, work.profile, before)\n"
+        "            return Upshot(key, None, refused=error)\n",
+        "            return Upshot(key, None, refused=error)\n",
+        "A profile that may not adopt an object keeps it from one that may.",
     ),
     Mutant(
         "stages/features/resources/preview.py",

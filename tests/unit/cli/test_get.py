@@ -6,6 +6,7 @@ import base64
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from bellhop.cli.views.sources import _conditions
 from bellhop.fleet.installation import Installation
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.kinds import EventSource, event_report, of
-from bellhop.model.record import Health, Match, Selected, Selection
+from bellhop.model.record import Ended, Health, Held, Inventory, Match, Selected, Selection
 from bellhop.records.profiles import place
 from tests.fakes.kept import value_of
 from tests.unit.cli import fleet
@@ -476,7 +477,7 @@ def test_says_what_it_cannot_find(
             ("cp", fleet.PROFILE),
             [
                 "ConfigMap default/network-policy   policy.yaml   NetworkPolicy default/front-my",
-                "default/workload   Failed   5m   no route to host",
+                "default/workload   Resources   Failed   5m   no route to host",
                 "default/workload   NetworkPolicy default/front-my-service   5m",
             ],
             id="profile",
@@ -507,6 +508,32 @@ def test_describes(
     result = bellhop("describe", *arguments)
 
     assert [line for line in told if line not in result.stdout] == []
+
+
+def test_tells_how_each_feature_of_a_profile_ended(bellhop: Bellhop, here: Installation) -> None:
+    """In which phase, why, and when it is tried next; and what it adopted from whom."""
+    fleet.populate(here)
+    at = fleet.now() + timedelta(minutes=5)
+    failed = fleet.outcome(phase="Failed", reason="Conflict", message="no", retry_at=at)
+    ended = Ended("Resources", "Failed", "Conflict", "no", at)
+    here.records.outcomes.put(replace(failed, features=(ended,)))
+    held = {fleet.POLICY: Held("d", "ConfigMap default/p", fleet.now(), adopted="Helm release 'a'")}
+    here.records.inventories.put(Inventory("default/workload", fleet.PROFILE, held))
+
+    told = " ".join(bellhop("describe", "cp").stdout.split())
+    shown = read(bellhop("get", "cp", fleet.PROFILE, "-o", "yaml"))
+
+    assert "default/workload Resources Failed (Conflict)" in told
+    assert f"no; next try at {at:%H:%M:%S} UTC" in told
+    assert "adopted from Helm release 'a'" in told
+    (feature,) = shown["status"]["clusters"][0]["features"]
+    assert feature.pop("nextTryTime")
+    assert feature == {
+        "featureID": "Resources",
+        "phase": "Failed",
+        "reason": "Conflict",
+        "failureMessage": "no",
+    }
 
 
 def test_describes_what_a_trigger_misses(bellhop: Bellhop, here: Installation) -> None:

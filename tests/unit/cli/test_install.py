@@ -99,10 +99,10 @@ def test_an_installation_that_is_killed_is_done_by_the_next(
     """Whichever object it died at, nothing is known of it here, and once more brings all."""
     apply = KubeClient.apply
 
-    def mortal(self: KubeClient, manifest: dict[str, Any], *, dry_run: bool = False) -> Any:
+    def mortal(self: KubeClient, manifest: dict[str, Any], **how: Any) -> Any:
         if manifest["kind"] == last:
             raise KeyboardInterrupt
-        return apply(self, manifest, dry_run=dry_run)
+        return apply(self, manifest, **how)
 
     with monkeypatch.context() as doomed:
         doomed.setattr(KubeClient, "apply", mortal)

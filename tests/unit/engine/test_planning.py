@@ -228,7 +228,7 @@ def test_an_object_without_a_namespace_gets_none(nothing: Any) -> None:
 
 
 def test_takes_the_marks_from_an_object_and_nothing_else() -> None:
-    """All of them, in just the state that was read."""
+    """All of them, in just the state that was read; it says which profile had made it."""
     manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
     each = Desired(ObjectKey.of(manifest), manifest, "d", "ConfigMap default/c/main.yaml")
     metadata = decorate(each, "p", 100)["metadata"]
@@ -237,8 +237,10 @@ def test_takes_the_marks_from_an_object_and_nothing_else() -> None:
 
     assert patch["resourceVersion"] == "7"
     for part in ("labels", "annotations"):
-        assert patch[part].items() >= dict.fromkeys(metadata[part]).items()
-        assert all(mark.startswith("projectsveltos.io/") for mark in patch[part])
+        told = {"bellhop.dev/made-by": "p"} if part == "annotations" else {}
+        assert patch[part].items() >= {**dict.fromkeys(metadata[part]), **told}.items()
+        ours = ("projectsveltos.io/", "bellhop.dev/adopted")
+        assert all(mark.startswith(ours) for mark in patch[part].keys() - told.keys())
     assert "managedFields" not in patch
 
 

@@ -63,7 +63,8 @@ def east(fleet: Fleet) -> FakeKube:
 
 
 def applied(kube: FakeKube) -> list[str]:
-    return [call.name for call in kube.calls if call.verb == "apply"]
+    """Name what was applied, each once: what is unsure is made, or looked at and written to."""
+    return list(dict.fromkeys(call.name for call in kube.calls if call.verb == "apply"))
 
 
 def change(kube: FakeKube) -> None:
@@ -138,6 +139,18 @@ def test_strays_are_shown_and_removed_when_asked(lost: Installation, east: FakeK
     assert [each for each in failures(lost) if each.what == "strays"] == []
 
 
+def test_a_stray_that_was_adopted_stays_without_marks(lost: Installation, east: FakeKube) -> None:
+    """It was there before any profile came."""
+    for each in east._objects.values():
+        if each["metadata"].get("annotations"):
+            each["metadata"]["annotations"]["bellhop.dev/adopted"] = "field manager 'kubectl'"
+
+    assert [removed for _, removed in remove(lost, EAST)] == [False, False]
+
+    assert [each["metadata"]["annotations"] for each in east.objects(CONFIG)] == [{}, {}]
+    assert list(strays(lost)) == []
+
+
 @pytest.mark.parametrize("what", ["made anew", "unmarked", "gone", "held"])
 def test_what_is_no_stray_any_more_is_left(
     fleet: Fleet, lost: Installation, east: FakeKube, what: str
@@ -179,6 +192,7 @@ def test_what_somebody_made_in_place_of_ours_is_wrong(
 
     redeploy(here, "own", EAST)
     fleet.pump()
+    assert [each.what for each in failures(here)] == ["deployment", "foreign"]
     fleet.publisher.publish([Sweep(EAST)])
     fleet.pump()
     assert [each for each in failures(here) if each.what == "foreign"] == []

@@ -81,6 +81,7 @@ BOUNDED = {
     "Title.waiting",
     "Trail.sources",
     "Entry.context",
+    "Outcome.features",
 }
 """Fields of which whoever writes them keeps so few that an item holds them."""
 

@@ -14,7 +14,8 @@ import pytest
 from bellhop import messages
 from bellhop.errors import InvalidError, TemporaryError
 from bellhop.messages import INBOXES, Resolve, Sweep
-from bellhop.model.record import Choice, Sync
+from bellhop.model.gvk import Identity
+from bellhop.model.record import Choice, Held, Inventory, Sync
 from bellhop.ports.store import ABSENT, Item
 from bellhop.records.versions import SCHEMAS, Versioned
 from tests.fakes.fleet import Fleet, service
@@ -178,3 +179,17 @@ def test_a_profile_with_a_namespace_is_resolved_by_who_knows_it(name: str) -> No
 
     assert body.get("schema", 1) == (2 if "/" in name else 1)
     assert messages.read(body) == Resolve(name)
+
+
+def test_an_inventory_has_a_number_only_while_it_holds_what_was_adopted(rig: Rig) -> None:
+    """The version before would remove that, which is to stay."""
+    before = {name: number for name, number in SCHEMAS.items() if name != "inventory"}
+    now, then = rig.anew(rig.store), Versioned(rig.store, before)  # type: ignore[arg-type]
+    for adopted in ("", "field manager 'helm'", ""):
+        held = Held("d", "r", uid="u", adopted=adopted)
+        now.inventories.put(Inventory("a/b", "p", {Identity("", "ConfigMap", "x", "y"): held}))
+        with pytest.raises(TemporaryError) if adopted else nullcontext():
+            then.get("inventory/a/b", "p")
+        kept = now.inventories.get("a/b", "p")
+        assert kept
+        assert [each.adopted for each in kept.value.held.values()] == [adopted]

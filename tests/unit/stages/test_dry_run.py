@@ -240,7 +240,7 @@ def test_each_sweep_looks_again_and_writes_only_what_is_new(fleet: Fleet, east: 
     fleet.clock.advance(fleet.settings.sweep_interval + timedelta(minutes=1))
     fleet.pump()
 
-    assert told(fleet) == {"a": "Update"}
+    assert told(fleet) == {"a": "Conflict"}
 
 
 def test_who_was_slow_to_look_takes_back_what_it_noted(fleet: Fleet, east: FakeKube) -> None:

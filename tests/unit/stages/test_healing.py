@@ -11,6 +11,7 @@ from bellhop.engine.pacing import sweep_timer
 from bellhop.errors import DeniedError, MissingError, UnreachableError
 from bellhop.messages import Sweep, Tidy
 from bellhop.model.gvk import GVK, ObjectKey, Resource
+from bellhop.model.marks import OWNER
 from tests.fakes.fleet import SERVICE, Fleet, service
 from tests.fakes.kept import value_of
 from tests.fakes.kube import FakeKube
@@ -203,15 +204,20 @@ def test_a_cluster_that_was_made_anew_is_seen_as_it_is(fleet: Fleet, east: FakeK
 
 
 def test_a_cluster_that_was_made_anew_has_nothing_of_ours(fleet: Fleet, east: FakeKube) -> None:
-    """What bears an object's name there was never applied by us, whatever was held before."""
+    """What bears an object's name there was never applied by us, whatever was held before.
+
+    Marks that it bears are a profile's, as after a restore; without any it is somebody else's.
+    """
     anew = fleet.access.clusters[EAST] = FakeKube(EAST)
-    anew.put(service("web"))
-    metadata = {"name": "for-web", "namespace": "default"}
-    anew.put({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"v": "?"}})
+    for name, marks in (("web", {OWNER: "before"}), ("theirs", {})):
+        anew.put(service(name))
+        head = {"name": f"for-{name}", "namespace": "default", "annotations": marks}
+        anew.put({"apiVersion": "v1", "kind": "ConfigMap", "metadata": head, "data": {"v": "?"}})
 
     sweep(fleet)
 
-    assert [each["data"] for each in anew.objects(CONFIG)] == [{"v": "1"}]
+    found = {each["metadata"]["name"]: each["data"]["v"] for each in anew.objects(CONFIG)}
+    assert found == {"for-web": "1", "for-theirs": "?"}
     del east
 
 

@@ -121,8 +121,8 @@ def test_removes_the_next_life_of_an_object_that_a_death_had_begun(
     fleet.apply(holder("a", v="2"))
     apply = east.apply
 
-    def dies(manifest: dict[str, Any], *, dry_run: bool = False) -> Any:
-        apply(manifest, dry_run=dry_run)
+    def dies(manifest: dict[str, Any], **how: Any) -> Any:
+        apply(manifest, **how)
         raise Killed
 
     east.apply = dies  # type: ignore[method-assign]
@@ -146,12 +146,12 @@ def test_two_workers_do_not_work_on_one_profile_in_one_cluster(
     fleet.apply(PROFILE, holder("a"))
     apply, busy = east.apply, []
 
-    def slow(manifest: dict[str, Any], *, dry_run: bool = False) -> Any:
+    def slow(manifest: dict[str, Any], **how: Any) -> Any:
         east.apply = apply  # type: ignore[method-assign]
         with pytest.raises(BusyError) as caught:
             fleet.stages["deploy"].handle(APPLY)
         busy.append(caught.value.delay)
-        return apply(manifest, dry_run=dry_run)
+        return apply(manifest, **how)
 
     east.apply = slow  # type: ignore[method-assign]
     fleet.pump()
@@ -182,9 +182,9 @@ def test_a_lease_ends_with_its_process(fleet: Fleet, east: FakeKube, *, alive: b
     fleet.reread()
     apply, workers = east.apply, []
 
-    def watched(manifest: dict[str, Any], *, dry_run: bool = False) -> Any:
+    def watched(manifest: dict[str, Any], **how: Any) -> Any:
         workers.append(held(fleet).worker)
-        return apply(manifest, dry_run=dry_run)
+        return apply(manifest, **how)
 
     east.apply = watched  # type: ignore[method-assign]
     fleet.apply(PROFILE, holder("a"))
@@ -205,13 +205,13 @@ def test_two_who_believe_to_hold_it_end_right(fleet: Fleet, east: FakeKube) -> N
     fleet.apply(PROFILE, holder("a", "b"))
     apply = east.apply
 
-    def slow(manifest: dict[str, Any], *, dry_run: bool = False) -> Any:
+    def slow(manifest: dict[str, Any], **how: Any) -> Any:
         east.apply = apply  # type: ignore[method-assign]
         fleet.clock.advance(fleet.settings.visibility + timedelta(seconds=1))
         fleet.apply(holder("b", "c", v="2"))
         fleet.pump()
         assert values(east) == {"b": "2", "c": "2"}
-        return apply(manifest, dry_run=dry_run)
+        return apply(manifest, **how)
 
     east.apply = slow  # type: ignore[method-assign]
     fleet.pump()
@@ -229,9 +229,9 @@ def test_a_profile_of_many_objects_gives_others_their_turn(fleet: Fleet, east: F
     fleet.apply(PROFILE, holder(*names))
     apply = east.apply
 
-    def slow(manifest: dict[str, Any], *, dry_run: bool = False) -> Any:
+    def slow(manifest: dict[str, Any], **how: Any) -> Any:
         fleet.clock.advance(timedelta(seconds=7))
-        return apply(manifest, dry_run=dry_run)
+        return apply(manifest, **how)
 
     east.apply = slow  # type: ignore[method-assign]
     turns = []
@@ -350,9 +350,9 @@ def overtake(fleet: Fleet, east: FakeKube, newer: str, back: str) -> None:
         fleet.stages["deploy"].handle(Resolve("own"))
         return put(inventory, expect=expect)
 
-    def slow(manifest: dict[str, Any], *, dry_run: bool = False) -> Any:
+    def slow(manifest: dict[str, Any], **how: Any) -> Any:
         east.apply = apply  # type: ignore[method-assign]
-        result = apply(manifest, dry_run=dry_run)
+        result = apply(manifest, **how)
         fleet.clock.advance(fleet.settings.visibility + timedelta(seconds=1))
         fleet.apply(newer)
         fleet.pump()

@@ -32,7 +32,11 @@ def feeding(name: str, of: str, makes: str, label: str, data: str = GROWS) -> st
     """Return a trigger that brings a ConfigMap with a label, and a number that is one higher."""
     made = f"""apiVersion: v1
 kind: ConfigMap
-metadata: {{name: "{makes}", namespace: default, labels: {{{label}: "yes"}}}}
+metadata:
+  name: "{makes}"
+  namespace: default
+  labels: {{{label}: "yes"}}
+  annotations: {{bellhop.dev/adopt: "true"}}
 data: {data}
 """
     return join(trigger(name, origin=of), holder(name, made, annotations=INSTANTIATE))

@@ -11,10 +11,13 @@ import pytest
 
 from bellhop.engine.pacing import retry_timer
 from bellhop.errors import DeniedError
+from bellhop.fleet import overview
 from bellhop.messages import Apply, Resolve
 from bellhop.model.gvk import GVK
-from bellhop.model.record import Outcome
+from bellhop.model.record import Ended, Outcome
 from bellhop.settings import Settings
+from bellhop.stages.ending import by_feature
+from tests.fakes.clock import START
 from tests.fakes.fleet import Fleet
 from tests.fakes.kept import value_of
 from tests.fakes.kube import FakeKube
@@ -42,6 +45,7 @@ data:
     metadata: {name: own, namespace: default}
 """
 BAD = GOOD + "    data: {v: '{{ fail \"not today\" }}'}\n"
+FAILED = Outcome(EAST, "own", "", "", "Failed", START, reason="Denied", message="no")
 NOTHING = GOOD.partition("main.yaml")[0] + "main.yaml: '# nothing'\n"
 
 
@@ -252,3 +256,44 @@ def test_a_cluster_that_is_forgotten_is_left(fleet: Fleet, east: FakeKube) -> No
 
     assert fleet.records.profiles.head("", "", "own") is None
     del east
+
+
+def test_tells_how_each_feature_ended(fleet: Fleet, east: FakeKube) -> None:
+    """With phase, reason and next try where it failed, and that it is done once it is."""
+    fleet.apply(PROFILE, GOOD)
+    east.fail_with(DENIED, "apply")
+    fleet.pump()
+    failed = outcome(fleet)
+    assert failed.features == (
+        Ended("Resources", "Failed", "Denied", failed.message, failed.retry_at),
+    )
+    assert failed.retry_at
+
+    east.fail_with(None)
+    fleet.clock.advance(timedelta(minutes=5))
+    fleet.pump()
+
+    assert outcome(fleet).features == (Ended("Resources", "Provisioned"),)
+
+
+def test_of_several_features_the_one_that_failed_is_told() -> None:
+    """Those before it are done, and no later one was begun."""
+    ended = by_feature(("Resources", "Helm", "Kustomize"), "Helm", FAILED)
+
+    assert [(each.feature, each.phase, each.reason) for each in ended] == [
+        ("Resources", "Provisioned", ""),
+        ("Helm", "Failed", "Denied"),
+        ("Kustomize", "Provisioning", ""),
+    ]
+
+
+def test_what_concerns_no_feature_alone_is_told_of_all() -> None:
+    """As that the cluster does not answer."""
+    ended = by_feature(("Resources", "Helm"), "", FAILED)
+
+    assert [(each.feature, each.message) for each in ended] == [("Resources", "no"), ("Helm", "no")]
+
+
+def test_what_an_earlier_version_noted_is_of_the_one_feature_that_it_had() -> None:
+    """Its record names none, and is read all the same."""
+    assert overview.by_feature(FAILED) == (Ended("Resources", "Failed", "Denied", "no"),)

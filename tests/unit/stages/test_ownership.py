@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -146,8 +147,8 @@ def test_what_may_have_been_applied_is_still_removed(fleet: Fleet, east: FakeKub
     """An apply that got no answer may have worked: a refusal afterwards does not forget it."""
     apply = east.apply
 
-    def apply_and_fall_silent(manifest: dict[str, object]) -> None:
-        apply(manifest)
+    def apply_and_fall_silent(manifest: dict[str, object], **how: Any) -> None:
+        apply(manifest, **how)
         raise UnreachableError("cluster 'fleet/east' does not answer")
 
     east.apply = apply_and_fall_silent  # type: ignore[assignment, method-assign]
@@ -248,13 +249,13 @@ def test_who_loses_an_object_at_work_does_not_keep_its_own_form_there(
     """Taken between claim and apply, the object is the taker's in the end."""
     apply = east.apply
 
-    def slow(manifest: dict[str, object], *, dry_run: bool = False) -> object:
+    def slow(manifest: dict[str, object], **how: Any) -> object:
         east.apply = apply  # type: ignore[method-assign]
-        result = apply(manifest, dry_run=dry_run) if moment == "after the apply" else None
+        result = apply(manifest, **how) if moment == "after the apply" else None
         fleet.apply(profile("second", tier=10))
         fleet.pump()
         assert by(east) == "second"
-        return result or apply(manifest, dry_run=dry_run)
+        return result or apply(manifest, **how)
 
     east.apply = slow  # type: ignore[method-assign, assignment]
     fleet.apply(profile("first"))

@@ -51,10 +51,10 @@ class Spans:
         kube.apply = self.apply  # type: ignore[method-assign]
         kube.remove = self.remove  # type: ignore[method-assign]
 
-    def apply(self, manifest: dict[str, Any], *, dry_run: bool = False) -> Any:
+    def apply(self, manifest: dict[str, Any], **how: Any) -> Any:
         begun = self._begin()
         try:
-            return self._apply(manifest, dry_run=dry_run)
+            return self._apply(manifest, **how)
         finally:
             self._end(begun, manifest["kind"], manifest["metadata"]["name"])
 
@@ -148,11 +148,11 @@ def test_what_is_refused_holds_up_nobody(fleet: Fleet, east: FakeKube) -> None:
     """Every third object is refused: the others are applied, and the outcome tells of the first."""
     apply = east.apply
 
-    def refusing(manifest: dict[str, Any], *, dry_run: bool = False) -> Any:
+    def refusing(manifest: dict[str, Any], **how: Any) -> Any:
         name = manifest["metadata"]["name"]
         if int(name[1:]) % 3 == 2:
             raise InvalidError(f"cannot apply '{name}'")
-        return apply(manifest, dry_run=dry_run)
+        return apply(manifest, **how)
 
     east.apply = refusing  # type: ignore[method-assign]
     fleet.apply(profile(), holder("own", *(config(f"a{each}") for each in range(COUNT))))
@@ -169,11 +169,11 @@ def test_a_cluster_that_falls_silent_keeps_what_was_done(fleet: Fleet, east: Fak
     """What was applied is certain, all else unsure; little more is asked; the next try ends it."""
     apply, asked, silent = east.apply, [], True
 
-    def falling_silent(manifest: dict[str, Any], *, dry_run: bool = False) -> Any:
+    def falling_silent(manifest: dict[str, Any], **how: Any) -> Any:
         asked.append(manifest["metadata"]["name"])
         if silent and len(asked) > 10:
             raise UnreachableError("cannot apply: no answer")
-        return apply(manifest, dry_run=dry_run)
+        return apply(manifest, **how)
 
     east.apply = falling_silent  # type: ignore[method-assign]
     fleet.apply(profile(), holder("own", *(config(f"a{each}") for each in range(COUNT))))

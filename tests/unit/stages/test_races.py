@@ -36,11 +36,11 @@ def meanwhile(kube: FakeKube, name: str, act: Callable[[], None]) -> None:
     """Let something happen once, right before an object is applied."""
     apply = kube.apply
 
-    def late(manifest: dict[str, Any]) -> Any:
+    def late(manifest: dict[str, Any], **how: Any) -> Any:
         if manifest["metadata"]["name"] == name:
             kube.apply = apply  # type: ignore[method-assign]
             act()
-        return apply(manifest)
+        return apply(manifest, **how)
 
     kube.apply = late  # type: ignore[assignment, method-assign]
 

@@ -81,7 +81,8 @@ def sweep(fleet: Fleet, *, full: bool = False) -> None:
 
 
 def applied(kube: FakeKube) -> list[str]:
-    return [call.name for call in kube.calls if call.verb == "apply"]
+    """Name what was applied, each once: where another life is there, it takes two calls."""
+    return list(dict.fromkeys(call.name for call in kube.calls if call.verb == "apply"))
 
 
 def test_a_namespace_that_somebody_deleted_is_put_back(fleet: Fleet, east: FakeKube) -> None:

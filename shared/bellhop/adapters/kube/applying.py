@@ -1,7 +1,21 @@
-"""Server-side apply, and how to get past a defect that API servers have up to 1.20.
+"""Server-side apply to just what is meant, and how to get past two kinds of API servers.
 
-There, an apply that drops the last key of a map of a custom resource leaves `null` where the map
-was, and is refused with `must be of type object: "null"`. Only keys of ours were in that map
+One life of an object is meant by its uid, which an API server takes for a change of it wherever
+another is there. Where none is to be there it is given a resourceVersion that none can have: what
+is new has no use for it.
+
+Some servers refuse either though just that is there which is meant: up to 1.22 of a new Service,
+and API servers behind an APIService, which keep their objects in ways of their own. So who is
+refused looks, and tries once more without what was refused:
+
+    apply, where none is ─► refused ─► GET: none is there  ─► apply, wherever
+                                       GET: one is there   ─► 409, whatever it was refused with
+                                       GET: who can tell?  ─► refused, as before
+
+Only there may what somebody makes between the read and the second try be written over.
+
+Up to 1.20 an apply that drops the last key of a map of a custom resource leaves `null` where the
+map was, and is refused with `must be of type object: "null"`. Only keys of ours were in that map
 (another's would have kept it alive), so that it is taken out whole. The API server would still
 make a `null` of what it remembers as applied by us and finds gone; that memory goes too.
 """
@@ -9,6 +23,8 @@ make a `null` of what it remembers as applied by us and finds gone; that memory 
 from __future__ import annotations
 
 import copy
+from collections.abc import Collection
+from http import HTTPStatus
 from typing import Any
 
 from bellhop.adapters.kube.errors import Call, Refusal
@@ -20,9 +36,25 @@ _APPLY = "application/apply-patch+yaml"
 MERGE = "application/merge-patch+json"
 _CLEARINGS = 3
 _UNPROCESSABLE = 422
+_NO_VERSION = "1"
+"""A resourceVersion that no object has: etcd counts from one, before anything is written."""
+_CONDITIONS = ("uid", "resourceVersion")
+_DOUBTED = frozenset(
+    {
+        HTTPStatus.BAD_REQUEST,
+        HTTPStatus.NOT_FOUND,
+        HTTPStatus.CONFLICT,
+        HTTPStatus.UNPROCESSABLE_ENTITY,
+        HTTPStatus.INTERNAL_SERVER_ERROR,
+    }
+)
+"""With what servers refuse a condition that they cannot take, beside ones that do not hold."""
 _LEFT_NULL = 'must be of type object: "null"'
 # Written by the API server alone: refused in an apply, or turning it into an optimistic write.
 _STRIPPED = {"managedFields", "resourceVersion", "uid", "creationTimestamp"}
+
+_SOME = "unknown"
+_ANOTHER = Refusal(HTTPStatus.CONFLICT, "Conflict", "what is there is not what was known of it")
 
 Path = list[str]
 
@@ -30,6 +62,14 @@ Path = list[str]
 def apply(transport: Transport, path: str, body: Manifest, call: Call, *, dry_run: bool) -> Any:
     """Send one apply to the object's `path`; return the object, or the `Refusal`."""
     answer = _send(transport, path, body, call, dry_run=dry_run)
+    if isinstance(answer, Refusal) and _may_be_conditional(answer, body):
+        there = _look(transport, path, body, call)
+        if isinstance(there, Refusal):
+            return answer
+        if there != (body["metadata"].get("uid") or ""):
+            return _ANOTHER
+        body = {**body, "metadata": _without(body["metadata"], _CONDITIONS)}
+        answer = _send(transport, path, body, call, dry_run=dry_run)
     for _ in range(_CLEARINGS):
         fields = _left_null(answer) if isinstance(answer, Refusal) else []
         if not fields:
@@ -48,12 +88,17 @@ def apply(transport: Transport, path: str, body: Manifest, call: Call, *, dry_ru
     return answer
 
 
-def applicable(manifest: Manifest, namespace: str) -> Manifest:
-    """Copy a manifest without what only the API server writes, in the namespace it goes to."""
-    metadata = {k: v for k, v in (manifest.get("metadata") or {}).items() if k not in _STRIPPED}
+def applicable(manifest: Manifest, namespace: str, uid: str | None) -> Manifest:
+    """Copy a manifest without what only the API server writes, in the namespace it goes to.
+
+    It is for the life of the object that has this `uid`; for none that is there if it is empty.
+    """
+    metadata = _without(manifest.get("metadata") or {}, _STRIPPED)
     metadata.pop("namespace", None)
     if namespace:
         metadata["namespace"] = namespace
+    if uid is not None:
+        metadata |= {"uid": uid} if uid else {"resourceVersion": _NO_VERSION}
     return {**manifest, "metadata": metadata}
 
 
@@ -61,6 +106,34 @@ def _send(transport: Transport, path: str, body: Manifest, call: Call, *, dry_ru
     query = {"fieldManager": MANAGER, "force": "true"}
     query |= {"dryRun": "All"} if dry_run else {}
     return transport.ask(Request("PATCH", path, query, body, _APPLY), call)
+
+
+def _may_be_conditional(refusal: Refusal, body: Manifest) -> bool:
+    """Say whether a refusal may be about the condition, and not about what is written."""
+    if not any(body["metadata"].get(each) for each in _CONDITIONS):
+        return False
+    fields = {str(cause["field"]) for cause in refusal.causes() if cause.get("field")}
+    if fields and fields.isdisjoint(f"metadata.{each}" for each in _CONDITIONS):
+        return False
+    lacks_namespace = refusal.details.get("kind") == "namespaces"
+    return refusal.code in _DOUBTED and not (
+        refusal.code == HTTPStatus.NOT_FOUND and lacks_namespace
+    )
+
+
+def _look(transport: Transport, path: str, body: Manifest, call: Call) -> str | Refusal:
+    """Read which life is there, empty for none; the `Refusal` if nobody can tell."""
+    live = transport.ask(Request("GET", path), call)
+    if not isinstance(live, Refusal):
+        metadata = live.get("metadata") if isinstance(live, dict) else None
+        uid = metadata.get("uid") if isinstance(metadata, dict) else None
+        return str(uid or _SOME)
+    plural, name = path.split("/")[-2], str(body["metadata"].get("name"))
+    return "" if live.names(plural, str(body.get("kind")), name) else live
+
+
+def _without(metadata: Manifest, fields: Collection[str]) -> Manifest:
+    return {key: value for key, value in metadata.items() if key not in fields}
 
 
 def _left_null(refusal: Refusal) -> list[str]:

@@ -124,14 +124,16 @@ class KubeClient:
                 seen.add(key)
                 yield item
 
-    def apply(self, manifest: Manifest, *, dry_run: bool = False) -> Manifest:
+    def apply(
+        self, manifest: Manifest, *, uid: str | None = None, dry_run: bool = False
+    ) -> Manifest:
         """Apply one object by server-side apply as field manager `bellhop`, taking over fields."""
         key = _key(manifest, self._name)
         call = self._call("apply", key.gvk, key.namespace, key.name)
         resource = self._served(key.gvk, call)
         call = self._call("apply", key.gvk, _home(resource, key.namespace), key.name)
         path = _path(resource, call, key.name)
-        body = applying.applicable(manifest, call.namespace)
+        body = applying.applicable(manifest, call.namespace, uid)
         answer = applying.apply(self._transport, path, body, call, dry_run=dry_run)
         if isinstance(answer, Refusal):
             raise self._refused(answer, key.gvk, call)

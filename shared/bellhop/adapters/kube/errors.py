@@ -182,6 +182,8 @@ def _mapped(refusal: Refusal, call: Call, words: str) -> BellhopError:
         return UnreachableError(
             f"{call}: it answers {code}{words}", delay=refusal.retry_after, status=code
         )
+    if any(cause.get("field") == "metadata.uid" for cause in refusal.causes()):
+        return StaleError(f"{call}: another object of its name is there by now")
     return InvalidError(f"{call}: it is refused{words}", status=code)
 
 

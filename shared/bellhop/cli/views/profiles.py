@@ -16,7 +16,7 @@ from bellhop.fleet.overview import ProfileStatus
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.kinds import key_of
 from bellhop.model.marks import PROFILE_PAUSED
-from bellhop.model.record import NO_OBJECT, Content, Outcome, Profile, empty
+from bellhop.model.record import NO_OBJECT, Content, Ended, Outcome, Profile, empty
 from bellhop.ports.kube import Manifest
 
 COLUMNS = (
@@ -101,11 +101,13 @@ def _tell(here: Installation, status: ProfileStatus, story: Story) -> None:
         (
             (
                 cluster,
-                (known[cluster].phase if cluster in known else "Provisioning"),
+                ended.feature,
+                f"{ended.phase} ({ended.reason})" if ended.reason else ended.phase,
                 (age(known[cluster].at, now) if cluster in known else ""),
-                (_told(known[cluster]) if cluster in known else ""),
+                ended.message + overview.next_try(ended),
             )
             for cluster in (*profile.destinations, *profile.leaving)
+            for ended in _ended(known.get(cluster))
         ),
         nothing="no cluster is selected",
     )
@@ -116,6 +118,7 @@ def _tell(here: Installation, status: ProfileStatus, story: Story) -> None:
                 cluster,
                 overview.object_name(key),
                 age(held.applied_at, now) if held.digest else "being applied",
+                f"adopted from {held.adopted}" if held.adopted else "",
             )
             for cluster in (*profile.destinations, *profile.leaving)
             if (kept := here.records.inventories.get(cluster, profile.name))
@@ -128,8 +131,8 @@ def _paused(manifest: Manifest) -> bool:
     return PROFILE_PAUSED in (manifest["metadata"].get("annotations") or {})
 
 
-def _told(outcome: Outcome) -> str:
-    return outcome.message + overview.next_try(outcome)
+def _ended(outcome: Outcome | None) -> tuple[Ended, ...]:
+    return overview.by_feature(outcome) if outcome else (Ended("-", "Provisioning"),)
 
 
 def _content(content: Content) -> tuple[str, str, str]:
@@ -182,6 +185,7 @@ def _status(status: ProfileStatus) -> dict[str, Any]:
                 "lastAppliedTime": each.at,
                 **({"failureMessage": each.message} if each.message else {}),
                 **({"nextTryTime": each.retry_at} if each.retry_at else {}),
+                "features": [_feature(ended) for ended in overview.by_feature(each)],
             }
             for each in status.outcomes
         ],
@@ -189,6 +193,16 @@ def _status(status: ProfileStatus) -> dict[str, Any]:
     if status.profile.error:
         shown["failureMessage"] = status.profile.error
     return shown
+
+
+def _feature(ended: Ended) -> dict[str, Any]:
+    return {
+        "featureID": ended.feature,
+        "phase": ended.phase,
+        **({"reason": ended.reason} if ended.reason else {}),
+        **({"failureMessage": ended.message} if ended.message else {}),
+        **({"nextTryTime": ended.retry_at} if ended.retry_at else {}),
+    }
 
 
 def _message(status: ProfileStatus) -> str:

@@ -32,6 +32,11 @@ P = TypeVar("P", bound=Plan)
 class Feature(Protocol[P]):
     """One sort of what profiles bring."""
 
+    @property
+    def name(self) -> str:
+        """Name it as Sveltos does: `Resources`."""
+        ...
+
     def plan(self, work: Work) -> P:
         """Decide what to do; it writes nothing anywhere.
 

@@ -185,6 +185,37 @@ run "refuses_a_setting" {
   }
 }
 
+run "takes_a_word_for_a_setting" {
+  command = plan
+
+  variables {
+    settings = { adopt = "always", turn = 30 }
+  }
+
+  assert {
+    condition     = local.environment.BELLHOP_ADOPT == "always" && local.environment.BELLHOP_TURN == "30"
+    error_message = "Functions are not told the settings as they are given."
+  }
+}
+
+run "refuses_another_word" {
+  command         = plan
+  expect_failures = [var.settings]
+
+  variables {
+    settings = { adopt = "never" }
+  }
+}
+
+run "refuses_a_word_for_a_number" {
+  command         = plan
+  expect_failures = [var.settings]
+
+  variables {
+    settings = { turn = "long" }
+  }
+}
+
 run "refuses_a_stage" {
   command         = plan
   expect_failures = [var.functions]

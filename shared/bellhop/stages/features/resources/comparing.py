@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from bellhop.engine.secrecy import KIND as SECRET
-from bellhop.model.marks import LAST_APPLIED, WITHHELD, WRITTEN_BY_SVELTOS
+from bellhop.model.marks import ADOPTED, LAST_APPLIED, WITHHELD, WRITTEN_BY_SVELTOS
 
 WITHHELD_DIFF = "how is withheld, for it may hold what a Secret does"
 """What is said instead of a diff of an object that was made with a Secret's values."""
@@ -62,7 +62,7 @@ def _shown(manifest: Mapping[str, Any]) -> dict[str, Any]:
     for field in _SERVERS_OWN:
         metadata.pop(field, None)
     for field in ("labels", "annotations"):
-        marks = {LAST_APPLIED, *WRITTEN_BY_SVELTOS}
+        marks = {ADOPTED, LAST_APPLIED, *WRITTEN_BY_SVELTOS}
         kept = {
             key: value for key, value in (metadata.get(field) or {}).items() if key not in marks
         }

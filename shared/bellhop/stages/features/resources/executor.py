@@ -38,6 +38,8 @@ R = TypeVar("R")
 class Executor:
     """The feature `Resources`: plans, and carries plans out."""
 
+    name = "Resources"
+
     def __init__(
         self,
         records: Records,
@@ -51,8 +53,9 @@ class Executor:
         self._settings = settings
         self._hands = hands
         self._claims = Claims(records, publisher)
-        self._steps = Steps(self._claims, records.clock)
-        self._preview = Preview(self._claims)
+        always = settings.adopt == "always"
+        self._steps = Steps(self._claims, records.clock, always=always)
+        self._preview = Preview(self._claims, always=always)
         limits = Limits(seconds=settings.template_seconds, output=settings.template_output)
         resources = Resources(records, access, Titles(records, publisher), limits)
         self._wants = Wants(access, resources, limits)

@@ -1,6 +1,6 @@
 """Decide first, act later: what a profile wants in a cluster against what it holds there.
 
-The one place where steps are decided; nothing here reads or writes anything.
+Here and in `adopting` steps are decided; nothing in either reads or writes anything.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from bellhop.engine.secrecy import holds_values
 from bellhop.errors import ConflictError
 from bellhop.model.gvk import Identity, ObjectKey
 from bellhop.model.identity import MANAGER
-from bellhop.model.marks import OWNER, WRITTEN_BY_SVELTOS
+from bellhop.model.marks import ADOPT, ADOPTED, MADE_BY, OWNER, WRITTEN_BY_SVELTOS
 from bellhop.model.record import PLAIN, Content, Handling, Held
 
 _LABELS = ("projectsveltos.io/reason",)
@@ -53,16 +53,44 @@ class Desired:
 class Apply:
     """Write an object as it is wanted, and the namespace that it needs and lacks.
 
-    `held` says how it was held so far; None of one that is new.
+    `held` says how it was held so far; None of one that is new. It is written to the `life` of the
+    object that has this uid, and only where there is none if that is empty. One that was `adopted`
+    is marked with who had made it.
     """
 
     wanted: Desired
     held: Held | None
+    life: str = ""
+    adopted: str = ""
 
     @property
     def key(self) -> Identity:
         """Name the object, whatever its version."""
         return self.wanted.key.identity
+
+
+@dataclass(frozen=True, slots=True)
+class Adopt:
+    """Take over the life of an object that `maker` made, as it is wanted.
+
+    One that is taken over `for_good` is from now on as if a profile had made it.
+    """
+
+    wanted: Desired
+    held: Held | None
+    life: str
+    maker: str
+    for_good: bool = False
+
+    @property
+    def key(self) -> Identity:
+        """Name the object, whatever its version."""
+        return self.wanted.key.identity
+
+    @property
+    def adopted(self) -> str:
+        """Say with whom it is marked as having made it."""
+        return "" if self.for_good else self.maker
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +180,8 @@ def plan(
     """Plan the way from what is held to what is wanted.
 
     An object that is wanted in another version of its kind is the same object. Where two refs want
-    one, that of the lower tier has it. Where a profile `releases`, nothing is removed.
+    one, that of the lower tier has it. Where a profile `releases`, nothing is removed, and what was
+    adopted never is.
 
     Objects that others need are applied first; removals go the other way round.
 
@@ -170,14 +199,30 @@ def plan(
                 " is to win a lower tier"
             )
     same = {key for key, each in unique.items() if key in held and held[key].digest == each.digest}
-    wanted = [Apply(each, held.get(key)) for key, each in unique.items() if key not in same]
-    leave = Release if releases else Remove
-    unwanted = [leave(key, held[key]) for key in held if key not in unique]
+    wanted = [_apply(each, held.get(key)) for key, each in unique.items() if key not in same]
+    unwanted = [
+        Release(key, each) if releases or (each.adopted and each.uid) else Remove(key, each)
+        for key, each in held.items()
+        if key not in unique
+    ]
     return Plan(
         forth=_phases(sorted(wanted, key=_late)),
         back=_phases(sorted(unwanted, key=_late, reverse=True)),
         unchanged=tuple(sorted(same)),
     )
+
+
+def _apply(wanted: Desired, held: Held | None) -> Apply:
+    """Write to the life that was applied last; of one that nobody knows its marks will tell."""
+    if held is None or not held.uid:
+        return Apply(wanted, held)
+    return Apply(wanted, held, held.uid, "" if adoption(wanted) == "own" else held.adopted)
+
+
+def adoption(wanted: Desired) -> str:
+    """Say whether an object of others is to be taken over, and for good; empty if it is not."""
+    asked = ((wanted.manifest.get("metadata") or {}).get("annotations") or {}).get(ADOPT)
+    return asked if asked in ("true", "own") else ""
 
 
 def _late(step: Step) -> int:
@@ -188,8 +233,11 @@ def _phases(steps: Iterable[S]) -> tuple[tuple[S, ...], ...]:
     return tuple(tuple(phase) for phase in phases(steps, lambda each: each.key))
 
 
-def decorate(each: Desired, profile: str, tier: int) -> dict[str, Any]:
-    """Return an object as it is applied: with Sveltos' marks that tell where it comes from."""
+def decorate(each: Desired, profile: str, tier: int, adopted: str = "") -> dict[str, Any]:
+    """Return an object as it is applied: with Sveltos' marks that tell where it comes from.
+
+    One that was `adopted` says from whom.
+    """
     manifest = dict(each.manifest)
     metadata = dict(manifest.get("metadata") or {})
     kind, _, place = each.ref.partition(" ")
@@ -206,7 +254,9 @@ def decorate(each: Desired, profile: str, tier: int) -> dict[str, Any]:
     metadata["annotations"] = {
         **(metadata.get("annotations") or {}),
         **dict(zip(_ANNOTATIONS, told, strict=True)),
+        **({ADOPTED: adopted} if adopted else {}),
     }
+    metadata["annotations"].pop(ADOPT, None)
     manifest["metadata"] = metadata
     return manifest
 
@@ -215,13 +265,16 @@ def undecorate(there: Mapping[str, Any]) -> dict[str, Any]:
     """Return the patch that makes an object nobody's, in just the state that it is in.
 
     It takes away our marks, those that Sveltos itself may have written before us, and that we
-    manage any field: whoever applies it next meets no conflict.
+    manage any field: whoever applies it next meets no conflict. Of what was not adopted it says
+    which profile made it, since no other maker is known: the next profile need not adopt it.
     """
     metadata = there.get("metadata") or {}
+    annotations = metadata.get("annotations") or {}
+    made = {} if ADOPTED in annotations else {MADE_BY: annotations.get(OWNER)}
     managers = metadata.get("managedFields") or []
     marks: dict[str, Any] = {
         "labels": dict.fromkeys(WRITTEN_BY_SVELTOS),
-        "annotations": dict.fromkeys(WRITTEN_BY_SVELTOS),
+        "annotations": {**dict.fromkeys((*WRITTEN_BY_SVELTOS, ADOPTED)), **made},
     }
     if managers:
         others = [each for each in managers if each.get("manager") != MANAGER]

@@ -14,8 +14,10 @@ from bellhop.model.gvk import GVK, Identity
 from bellhop.model.record import Action, Change
 from bellhop.ports.kube import Kube, Manifest
 from bellhop.stages.claim import Claims, taken_from
+from bellhop.stages.features.resources.adopting import left, meet
 from bellhop.stages.features.resources.comparing import compare
 from bellhop.stages.features.resources.planning import (
+    Adopt,
     Apply,
     Desired,
     Release,
@@ -31,8 +33,10 @@ _DEFINITION = "CustomResourceDefinition"
 class Preview:
     """Asks a cluster what steps would do."""
 
-    def __init__(self, claims: Claims) -> None:
+    def __init__(self, claims: Claims, *, always: bool) -> None:
+        """Make what asks for one process; `always` adopts what others made, asked or not."""
         self._claims = claims
+        self._always = always
 
     def apply(
         self, kube: Kube, work: Work, brought: Mapping[Identity, Desired], step: Apply
@@ -41,21 +45,29 @@ class Preview:
         key, each = step.key, step.wanted
         try:
             self._claims.refuse(work.cluster.key, key, work.profile)
-            with unquoted(f"cannot apply {named(work, key)}", secret=each.secret):
-                return self._applied(kube, work, brought, step)
+            doing = f"cannot apply {named(work, key)}"
+            with unquoted(doing, secret=each.secret):
+                if _defined(brought, each):
+                    return Change(key, "Create", "its kind is defined by this profile")
+                there = kube.get(*each.key)
+            meant = meet(step, there, always=self._always)
+            with unquoted(doing, secret=each.secret):
+                return self._applied(kube, work, brought, meant, there)
         except ConflictError as error:
             return Change(key, "Conflict", str(error))
         except PermanentError as error:
             return Change(key, "Error", str(error))
 
     def _applied(
-        self, kube: Kube, work: Work, brought: Mapping[Identity, Desired], step: Apply
+        self,
+        kube: Kube,
+        work: Work,
+        brought: Mapping[Identity, Desired],
+        step: Apply | Adopt,
+        there: Manifest | None,
     ) -> Change:
         key, each = step.key, step.wanted
-        if _defined(brought, each):
-            return Change(key, "Create", "its kind is defined by this profile")
-        there = kube.get(*each.key)
-        manifest = decorate(each, work.profile.name, work.profile.tier)
+        manifest = decorate(each, work.profile.name, work.profile.tier, step.adopted)
         try:
             then = kube.apply(manifest, dry_run=True)
         except MissingError:
@@ -68,10 +80,11 @@ class Preview:
         except InvalidError as error:
             if there is None or not is_replaced(each, error):
                 raise
-            return Change(key, "Update", "it is deleted and made anew, as no other change is taken")
+            said = "it is deleted and made anew, as no other change is taken"
+            return _adopting(step, Change(key, "Update", said))
         # What is there may have been made with a Secret's values, whatever takes its place.
         secret = each.secret or (step.held is not None and step.held.secret)
-        return _change(key, there, then, secret=secret)
+        return _adopting(step, _change(key, there, then, secret=secret))
 
     def leave(self, kube: Kube, work: Work, step: Remove | Release) -> Change:
         """Tell what leaving an object would do."""
@@ -89,6 +102,15 @@ class Preview:
         return _left(work, step, there)
 
 
+def _adopting(step: Apply | Adopt, change: Change) -> Change:
+    """Tell of an object that is taken over from whom it is, and what would change."""
+    if isinstance(step, Apply):
+        return change
+    said = change.message or "nothing"
+    changes = "its marks alone" if change.action == "No Action" else said
+    return Change(change.key, "Adopt", f"from {step.maker}; what changes: {changes}", change.diff)
+
+
 def _change(key: Identity, there: Manifest | None, then: Manifest, *, secret: bool) -> Change:
     if there is None:
         return Change(key, "Create")
@@ -102,7 +124,7 @@ def _left(work: Work, step: Remove | Release, there: Manifest | None) -> Change:
     if there is None:
         return Change(step.key, "No Action", "it is gone already")
     ours = owner_of(there) == work.profile.name
-    if isinstance(step, Release):
+    if isinstance(left(step, there), Release):
         said = "it stays, without our marks" if ours else "it stays, and is not ours"
         action: Action = "Update" if ours else "No Action"
         return Change(step.key, action, said)

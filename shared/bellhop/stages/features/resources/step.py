@@ -23,9 +23,11 @@ from bellhop.model.gvk import GVK, Identity, ObjectKey
 from bellhop.model.marks import FORCE_RECREATE, OWNER
 from bellhop.model.record import Held
 from bellhop.ports.clock import Clock
-from bellhop.ports.kube import Kube
+from bellhop.ports.kube import Kube, Manifest
 from bellhop.stages.claim import Claims, Taken, taken_from
+from bellhop.stages.features.resources.adopting import NotOursError, adopted_from, left, meet
 from bellhop.stages.features.resources.planning import (
+    Adopt,
     Apply,
     Desired,
     Release,
@@ -38,13 +40,18 @@ from bellhop.stages.work import Claimed, Upshot, Work
 _UNPROCESSABLE = 422
 """What an API server says to a change that may not be."""
 
+_LOOKS = 2
+"""How often one object is looked at, while others make and remove it."""
+
 
 class Steps:
     """Carries out steps; what is refused for good is part of what came of one."""
 
-    def __init__(self, claims: Claims, clock: Clock) -> None:
+    def __init__(self, claims: Claims, clock: Clock, *, always: bool) -> None:
+        """Make the steps of one process; `always` adopts what others made, asked or not."""
         self._claims = claims
         self._clock = clock
+        self._always = always
 
     def apply(self, kube: Kube, work: Work, step: Apply) -> Upshot:
         """Claim an object and apply it; what another profile has is not ours to change."""
@@ -55,22 +62,14 @@ class Steps:
             taken = work.claimed.get(key) or self._claims.take(
                 work.cluster.key, key, work.profile, free=free
             )
-            manifest = decorate(each, work.profile.name, work.profile.tier)
-            with _overtaken(), unquoted(f"cannot apply {named(work, key)}", secret=each.secret):
-                try:
-                    stored = kube.apply(manifest)
-                except MissingError:
-                    if each.how.skip_namespace or not self._make_namespace(kube, each.key):
-                        raise
-                    stored = kube.apply(manifest)
-                except InvalidError as error:
-                    if not is_replaced(each, error):
-                        raise
-                    # Who dies now leaves it unsure in the inventory: the next try makes it.
-                    self._clear(kube, each.key)
-                    stored = kube.apply(manifest)
+            stored = self._write(kube, work, step)
             # Between the claim and the apply another profile may have taken the object.
             self._claims.take(work.cluster.key, key, work.profile)
+        except NotOursError as error:
+            # Nothing of ours is there: another profile that asks to adopt it may have it.
+            before = taken.before if taken else None
+            self._claims.give_back(work.cluster.key, key, work.profile, before)
+            return Upshot(key, None, refused=error)
         except ConflictError as error:
             self._lost(work, step, applied=taken is not None)
             return Upshot(key, None, refused=error)
@@ -83,8 +82,44 @@ class Steps:
             version=each.key.gvk.version,
             uid=uid_of(stored),
             secret=each.secret,
+            adopted=adopted_from(stored),
         )
         return Upshot(key, held, changed=True)
+
+    def _write(self, kube: Kube, work: Work, step: Apply) -> Manifest:
+        """Write an object to the life that is meant; where another is there, decide anew.
+
+        Raises:
+            NotOursError: no profile made what is there, and nobody asked to adopt it.
+        """
+        doing, each = f"cannot apply {named(work, step.key)}", step.wanted
+        meant: Apply | Adopt = step
+        with _overtaken():
+            for _ in range(_LOOKS):
+                with suppress(StaleError), unquoted(doing, secret=each.secret):
+                    return self._send(kube, work, meant)
+                with unquoted(doing, secret=each.secret):
+                    there = kube.get(*each.key)
+                _wait_for_its_end(doing, there)
+                meant = meet(step, there, always=self._always)
+            with unquoted(doing, secret=each.secret):
+                return self._send(kube, work, meant)
+
+    def _send(self, kube: Kube, work: Work, step: Apply | Adopt) -> Manifest:
+        each, profile = step.wanted, work.profile
+        manifest = decorate(each, profile.name, profile.tier, step.adopted)
+        try:
+            return kube.apply(manifest, uid=step.life)
+        except MissingError:
+            if each.how.skip_namespace or not self._make_namespace(kube, each.key):
+                raise
+            return kube.apply(manifest, uid=step.life)
+        except InvalidError as error:
+            if not is_replaced(each, error):
+                raise
+            # Who dies now leaves it unsure in the inventory: the next try makes it.
+            self._clear(kube, each.key)
+            return kube.apply(decorate(each, profile.name, profile.tier), uid="")
 
     def claim(self, work: Work, step: Apply) -> Claimed:
         """Claim an object that is not held yet, before anything is applied."""
@@ -125,7 +160,7 @@ class Steps:
             return False
         manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": key.namespace}}
         with suppress(StaleError):  # Another object's thread was quicker.
-            kube.apply(manifest)
+            kube.apply(manifest, uid="")
         return True
 
     def _clear(self, kube: Kube, key: ObjectKey) -> None:
@@ -162,17 +197,15 @@ class Steps:
 
     def _leave_ours(self, kube: Kube, work: Work, step: Remove | Release) -> bool:
         gvk, namespace, name = step.key.at(step.held.version)
-        if isinstance(step, Release):
-            # It stays, and is nobody's: with our marks it would be taken for a stray.
-            there = kube.get(gvk, namespace, name)
-            if there is not None and owner_of(there) == work.profile.name:
-                kube.merge(gvk, namespace, name, undecorate(there))
-            return False
         uid = step.held.uid
-        if not uid:
-            # Nobody came back to say whether it was applied: its marks tell.
+        if isinstance(step, Release) or not uid:
+            # Nobody may have come back to say whether it was applied, or adopted: its marks tell.
             there = kube.get(gvk, namespace, name)
             if there is None or owner_of(there) != work.profile.name:
+                return False
+            if isinstance(left(step, there), Release):
+                # It stays, and is nobody's: with our marks it would be taken for a stray.
+                kube.merge(gvk, namespace, name, undecorate(there))
                 return False
             uid = uid_of(there)
         return kube.remove(gvk, namespace, name, uid=uid)
@@ -185,6 +218,18 @@ def _overtaken() -> Iterator[None]:
         yield
     except StaleError as error:
         raise TemporaryError(str(error), delay=error.delay) from None
+
+
+def _wait_for_its_end(doing: str, there: Manifest | None) -> None:
+    """Write nothing to what would take it along when it goes.
+
+    Raises:
+        StaleError: what is there is being deleted.
+    """
+    if there is not None and (there.get("metadata") or {}).get("deletionTimestamp"):
+        raise StaleError(
+            f"{doing}: the one that is there is being deleted; it is made once it is gone"
+        )
 
 
 def is_replaced(each: Desired, error: InvalidError) -> bool:

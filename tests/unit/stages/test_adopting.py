@@ -1,0 +1,411 @@
+"""Objects that no profile made: adopted where that is asked for, and left in the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bellhop.fleet.previewing import noted
+from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.model.record import Change
+from bellhop.settings import Settings
+from tests.fakes.fleet import Fleet
+from tests.fakes.kube import FakeKube
+from tests.fakes.manifests import config, holder, join, profile
+
+CONFIG = GVK("", "v1", "ConfigMap")
+EAST = "fleet/east"
+KEY = ObjectKey(CONFIG, "default", "web").identity
+HELM = {"meta.helm.sh/release-name": "web", "meta.helm.sh/release-namespace": "shop"}
+REFUSED = (
+    "cannot apply ConfigMap 'default/web': it is there already, made by Helm release 'shop/web'"
+    " (field manager 'helm') and not by a profile; to take it over, annotate it in ConfigMap"
+    ' default/own with bellhop.dev/adopt: "true", or set force on that ref'
+)
+
+
+@pytest.fixture
+def east(fleet: Fleet) -> FakeKube:
+    return fleet.register("east", env="production")
+
+
+def theirs(kube: FakeKube, **data: str) -> dict[str, Any]:
+    """Make the object as Helm does."""
+    metadata = {
+        "name": "web",
+        "namespace": "default",
+        "annotations": dict(HELM),
+        "managedFields": [{"manager": "helm", "operation": "Update"}],
+    }
+    found = data or {"by": "helm", "kept": "yes"}
+    return kube.put({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": found})
+
+
+def ours(asked: str = "", value: str = "own") -> str:
+    """Return the object as a profile wants it."""
+    text = config("web", f"by: {value}")
+    annotations = f", annotations: {{bellhop.dev/adopt: '{asked}'}}}}" if asked else "}"
+    return text.replace("}", annotations, 1)
+
+
+def there(kube: FakeKube) -> dict[str, Any]:
+    """Return the object without what its server writes."""
+    found = kube.get(CONFIG, "default", "web")
+    assert found
+    metadata = found["metadata"]
+    marks = {**(metadata.get("labels") or {}), **(metadata.get("annotations") or {})}
+    return {"data": found["data"], "marks": marks, "uid": metadata["uid"]}
+
+
+def outcome(fleet: Fleet, name: str = "own") -> tuple[str, str]:
+    found = fleet.records.outcomes.get(EAST, name)
+    assert found
+    return found.value.reason, found.value.message
+
+
+def changes(fleet: Fleet) -> dict[str, Change]:
+    return {each.change.key.name: each.change for each in noted(fleet.installation(), EAST)}
+
+
+def adopt(fleet: Fleet, kube: FakeKube, asked: str = "true") -> dict[str, Any]:
+    """Have a profile adopt the object of Helm; return that as it was before."""
+    theirs(kube)
+    before = there(kube)
+    fleet.apply(join(profile(), holder("own", ours(asked))))
+    fleet.pump()
+    assert outcome(fleet) == ("", "")
+    return before
+
+
+def test_what_others_made_stays_theirs(fleet: Fleet, east: FakeKube) -> None:
+    """Nothing of it is written, nobody claims it, and it is said who made it."""
+    theirs(east)
+    before = there(east)
+
+    fleet.apply(join(profile(), holder("own", ours(), config("other"))))
+    fleet.pump()
+
+    assert outcome(fleet) == ("Conflict", REFUSED)
+    assert there(east) == before
+    assert fleet.records.owners.get(EAST, KEY) is None
+    (inventory,) = fleet.records.inventories.of(EAST)
+    assert {key.name for key in inventory.held} == {"other"}
+    fleet.declare.delete([("ClusterProfile", "", "own")])
+    fleet.pump()
+    assert there(east) == before
+
+
+def test_it_is_brought_once_they_remove_it(fleet: Fleet, east: FakeKube) -> None:
+    """A conflict is tried again by itself."""
+    theirs(east)
+    fleet.apply(join(profile(), holder("own", ours())))
+    fleet.pump()
+    east.drop(CONFIG, "default", "web")
+
+    fleet.clock.advance(fleet.settings.retry_ceiling * 2)
+    fleet.pump()
+
+    assert outcome(fleet) == ("", "")
+    assert there(east)["data"] == {"by": "own"}
+
+
+def test_an_adopted_object_keeps_what_nobody_names_and_stays_in_the_end(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """In the life that it had; what is withdrawn bears no mark of ours, and is nobody's."""
+    before = adopt(fleet, east)
+    adopted = there(east)
+    assert (adopted["uid"], adopted["data"]) == (before["uid"], {"by": "own", "kept": "yes"})
+    assert adopted["marks"]["bellhop.dev/adopted"] == (
+        "Helm release 'shop/web' (field manager 'helm')"
+    )
+    assert "bellhop.dev/adopt" not in adopted["marks"]
+
+    fleet.declare.delete([("ClusterProfile", "", "own")])
+    fleet.pump()
+
+    left = there(east)
+    assert (left["uid"], left["data"], left["marks"]) == (before["uid"], adopted["data"], HELM)
+    managers = (east.get(CONFIG, "default", "web") or {})["metadata"]["managedFields"]
+    assert [each["manager"] for each in managers] == ["helm"]
+    assert list(fleet.records.inventories.of(EAST)) == []
+    assert fleet.records.owners.get(EAST, KEY) is None
+
+
+def test_an_object_adopted_for_good_goes_with_its_profile(fleet: Fleet, east: FakeKube) -> None:
+    """It is asked for by another word, at once or later."""
+    adopt(fleet, east)
+    fleet.apply(holder("own", ours("own")))
+    fleet.pump()
+    assert "bellhop.dev/adopted" not in there(east)["marks"]
+
+    fleet.declare.delete([("ClusterProfile", "", "own")])
+    fleet.pump()
+
+    assert east.get(CONFIG, "default", "web") is None
+
+
+def test_an_adopted_object_is_adopted_though_nobody_asks_any_more(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """Changed by a policy without the annotation, and left when that names it no more."""
+    adopt(fleet, east)
+    fleet.apply(holder("own", ours(value="new")))
+    fleet.pump()
+    assert there(east)["data"]["by"] == "new"
+
+    fleet.apply(holder("own", config("other")))
+    fleet.pump()
+
+    assert there(east)["marks"] == HELM
+
+
+@pytest.mark.parametrize("word", ["force: true", "extraAnnotations"])
+def test_a_whole_ref_or_profile_is_asked_for_at_once(
+    fleet: Fleet, east: FakeKube, word: str
+) -> None:
+    """By force on the ref, or by the annotation on all that a profile brings."""
+    theirs(east)
+    text = profile()
+    if word == "force: true":
+        text = text.replace("namespace: default}", "namespace: default, force: true}", 1)
+    else:
+        text = profile(more="extraAnnotations: {bellhop.dev/adopt: 'true'}")
+
+    fleet.apply(join(text, holder("own", ours())))
+    fleet.pump()
+
+    assert outcome(fleet) == ("", "")
+    assert there(east)["data"]["by"] == "own"
+    assert "bellhop.dev/adopt" not in there(east)["marks"]
+
+
+@pytest.fixture
+def always(tmp_path: Path) -> Iterator[Fleet]:
+    """An installation that does as Sveltos does."""
+    one = Fleet(tmp_path / "always", Settings(adopt="always"))
+    yield one
+    one.close()
+
+
+def test_the_setting_adopts_whatever_a_profile_names(always: Fleet) -> None:
+    """As Sveltos takes it over; what was there before stays in the end all the same."""
+    east = always.register("east", env="production")
+    theirs(east)
+    always.apply(join(profile(), holder("own", ours())))
+    always.pump()
+    assert there(east)["data"]["by"] == "own"
+
+    always.declare.delete([("ClusterProfile", "", "own")])
+    always.pump()
+
+    assert there(east)["marks"] == HELM
+
+
+def test_what_another_profile_has_is_not_adopted(fleet: Fleet, east: FakeKube) -> None:
+    """Between profiles tiers decide; who takes an adopted object leaves it in the end, too."""
+    adopt(fleet, east)
+    mine = profile(name="second")
+    fleet.apply(join(mine, holder("second", ours("own", value="second"))))
+    fleet.pump()
+    assert "profile 'own' of tier 100 has it" in outcome(fleet, "second")[1]
+    assert there(east)["data"]["by"] == "own"
+
+    fleet.apply(profile(name="second", more="tier: 10"))
+    fleet.apply(holder("second", ours(value="second")))
+    fleet.pump()
+    assert there(east)["data"]["by"] == "second"
+    assert outcome(fleet)[0] == "Conflict"
+
+    fleet.declare.delete([("ClusterProfile", "", name) for name in ("own", "second")])
+    fleet.pump()
+    assert there(east)["marks"] == HELM
+
+
+def test_who_comes_second_hears_who_made_it(fleet: Fleet, east: FakeKube) -> None:
+    """A profile that was refused keeps the object from none that asks to adopt it."""
+    theirs(east)
+    fleet.apply(join(profile(), holder("own", ours())))
+    fleet.pump()
+
+    fleet.apply(join(profile(name="second"), holder("second", ours("true", value="second"))))
+    fleet.pump()
+
+    assert outcome(fleet, "second") == ("", "")
+    assert there(east)["data"]["by"] == "second"
+
+
+def test_what_is_made_anew_by_others_between_plan_and_write_is_theirs(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """It is written to the life that was held, and to no other."""
+    fleet.apply(join(profile(), holder("own", ours())))
+    fleet.pump()
+    apply = east.apply
+
+    def slow(*args: Any, **how: Any) -> Any:
+        east.apply = apply  # type: ignore[method-assign]
+        east.drop(CONFIG, "default", "web")
+        theirs(east)
+        return apply(*args, **how)
+
+    east.apply = slow  # type: ignore[method-assign]
+    fleet.apply(holder("own", ours(value="new")))
+    fleet.pump()
+
+    assert outcome(fleet) == ("Conflict", REFUSED)
+    assert there(east)["data"]["by"] == "helm"
+    assert list(fleet.records.inventories.of(EAST)) == []
+    assert fleet.records.owners.get(EAST, KEY) is None
+
+
+def test_what_is_removed_by_others_between_plan_and_write_is_made(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """One that was adopted is then ours alone, and goes in the end."""
+    adopt(fleet, east)
+    east.drop(CONFIG, "default", "web")
+    fleet.apply(holder("own", ours(value="new")))
+    fleet.pump()
+    assert there(east)["data"] == {"by": "new"}
+    assert "bellhop.dev/adopted" not in there(east)["marks"]
+
+    fleet.declare.delete([("ClusterProfile", "", "own")])
+    fleet.pump()
+
+    assert east.get(CONFIG, "default", "web") is None
+
+
+def test_others_who_make_and_remove_it_all_the_time_are_waited_for(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """It is tried again later, and nothing is held of it."""
+    apply, get = east.apply, east.get
+
+    def made_before(*args: Any, **how: Any) -> Any:
+        theirs(east)
+        return apply(*args, **how)
+
+    def gone_before(*args: Any) -> Any:
+        east.drop(CONFIG, "default", "web")
+        return get(*args)
+
+    east.apply, east.get = made_before, gone_before  # type: ignore[method-assign]
+    fleet.apply(join(profile(), holder("own", ours("true"))))
+    fleet.pump()
+    assert outcome(fleet)[0] == "Temporary"
+
+    east.apply, east.get = apply, get  # type: ignore[method-assign]
+    fleet.clock.advance(timedelta(minutes=1))
+    fleet.pump()
+    assert there(east)["data"]["by"] == "own"
+
+
+def test_what_is_being_deleted_is_waited_for(fleet: Fleet, east: FakeKube) -> None:
+    """An adopted object that goes would take along what was brought; it is made once it is gone."""
+    made = theirs(east)
+    east.put({**made, "metadata": {**made["metadata"], "finalizers": ["shop.example/books"]}})
+    east.remove(CONFIG, "default", "web")
+    before = there(east)
+    fleet.apply(join(profile(), holder("own", ours("true"))))
+    fleet.pump()
+    assert outcome(fleet)[0] == "Temporary"
+    assert "is being deleted" in outcome(fleet)[1]
+    assert there(east) == before
+
+    east.drop(CONFIG, "default", "web")
+    fleet.clock.advance(timedelta(minutes=1))
+    fleet.pump()
+    assert outcome(fleet) == ("", "")
+    assert there(east)["data"] == {"by": "own"}
+
+
+def test_who_died_between_adoption_and_its_note_leaves_it_in_the_end(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """The object says by itself that it was adopted, and from whom."""
+    theirs(east)
+    apply = east.apply
+
+    def dies(*args: Any, **how: Any) -> Any:
+        apply(*args, **how)
+        east.apply = apply  # type: ignore[method-assign]
+        raise KeyboardInterrupt
+
+    east.apply = dies  # type: ignore[method-assign]
+    fleet.apply(join(profile(), holder("own", ours("true"))))
+    with pytest.raises(KeyboardInterrupt):
+        fleet.pump()
+    fleet.queues["apply"].release()
+    fleet.clock.advance(fleet.settings.visibility * 2)
+    fleet.declare.delete([("ClusterProfile", "", "own")])
+    fleet.pump()
+
+    assert there(east)["marks"] == HELM
+    assert list(fleet.records.inventories.of(EAST)) == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "action", "said"),
+    [
+        ("", "Conflict", REFUSED),
+        (
+            "true",
+            "Adopt",
+            "from Helm release 'shop/web' (field manager 'helm'); what changes: 2 lines",
+        ),
+    ],
+)
+def test_a_dry_run_tells_what_would_be_adopted(
+    fleet: Fleet, east: FakeKube, asked: str, action: str, said: str
+) -> None:
+    """From whom, and what would change of it; or the sentence that would refuse it."""
+    theirs(east)
+    before = there(east)
+
+    fleet.apply(join(profile(more="syncMode: DryRun"), holder("own", ours(asked))))
+    fleet.pump()
+
+    change = changes(fleet)["web"]
+    assert (change.action, change.message) == (action, said)
+    assert ("-  by: helm\n+  by: own\n" in change.diff) == (action == "Adopt")
+    assert outcome(fleet)[1] == {"Adopt": "1 to adopt", "Conflict": "1 in conflict"}[action]
+    assert there(east) == before
+
+
+def test_a_dry_run_tells_of_what_would_be_left(fleet: Fleet, east: FakeKube) -> None:
+    """An adopted object is not deleted."""
+    adopt(fleet, east)
+
+    fleet.apply(join(profile(more="syncMode: DryRun"), holder("own", config("other"))))
+    fleet.pump()
+
+    change = changes(fleet)["web"]
+    assert (change.action, change.message) == ("Update", "it stays, without our marks")
+
+
+def test_a_namespace_that_was_made_for_an_object_is_ours(fleet: Fleet) -> None:
+    """A profile that names it has nothing to adopt."""
+    fleet.register("east", env="production")
+    fleet.apply(join(profile(), holder("own", config("web", namespace="shop"))))
+    fleet.pump()
+
+    space = "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n"
+    fleet.apply(join(profile(name="second"), holder("second", space)))
+    fleet.pump()
+
+    assert outcome(fleet, "second") == ("", "")
+
+
+def test_a_word_that_nobody_knows_is_refused(fleet: Fleet) -> None:
+    """With the line, before anything is taken to a cluster."""
+    fleet.register("east", env="production")
+    fleet.apply(join(profile(), holder("own", ours("yes"))))
+    fleet.pump()
+
+    (found,) = fleet.records.profiles.of("")
+    assert 'bellhop.dev/adopt of the ConfigMap is none of "true", "own", "false"' in found.error
