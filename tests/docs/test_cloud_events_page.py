@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import base64
+import re
 from pathlib import Path
 
 import pytest
 
 from bellhop.engine.cloud_events import BATCH, LONGEST, MOST_EVENTS, STRUCTURED
+from bellhop.forwarder.messaging.consumer import DURABLE
+from bellhop.forwarder.messaging.secret import PLACE, parse
+from bellhop.forwarder.messaging.shelf import ROOM_BYTES, ROOM_EVENTS
 from bellhop.records.arrivals import REMEMBERED
 from tests.docs.typed import type_page
 
@@ -28,3 +33,16 @@ def test_tells_the_limits_that_hold() -> None:
     assert f"up to {LONGEST:,} characters" in PAGE
     assert REMEMBERED.days == 30
     assert "known for thirty days" in PAGE
+
+
+def test_shows_a_secret_of_nats_that_is_followed() -> None:
+    """Both kinds of servers, with what a reader would change alone."""
+    [text] = re.findall(r"```json file=nats.json\n(.*?)```", PAGE, re.DOTALL)
+    core, jetstream = parse({"data": {"sveltos-nats": base64.b64encode(text.encode())}})
+
+    assert core.subjects == ("user-operation", "shop.>")
+    assert (core.user, core.password) == ("admin", "…")
+    assert [each.name for each in jetstream.streams] == ["ORDERS", "BUILDS"]
+    assert f"the Secret `{PLACE}`" in PAGE
+    assert f"consumer `{DURABLE}`" in PAGE
+    assert f"up to {ROOM_EVENTS:,} events or {ROOM_BYTES // 2**20} MiB" in PAGE

@@ -1,6 +1,6 @@
 """The sender: what readers found goes to ingest at once, or as soon as ingest is there again.
 
-`line` has how it proves itself, `delivery` what becomes of an item that ingest does not take.
+`uplink` has how it proves itself, `dispatch` what becomes of an item that ingest does not take.
 
 Beside items it says now and then that it is there, and how it is; and it asks for a look at the
 whole cluster, where something may have been missed, until ingest has agreed. When an object rang
@@ -20,11 +20,11 @@ from bellhop import __version__
 from bellhop.forwarder.account import Account
 from bellhop.forwarder.backoff import pause
 from bellhop.forwarder.counts import Counts
-from bellhop.forwarder.delivery import ABOUT_ITEMS, Delivery, Wording
 from bellhop.forwarder.desk import Desk
+from bellhop.forwarder.dispatch import ABOUT_ITEMS, Dispatch, Wording
 from bellhop.forwarder.instructions import Instructions
-from bellhop.forwarder.line import Answer, Line
 from bellhop.forwarder.outbox import Item, Outbox
+from bellhop.forwarder.uplink import Answer, Uplink
 from bellhop.logs import Log
 
 ALIVE_SECONDS = 120.0
@@ -62,7 +62,7 @@ class Sender:
         self._desk = desk
         self._counts = counts
         self._log = log
-        self._line = Line(instructions, refused, account or Account(), log)
+        self._uplink = Uplink(instructions, refused, account or Account(), log)
         wording = Wording(
             self._request,
             "application/json",
@@ -71,8 +71,8 @@ class Sender:
             nothing="Ingest takes nothing; everything is kept and tried again",
             again="Ingest takes items again",
         )
-        self._delivery = Delivery(
-            self._line, outbox, wording, self._taken, self._dropped, counts, log
+        self._dispatch = Dispatch(
+            self._uplink, outbox, wording, self._taken, self._dropped, counts, log
         )
         # When to ask for a look at the cluster; None where there is no reason to.
         self._ask_at: float | None = None
@@ -97,24 +97,24 @@ class Sender:
 
     def nudge(self) -> None:
         """Try again at once, since something changed."""
-        self._delivery.nudge()
+        self._dispatch.nudge()
 
     def close(self, seconds: float) -> None:
         """End after the request that is under way, which may take as long as given."""
         self._outbox.close()
-        self._delivery.end()
+        self._dispatch.end()
         self._thread.join(seconds)
 
     def _work(self) -> None:
         while self._outbox.is_open:
-            batch = self._outbox.take(self._until_speaking(), trying=self._delivery.taking)
+            batch = self._outbox.take(self._until_speaking(), trying=self._dispatch.taking)
             try:
-                sent = not batch or self._delivery.send(batch)
+                sent = not batch or self._dispatch.send(batch)
                 if sent and self._outbox.is_open:
                     self._speak()
             except Exception as error:  # noqa: BLE001 - nothing may end the only sender
                 self._log.error("Failed to send a batch", error)
-                self._delivery.failed(batch, [], Answer(0, "internal"))
+                self._dispatch.failed(batch, [], Answer(0, "internal"))
 
     def _until_speaking(self) -> float:
         ask_at = self._alive_at if self._ask_at is None else self._ask_at
@@ -132,7 +132,7 @@ class Sender:
         """Tell ingest that we are there; one of an earlier version does not know what that is."""
         owed, since = self._desk.owed()
         said = {"version": __version__, "owed": owed, "since": since, "problem": self._trouble()}
-        answer = self._line.post(json.dumps({**_ALIVE, **said}).encode())
+        answer = self._uplink.post(json.dumps({**_ALIVE, **said}).encode())
         self._unheard = 0 if answer.taken or answer.status in _UNKNOWN else self._unheard + 1
         wait = pause(self._unheard, at_least=answer.wait) if self._unheard else ALIVE_SECONDS
         self._alive_at = time.monotonic() + wait
@@ -140,7 +140,7 @@ class Sender:
     def _ask(self) -> None:
         """Ask for a look at the cluster; who is told to wait asks again, since it may be later."""
         self._ask_at = None
-        answer = self._line.post(_MISSED)
+        answer = self._uplink.post(_MISSED)
         if answer.taken:
             self._counts.add("looks_asked")
             self._asked = 0
@@ -154,7 +154,7 @@ class Sender:
         return _HEAD + b",".join(map(self._text, items)) + _TAIL
 
     def _text(self, item: Item) -> bytes:
-        rang = (datetime.fromisoformat(item.rang) - self._line.ahead).isoformat()
+        rang = (datetime.fromisoformat(item.rang) - self._uplink.ahead).isoformat()
         own = b',"own":true' if item.own else b""
         return b'%s,"rang":"%s"%s}' % (item.body[:-1], rang.encode(), own)
 

@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 from bellhop.forwarder.backoff import pause
 from bellhop.forwarder.counts import Counts
-from bellhop.forwarder.line import SKEW, Answer, Line
 from bellhop.forwarder.outbox import Item, Outbox
+from bellhop.forwarder.uplink import SKEW, Answer, Uplink
 from bellhop.logs import Log
 
 ABOUT_ITEMS = {
@@ -39,7 +39,7 @@ class Wording(NamedTuple):
     again: str
 
 
-class Delivery:
+class Dispatch:
     """What one thread does with the batches of its outbox.
 
     `taken` and `dropped` are called with items that are done, and settle them.
@@ -47,7 +47,7 @@ class Delivery:
 
     def __init__(
         self,
-        line: Line,
+        uplink: Uplink,
         outbox: Outbox,
         wording: Wording,
         taken: Callable[[list[Item]], None],
@@ -55,7 +55,7 @@ class Delivery:
         counts: Counts,
         log: Log,
     ) -> None:
-        self._line = line
+        self._uplink = uplink
         self._outbox = outbox
         self._wording = wording
         self._taken_items = taken
@@ -85,14 +85,14 @@ class Delivery:
         corrected = False
         while parts:
             part = parts.pop()
-            ahead = self._line.ahead
-            answer = self._line.post(self._wording.request(part), self._wording.media)
+            ahead = self._uplink.ahead
+            answer = self._uplink.post(self._wording.request(part), self._wording.media)
             if answer.taken:
                 self._taken(part)
             elif answer.status not in ABOUT_ITEMS:
                 self.failed(part, [item for each in reversed(parts) for item in each], answer)
                 return False
-            elif not corrected and abs(self._line.ahead - ahead) > SKEW:
+            elif not corrected and abs(self._uplink.ahead - ahead) > SKEW:
                 # The times were wrong, perhaps, and nothing else.
                 corrected = True
                 parts.append(part)

@@ -51,7 +51,7 @@ class Answer(NamedTuple):
         return HTTPStatus.OK <= self.status < HTTPStatus.MULTIPLE_CHOICES
 
 
-class Line:
+class Uplink:
     """What is sent by one thread, to whom the instructions name at present.
 
     `refused` is called when the token of the Secret is refused.
