@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 GROUP = "bellhop-forwarder"
 """The queue group of core subscriptions: of several forwarders one gets a message."""
 
-_PENDING = 1000
+_PENDING = 10_000
 _PENDING_BYTES = 8 * 1024 * 1024
 """What may wait in memory between the socket and the disk, of all subjects together."""
 
