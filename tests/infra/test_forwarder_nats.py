@@ -264,6 +264,22 @@ def test_keeps_to_what_it_knows_while_the_secret_cannot_be_read(bridge: Bridge) 
     assert bridge.logged("Keep to what the Secret of NATS said before") == 2
 
 
+def test_a_damaged_shelf_ends_nothing_else(bridge: Bridge) -> None:
+    """It is said; once the file is out of the way, the Secret is followed as ever."""
+    (bridge.spool / "events.db").write_bytes(b"no database" * 1000)
+    bridge.tell(bridge.core())
+    bridge.messaging.start()
+    bridge.messaging.look()
+    said = bridge.written.getvalue()
+    (bridge.spool / "events.db").unlink()
+    bridge.subscribe(bridge.core())
+    bridge.publish(happened("one"))
+    until("it is there", lambda: bridge.ingest.ids == ["one"])
+
+    assert said.count("Keep to what the Secret of NATS said before") == 1
+    assert "events.db" in said
+
+
 @pytest.mark.parametrize("kind", ["core", "stream"])
 def test_outlives_the_server(bridge: Bridge, kind: str) -> None:
     """Killed, away for a while and back: subscribed again, and of a stream nothing is lost."""

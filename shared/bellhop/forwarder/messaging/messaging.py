@@ -43,25 +43,32 @@ class Messaging:
     def start(self) -> None:
         """Send what an earlier process kept, and subscribe as the Secret says."""
         if (self._folder / FILE).exists():
-            self._open()
+            try:
+                self._open()
+            except BellhopError as error:
+                self._say(error)
         self.look()
 
     def look(self) -> None:
-        """Read the Secret, and follow it where it has changed."""
+        """Read the Secret, and follow it where it has changed; what rings goes on in any case."""
         try:
             servers = secret.read(self._kube)
+            if servers != self._servers:
+                self._follow(servers)
         except BellhopError as error:
             self._say(error)
-            return
-        self._said = ""
-        if servers == self._servers:
-            return
-        former, self._subscribed, self._servers = self._subscribed, None, servers
+        else:
+            self._said = ""
+
+    def _follow(self, servers: tuple[Server, ...]) -> None:
+        """Subscribe to what is asked for by now, and to nothing else."""
+        former, begun = self._subscribed, None
         if servers:
             # Loaded where a Secret asks for it: without NATS its memory is saved.
             from bellhop.forwarder.messaging.subscriber import Subscribed  # noqa: PLC0415
 
-            self._subscribed = Subscribed(servers, self._open())
+            begun = Subscribed(servers, self._open())
+        self._subscribed, self._servers = begun, servers
         # Begun before the former is ended: no message comes while nobody is there.
         if former:
             former.stop(HANDING_OVER_SECONDS)
@@ -110,7 +117,7 @@ class Messaging:
         return self._intake
 
     def _say(self, error: BellhopError) -> None:
-        """Log what keeps us from reading the Secret, when it is another thing than before."""
+        """Log what keeps us from following the Secret, when it is another thing than before."""
         said = type(error).__name__ if isinstance(error, DeniedError) else str(error)
         if said == self._said:
             return

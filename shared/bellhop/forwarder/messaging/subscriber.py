@@ -36,7 +36,7 @@ _PENDING_BYTES = 8 * 1024 * 1024
 """What may wait in memory between the socket and the disk, of all subjects together."""
 
 _STEADY_SECONDS = 60.0
-_JOIN_SECONDS = 10.0
+_JOIN_SECONDS = 5.0
 
 
 class Subscriber:
@@ -138,6 +138,7 @@ class Subscribed:
 
     def __init__(self, servers: Sequence[Server], intake: Intake) -> None:
         self._grace = 0.0
+        self._ends = 0.0
         self._subscribers: list[Subscriber] = []
         self._ready = threading.Event()
         self._loop: asyncio.AbstractEventLoop
@@ -158,13 +159,14 @@ class Subscribed:
     def stop(self, seconds: float) -> None:
         """Take no more; what is held may take so long to be sent."""
         self._grace = seconds
+        self._ends = time.monotonic() + seconds + _JOIN_SECONDS
         with suppress(RuntimeError):  # Its loop has ended.
             for each in self._subscribers:
                 self._loop.call_soon_threadsafe(each.stop)
 
     def join(self) -> None:
-        """Wait until what was stopped has ended."""
-        self._thread.join(self._grace + _JOIN_SECONDS)
+        """Wait until what was stopped has ended, or would not."""
+        self._thread.join(max(0.0, self._ends - time.monotonic()))
 
     async def _run(self, servers: Sequence[Server], intake: Intake) -> None:
         self._loop = asyncio.get_running_loop()
