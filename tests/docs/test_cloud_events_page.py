@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,9 @@ from bellhop.embedded.state import open_state
 from bellhop.engine import signing
 from bellhop.engine.cloud_events import BATCH, LONGEST, MOST_EVENTS, STRUCTURED
 from bellhop.fleet import senders
+from bellhop.forwarder.messaging.consumer import DURABLE
+from bellhop.forwarder.messaging.secret import PLACE, parse
+from bellhop.forwarder.messaging.shelf import ROOM_BYTES, ROOM_EVENTS
 from bellhop.model.record import Cluster
 from bellhop.records.arrivals import REMEMBERED
 from bellhop.settings import Settings
@@ -45,3 +50,16 @@ def test_tells_the_limits_that_hold() -> None:
     assert "counts for a day beside it" in PAGE
     assert REMEMBERED.days == 30
     assert "known for thirty days" in PAGE
+
+
+def test_shows_a_secret_of_nats_that_is_followed() -> None:
+    """Both kinds of servers, with what a reader would change alone."""
+    [text] = re.findall(r"```json file=nats.json\n(.*?)```", PAGE, re.DOTALL)
+    core, jetstream = parse({"data": {"sveltos-nats": base64.b64encode(text.encode())}})
+
+    assert core.subjects == ("user-operation", "shop.>")
+    assert (core.user, core.password) == ("admin", "…")
+    assert [each.name for each in jetstream.streams] == ["ORDERS", "BUILDS"]
+    assert f"the Secret `{PLACE}`" in PAGE
+    assert f"consumer `{DURABLE}`" in PAGE
+    assert f"up to {ROOM_EVENTS:,} events or {ROOM_BYTES // 2**20} MiB" in PAGE

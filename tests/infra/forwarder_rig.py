@@ -79,6 +79,8 @@ class Inbox:
         self.authority = make_authority("an ingest", now=now, validity=HOUR)
         certificate, key = issue(self.authority, ["127.0.0.1"], now=now, validity=HOUR)
         self.items: list[dict[str, Any]] = []
+        self.events: list[dict[str, Any]] = []
+        self.events_status = HTTPStatus.OK
         self.times: list[float] = []
         self.batches: list[int] = []
         self.refused = 0
@@ -132,6 +134,9 @@ class Inbox:
         self.answers.wait()
         assert environ["PATH_INFO"] == f"/clusters/{CLUSTER}"
         data = json.loads(body)
+        if isinstance(data, list):
+            self.events += data if self.events_status == HTTPStatus.OK else []
+            return self.events_status
         assert data["apiVersion"] == "bellhop.dev/v1"
         assert data["kind"] in {"Alive", "Missed", "Observations"}
         status: int = self.status

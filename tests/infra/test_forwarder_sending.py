@@ -443,7 +443,7 @@ def test_asks_for_a_look_when_it_cannot_spool(tmp_path: Path) -> None:
 def test_sends_as_its_account(office: Office, tmp_path: Path) -> None:
     """As the file says it each time; by the Secret, for a minute, if ingest does not take that."""
     mounted = tmp_path / "token"
-    office.sender._account = Account(mounted)
+    office.sender._uplink._account = Account(mounted)
     signer = Signer("a", "P-256")
     audience = office.ingest.server.url
     one, other = (signer.token(datetime.now(UTC), aud=audience, sub=each) for each in ("1", "2"))

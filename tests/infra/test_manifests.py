@@ -22,6 +22,7 @@ from bellhop.model.reach import HERE
 from infra.lab.binaries import KUBECTL, look_up, release
 from infra.lab.cluster import Cluster
 from tests.infra.forwarder_rig import EXAMPLE
+from tests.infra.nats_rig import NAMESPACE
 
 pytest_plugins = ["tests.kube_fixtures"]
 
@@ -118,7 +119,12 @@ def test_may_call_where_its_ingest_listens() -> None:
     """Its policy would else keep it from an ingest, or an API server, on a port of its own."""
     [policy] = of_kind(forwarder_manifests("image", [9443]), "NetworkPolicy")
 
-    assert [each["port"] for each in policy["spec"]["egress"][1]["ports"]] == [443, 6443, 9443]
+    assert [each["port"] for each in policy["spec"]["egress"][1]["ports"]] == [
+        443,
+        4222,
+        6443,
+        9443,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -134,17 +140,23 @@ def test_shows_what_sweeps_install(path: str, expected: dict[str, Any]) -> None:
     assert documents(BASE / "examples" / f"{path}.yaml") == [expected]
 
 
+def test_shows_what_lets_the_forwarder_subscribe_to_nats() -> None:
+    """The example cannot drift from what sweeps install where a source asks for CloudEvents."""
+    assert documents(BASE / "examples" / "nats-rights.yaml") == wiring.messaging_rights()
+
+
 def test_grants_reading_single_objects_and_nothing_else() -> None:
-    """No wildcard, no list, no watch, no write; of Secrets only its own."""
+    """No wildcard, no list, no watch, no write; of Secrets only its own, and the one of NATS."""
     examples = documents(BASE / "examples" / "cluster-role.yaml")
-    found = list(rules([*documents(BASE / "rights.yaml"), *examples]))
+    messaging = wiring.messaging_rights()
+    found = list(rules([*documents(BASE / "rights.yaml"), *examples, *messaging]))
 
     assert found
     for rule in found:
         assert rule["verbs"] == ["get"]
         assert "*" not in [*rule["apiGroups"], *rule["resources"]]
         if "secrets" in rule["resources"]:
-            assert rule["resourceNames"] == [wiring.NAME]
+            assert rule["resourceNames"] in ([wiring.NAME], [wiring.MESSAGING_NAME])
 
 
 def test_rings_for_named_kinds_alone() -> None:
@@ -214,6 +226,7 @@ def test_is_taken_by_an_api_server(folder: str, source_cluster: Cluster) -> None
     client = KubeClient("source", sanitise(source_cluster.kubeconfig(), reach=HERE), reach=HERE)
     try:
         client.apply(wiring.forwarder_rights()[0])
+        client.apply(NAMESPACE)
         for manifest in built(folder):
             client.apply(manifest, dry_run=True)
         for path in sorted((BASE / "examples").glob("*.yaml")):

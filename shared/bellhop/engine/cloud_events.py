@@ -30,6 +30,9 @@ BATCH = "application/cloudevents-batch+json"
 CHANNEL = "messagingsubject"
 """The extension attribute in which a bridge tells the subject of the messaging system."""
 
+SUBSCRIPTION = "messagingasked"
+"""The one in which it tells what it subscribed to, where that is not the subject itself."""
+
 MOST_EVENTS = 200
 """Events of one batch: each is written before the sender has its answer."""
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
-from bellhop.engine.cloud_events import CHANNEL
+from bellhop.engine.cloud_events import CHANNEL, SUBSCRIPTION
 from bellhop.model.record import Criterion, Listener
 
 _MEMORY = 1_000_000
@@ -54,7 +54,11 @@ def _refusing(criterion: Criterion, event: Mapping[str, Any]) -> Iterator[tuple[
         CHANNEL: criterion.channel,
     }
     for name, pattern in asked.items():
-        if pattern and not _is_in(pattern, str(event.get(name, ""))):
+        told = [str(event.get(name, ""))]
+        if name == CHANNEL and SUBSCRIPTION in event:
+            # Sveltos compares with what it subscribed to; its documentation says, with the subject.
+            told.append(str(event[SUBSCRIPTION]))
+        if pattern and not any(_is_in(pattern, each) for each in told):
             yield name, pattern
 
 

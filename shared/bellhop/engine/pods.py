@@ -18,8 +18,8 @@ from bellhop.errors import InvalidError
 IMAGE = f"{NAME}:{__version__}"
 """What `infra/forwarder/Dockerfile` is built as, where no registry is named."""
 
-CALLED = (443, 6443)
-"""Where API servers listen in most clusters, and ingest."""
+CALLED = (443, 4222, 6443)
+"""Where API servers listen in most clusters, and ingest; and NATS servers."""
 
 AUDIENCE = "https://bellhop.example.com"
 """For whom the token of the forwarder's account is, where nobody says where it sends to."""

@@ -18,6 +18,10 @@ NAME = "bellhop-forwarder"
 NAMESPACE = "bellhop-system"
 WEBHOOK = "ring.bellhop.dev"
 
+MESSAGING_NAME = "sveltos-nats"
+MESSAGING_NAMESPACE = "projectsveltos"
+"""The Secret that says where a cluster's NATS server is, where Sveltos' agent looks for it."""
+
 _TIMEOUT = 2
 _RINGING = frozenset({"status", "finalize"})
 """Subresources that write the object itself; a Namespace ends through its `finalize`."""
@@ -105,10 +109,14 @@ def forwarder_role(resources: Sequence[Resource]) -> dict[str, Any]:
     }
 
 
+def messaging_rights() -> list[dict[str, Any]]:
+    """Return what lets the forwarder read where its cluster's NATS server is: that Secret alone."""
+    place = {"name": NAME, "namespace": MESSAGING_NAMESPACE, "labels": _LABELS}
+    return _reading(place, MESSAGING_NAME)
+
+
 def forwarder_rights() -> list[dict[str, Any]]:
     """Return what the forwarder needs once: its namespace, its account, and its own Secret."""
-    account = {"kind": "ServiceAccount", "name": NAME, "namespace": NAMESPACE}
-    rbac = "rbac.authorization.k8s.io"
     own: dict[str, Any] = {"name": NAME, "namespace": NAMESPACE, "labels": _LABELS}
     return [
         {
@@ -118,32 +126,13 @@ def forwarder_rights() -> list[dict[str, Any]]:
             "metadata": {"name": NAMESPACE, "labels": {**_LABELS, _NAMED: NAMESPACE}},
         },
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": own},
+        *_reading(own, NAME),
         {
-            "apiVersion": f"{rbac}/v1",
-            "kind": "Role",
-            "metadata": own,
-            "rules": [
-                {
-                    "apiGroups": [""],
-                    "resources": ["secrets"],
-                    "resourceNames": [NAME],
-                    "verbs": ["get"],
-                }
-            ],
-        },
-        {
-            "apiVersion": f"{rbac}/v1",
-            "kind": "RoleBinding",
-            "metadata": own,
-            "roleRef": {"apiGroup": rbac, "kind": "Role", "name": NAME},
-            "subjects": [account],
-        },
-        {
-            "apiVersion": f"{rbac}/v1",
+            "apiVersion": f"{_RBAC}/v1",
             "kind": "ClusterRoleBinding",
             "metadata": {"name": NAME, "labels": _LABELS},
-            "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": NAME},
-            "subjects": [account],
+            "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": NAME},
+            "subjects": [_ACCOUNT],
         },
     ]
 
@@ -162,6 +151,28 @@ def forwarder_secret(entries: Mapping[str, str]) -> dict[str, Any]:
 
 _LABELS = {"app.kubernetes.io/name": NAME, "app.kubernetes.io/part-of": "bellhop"}
 _NAMED = "kubernetes.io/metadata.name"
+_RBAC = "rbac.authorization.k8s.io"
+_ACCOUNT = {"kind": "ServiceAccount", "name": NAME, "namespace": NAMESPACE}
+
+
+def _reading(place: Mapping[str, Any], secret: str) -> list[dict[str, Any]]:
+    """Return what lets the forwarder's account read one Secret of a namespace."""
+    rule = {"apiGroups": [""], "resources": ["secrets"], "resourceNames": [secret]}
+    return [
+        {
+            "apiVersion": f"{_RBAC}/v1",
+            "kind": "Role",
+            "metadata": place,
+            "rules": [{**rule, "verbs": ["get"]}],
+        },
+        {
+            "apiVersion": f"{_RBAC}/v1",
+            "kind": "RoleBinding",
+            "metadata": place,
+            "roleRef": {"apiGroup": _RBAC, "kind": "Role", "name": NAME},
+            "subjects": [_ACCOUNT],
+        },
+    ]
 
 
 def _webhook(name: str, client: Mapping[str, Any], resources: Sequence[Resource]) -> dict[str, Any]:

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.engine.wiring import NAME, NAMESPACE
-from bellhop.errors import BellhopError, ConflictError, MissingError, PermanentError
+from bellhop.engine.wiring import MESSAGING_NAMESPACE, NAME, NAMESPACE
+from bellhop.errors import (
+    BellhopError,
+    ConflictError,
+    DeniedError,
+    MissingError,
+    PermanentError,
+)
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.ringing import SECRET, entries_in
 from bellhop.model.gvk import GVK
@@ -30,6 +37,9 @@ _REMOVED = (
     (GVK(_RBAC, "v1", "Role"), NAMESPACE),
     (GVK("", "v1", "ServiceAccount"), NAMESPACE),
 )
+
+_MESSAGING = (GVK(_RBAC, "v1", "RoleBinding"), GVK(_RBAC, "v1", "Role"))
+"""What lets it read, in another's namespace, where the cluster's NATS server is."""
 
 _PODS = (DEPLOYMENT, GVK("", "v1", "Service"), GVK("networking.k8s.io", "v1", "NetworkPolicy"))
 
@@ -76,6 +86,7 @@ def silence(kube: Kube, key: str, *, uninstall: bool = False, rings: bool = Fals
     for gvk, namespace in _REMOVED[rings:]:
         if kube.remove(gvk, namespace, NAME):
             yield f"{gvk.kind} '{NAME}'"
+    yield from _unsubscribe(kube)
     found = kube.get(_NAMESPACE, "", NAMESPACE)
     labels = ((found or {}).get("metadata") or {}).get("labels") or {}
     # Somebody else's namespace of that name stays.
@@ -86,6 +97,14 @@ def silence(kube: Kube, key: str, *, uninstall: bool = False, rings: bool = Fals
         for gvk in _PODS:
             if kube.remove(gvk, NAMESPACE, NAME):
                 yield f"{gvk.kind} '{NAME}'"
+
+
+def _unsubscribe(kube: Kube) -> Iterator[str]:
+    for gvk in _MESSAGING:
+        # Who may not take it away could not put it there.
+        with suppress(DeniedError):
+            if kube.remove(gvk, MESSAGING_NAMESPACE, NAME):
+                yield f"{gvk.kind} '{MESSAGING_NAMESPACE}/{NAME}'"
 
 
 def leave_behind(here: Installation, cluster: Cluster) -> str:

@@ -19,6 +19,9 @@ _HELP = {
     "nothing": "Hints after which nothing had changed: denied writes and the like.",
     "batches": "Requests to ingest that it took.",
     "looks_asked": "Times that ingest was asked to have the cluster looked at.",
+    "events": "CloudEvents of NATS that ingest took.",
+    "events_dropped": "CloudEvents of NATS that were given up.",
+    "events_malformed": "Messages of NATS that are no CloudEvent.",
     "send_failures": "Requests to ingest that it did not take.",
 }
 _BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 30.0)

@@ -18,10 +18,12 @@ from bellhop.forwarder.desk import Desk
 from bellhop.forwarder.door import Door
 from bellhop.forwarder.health import Health
 from bellhop.forwarder.instructions import Instructions
+from bellhop.forwarder.messaging.messaging import Messaging
 from bellhop.forwarder.outbox import Outbox
 from bellhop.forwarder.reading import Readers
 from bellhop.forwarder.sending import Sender
 from bellhop.forwarder.spool import Spool
+from bellhop.forwarder.uplink import Uplink
 from bellhop.logs import Log
 from bellhop.ports.kube import Kube
 
@@ -73,6 +75,13 @@ class Forwarder:
             log,
             self._readers.trouble,
             account=Account(options.account),
+        )
+        self._messaging = Messaging(
+            kube,
+            options.spool,
+            lambda: Uplink(lambda: self._present, self._look_again, Account(options.account), log),
+            self._counts,
+            log,
         )
         # A SimpleQueue, because a signal handler may put into it whatever its thread is at.
         self._calls: SimpleQueue[str] = SimpleQueue()
@@ -148,6 +157,7 @@ class Forwarder:
         self._sender.ask_for_a_look()
         self._sender.start()
         self._ready = True
+        self._messaging.start()
         return server
 
     def _follow(self, server: Server) -> None:
@@ -162,6 +172,7 @@ class Forwarder:
                     self._change(server, found)
             except BellhopError as error:
                 self._log.warning("Keep to what the Secret said before", error=str(error))
+            self._messaging.look()
             self._read_at = time.monotonic()
 
     def _change(self, server: Server, found: Instructions) -> None:
@@ -173,17 +184,20 @@ class Forwarder:
             self._former_path = (leaving, time.monotonic() + OLD_PATH_SECONDS)
         self._present = found
         self._sender.nudge()
+        self._messaging.nudge()
         self._log.info("The Secret changed", cluster=found.cluster, ingest=found.ingest_url)
 
     def _end(self, server: Server) -> None:
         self._ready = False
         ends = time.monotonic() + self._options.grace
+        self._messaging.stop(self._options.grace)
         # Still rung until everybody knows that this pod is leaving.
         time.sleep(min(self._options.linger, self._options.grace))
         server.stop()
         clear = self._desk.wait_until_clear(max(0.0, ends - time.monotonic()))
         self._desk.close()
         self._sender.close(_LAST_REQUEST_SECONDS)
+        self._messaging.close(_LAST_REQUEST_SECONDS)
         left, _ = self._desk.owed()
         self._spool.close()
         self._log.info("Ended" if clear else "Ended with objects owed, kept on disk", objects=left)
@@ -215,9 +229,12 @@ class Forwarder:
         return tuple(filter(None, (present.path, present.former_path, *given)))
 
     def _healthz(self) -> tuple[HTTPStatus, str]:
-        if self._ready and not (self._readers.alive() and self._sender.alive()):
+        if self._ready and not self._alive():
             return HTTPStatus.SERVICE_UNAVAILABLE, "a thread ended\n"
         return HTTPStatus.OK, "ok\n"
+
+    def _alive(self) -> bool:
+        return self._readers.alive() and self._sender.alive() and self._messaging.alive()
 
     def _readyz(self) -> tuple[HTTPStatus, str]:
         if self._ready:
@@ -236,6 +253,10 @@ class Forwarder:
                 "refused": (
                     "Those that ingest refuses while it takes others.",
                     self._outbox.blamed(),
+                ),
+                "events_kept": (
+                    "CloudEvents of NATS that wait on disk for ingest.",
+                    self._messaging.kept(),
                 ),
             }
         )

@@ -137,10 +137,15 @@ class Outbox:
             sizes = [len(item.body) for item in self._waiting.values() if item.trial.blamed]
             return len(sizes) > ROOM_ITEMS / 2 or sum(sizes) > ROOM_BYTES / 2
 
+    def has_room(self) -> bool:
+        """Say whether more may be read."""
+        with self._changed:
+            return len(self._waiting) < ROOM_ITEMS and self._bytes < ROOM_BYTES
+
     def wait_for_room(self) -> bool:
         """Wait until more may be read; say False once the outbox is closed."""
         with self._changed:
-            self._changed.wait_for(lambda: self._has_room() or not self._open)
+            self._changed.wait_for(lambda: self.has_room() or not self._open)
             return self._open
 
     def close(self) -> None:
@@ -148,9 +153,6 @@ class Outbox:
         with self._changed:
             self._open = False
             self._changed.notify_all()
-
-    def _has_room(self) -> bool:
-        return len(self._waiting) < ROOM_ITEMS and self._bytes < ROOM_BYTES
 
     def _due(self) -> float:
         """Return when the first item may be sent."""

@@ -71,6 +71,7 @@ from bellhop.stages.course import MOST_UNSEEN, Course, OvertakenError, problems
 from bellhop.stages.hints import Hints
 from bellhop.stages.ledger import Nobody, Note, write
 from bellhop.stages.look import Look
+from bellhop.stages.subscribing import let_subscribe
 from bellhop.stages.survey import Survey as Holdings
 
 _QUICK = 4
@@ -379,6 +380,8 @@ class Sweep:
         if not is_callable(forwarder):
             self._hasten_renewal(cluster.key)
             return [_UNCALLABLE]
+        if listeners and not is_direct(forwarder):
+            let_subscribe(course.kube, course.name, self._log)
         try:
             if not is_direct(forwarder):
                 course.kube.apply(forwarder_role(resources))

@@ -250,15 +250,18 @@ def test_what_no_source_takes_is_dropped(listening: Fleet) -> None:
 
 
 def test_the_subject_of_a_broker_is_an_extension(fleet: Fleet) -> None:
-    """`subject` is asked of what a bridge says carried the event; by HTTP alone nothing did."""
+    """`subject` is asked of what carried the event, or was subscribed to; by HTTP nothing did."""
     fleet.register("east", env="production")
     fleet.apply(SOURCE.replace("cloudEventSource: ^ci\\.example/", "subject: ^ci[.]"), EACH)
     fleet.pump()
 
     carried = cloud_event("web", messagingsubject="ci.builds")
 
+    asked = cloud_event("shop", messagingsubject="elsewhere", messagingasked="ci.>")
+
     assert fleet.tell("east", cloud_event("db")).body["taken"] == 0
     assert fleet.tell("east", carried).body["taken"] == 1
+    assert fleet.tell("east", asked).body["taken"] == 1
 
 
 def test_a_sweep_withdraws_nothing_that_an_event_made(listening: Fleet) -> None:
