@@ -86,7 +86,7 @@ class Settings:
     hold_from: int = 20
     """Where fewer objects match a source in a cluster, nothing is held."""
 
-    hold_window: timedelta = timedelta(seconds=30)
+    hold_window: timedelta = timedelta(seconds=10)
     """What ends within this time ends at once; for this long it must have been quiet before it is
     known how much that was."""
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+_FOURTH = 4
+
 
 class Guard(NamedTuple):
     """Reports of at least `least` objects, of which no more than a `share` may end at once."""
@@ -25,9 +27,13 @@ class Guard(NamedTuple):
         """Say whether a report is large enough for anything of it to be held."""
         return self.is_on and of >= self.least
 
+    def is_little(self, ended: int, of: int) -> bool:
+        """Say whether so many end all the time somewhere: less than a fourth of too much."""
+        return not self.exceeds(_FOURTH * ended, of)
+
     def needed(self, ended: int) -> int:
-        """Return how large a report must be for so many not to be too much."""
-        return int(ended / self.share) + 1
+        """Return how large a report must be for so many to be little."""
+        return int(_FOURTH * ended / self.share) + 1
 
     def exceeds(self, ended: int, of: int) -> bool:
         """Say whether so many are too much of a report."""

@@ -188,15 +188,14 @@ class Guard:
             return True
         if hold.held_at and self._rule.is_on:
             return True
-        ended = count + hold.gone
-        if self._is_too_much(hold, ended):
+        ended, of = count + hold.gone, self._size(hold, count)
+        if self._rule.exceeds(ended, of):
             self._keep(kept, count)
             return True
         if self._rule.is_on and now < hold.until:
             self._set_timer(hold)
             return True
-        patience = _LONGEST * self._settings.hold_window
-        if self._rule.is_on and ended > hold.counted and now - hold.since < patience:
+        if self._may_grow(hold, ended, of):
             later = replace(hold, counted=ended, until=now + self._settings.hold_window)
             self._set_timer(later)
             self._records.holds.put(later, expect=kept.token)
@@ -205,13 +204,24 @@ class Guard:
         self._records.holds.put(free, expect=kept.token)
         return False
 
-    def _is_too_much(self, hold: Hold, ended: int) -> bool:
-        """Count no more of a report than tells whether so many are too much of it."""
+    def _size(self, hold: Hold, count: int) -> int:
+        """Count as much of a report as tells whether what ended is much of it."""
         if not self._rule.is_on:
-            return False
-        most = self._rule.needed(ended)
+            return 0
+        most = self._rule.needed(count + hold.gone)
         there = self._records.matches.count(hold.cluster, hold.source, most=most)
-        return self._rule.exceeds(ended, there + hold.gone)
+        return there + hold.gone
+
+    def _may_grow(self, hold: Hold, ended: int, of: int) -> bool:
+        """Say whether more is about to end, as far as one waits for it.
+
+        Where a few ring all the time it would never be quiet; a sweep, and a declaration, end all
+        that they end one after the other, however slowly it is judged.
+        """
+        patience = _LONGEST * self._settings.hold_window
+        steady = hold.cause == "rings" and self._rule.is_little(ended, of)
+        waits = self._records.clock.now() - hold.since < patience and not steady
+        return self._rule.is_on and ended > hold.counted and waits
 
     def _close(self, kept: Kept[Hold]) -> None:
         """End a hold of which nothing is left."""

@@ -55,9 +55,21 @@ MUTANTS = [
     ),
     Mutant(
         "stages/guard.py",
-        "self._records.matches.count(hold.cluster, hold.source, most=most)",
-        "0",
+        "        return there + hold.gone\n",
+        "        return hold.gone\n",
         "What is left of a report does not count.",
+    ),
+    Mutant(
+        "stages/guard.py",
+        "        return self._rule.is_on and ended > hold.counted and waits\n",
+        "        return False\n",
+        "What ends slowly is let go before it is known how much it is.",
+    ),
+    Mutant(
+        "stages/guard.py",
+        'steady = hold.cause == "rings" and self._rule.is_little(ended, of)',
+        "steady = False",
+        "Where a few end all the time they wait for a quiet that never comes.",
     ),
     Mutant(
         "stages/guard.py",

@@ -378,6 +378,43 @@ def test_holds_nothing_of_a_small_report(fleet: Fleet) -> None:
     assert policies(east) == []
 
 
+def test_does_not_wait_where_a_few_end_all_the_time(tmp_path: Path) -> None:
+    """Little of a report that ends in each window goes with the next one, and is never held."""
+    fleet = Fleet(tmp_path, replace(GUARDED, hold_share=0.5, hold_from=4))
+    east = began(fleet, 30)
+    for begin in (0, 3, 6):
+        drop(fleet, east, range(begin, begin + 3))
+        for number in range(begin, begin + 3):
+            fleet.write("east", ringing(100 + number))
+        fleet.pump()
+        assert len(policies(east)) == 31
+        later(fleet)
+        assert len(policies(east)) == 30
+    assert hold(fleet) is None
+    fleet.close()
+
+
+def test_waits_for_the_rest_of_what_ends_slowly(tmp_path: Path) -> None:
+    """What a declaration ends is not let go while more of it ends, though it is not too much."""
+    fleet = Fleet(tmp_path, replace(GUARDED, hold_share=0.5, hold_from=4))
+    east = began(fleet, 10)
+    fleet.apply(selecting("'no'"))
+    keys = [str(ObjectKey(SERVICE, "default", name)) for name in names(range(10))]
+    for key in keys[:3]:
+        fleet.stages["evaluate"].handle(Evaluate("fleet/east", key))
+    for key in keys[3:]:
+        fleet.clock.advance(fleet.settings.hold_window + timedelta(seconds=1))
+        fleet.schedule.tick()
+        fleet.stages["evaluate"].handle(Weigh("fleet/east", SOURCE))
+        fleet.stages["evaluate"].handle(Evaluate("fleet/east", key))
+    fleet.pump()
+    later(fleet, 3)
+
+    assert held(fleet) == names(range(2, 10))
+    assert policies(east) == names(range(2, 10))
+    fleet.close()
+
+
 def test_holds_no_cloud_events(fleet: Fleet) -> None:
     """What events take away themselves goes, however much of it at once."""
     kube = fleet.register("east", env="production")
