@@ -4,9 +4,10 @@
         front.fail("Commit", served=True)   # done, and the answer is lost
         front.requests()                    # {"Commit": 1}
 
-What a `judge` does not allow is denied. The rest is passed on as it is given, byte by byte; of
-services no more is known here than the names of methods. Who `watches` is told of each request that
-was served, who waits for its answer, and what it said, before that one has it.
+What a `judge` does not allow is denied. The rest is passed on as it is given, byte by byte: one
+request, and as many answers as there are; of services no more is known here than the names of
+methods. Who `watches` is told of each request that was served, who waits for its answer, and what
+it said, before that one has it.
 """
 
 from __future__ import annotations
@@ -20,10 +21,14 @@ from types import TracebackType
 from typing import Any, Self
 
 import grpc
+from grpc.experimental import ChannelOptions
 
 _UNLIMITED = (("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1))
 _PASSING = (
     *_UNLIMITED,
+    # Who asks waits for his own answer: no thread of the channel's brings it, whose end nobody saw
+    # and after which all that is asked over the channel waits for ever.
+    (ChannelOptions.SingleThreadedUnaryStream, 1),
     # A server that comes back is found at once, as by those who call it themselves.
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1_000),
@@ -126,18 +131,21 @@ class Front(grpc.GenericRpcHandler):  # type: ignore[misc]
             if fault.code is not grpc.StatusCode.OK:
                 context.abort(fault.code, "as told")
             return ()
-        requests = list(asked)
-        if not all(self._judge(method, each) for each in requests):
+        # Whoever gives his call up at once has asked nothing.
+        request = next(iter(asked), None)
+        if request is None:
+            return ()
+        if not self._judge(method, request):
             context.abort(grpc.StatusCode.PERMISSION_DENIED, "as judged")
         told = [each for each in context.invocation_metadata() if each.key.startswith("x-goog-")]
-        call = self._channel.stream_stream(method)
+        call = self._channel.unary_stream(method)
         answers: Sequence[bytes] = ()
         try:
-            answers = list(call(iter(requests), metadata=told, timeout=context.time_remaining()))
+            answers = list(call(request, metadata=told, timeout=context.time_remaining()))
         except grpc.RpcError as error:
             if not fault:
                 context.abort(error.code(), error.details())
-        self._watches(operation, context.peer(), b"".join(requests))
+        self._watches(operation, context.peer(), request)
         if fault:
             context.abort(fault.code, "as told")
         return answers
