@@ -17,6 +17,33 @@ ROOT = Path(__file__).parents[2]
 ACCOUNT = "123456789012"
 
 
+# Busy threads have each other wait wherever Python code is run.
+TRACED = """
+import sys, threading
+from tests import live
+
+live.forbid()
+sys.setswitchinterval(1e-6)
+ran, busy = [], True
+
+def work():
+    while busy:
+        pass
+
+for _ in range(3):
+    threading.Thread(target=work, daemon=True).start()
+threading.settrace(lambda *_: None)
+for _ in range(30):
+    several = [threading.Thread(target=ran.append, args=(1,)) for _ in range(16)]
+    for each in several:
+        each.start()
+    for each in several:
+        each.join()
+busy = False
+print(len(ran))
+"""
+
+
 def run(
     moto: Moto, *options: str, where: str = "test_blobs.py"
 ) -> subprocess.CompletedProcess[str]:
@@ -63,6 +90,15 @@ def test_no_test_can_reach_aws(address: str) -> None:
     services.close()
 
     assert "a test reaches for a cloud" in str(met.value.__cause__)
+
+
+def test_threads_that_begin_at_once_are_traced() -> None:
+    """None is refused its trace function for what keeps this process from the clouds."""
+    done = subprocess.run(
+        [sys.executable, "-c", TRACED], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+
+    assert (done.stdout, done.stderr) == ("480\n", "")
 
 
 def test_a_suite_runs_in_an_account_and_leaves_nothing(moto: Moto) -> None:

@@ -50,8 +50,8 @@ NEVER_STUCK = frozenset({"evaluate", "review", "deploy"})
 many groups of them in hand, be they of one share."""
 
 _HELD = (errno.EWOULDBLOCK, errno.EACCES)
-_PAUSES = (0.0, 0.1, 0.2)
-"""Seconds before each try for the lock: somebody may be looking whether it is held."""
+_PAUSES = (0.0, *[0.05] * 20)
+"""Seconds before each try for the lock: many may be looking whether it is held, all the time."""
 
 
 @dataclass(frozen=True)
