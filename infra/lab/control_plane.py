@@ -11,7 +11,7 @@ import fcntl
 import re
 import shutil
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -23,6 +23,7 @@ from infra.lab.etcd import Etcd
 from infra.lab.processes import Nursery
 
 _LOCK = "lab.lock"
+_HEARING_SECONDS = 0.2
 
 
 class ControlPlane:
@@ -104,11 +105,14 @@ class ControlPlane:
         """
         with ThreadPoolExecutor(len(names)) as threads:
             try:
-                return list(
-                    threads.map(
-                        lambda name: self.start_cluster(name, controllers=controllers), names
-                    )
-                )
+                boots = [
+                    threads.submit(self.start_cluster, name, controllers=controllers)
+                    for name in names
+                ]
+                # CPython hears a Ctrl-C that comes just before a wait only after it.
+                while wait(boots, _HEARING_SECONDS).not_done:
+                    pass
+                return [boot.result() for boot in boots]
             except KeyboardInterrupt:
                 self._nursery.close()  # Nobody waits for a boot whose program has ended.
                 raise

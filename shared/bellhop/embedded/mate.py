@@ -12,7 +12,7 @@ import threading
 from pathlib import Path
 
 from bellhop.embedded.living import Living
-from bellhop.embedded.signals import stop_on_signals
+from bellhop.embedded.signals import stop_on_signals, wait_for
 from bellhop.embedded.state import open_state
 from bellhop.embedded.team import at_work
 from bellhop.logs import Log
@@ -30,7 +30,7 @@ def run(state: Path, badge: str) -> None:
     embedded = open_state(state, read(os.environ))
     try:
         with at_work(embedded, Peers(badge, Living(state).lives), log, leads=False):
-            stop.wait()
+            wait_for(stop)
     finally:
         embedded.close()
 

@@ -21,7 +21,7 @@ from bellhop.embedded.front import Front
 from bellhop.embedded.identity import ListenerIdentity
 from bellhop.embedded.living import Living
 from bellhop.embedded.mates import Mates
-from bellhop.embedded.signals import stop_on_signals
+from bellhop.embedded.signals import stop_on_signals, wait_for
 from bellhop.embedded.state import Embedded, make_folder, only_one, open_state
 from bellhop.embedded.team import at_work
 from bellhop.embedded.upkeep import Upkeep
@@ -50,7 +50,7 @@ def serve(state: Path, *, host: str, port: int, advertise: str = "", processes: 
         running(state, settings, log, host, port, advertise, processes=processes) as url,
     ):
         log.info("Bellhop serves", url=url, state=str(state))
-        stop.wait()
+        wait_for(stop)
         log.info("Bellhop stops")
 
 

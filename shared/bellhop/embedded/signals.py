@@ -5,6 +5,8 @@ from __future__ import annotations
 import signal
 import threading
 
+_HEARING_SECONDS = 0.5
+
 
 def stop_on_signals() -> threading.Event:
     """Return what SIGINT and SIGTERM set."""
@@ -12,3 +14,13 @@ def stop_on_signals() -> threading.Event:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     return stop
+
+
+def wait_for(stop: threading.Event) -> None:
+    """Wait until it is set.
+
+    Not in one wait without an end: a signal that arrives just before a lock's wait is heard by
+    CPython only after it, which would be never.
+    """
+    while not stop.wait(_HEARING_SECONDS):
+        pass
