@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from bellhop.errors import MissingError, StaleError
 from bellhop.model.gvk import Identity
@@ -16,6 +17,13 @@ from bellhop.records.payloads import Payloads, Sealed
 from bellhop.records.table import RETRIES, Kept, Table
 
 _REMEMBERED = timedelta(days=7)
+
+
+class Noted(NamedTuple):
+    """What was found once, and whether that is remembered for long yet."""
+
+    finding: Finding
+    lasts: bool
 
 
 class Owners:
@@ -155,8 +163,17 @@ class Findings:
         self, cluster: str, prefix: str = "", *, after: str = ""
     ) -> Iterator[tuple[Identity, Finding]]:
         """Yield what was found in a cluster, by object, as `Owners.of` does."""
+        for key, noted in self.noted(cluster, prefix, after=after):
+            yield key, noted.finding
+
+    def noted(
+        self, cluster: str, prefix: str = "", *, after: str = ""
+    ) -> Iterator[tuple[Identity, Noted]]:
+        """Yield the same, and whether each is remembered for half of its time yet."""
+        soon = self._clock.now() + _REMEMBERED / 2
         for item in self._table.items(f"finding/{cluster}", prefix, after):
-            yield Identity.parse(item.sort), self._table.read(item.value)
+            lasts = item.expires_at is None or item.expires_at > soon
+            yield Identity.parse(item.sort), Noted(self._table.read(item.value), lasts)
 
     def put(self, cluster: str, key: Identity, finding: Finding) -> None:
         """Note what was found; it is forgotten when nobody finds it again for a week."""

@@ -27,6 +27,7 @@ from bellhop.model.record import Finding, Held, Owner
 from bellhop.ports.access import Access
 from bellhop.ports.kube import Kube, Manifest, Page
 from bellhop.records import Records
+from bellhop.records.holdings import Noted
 from bellhop.settings import Settings
 
 PAGE = 500
@@ -146,6 +147,7 @@ class Survey:
             return replace(message, after="", last="", restarts=message.restarts + 1)
         owned = dict(_within(self._owners(message), stretch.last))
         listed = stretch.listed or {}
+        noted = dict(_within(self._noted(message), stretch.last))
         found: dict[Identity, Finding] = {}
         unsure: dict[_Who, list[Identity]] = {}
         held = cache(partial(self._held, message.cluster))
@@ -164,15 +166,19 @@ class Survey:
                 found[key] = self._finding("foreign", there, owner.profile)
         for who, keys in unsure.items():
             self._put_back(message.cluster, who, keys)
-        for key, manifest in listed.items():
-            if key not in owned and self._is_stray(kube, message.cluster, key, manifest):
-                found[key] = self._finding("stray", manifest)
-        self._note(message, stretch, found)
+        loose = {key: there for key, there in listed.items() if key not in owned}
+        for key in self._strays(kube, message.cluster, loose, noted):
+            found[key] = self._finding("stray", loose[key])
+        self._note(message.cluster, stretch, noted, found)
         return replace(message, after=stretch.after, last=stretch.last)
 
     def _owners(self, message: Message) -> Iterator[tuple[Identity, Owner]]:
         after = f"{message.kind}/{message.last}" if message.last else ""
         return self._records.owners.of(message.cluster, f"{message.kind}/", after=after)
+
+    def _noted(self, message: Message) -> Iterator[tuple[Identity, Noted]]:
+        after = f"{message.kind}/{message.last}" if message.last else ""
+        return self._records.findings.noted(message.cluster, f"{message.kind}/", after=after)
 
     def _stretch(self, kube: Kube, resource: Resource | None, message: Message) -> _Stretch:
         """Read the next page of a kind; where it may not be listed, take some that are owned."""
@@ -222,6 +228,22 @@ class Survey:
 
     # What is there beside it --------------------------------------------------------------------
 
+    def _strays(
+        self,
+        kube: Kube,
+        cluster: str,
+        loose: Mapping[Identity, Manifest],
+        noted: Mapping[Identity, Noted],
+    ) -> Iterator[Identity]:
+        """Yield those that are ours and nobody's; one that is known is not looked at again.
+
+        Else whoever shares a cluster with another installation pays for its objects each time.
+        """
+        for key, listed in loose.items():
+            known = _is_known(noted.get(key), listed)
+            if known or self._is_stray(kube, cluster, key, listed):
+                yield key
+
     def _is_stray(self, kube: Kube, cluster: str, key: Identity, listed: Manifest) -> bool:
         """Say whether an object of ours is nobody's: not since a moment ago, nor for a moment.
 
@@ -235,20 +257,36 @@ class Survey:
         ending = (there.get("metadata") or {}).get("deletionTimestamp")
         return not ending and self._records.owners.get(cluster, key) is None
 
-    def _note(self, message: Message, stretch: _Stretch, found: dict[Identity, Finding]) -> None:
+    def _note(
+        self,
+        cluster: str,
+        stretch: _Stretch,
+        noted: Mapping[Identity, Noted],
+        found: Mapping[Identity, Finding],
+    ) -> None:
         """Note what was found in a stretch, and forget what is not there any more."""
-        after = f"{message.kind}/{message.last}" if message.last else ""
-        known = self._records.findings.of(message.cluster, f"{message.kind}/", after=after)
-        for key, finding in list(_within(known, stretch.last)):
+        for key, known in noted.items():
             # What may not be listed says nothing about strays.
-            if key not in found and (stretch.listed is not None or finding.what == "foreign"):
-                self._records.findings.delete(message.cluster, key)
+            if key not in found and (stretch.listed is not None or known.finding.what == "foreign"):
+                self._records.findings.delete(cluster, key)
         for key, finding in found.items():
-            self._records.findings.put(message.cluster, key, finding)
+            former = noted.get(key)
+            if not former or not former.lasts or not _is_same(former.finding, finding):
+                self._records.findings.put(cluster, key, finding)
 
     def _finding(self, what: Any, there: Manifest, profile: str = "") -> Finding:
         now = self._records.clock.now()
         return Finding(what, profile or _owner(there), _uid(there), GVK.of(there).version, now)
+
+
+def _is_same(known: Finding, found: Finding) -> bool:
+    return replace(known, since=found.since) == found
+
+
+def _is_known(noted: Noted | None, listed: Manifest) -> bool:
+    """Say whether a stray is one that was looked at before."""
+    ending = (listed.get("metadata") or {}).get("deletionTimestamp")
+    return noted is not None and noted.finding.what == "stray" and not ending and _is_ours(listed)
 
 
 def _within(rows: Iterator[tuple[Identity, Any]], last: str) -> Iterator[tuple[Identity, Any]]:

@@ -140,4 +140,16 @@ MUTANTS = [
         "            pass\n",
         "What was lost is noted, and nobody is asked to put it back.",
     ),
+    Mutant(
+        "stages/survey.py",
+        "            if not former or not former.lasts or",
+        "            if not former or",
+        "A stray is forgotten while it is there.",
+    ),
+    Mutant(
+        "stages/survey.py",
+        "            known = _is_known(noted.get(key), listed)\n",
+        "            known = False\n",
+        "Each sweep reads each stray again.",
+    ),
 ]

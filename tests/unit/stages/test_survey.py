@@ -315,6 +315,58 @@ def test_what_bears_our_marks_and_nobody_holds_is_noted_and_stays(
     assert {key.name for key, _ in fleet.records.findings.of(EAST)} == {"d", "e"}
 
 
+def test_strays_that_are_known_cost_nothing(fleet: Fleet, east: FakeKube) -> None:
+    """As where another installation has objects in the cluster: each sweep finds them."""
+    forgotten(fleet)
+    sweep(fleet, full=True)
+    strays = dict(fleet.records.findings.of(EAST))
+    assert len(strays) == 5
+    east.calls.clear()
+    with_strays = written_by_a_sweep(fleet)
+
+    assert dict(fleet.records.findings.of(EAST)) == strays
+    assert [call for call in east.calls if (call.verb, call.gvk) == ("get", CONFIG)] == []
+
+    for key in strays:
+        east.drop(CONFIG, key.namespace, key.name)
+    sweep(fleet)
+    assert written_by_a_sweep(fleet) == with_strays
+
+
+def written_by_a_sweep(fleet: Fleet) -> int:
+    before = fleet.store.counts["put"]
+    sweep(fleet)
+    return fleet.store.counts["put"] - before
+
+
+@pytest.mark.usefixtures("east")
+def test_a_stray_is_remembered_as_long_as_it_is_there(fleet: Fleet) -> None:
+    """What sweeps find again and again is known since when it was found first."""
+    forgotten(fleet)
+    sweep(fleet, full=True)
+    strays = dict(fleet.records.findings.of(EAST))
+
+    for _ in range(5):
+        fleet.clock.advance(timedelta(days=3))
+        sweep(fleet)
+
+    assert dict(fleet.records.findings.of(EAST)) == strays
+
+
+def test_a_stray_that_lives_another_life_is_looked_at_anew(fleet: Fleet, east: FakeKube) -> None:
+    """Somebody made another object of its name, which is theirs."""
+    forgotten(fleet)
+    sweep(fleet, full=True)
+    [key] = [key for key, _ in fleet.records.findings.of(EAST) if key.name == "a"]
+    theirs = {"apiVersion": "v1", "kind": "ConfigMap"}
+    east.drop(CONFIG, key.namespace, "a")
+    east.put({**theirs, "metadata": {"name": "a", "namespace": key.namespace}})
+
+    sweep(fleet)
+
+    assert key not in dict(fleet.records.findings.of(EAST))
+
+
 def meanwhile(kube: FakeKube, happens: Callable[[], None]) -> None:
     real, left = kube.page, [happens]
 

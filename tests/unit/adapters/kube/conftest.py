@@ -96,6 +96,7 @@ class ScriptedApi:
             self.greetings += 1
             return Answer(body={"major": "1"})
         self.seen.append(seen)
+        assert self.script, f"asked once more than was scripted: {self.seen}"
         scripted = self.script.pop(0)
         return scripted if isinstance(scripted, Answer) else scripted(seen)
 
