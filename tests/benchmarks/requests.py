@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import asdict
 from pathlib import Path
@@ -20,7 +21,7 @@ from tests.benchmarks.clouds.aws_play import AwsPlay
 from tests.benchmarks.clouds.bill import COUNTS, PAGE, Bill, Count, fill, tables
 from tests.benchmarks.clouds.gcp import GoogleBill
 from tests.benchmarks.clouds.gcp_play import GooglePlay, google
-from tests.benchmarks.clouds.play import measure
+from tests.benchmarks.clouds.play import Play, measure
 from tests.benchmarks.figures import ROOT, lab, run
 
 SMALLEST = (1,)
@@ -36,13 +37,14 @@ def main(*destinations: int, plane: ControlPlane | None = None) -> None:
         moto = stack.enter_context(Moto(folder))
         place, storage = stack.enter_context(google(folder))
         kubeconfig = cluster.kubeconfig()
-        plays = {
-            "aws": AwsPlay(moto, kubeconfig),
-            "gcp": GooglePlay(place, storage, kubeconfig),
+        plays: dict[str, Callable[[], Play]] = {
+            "aws": lambda: AwsPlay(moto, kubeconfig),
+            "gcp": lambda: GooglePlay(place, storage, kubeconfig),
         }
         found: dict[str, dict[str, Count]] = {}
-        for cloud, play in plays.items():
-            with closing(play):
+        for cloud, begin in plays.items():
+            cluster.reset()  # What one has applied would be strays in the next one's sweeps.
+            with closing(begin()) as play:
                 found[cloud] = measure(play, kubeconfig, *(destinations or DESTINATIONS))
     written: dict[str, str] = {}
     for cloud, counts in found.items():
