@@ -1,6 +1,6 @@
 """Cloud Run functions as buildpacks start them: functions-framework, and gunicorn below it.
 
-    functions-framework --target handle --source STAGE/main.py --signature-type …
+    functions-framework --target TARGET --source STAGE/main.py --signature-type …
 
 A function is a folder of sources. It is run with nothing on its path but that folder and what its
 requirements name, which is linked from what is installed here: what else is installed, or is only
@@ -38,13 +38,14 @@ _ANSWER_SECONDS = 60.0
 class Function:
     """Where a function's sources are and what they require, how it is called, and what it is told.
 
-    `installed` is a folder that `install` has made.
+    `installed` is a folder that `install` has made; `target` is what is called of the sources.
     """
 
     sources: Path
     installed: Path
     signature: str
     environment: Mapping[str, str] = field(default_factory=dict)
+    target: str = "handle"
 
 
 class Answer(NamedTuple):
@@ -82,7 +83,7 @@ class Running:
             [
                 *program(),
                 *("-m", "functions_framework"),
-                *("--target", "handle", "--source", about.sources / "main.py"),
+                *("--target", about.target, "--source", about.sources / "main.py"),
                 *("--signature-type", about.signature),
                 *("--host", "127.0.0.1", "--port", str(self.port)),
             ],

@@ -28,7 +28,8 @@ ROOT = Path(__file__).parents[2] / "terraform"
 
 _PROVIDER = "registry.terraform.io/hashicorp/aws"
 _SERVICES = (
-    *("apigatewayv2", "cloudwatch", "dynamodb", "ec2", "iam", "kms", "lambda", "logs"),
+    *("apigatewayv2", "cloudwatch", "dynamodb", "ec2", "eventbridge", "iam"),
+    *("kms", "lambda", "logs"),
     *("s3", "s3control", "scheduler", "secretsmanager", "sns", "sqs", "sts"),
 )
 _AT_ONCE = "-parallelism=40"

@@ -1,6 +1,6 @@
 """Lay out the sources of the functions for Google's buildpacks: `dist/gcp/STAGE`, and a zip of it.
 
-    main.py             the target `handle`, which functions-framework is told
+    main.py             the targets of functions-framework: `handle`, and `hear` of ingest
     functions/ bellhop/ what the stage may load
     requirements.txt    what these load of others, by version and hash: Google installs it
 
@@ -22,10 +22,13 @@ from infra.package.zips import filled, zipped
 
 _MAIN = '''"""What functions-framework looks for: `--target handle`."""
 
-from functions.{stage}.gcp import handle
+from functions.{stage}.gcp import {targets}
 
-__all__ = ["handle"]
+__all__ = [{quoted}]
 '''
+
+_MORE_TARGETS = {"ingest": ("hear",)}
+"""Beside `handle`: one package may be two functions, which let in others."""
 
 
 def lay_out(
@@ -60,8 +63,14 @@ def _wanting(found: Reached) -> set[str]:
 
 def _files(stage: str, found: Reached, *more: str) -> dict[str, bytes]:
     files = {place: path.read_bytes() for place, path in found.files.items()}
-    files["main.py"] = _MAIN.format(stage=stage).encode()
+    files["main.py"] = _main(stage).encode()
     required = distributions(found.others) | set(more)
     files["requirements.txt"] = requirements(required).encode()
     files["LICENSE"] = (ROOT / "LICENSE").read_bytes()
     return files
+
+
+def _main(stage: str) -> str:
+    targets = ["handle", *_MORE_TARGETS.get(stage, ())]
+    quoted = ", ".join(f'"{each}"' for each in targets)
+    return _MAIN.format(stage=stage, targets=", ".join(targets), quoted=quoted)

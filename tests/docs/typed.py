@@ -3,7 +3,7 @@
 ```yaml file=PATH      a file that the reader saves
 ```bash                one command
 ```text                what it prints, or ```text error: what it says on standard error
-```sh                  what is typed elsewhere, against an installation
+```sh, ```hcl          what is typed or written elsewhere, for an installation
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def type_page(page: str, folder: Path) -> None:
             path = folder / mark.removeprefix("file=")
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(body)
-        elif language != "sh":
+        elif language not in {"sh", "hcl"}:
             compared += 1
             assert body.strip() in said[mark]
 

@@ -7,6 +7,7 @@ of several.
 from __future__ import annotations
 
 import textwrap
+from typing import Any
 
 INSTANTIATE = "projectsveltos.io/instantiate: ok"
 
@@ -100,3 +101,33 @@ metadata: {{name: '{name}', namespace: {namespace}}}
 
 FOR_EACH = "for-{{ .Resource.metadata.name }}"
 """The name of what a trigger makes of each object that matches."""
+
+
+GROWS = '{count: "{{ add 1 (int .Resource.data.count) }}"}'
+"""Data of what `feeding` makes: each turn is one more."""
+
+
+def watching(name: str, label: str) -> str:
+    """Return a source of the ConfigMaps with a label, whoever writes them."""
+    text = source("ConfigMap", more=f", labelFilters: [{{key: {label}, operation: Has}}]")
+    annotations = "annotations: {bellhop.dev/own-writes: ring}"
+    return text.replace("{name: watched}", f"{{name: {name}, {annotations}}}")
+
+
+def feeding(name: str, of: str, makes: str, label: str, data: str = GROWS) -> str:
+    """Return a trigger that brings a ConfigMap with a label, and a number that is one higher."""
+    made = f"""apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: "{makes}"
+  namespace: default
+  labels: {{{label}: "yes"}}
+  annotations: {{bellhop.dev/adopt: "true"}}
+data: {data}
+"""
+    return join(trigger(name, origin=of), holder(name, made, annotations=INSTANTIATE))
+
+
+def seed(label: str, name: str = "one", n: str = "0") -> dict[str, Any]:
+    metadata = {"name": name, "namespace": "default", "labels": {label: "yes"}}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"count": n}}

@@ -139,6 +139,68 @@ def _sender(flow: Flow) -> Callable[..., tuple[int, int]]:
     return send
 
 
+def test_selects_by_labels_names_and_namespaces(flow: Flow) -> None:
+    """Three sources at once: each takes what all it asks for is true of, and nothing else."""
+    for example in ("alerts", "trust"):
+        flow.stand.do("apply", "-f", str(EXAMPLES / example))
+    flow.apply("scrape")
+    for name in ("shop", "trust"):
+        flow.source.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    labels = {"team": "shop", "tier": "web", "on-call": "ann"}
+    others = {
+        "elsewhere": ("default", labels),
+        "silent": ("shop", {**labels, "alerts": "none"}),
+        "of-another": ("shop", {**labels, "team": "hr"}),
+        "of-no-tier": ("shop", {**labels, "tier": "batch"}),
+        "tested": ("shop", {**labels, "stage": "test"}),
+        "of-nobody": ("shop", {"team": "shop", "tier": "web"}),
+        "old": ("shop", {**labels, "deprecated": "2025"}),
+    }
+    for name, (namespace, each) in others.items():
+        flow.source.create(deployment(name, namespace, each))
+    flow.source.create(deployment("web", "shop", labels))
+    for name in ("authority", "other"):
+        meta = {"name": name, "namespace": "trust"}
+        text = {"ca.crt": f"of {name}"}
+        flow.source.create(
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": text}
+        )
+    flow.source.create(service("tried", metrics="yes", stage="test"))
+    flow.source.create(service("shop", metrics="yes"))
+
+    alert = config_map("alert-web", "shop")
+    until("of all one is watched", lambda: flow.source.get(alert))
+    until("the authority is trusted", lambda: flow.destination.get(config_map("authority")))
+    until("metrics are read", lambda: flow.source.names(POLICY) == ["let-prometheus-in"])
+    assert [each for each in flow.source.names(CONFIG) if each.startswith("alert-")] == [
+        "alert-web"
+    ]
+    assert "other" not in flow.destination.names(CONFIG)
+    policy = flow.source.get(ObjectKey(POLICY, "default", "let-prometheus-in"))
+    assert policy
+    assert policy["metadata"]["annotations"]["services"] == "shop"
+    flow.source.patch(config_map("authority", "trust"), {"data": {"ca.crt": "anew"}})
+
+    def trusted() -> object:
+        found = flow.destination.get(config_map("authority"))
+        return found and found["data"]
+
+    until("the new one is trusted", lambda: trusted() == {"ca.crt": "anew"})
+
+
+def deployment(name: str, namespace: str, labels: dict[str, str]) -> dict[str, Any]:
+    pod = {
+        "metadata": {"labels": {"app": name}},
+        "spec": {"containers": [{"name": "app", "image": "registry.example/app"}]},
+    }
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": namespace, "labels": labels},
+        "spec": {"replicas": 2, "selector": {"matchLabels": {"app": name}}, "template": pod},
+    }
+
+
 def test_guards_what_cel_says_is_reachable(flow: Flow) -> None:
     """By one rule a node port, by the other an address; without either, nothing."""
     flow.apply("cel")
@@ -223,26 +285,61 @@ def test_makes_one_ingress_for_two_services(flow: Flow) -> None:
 
 
 def test_shows_the_report_as_sveltos_does(flow: Flow) -> None:
-    """`bellhop get eventreport -o yaml`: name, labels, matchingResources, base64 resources."""
-    flow.apply("network-policy")
-    flow.source.create(service("my-service", sveltos="fv"))
-    until("it matched", lambda: flow.source.names(POLICY) == ["front-my-service"])
+    """`bellhop get eventreport -o yaml` says what the example shows, when something failed too."""
+    flow.apply("report")
+    shown = yaml.safe_load((EXAMPLES / "report/shown/eventreport.yaml").read_text())
+    for name, data in {
+        "order-1": {"amount": "20", "to": "Oslo"},
+        "order-2": {"amount": "5"},
+    }.items():
+        flow.source.create(order(name, number=name[-1], **data))
+    flow.source.create(order("order-3", number="3"))
+    (event,) = cloud_events(shown)
+    media = {"content-type": "application/cloudevents+json"}
+    assert _sender(flow)(json.dumps(event).encode(), **media) == (200, 1)
 
-    report = yaml.safe_load(flow.stand.do("get", "eventreport", "-o", "yaml"))
+    def report() -> dict[str, Any]:
+        name = shown["metadata"]["name"]
+        told = flow.stand.do("get", "eventreport", name, "-n", "fleet", "-o", "yaml")
+        return dict(yaml.safe_load(told))
 
-    report = report["items"][0] if report.get("kind") == "List" else report
-    assert report["metadata"]["name"] == "sveltos--sveltos-service--source"
-    assert report["metadata"]["labels"] == {
-        "eventreport.projectsveltos.io/cluster-name": "source",
-        "eventreport.projectsveltos.io/cluster-type": "sveltos",
-        "projectsveltos.io/eventsource-name": "sveltos-service",
-    }
-    assert report["spec"]["matchingResources"] == [
-        {"apiVersion": "v1", "kind": "Service", "name": "my-service", "namespace": "default"}
+    until("all is told", lambda: report().get("status") == shown["status"])
+    until("what can be is there", lambda: flow.source.get(config_map("shipment-4")))
+    found = report()
+    assert cloud_events(found) == [event]
+    assert [stored(each) for each in resources(found)] == [
+        stored(each) for each in resources(shown)
     ]
-    resource, _, rest = base64.b64decode(report["spec"]["resources"]).partition(b"\n---")
-    assert json.loads(resource)["metadata"]["name"] == "my-service"
-    assert rest.strip() == b""
+    for each in (found, shown):
+        del each["spec"]["resources"], each["spec"]["cloudEvents"]
+    assert found == shown
+
+
+def config_map(name: str, namespace: str = "default") -> ObjectKey:
+    return ObjectKey(CONFIG, namespace, name)
+
+
+def order(name: str, **data: str) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": "default", "labels": {"order": "yes"}}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+
+
+def resources(report: dict[str, Any]) -> list[dict[str, Any]]:
+    """Read the objects of a report: each one's JSON, closed by three dashes."""
+    *each, rest = base64.b64decode(report["spec"]["resources"]).split(b"\n---")
+    assert rest == b""
+    return [json.loads(one) for one in each]
+
+
+def cloud_events(report: dict[str, Any]) -> list[dict[str, Any]]:
+    return [json.loads(base64.b64decode(each)) for each in report["spec"]["cloudEvents"]]
+
+
+def stored(manifest: dict[str, Any]) -> dict[str, Any]:
+    """Return an object without what each API server writes of its own."""
+    drawn = {"creationTimestamp", "resourceVersion", "selfLink", "uid"}
+    meta = {name: each for name, each in manifest["metadata"].items() if name not in drawn}
+    return {**manifest, "metadata": meta}
 
 
 def test_shows_what_was_deployed_and_what_happened(flow: Flow) -> None:

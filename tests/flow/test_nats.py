@@ -62,11 +62,13 @@ def test_a_message_of_nats_brings_an_add_on_and_another_takes_it_away(
         flow.source.create(NAMESPACE)
         proof = {"authorization": {"user": USER}}
         flow.source.create(
-            secret(configuration(url=server.url, subjects=["user-operation"], **proof))
+            secret(
+                configuration(url=server.url, subjects=["user-operation", "releases.>"], **proof)
+            )
         )
         (tmp_path / "declared.yaml").write_text(DECLARED)
         flow.stand.do("apply", "-f", str(tmp_path / "declared.yaml"))
-        flow.stand.settle("fleet/source")
+        flow.apply("promotions")
         log = flow.stand.processes["forwarder-source"].log_path
         until("it is subscribed", lambda: _knock(flow) and "Subscribed to NATS" in log.read_text())
 
@@ -76,7 +78,23 @@ def test_a_message_of_nats_brings_an_add_on_and_another_takes_it_away(
         asyncio.run(_publish(server.url, happened("2", type="logout", subject="user-1")))
         until("it is gone", lambda: not flow.source.get(added))
 
+        # Of the example's criteria one is met by a subject and CEL, the other by names and Lua.
+        rolled = ObjectKey(GVK("", "v1", "ConfigMap"), "default", "release-web")
+        for number, approvals in enumerate((["ann"], ["ann", "bob"])):
+            asyncio.run(_publish(server.url, released(number, approvals), "releases.web"))
+        until("the approved one is there", lambda: flow.source.get(rolled))
+        shop = {"source": "ci.example/shop", "type": "any", "subject": "shop-api"}
+        asyncio.run(_publish(server.url, released(9, ["ann", "bob"], **shop)))
+        rolled = rolled._replace(name="release-shop-api")
+        until("the shop's is there", lambda: flow.source.get(rolled))
+
         assert "my-password" not in log.read_text()
+
+
+def released(number: int, approvals: list[str], **more: str) -> bytes:
+    about = {"source": "releases.example", "type": "example.release", "subject": "web", **more}
+    data = {"version": f"1.{number}", "approvals": approvals}
+    return json.dumps({"specversion": "1.0", "id": str(number), **about, "data": data}).encode()
 
 
 def _knock(flow: Flow) -> bool:
@@ -91,7 +109,7 @@ def _knock(flow: Flow) -> bool:
     return True
 
 
-async def _publish(url: str, body: bytes) -> None:
+async def _publish(url: str, body: bytes, subject: str = "user-operation") -> None:
     client = await nats.connect(url, **USER)
-    await client.publish("user-operation", body)
+    await client.publish(subject, body)
     await client.close()

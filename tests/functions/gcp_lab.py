@@ -11,6 +11,7 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -174,12 +175,29 @@ class Stand:
         self.project = project
         self.functions = Functions(folder)
         environment = {**project.environment, **project.emulators}
+        places = sources / "ingest", installed / "ingest"
+        self._ingest, self._hears = Function(*places, STAGES["ingest"], environment), False
         for stage, signature in STAGES.items():
             places = sources / stage, installed / stage
             self.functions.add(stage, Function(*places, signature, environment))
         environment["BELLHOP_INGEST_URL"] = self.functions["ingest"].url
         self.functions.start()
         project.subscribe(self.functions)
+
+    def hear(self, cluster: str, body: Any, **headers: str) -> Answer:
+        """Have Eventarc send an event to the function that it alone may call, once that is there.
+
+        That Google lets nobody else in is not played: its token is one that nobody here judges.
+        """
+        if not self._hears:
+            running = self.functions.add("events", replace(self._ingest, target="hear"))
+            running.start()
+            running.ready()
+            self._hears = True
+        about = {"Content-Type": "application/json", "Authorization": "Bearer of-a-trigger"}
+        path = f"/clusters/fleet/{cluster}"
+        sent = json.dumps(body).encode()
+        return self.functions["events"].ask("POST", path, sent, {**about, **headers})
 
     def send(self, cluster: str, body: Any, **headers: str) -> Answer:
         """Have a cluster's sender send something."""

@@ -129,21 +129,23 @@ class Lambda:
         self.front = Front(import_module("functions.ingest.aws")._stage, account.open)
         self.tick = Tick(Due, account.open)
 
-    def send(self, cluster: str, body: Any, token: str = "") -> dict[str, Any]:
+    def send(
+        self, cluster: str, body: Any, token: str = "", headers: Mapping[str, str] | None = None
+    ) -> dict[str, Any]:
         """Have a cluster's sender send something, through the function's URL."""
         sent = event("function_url")
         sent["rawPath"] = sent["requestContext"]["http"]["path"] = f"/clusters/fleet/{cluster}"
-        sent["headers"]["authorization"] = f"Bearer {token or cluster}"
+        sent["headers"] |= {"authorization": f"Bearer {token or cluster}", **(headers or {})}
         sent["body"] = json.dumps(body)
         return self.front(sent, Context())
 
-    def pump(self, *, until: Callable[[], object], patience: float = 60.0) -> None:
-        """Feed the functions until something is so."""
+    def pump(self, *inboxes: str, until: Callable[[], object], patience: float = 60.0) -> None:
+        """Feed the functions until something is so, of all inboxes or of some."""
         deadline = time.monotonic() + patience
         while not until():
             assert time.monotonic() < deadline, "waited in vain"
-            for inbox, stage in INBOXES.items():
-                self.feed(inbox, self.handlers[stage])
+            for inbox in inboxes or INBOXES:
+                self.feed(inbox, self.handlers[INBOXES[inbox]])
 
     def feed(self, inbox: str, handler: Handler, context: Context | None = None) -> list[str]:
         """Hand over one batch of an inbox; return what was reported as failed."""

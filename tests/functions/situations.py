@@ -43,7 +43,7 @@ from bellhop.records.trash import Trash
 from infra.lab.lambdas import ACCOUNT
 from infra.lab.moto import REGION
 from tests.fakes.fleet import service
-from tests.functions.lab import Context, event
+from tests.functions.lab import Context, event, records
 from tests.functions.roles import EAST, EKS, NORTH, RANG, SOUTH, WEST, Post, noise
 
 LONG, LARGE = 8_000, 300_000
@@ -80,6 +80,21 @@ def is_fed(post: Post, inbox: str) -> None:
     assert post.functions.feed(inbox, post.functions.handlers[INBOXES[inbox]]) == []
 
     assert post.taken(inbox + DEAD) == [body]
+
+
+def is_fed_by_rules(post: Post) -> None:
+    """Lambda takes what a rule of EventBridge wrote into the events' queue, and deletes it."""
+    own, sqs = post.site.account.services.client("sqs"), post.services.client("sqs")
+    url = own.create_queue(QueueName=f"{post.site.account.name}-events")["QueueUrl"]
+    told = json.dumps({"cluster": EAST, "event": event("eventbridge")})
+    own.send_message(QueueUrl=url, MessageBody=told)
+    sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["VisibilityTimeout"])
+    asked = {"QueueUrl": url, "MessageSystemAttributeNames": ["All"]}
+    [taken] = sqs.receive_message(**asked)["Messages"]
+    answer = post.functions.front(records(f"arn:{url}", [taken]), Context())
+    sqs.delete_message(QueueUrl=url, ReceiptHandle=taken["ReceiptHandle"])
+
+    assert answer == {"batchItemFailures": []}
 
 
 def gives_back(post: Post, inbox: str) -> None:
@@ -509,6 +524,7 @@ SITUATIONS: Mapping[str, Sequence[Situation]] = {
         takes_a_large_object,
         knows_very_many_kinds,
         says_that_kinds_are_lost,
+        is_fed_by_rules,
         logs,
     ],
     "evaluate": [

@@ -48,6 +48,44 @@ def test_takes_a_cloud_event(front: Front) -> None:
     assert ask(front, body="1", headers=headers) == (200, {"taken": 0, "dropped": 1})
 
 
+def hear(front: Front, path: str = PATH, body: str = "1", **headers: str) -> tuple[int, Any]:
+    """Send a request where Google lets in its own events alone; return status and JSON."""
+    options: dict[str, Any] = {"method": "POST", "data": body, "headers": headers}
+    told, status, _ = front.hear(Request(EnvironBuilder(path, **options).get_environ()))
+    return status, json.loads(told)
+
+
+EVENT = {"Ce-Specversion": "1.0", "Ce-Id": "1", "Ce-Source": "//storage", "Ce-Type": "finalized"}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "headers", "status"),
+    [
+        pytest.param(PATH, "1", EVENT, 200, id="an event"),
+        pytest.param(PATH, "1", {**EVENT, "Ce-Time": "soon"}, 400, id="one that is none"),
+        pytest.param(PATH, "x" * (LIMIT + 1), EVENT, 413, id="one that is too long"),
+        pytest.param(PATH, EMPTY, {"Content-Type": "application/json"}, 403, id="no event"),
+        pytest.param("/clusters/fleet/nowhere", "1", EVENT, 404, id="of no cluster"),
+        pytest.param("/", "1", EVENT, 404, id="of no path"),
+    ],
+)
+def test_hears_events_of_google(
+    front: Front, path: str, body: str, headers: dict[str, str], status: int
+) -> None:
+    """The same limits as for all; no token is asked for, since who is let in has shown one."""
+    assert hear(front, path, body, **headers)[0] == status
+
+
+def test_hears_google_from_where_no_cluster_may_send(project: Project) -> None:
+    """Addresses that are allowed are those of clusters."""
+    project.environment["BELLHOP_INGEST_ALLOW"] = "203.0.113.0/24"
+    project.owner().register("east", {}, env="production")
+    front = Front(gcp._stage, project.open)
+
+    assert hear(front, **EVENT) == (200, {"taken": 0, "dropped": 1})
+    assert ask(front, headers={**EVENT, "X-Forwarded-For": "198.51.100.1"})[0] == 403
+
+
 def test_takes_what_a_sender_from_outside_signs(front: Front, project: Project) -> None:
     """By the bytes that were sent, and once; its record and the note of it lie in Firestore."""
     records = project.open().records

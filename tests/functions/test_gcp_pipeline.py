@@ -79,3 +79,42 @@ class TestSeeds:
         }
         assert trace.startswith(f"projects/{stand.project.name}/traces/")
         assert stand.lines(severity="ERROR") == []
+
+    def test_a_cloud_event_brings_an_object_and_another_takes_it_back(self, flow: Flow) -> None:
+        """By HTTP with the cluster's token, through every function, into the real cluster."""
+        flow.declare("cloud-events")
+        web = ObjectKey(GVK("", "v1", "ConfigMap"), "default", "build-web")
+
+        def tell(number: int, what: str) -> Any:
+            about = {"Specversion": "1.0", "Id": str(number), "Source": "ci.example/shop"}
+            about |= {"Type": f"example.image.{what}", "Subject": "web"}
+            headers = {f"Ce-{name}": value for name, value in about.items()}
+            answer = flow.stand.send("source", {"image": f"web:{number}"}, **headers)
+            return answer.json()
+
+        assert tell(1, "built") == {"taken": 1, "dropped": 0}
+        flow.stand.wait(lambda: flow.source.get(web))
+        stored = flow.source.get(web)
+        assert stored
+        assert stored["data"] == {"image": "web:1", "event": "1"}
+
+        assert tell(2, "removed") == {"taken": 1, "dropped": 0}
+        flow.stand.wait(lambda: flow.source.get(web) is None)
+
+    def test_an_event_of_google_is_one_of_the_cluster_in_its_path(self, flow: Flow) -> None:
+        """Eventarc calls the second function of ingest's package, and shows no token of ours."""
+        flow.declare("cloud-events")
+        shop = ObjectKey(GVK("", "v1", "ConfigMap"), "default", "build-shop")
+        about = {"Specversion": "1.0", "Id": "1", "Source": "ci.example/google", "Subject": "shop"}
+        headers = {f"Ce-{name}": value for name, value in about.items()}
+        built = {**headers, "Ce-Type": "example.image.built"}
+
+        # Where anybody may call, nobody is believed without a token.
+        given = {**built, "Authorization": "Bearer of-a-trigger"}
+        assert flow.stand.send("source", {"image": "shop:1"}, **given).status == 401
+        assert flow.stand.hear("nowhere", {"image": "shop:1"}, **built).status == 404
+        assert flow.stand.hear("source", {"image": "shop:1"}, **built).json()["taken"] == 1
+        flow.stand.wait(lambda: flow.source.get(shop))
+        gone = {**headers, "Ce-Id": "2", "Ce-Type": "example.image.removed"}
+        assert flow.stand.hear("source", {}, **gone).json()["taken"] == 1
+        flow.stand.wait(lambda: flow.source.get(shop) is None)

@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,15 +24,23 @@ from tests.fakes.manifests import (
     FOR_EACH,
     INSTANTIATE,
     config,
+    feeding,
     holder,
     join,
+    seed,
     source,
     trigger,
+    watching,
 )
 from tests.functions.lab import Account, Context, Lambda, User, event
 
 pytest_plugins = ["tests.kube_fixtures"]
 
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
+EVENTS = ("evaluate", "deploy", "apply")
+"""The inboxes that an event goes through: what the house does beside it is slower."""
+
+BATCH = {"apiVersion": "bellhop.dev/v1", "kind": "Observations"}
 CONFIG = GVK("", "v1", "ConfigMap")
 RULES = join(source(), trigger(), holder("made", config(FOR_EACH), annotations=INSTANTIATE))
 
@@ -66,9 +76,8 @@ def test_an_event_becomes_an_object_in_the_cluster(
     web = service("web")
     del web["status"]
     stored = someone.create(web)
-    batch = {"apiVersion": "bellhop.dev/v1", "kind": "Observations"}
 
-    answer = functions.send("east", {**batch, "items": [{"object": stored}]})
+    answer = functions.send("east", {**BATCH, "items": [{"object": stored}]})
     assert (answer["statusCode"], json.loads(answer["body"])) == (200, {"taken": 1, "dropped": 0})
     functions.pump(until=lambda: "for-web" in made(kube))
 
@@ -91,8 +100,67 @@ def test_an_event_becomes_an_object_in_the_cluster(
         "uid": meta["uid"],
         "version": int(meta["resourceVersion"]),
     }
-    assert functions.send("east", {**batch, "items": [{"gone": gone}]})["statusCode"] == 200
+    assert functions.send("east", {**BATCH, "items": [{"gone": gone}]})["statusCode"] == 200
     functions.pump(until=lambda: "for-web" not in made(kube))
+
+
+def test_a_cloud_event_brings_an_object_and_another_takes_it_back(
+    account: Account, source_cluster: Cluster, someone: Someone
+) -> None:
+    """By HTTP with the cluster's token, through every function and queue, into the real cluster."""
+    user = User(account)
+    user.register("east", source_cluster.kubeconfig(), env="production")
+    user.apply((EXAMPLES / "cloud-events" / "builds.yaml").read_text())
+    functions = Lambda(account)
+    web = ObjectKey(CONFIG, "default", "build-web")
+
+    def tell(number: int, what: str) -> tuple[int, Any]:
+        about = {"specversion": "1.0", "id": str(number), "source": "ci.example/shop"}
+        about |= {"type": f"example.image.{what}", "subject": "web"}
+        headers = {f"ce-{name}": value for name, value in about.items()}
+        answer = functions.send("east", {"image": f"web:{number}"}, headers=headers)
+        return answer["statusCode"], json.loads(answer["body"])
+
+    assert tell(1, "built") == (200, {"taken": 1, "dropped": 0})
+    functions.pump(*EVENTS, until=lambda: someone.get(web))
+    stored = someone.get(web)
+    assert stored
+    assert stored["data"] == {"image": "web:1", "event": "1"}
+
+    assert tell(2, "removed") == (200, {"taken": 1, "dropped": 0})
+    functions.pump(*EVENTS, until=lambda: someone.get(web) is None)
+
+
+def test_what_feeds_itself_is_slowed_and_named(
+    account: Account, source_cluster: Cluster, someone: Someone
+) -> None:
+    """A source that watches what its trigger applies: sixteen turns, then a line that names it."""
+    user = User(account)
+    user.register("east", source_cluster.kubeconfig(), env="production")
+    user.apply(join(watching("watched", "seed"), feeding("grow", "watched", "one", "seed")))
+    functions = Lambda(account)
+    one = ObjectKey(CONFIG, "default", "one")
+    sent = someone.create(seed("seed"))
+
+    def slowed() -> list[dict[str, Any]]:
+        return [line for line in account.lines() if line.get("what") == "slowed"]
+
+    def ring() -> bool:
+        """Send the object whenever it has changed, as the forwarder does for such a source."""
+        nonlocal sent
+        found = someone.get(one)
+        if found and found["metadata"]["resourceVersion"] != sent["metadata"]["resourceVersion"]:
+            sent = dict(found)
+            functions.send("east", {**BATCH, "items": [{"object": sent, "own": True}]})
+        return bool(slowed())
+
+    functions.send("east", {**BATCH, "items": [{"object": sent, "own": True}]})
+    functions.pump(*EVENTS, until=ring)
+    stored = someone.get(one)
+    assert stored
+    assert stored["data"] == {"count": "16"}
+    (line,) = slowed()
+    assert "trigger 'grow' feeds itself" in line["detail"]
 
 
 def test_a_tick_publishes_what_is_due(account: Account) -> None:

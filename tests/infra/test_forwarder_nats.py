@@ -260,6 +260,11 @@ def test_keeps_to_what_it_knows_while_the_secret_cannot_be_read(bridge: Bridge) 
     bridge.messaging.look()
     bridge.publish(happened("two"))
     until("it is there", lambda: bridge.ingest.ids == ["one", "two"])
+    told = bridge.messaging.trouble()
+    bridge.tell(bridge.core())
+    bridge.messaging.look()
+    assert "sveltos-nats" in told
+    assert bridge.messaging.trouble() == ""
 
     assert bridge.logged("Keep to what the Secret of NATS said before") == 2
 

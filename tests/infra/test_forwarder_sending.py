@@ -78,6 +78,7 @@ class Office:
         self.counts = Counts()
         self.refused: list[bool] = []
         self.troubles: list[str] = []
+        self.unsubscribed = ""
         self.outbox = Outbox()
         self.spool = Spool(folder)
         self.desk = Desk(self.spool, log)
@@ -100,6 +101,7 @@ class Office:
             self.counts,
             log,
             lambda: "".join(self.troubles),
+            messaging=lambda: self.unsubscribed,
         )
 
     def put(
@@ -399,11 +401,13 @@ def test_says_that_it_is_there_and_how_it_is(office: Office) -> None:
     answers = iter([503, 401, 200])
     office.ingest.rule = lambda body: next(answers) if body["kind"] == "Alive" else 200
     office.troubles.append("cannot read Service: forbidden")
+    office.unsubscribed = "cannot subscribe to NATS"
     office.sender.start()
     until(lambda: len(office.ingest.alive) == 3)
     time.sleep(0.5)
 
     said = {"owed": 0, "since": "", "problem": "cannot read Service: forbidden"}
+    said["messaging"] = "cannot subscribe to NATS"
     kind = {"apiVersion": "bellhop.dev/v1", "kind": "Alive"}
     assert office.ingest.alive == [{**kind, **said, "version": __version__}] * 3
     assert len(office.refused) == 1

@@ -2,6 +2,7 @@
 
     HTTP API    a request ─► the route's integration ─► the function's alias, if its policy lets it
     SQS         each mapping, as mappings.py has them
+    EventBridge an event ─► the rules that ask for it ─► their queue, if its policy lets them
     Scheduler   each schedule: its target, with its input
 
 Ticks are given with the scheduler's role, as AWS does. No pace is played: not the schedule's, and
@@ -24,6 +25,7 @@ from typing import Any
 import botocore.session
 from botocore.config import Config
 from botocore.exceptions import ClientError
+from moto.events.models import EventPattern
 
 from infra.lab.lambdas import ACCOUNT
 from infra.lab.moto import ACCESS_KEY, REGION, SECRET_KEY
@@ -126,6 +128,42 @@ class Cloud:
         assert statement["Principal"] == {"Service": "apigateway.amazonaws.com"}
         assert fnmatchcase(asking, statement["Condition"]["ArnLike"]["AWS:SourceArn"])
         return alias
+
+    # Events -------------------------------------------------------------------------------------
+
+    def announce(self, happened: Mapping[str, Any]) -> int:
+        """Have each rule of the installation that asks for an event write it into its queue.
+
+        Moto would do so itself, but with times in another form, and past the queue's policy. Return
+        how many rules asked for it.
+        """
+        events, asked = self.client("events"), 0
+        for rule in events.list_rules(NamePrefix=self.bellhop["table"])["Rules"]:
+            if not EventPattern.load(rule["EventPattern"]).matches_event(happened):
+                continue
+            asked += 1
+            (target,) = events.list_targets_by_rule(Rule=rule["Name"])["Targets"]
+            body = target["InputTransformer"]["InputTemplate"]
+            for name in (target["Arn"], target["DeadLetterConfig"]["Arn"]):
+                self._may_write(name, rule["Arn"])
+            self.client("sqs").send_message(
+                QueueUrl=self._queue(target["Arn"]),
+                MessageBody=body.replace("<aws.events.event.json>", json.dumps(happened)),
+            )
+        return asked
+
+    def _may_write(self, queue: str, rule: str) -> None:
+        """See that a queue takes what a rule writes, and what nobody else does."""
+        asked = {"QueueUrl": self._queue(queue), "AttributeNames": ["Policy"]}
+        told = self.client("sqs").get_queue_attributes(**asked)["Attributes"]["Policy"]
+        (statement,) = _listed(json.loads(told)["Statement"])
+        assert statement["Principal"] == {"Service": "events.amazonaws.com"}
+        assert (statement["Effect"], statement["Action"]) == ("Allow", "sqs:SendMessage")
+        assert _listed(statement["Resource"]) == [queue]
+        assert rule in _listed(statement["Condition"]["ArnEquals"]["aws:SourceArn"])
+
+    def _queue(self, arn: str) -> str:
+        return f"{self._endpoint}/{arn.split(':')[4]}/{arn.rpartition(':')[2]}"
 
     # Messages -----------------------------------------------------------------------------------
 
@@ -254,6 +292,7 @@ class Cloud:
             ),
             "queues": self.client("sqs").list_queues().get("QueueUrls", []),
             "roles": self._all("iam", "list_roles", "Roles", "RoleName"),
+            "rules": [each["Name"] for each in self.client("events").list_rules()["Rules"]],
             "schedules": self._all("scheduler", "list_schedules", "Schedules", "Name"),
             "secrets": self._all("secretsmanager", "list_secrets", "SecretList", "Name"),
             "tables": self.client("dynamodb").list_tables()["TableNames"],

@@ -31,6 +31,7 @@ from infra.lab.processes import Nursery
 from infra.lab.terraform import Stack
 from tests.docs.terminal import Terminal, Typed, typed
 from tests.fakes.pod import Pod
+from tests.functions.lab import event
 from tests.functions.previous import Previous
 from tests.terraform.cloud import TICK, Cloud
 from tests.terraform.conftest import Fleet, open_fleet
@@ -122,6 +123,63 @@ def test_guards_each_service_with_its_own_policy(fleet: Fleet, source_cluster: C
     told = fleet.do("show", "events")
     for word in ("rang", "matched", "rendered", "applied"):
         assert word in told
+
+
+IMAGES = """
+apiVersion: lib.projectsveltos.io/v1beta1
+kind: EventSource
+metadata: {name: images}
+spec:
+  messagingMatchCriteria:
+  - cloudEventSource: ^aws[.]ecr$
+---
+apiVersion: lib.projectsveltos.io/v1beta1
+kind: EventTrigger
+metadata: {name: announce}
+spec:
+  sourceClusterSelector: {matchLabels: {env: production}}
+  eventSourceName: images
+  oneForEvent: true
+  cloudEventAction: '{{ if eq .CloudEvent.data.type "DELETE" }}Delete{{ else }}Create{{ end }}'
+  policyRefs: [{kind: ConfigMap, namespace: default, name: image}]
+---
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: image
+  namespace: default
+  annotations: {projectsveltos.io/instantiate: ok}
+data:
+  image.yaml: |
+    apiVersion: v1
+    kind: ConfigMap
+    metadata: {name: "image-{{ .CloudEvent.subject }}", namespace: default}
+    data: {tag: "{{ .CloudEvent.data.tag }}"}
+"""
+
+
+def test_an_event_of_aws_brings_an_add_on_and_another_takes_it_back(
+    fleet: Fleet, source_cluster: Cluster
+) -> None:
+    """The example's rule has it counted for its cluster, by the subject that the rule names."""
+    source = fleet.register(source_cluster, "env=production")
+    fleet.do("apply", "-f", "-", stdin=IMAGES)
+    made = ObjectKey(GVK("", "v1", "ConfigMap"), "default", "image-shop")
+
+    def happens(number: int, what: str, **more: str) -> int:
+        detail = {"repository-name": "shop", "type": what, "tag": f"v{number}"}
+        found = {"id": str(number), "time": f"2026-01-31T12:00:0{number}Z", "detail": detail}
+        return fleet.cloud.announce({**event("eventbridge"), **found, **more})
+
+    assert happens(1, "PUSH") == 1
+    assert happens(2, "PUSH", source="aws.s3") == 0
+    fleet.until("it is there", lambda: source.get(made))
+    stored = source.get(made)
+    assert stored
+    assert stored["data"] == {"tag": "v1"}
+    assert happens(3, "DELETE") == 1
+    fleet.until("it is gone", lambda: source.get(made) is None)
+    fleet.do("delete", "-f", "-", stdin=IMAGES)
 
 
 class TestSiege:

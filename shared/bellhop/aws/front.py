@@ -1,4 +1,8 @@
-"""HTTP events of a function URL or an HTTP API, in payload format 2.0, for the ingest stage."""
+"""HTTP events of a function URL or an HTTP API, in payload format 2.0, for the ingest stage.
+
+Where rules of EventBridge were asked for, their queue feeds the same function. Who calls by HTTP
+cannot pretend to be the queue: what Lambda is then given is made by AWS, and has no `Records`.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import unquote
 
+from bellhop.aws.bridge import Bridge
 from bellhop.aws.resources import Resources, from_environment
 from bellhop.cloud.front import Call, Desk
 from bellhop.cloud.ready import Ready
@@ -16,7 +21,7 @@ Event = Mapping[str, Any]
 
 
 class Front:
-    """The handler of the ingest function: one request an event."""
+    """The handler of the ingest function: one request an event, or messages of the rules' queue."""
 
     def __init__(
         self,
@@ -25,9 +30,12 @@ class Front:
     ) -> None:
         ready = Ready(make, opening)
         self._desk = Desk(ready)
+        self._bridge = Bridge(ready)
 
     def __call__(self, event: Event, _context: object) -> dict[str, Any]:
-        """Answer one request."""
+        """Answer one request, or work on a batch."""
+        if "Records" in event:
+            return self._bridge(event["Records"])
         answer = self._desk.answer(_call(event))
         return {
             "statusCode": answer.status,

@@ -13,7 +13,7 @@ from bellhop.cloud.resources import Resources
 from bellhop.engine.cloud_events import attributes
 from bellhop.errors import DeniedError, InvalidError, TemporaryError
 from bellhop.logs import Log
-from bellhop.stages.entrance import Caller, Reply, caller, too_large
+from bellhop.stages.entrance import Caller, Reply, Request, caller, too_large
 from bellhop.stages.ingest import Ingest
 
 _HEALTH = "/healthz"
@@ -44,6 +44,9 @@ class Answer(NamedTuple):
     headers: Mapping[str, str]
 
 
+_Respond = Callable[[Ingest, Call, Caller], Reply]
+
+
 class Desk:
     """Answers one request after the other, or many at once, whatever happens."""
 
@@ -54,11 +57,16 @@ class Desk:
         """Answer one request."""
         if call.path == _HEALTH:
             return Answer(200, "ok\n", {"content-type": "text/plain; charset=utf-8"})
-        reply = self._reply(call)
-        headers = {**reply.headers, "content-type": "application/json"}
-        return Answer(reply.status, json.dumps(reply.body), headers)
+        return _answer(self._reply(call, _respond))
 
-    def _reply(self, call: Call) -> Reply:
+    def hear(self, call: Call) -> Answer:
+        """Answer one request that the cloud let in, since it is its own: an event of the cloud's.
+
+        The path says for which cluster it counts; the token in it was judged before it came here.
+        """
+        return _answer(self._reply(call, _hear, ours=True))
+
+    def _reply(self, call: Call, respond: _Respond, *, ours: bool = False) -> Reply:
         found = caller(call.method, call.path, call.headers)
         if isinstance(found, Reply):
             return found
@@ -66,11 +74,11 @@ class Desk:
             here, stage = self._ready.get()
         except Exception as error:  # noqa: BLE001 - an HTTP front answers whatever happens
             return _unready(error)
-        if not _may_send(here, call.address):
+        if not ours and not _may_send(here, call.address):
             here.log.warning("Refused an address", cluster=found.cluster, address=call.address)
             told = {"code": DeniedError.code, "message": "no events are taken from this address"}
             return Reply(403, {"error": told})
-        reply = _respond(stage, call, found)
+        reply = respond(stage, call, found)
         if reply.status >= _REFUSED:
             here.log.warning(
                 "Refused a request",
@@ -87,6 +95,17 @@ def _respond(stage: Ingest, call: Call, who: Caller) -> Reply:
     gate = stage.admit(who)
     if isinstance(gate, Reply):
         return gate
+    brought = _brought(stage, call, who)
+    return brought if isinstance(brought, Reply) else stage.respond(brought, gate)
+
+
+def _hear(stage: Ingest, call: Call, who: Caller) -> Reply:
+    brought = _brought(stage, call, who)
+    return brought if isinstance(brought, Reply) else stage.hear(brought)
+
+
+def _brought(stage: Ingest, call: Call, who: Caller) -> Request | Reply:
+    """Read what a request brings, or say why that cannot be."""
     if call.length > stage.body_limit:
         return too_large(call.length, stage.body_limit)
     media, sent = call.headers.get("content-type", ""), call.headers.get("date", "")
@@ -95,8 +114,12 @@ def _respond(stage: Ingest, call: Call, who: Caller) -> Reply:
     except ValueError:
         text = "cannot read the request's body as the cloud hands it over; send it again"
         return Reply(_REFUSED, {"error": {"code": InvalidError.code, "message": text}})
-    told = attributes(call.headers)
-    return stage.respond(who.brings(body, media, sent, told), gate)
+    return who.brings(body, media, sent, attributes(call.headers))
+
+
+def _answer(reply: Reply) -> Answer:
+    headers = {**reply.headers, "content-type": "application/json"}
+    return Answer(reply.status, json.dumps(reply.body), headers)
 
 
 def _may_send(here: Resources, address: str) -> bool:

@@ -16,14 +16,21 @@ import base64
 import binascii
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Literal, NamedTuple
 
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.engine.hints import INGEST, KNOCKER
-from bellhop.engine.wiring import NAME, NAMESPACE, is_audited, is_direct
+from bellhop.engine.wiring import (
+    MESSAGING_NAME,
+    MESSAGING_NAMESPACE,
+    NAME,
+    NAMESPACE,
+    is_audited,
+    is_direct,
+)
 from bellhop.errors import BellhopError, DeniedError, UnreachableError
-from bellhop.fleet import overview
+from bellhop.fleet import overview, senders
 from bellhop.fleet.calling import at_once
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.renewal import ends_at
@@ -162,6 +169,7 @@ class _Examination:
             )
         if not self._record:
             yield well("forwarder", "it has none: sweeps alone find what happens")
+            yield from self._outside()
             return
         if not (self._direct or self._audited):
             yield from self._certificate()
@@ -172,6 +180,7 @@ class _Examination:
                 ("knock", self._knock),
             )
         yield from self._heard()
+        yield from self._outside()
 
     def _in_cluster(self) -> Sequence[tuple[str, Callable[[], Iterable[Sign]]]]:
         """Return the steps that examine a forwarder."""
@@ -416,10 +425,37 @@ class _Examination:
             apart = _apart(timedelta(seconds=heard.ahead))
             cure = "set the one that is wrong"
             yield wrong("clock", f"the forwarder's clock is {apart} ours", cure)
+        if unsubscribed := overview.unsubscribed(self._here, key):
+            place = f"{MESSAGING_NAMESPACE}/{MESSAGING_NAME}"
+            cure = f"see what the Secret '{place}' says, and whether that server runs"
+            yield wrong("NATS", unsubscribed, cure)
         if heard and heard.owed and heard.since and self._now - heard.since > overview.SILENT:
             cure = "its log says why; it keeps them, and sends them once it can"
             owed = f"it owes {heard.owed} objects since {heard.since:%Y-%m-%d %H:%M} UTC"
             yield wrong("heard", owed, cure)
+
+    def _outside(self) -> Iterator[Sign]:
+        """See who is refused of those that send CloudEvents for the cluster from outside."""
+        known = list(senders.listed(self._here, self._cluster.key))
+        refused = [each for each in known if each.refused and each.refused.count >= overview.MANY]
+        for each in refused:
+            yield wrong("senders", *_of_refused(each, self._now))
+        if known and not refused:
+            names = ", ".join(each.sender.name for each in known)
+            yield well("senders", f"{names}: nothing was refused lately")
+
+
+def _of_refused(seen: senders.Seen, now: datetime) -> tuple[str, str]:
+    """Say of a sender that it is refused, and what to do."""
+    sender, refusals = seen.sender, seen.refused
+    assert refusals
+    since = f"{refusals.since:%Y-%m-%d %H:%M} UTC"
+    said = f"'{sender.name}' from outside was refused {refusals.count} times since {since}"
+    until = sender.former_until
+    if until and until <= now:
+        said += f"; its former secret ended at {until:%Y-%m-%d %H:%M} UTC"
+    rotate = f"`bellhop sender rotate {sender.cluster} {sender.name}`"
+    return said, f"give it its present secret and set its clock, or draw a new one: {rotate}"
 
 
 def _apart(skew: timedelta) -> str:

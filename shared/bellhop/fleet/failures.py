@@ -185,6 +185,8 @@ def _clusters(here: Installation, silent: Mapping[str, str]) -> Iterator[Failure
             yield Failure("cluster", key, health.swept_at, f"it is down: {down}{for_it}")
         elif health.message:
             yield Failure("cluster", key, health.swept_at, health.message)
+        if said := overview.unsubscribed(here, key):
+            yield Failure("messaging", key, None, said)
         for gvk in catalog.kinds_in(key):
             strikes = here.records.strikes.get(key, gvk).value
             if strikes:

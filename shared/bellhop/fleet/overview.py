@@ -150,6 +150,17 @@ def ringing(here: Installation, cluster: str) -> str:
     )
 
 
+def unsubscribed(here: Installation, cluster: str) -> str:
+    """Say what keeps a cluster's forwarder from its NATS, in a sentence; empty for nothing.
+
+    Who is silent has said nothing lately, which is told elsewhere.
+    """
+    heard = here.records.hearings.get(cluster)
+    if heard is None or not heard.messaging or here.records.clock.now() - heard.at > SILENT:
+        return ""
+    return f"its forwarder hears no CloudEvents of its NATS: {heard.messaging}"
+
+
 def _could_be_heard(here: Installation, since: datetime) -> bool:
     """Say whether a cluster that is there since then could have been heard for long enough."""
     now, pulse = here.records.clock.now(), here.records.pulses.get()

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from bellhop.errors import MissingError, StaleError
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.overview import object_name, sources_in_force
+from bellhop.model.gvk import CLOUD_EVENT
 from bellhop.model.record import Match, Selection
 
 AGGREGATION = "aggregatedSelection"
+
+Phase = Literal["WaitingForDelivery", "Delivering", "Processed"]
+"""How far a report has come, in the words that EventReports have for it."""
 
 
 @dataclass(frozen=True)
@@ -19,7 +23,8 @@ class Report:
     """What a source takes in a cluster: each as a match, and what it fails on, with the error.
 
     `message` is that of its aggregatedSelection, which has not said anything yet where `awaited`;
-    `given` counts what it was asked about.
+    `given` counts what it was asked about. One that `waits` has something of which deploy was not
+    told yet as it is.
     """
 
     matching: Sequence[Match]
@@ -27,6 +32,7 @@ class Report:
     message: str = ""
     given: int = 0
     awaited: bool = False
+    waits: bool = False
 
     @property
     def told(self) -> Iterator[str]:
@@ -39,25 +45,47 @@ def report(here: Installation, cluster: str, source: str) -> Report:
     matches = list(here.records.matches.of(cluster, source))
     matching = [each for each in matches if each.matching]
     errors = [(object_name(each.key), each.error) for each in matches if each.error]
+    waits = not all(each.told for each in matches)
     if not aggregates(here, source):
-        return Report(matching, errors)
+        return Report(matching, errors, waits=waits)
     kept = selection(here, cluster, source)
     if not isinstance(kept, Selection):
         errors += [(AGGREGATION, kept)] if kept else []
-        return Report((), errors, given=len(matching), awaited=True)
+        return Report((), errors, given=len(matching), awaited=True, waits=True)
     if kept.error:
         errors.append((AGGREGATION, kept.error))
     selected = [
         Match(cluster, source, each.key, matching=True, digest=each.digest, since=each.since)
         for each in kept.selected
     ]
-    return Report(selected, errors, kept.message, len(matching), awaited=not kept.made)
+    waits = waits or not kept.told
+    return Report(selected, errors, kept.message, len(matching), not kept.made, waits)
 
 
 def reports(here: Installation, source: str) -> Mapping[str, Report]:
     """Return what one source takes, by the clusters where it is in force."""
     found = (cluster for cluster, name in sources_in_force(here) if name == source)
     return {cluster: report(here, cluster, source) for cluster in found}
+
+
+def phase(here: Installation, cluster: str, source: str, found: Report) -> Phase:
+    """Say how far a report has come.
+
+    It waits until deploy knows of all of it, is delivered until each trigger's profiles are there
+    and their clusters asked, and is processed from then on. What the profiles did there, or failed
+    at, is told by themselves; an event that takes something away has none.
+    """
+    if found.waits:
+        return "WaitingForDelivery"
+    wanted = {str(each.key) for each in found.matching if each.key.gvk != CLOUD_EVENT}
+    catalog = here.catalogs.current()
+    for name in catalog.triggers_on(cluster, source):
+        made = {each.object: each.told for each in here.records.profiles.heads(name, cluster)}
+        for_each = catalog.triggers[name].one_for_event
+        missing = (wanted if for_each else {""} if wanted else set()) - made.keys()
+        if missing or not all(made.values()):
+            return "Delivering"
+    return "Processed"
 
 
 def aggregates(here: Installation, source: str) -> bool:

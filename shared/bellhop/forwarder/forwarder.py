@@ -66,6 +66,13 @@ class Forwarder:
         self._desk = Desk(self._spool, log, self._unspooled)
         self._outbox = Outbox()
         self._readers = Readers(kube, self._desk, self._outbox, self._counts, log)
+        self._messaging = Messaging(
+            kube,
+            options.spool,
+            lambda: Uplink(lambda: self._present, self._look_again, Account(options.account), log),
+            self._counts,
+            log,
+        )
         self._sender = Sender(
             lambda: self._present,
             self._look_again,
@@ -74,14 +81,8 @@ class Forwarder:
             self._counts,
             log,
             self._readers.trouble,
+            messaging=self._messaging.trouble,
             account=Account(options.account),
-        )
-        self._messaging = Messaging(
-            kube,
-            options.spool,
-            lambda: Uplink(lambda: self._present, self._look_again, Account(options.account), log),
-            self._counts,
-            log,
         )
         # A SimpleQueue, because a signal handler may put into it whatever its thread is at.
         self._calls: SimpleQueue[str] = SimpleQueue()

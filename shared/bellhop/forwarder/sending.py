@@ -41,8 +41,8 @@ class Sender:
     """One thread that sends; while a batch is on its way, the next one gathers.
 
     `instructions` tells whom to send to at present; `refused` is called when the token is refused;
-    `trouble` tells what keeps objects from being read back, empty for nothing. Without an `account`
-    it is the token of the Secret alone that is sent.
+    `trouble` tells what keeps objects from being read back, and `messaging` what keeps us from
+    NATS, empty for nothing. Without an `account` it is the token of the Secret alone that is sent.
     """
 
     def __init__(  # noqa: PLR0913 - the parts of one process, which know nothing of each other
@@ -55,9 +55,11 @@ class Sender:
         log: Log,
         trouble: Callable[[], str] = lambda: "",
         *,
+        messaging: Callable[[], str] = lambda: "",
         account: Account | None = None,
     ) -> None:
         self._trouble = trouble
+        self._messaging = messaging
         self._outbox = outbox
         self._desk = desk
         self._counts = counts
@@ -132,6 +134,7 @@ class Sender:
         """Tell ingest that we are there; one of an earlier version does not know what that is."""
         owed, since = self._desk.owed()
         said = {"version": __version__, "owed": owed, "since": since, "problem": self._trouble()}
+        said["messaging"] = self._messaging()
         answer = self._uplink.post(json.dumps({**_ALIVE, **said}).encode())
         self._unheard = 0 if answer.taken or answer.status in _UNKNOWN else self._unheard + 1
         wait = pause(self._unheard, at_least=answer.wait) if self._unheard else ALIVE_SECONDS

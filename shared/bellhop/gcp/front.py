@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from bellhop.cloud.front import Call, Desk
+from bellhop.cloud.front import Answer, Call, Desk
 from bellhop.cloud.ready import Ready
 from bellhop.gcp.resources import Resources, from_environment
 from bellhop.stages.ingest import Ingest
@@ -29,8 +29,15 @@ class Front:
 
     def __call__(self, request: Request) -> Reply:
         """Answer one request."""
-        answer = self._desk.answer(_call(request))
-        return answer.body, answer.status, dict(answer.headers)
+        return _reply(self._desk.answer(_call(request)))
+
+    def hear(self, request: Request) -> Reply:
+        """Answer one request of Eventarc's, which nobody else can have sent."""
+        return _reply(self._desk.hear(_call(request)))
+
+
+def _reply(answer: Answer) -> Reply:
+    return answer.body, answer.status, dict(answer.headers)
 
 
 def _call(request: Request) -> Call:

@@ -306,8 +306,9 @@ class Heard:
     """When a cluster's sender was last heard, and what its forwarder said of itself then.
 
     By so many seconds its clock was `ahead` of ours. A forwarder says its `version`, how many
-    objects it has `owed` to ingest since when, and which `problem` it has; an API server that sends
-    by itself, and a forwarder of an earlier version, say nothing.
+    objects it has `owed` to ingest since when, which `problem` it has, and what keeps it from the
+    cluster's `messaging`; an API server that sends by itself, and a forwarder of an earlier
+    version, say nothing.
     """
 
     at: datetime
@@ -316,6 +317,7 @@ class Heard:
     owed: int = 0
     since: datetime | None = None
     problem: str = ""
+    messaging: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,10 +61,11 @@ def read_alive(data: Mapping[str, Any], heard: Heard) -> Heard:
             since=datetime.fromisoformat(since).astimezone(heard.at.tzinfo) if since else None,
             version=str(data.get("version") or "")[:_VERSION],
             problem=str(data.get("problem") or "")[:_SENTENCE],
+            messaging=str(data.get("messaging") or "")[:_SENTENCE],
         )
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidError("cannot read what a forwarder says of itself: send its words") from error
 
 
-def _said(heard: Heard) -> tuple[str, str, bool]:
-    return heard.version, heard.problem, heard.owed > 0
+def _said(heard: Heard) -> tuple[str, str, str, bool]:
+    return heard.version, heard.problem, heard.messaging, heard.owed > 0

@@ -37,6 +37,7 @@ from bellhop.engine.observe import bury_told, observe_told
 from bellhop.errors import (
     DeniedError,
     InvalidError,
+    MissingError,
     TemporaryError,
     TooLargeError,
 )
@@ -110,6 +111,15 @@ class Ingest:
         if isinstance(found, Reply):
             return found
         reply = self._guarded(lambda: self._take(request, found))
+        assert isinstance(reply, Reply)
+        return reply
+
+    def hear(self, request: Request) -> Reply:
+        """Answer a request that the cloud itself let in: CloudEvents for a cluster; never raises.
+
+        Whoever asks this has seen to it that nobody else can send so.
+        """
+        reply = self._guarded(lambda: self._hear(request))
         assert isinstance(reply, Reply)
         return reply
 
@@ -194,6 +204,20 @@ class Ingest:
         if abs(skew) < SKEW or "response" in reply.body:
             return reply
         return Reply(reply.status, {**reply.body, "ahead": skew.total_seconds()}, reply.headers)
+
+    def _hear(self, request: Request) -> Reply:
+        kept = self._records.gates.get(request.cluster)
+        if kept is None:
+            text = (
+                f"cannot take an event for cluster '{request.cluster}': it is not registered;"
+                " register it, or have the rule name another one"
+            )
+            return Reply(404, body_of(MissingError.code, text))
+        if len(request.body) > self._settings.body_limit:
+            return too_large(len(request.body), self._settings.body_limit)
+        if not is_told(request.media, request.attributes):
+            return _ONLY_CLOUD_EVENTS
+        return self._cloud_events(request, kept.value)
 
     def _visit(self, request: Request, visitor: Visitor) -> Reply:
         """Take what a sender from outside brings: CloudEvents, and nothing else."""

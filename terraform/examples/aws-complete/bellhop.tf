@@ -1,5 +1,5 @@
 # With all that can be said: CEL, settings, sizes, a network for private API servers, EKS clusters, who
-# may send, and who is told of alarms.
+# may send, events of AWS that count, and who is told of alarms.
 module "bellhop" {
   source = "../../modules/aws"
 
@@ -30,6 +30,14 @@ module "bellhop" {
 
   ingest_allow = ["203.0.113.0/24"]
   ingest_rate  = 1000
+
+  event_rules = {
+    images = {
+      cluster = "fleet/source"
+      pattern = jsonencode({ source = ["aws.ecr"], detail-type = ["ECR Image Action"] })
+      subject = "detail.repository-name"
+    }
+  }
 
   log_retention_days     = 90
   recovery_days          = 7

@@ -1,5 +1,5 @@
 # With all that can be said: CEL, settings, sizes, a network for private API servers, GKE clusters, a
-# key of one's own, who may send, and who is told of alarms.
+# key of one's own, who may send, events of Google that count, and who is told of alarms.
 module "bellhop" {
   source = "../../modules/gcp"
 
@@ -30,6 +30,13 @@ module "bellhop" {
   kms_key      = google_kms_crypto_key.this.id
 
   ingest_allow = ["203.0.113.0/24"]
+
+  event_rules = {
+    uploads = {
+      cluster  = "fleet/source"
+      matching = { type = "google.cloud.storage.object.v1.finalized", bucket = "shop-uploads" }
+    }
+  }
 
   log_retention_days     = 90
   recovery_days          = 60

@@ -101,6 +101,17 @@ data "aws_iam_policy_document" "stage" {
     }
   }
 
+  # What rules of EventBridge have for clusters.
+  dynamic "statement" {
+    for_each = each.key == "ingest" ? aws_sqs_queue.events : []
+
+    content {
+      sid       = "Events"
+      actions   = ["sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage"]
+      resources = [statement.value.arn]
+    }
+  }
+
   dynamic "statement" {
     for_each = each.value.secrets
 

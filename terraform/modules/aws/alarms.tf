@@ -5,9 +5,9 @@ locals {
   # Each alarm looks at one number: the sum, or the largest, of a metric of several.
   alarms = {
     dead-letters = merge(local.queue_metric, {
-      description = "Messages that Bellhop gave up: see `bellhop dead-letters list`."
+      description = "Messages that Bellhop gave up: see `bellhop dead-letters list`, and events of AWS that it never took: see the queue NAME-events-dead."
       metric      = "ApproximateNumberOfMessagesVisible"
-      of          = [for queue in aws_sqs_queue.dead : queue.name]
+      of          = concat([for queue in aws_sqs_queue.dead : queue.name], aws_sqs_queue.events_dead[*].name)
       stat        = "Maximum"
       expression  = "SUM(METRICS())"
       over        = 0
@@ -15,7 +15,7 @@ locals {
     oldest-message = merge(local.queue_metric, {
       description = "A message waits for long: see `bellhop status` and `bellhop show failures`."
       metric      = "ApproximateAgeOfOldestMessage"
-      of          = [for queue in aws_sqs_queue.inbox : queue.name]
+      of          = concat([for queue in aws_sqs_queue.inbox : queue.name], aws_sqs_queue.events[*].name)
       stat        = "Maximum"
       expression  = "MAX(METRICS())"
       over        = var.oldest_message_minutes * 60

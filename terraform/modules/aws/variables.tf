@@ -122,6 +122,32 @@ variable "ingest_rate" {
   }
 }
 
+variable "event_rules" {
+  description = "By a name of your choice: which events of EventBridge, by a `pattern` in JSON on a `bus`, count as CloudEvents of which registered `cluster`; their `subject` is what a dotted path such as `detail.object.key` leads to, or else their first resource."
+  type = map(object({
+    cluster = string
+    pattern = string
+    bus     = optional(string, "default")
+    subject = optional(string, "")
+  }))
+  default = {}
+
+  validation {
+    condition     = alltrue([for each in var.event_rules : can(regex("^[a-z0-9]([a-z0-9-]*[a-z0-9])?/[a-z0-9]([a-z0-9.-]*[a-z0-9])?$", each.cluster))])
+    error_message = "A cluster is named as it was registered, NAMESPACE/NAME."
+  }
+
+  validation {
+    condition     = alltrue([for each in var.event_rules : can(keys(jsondecode(each.pattern)))])
+    error_message = "A pattern is a JSON object: jsonencode({ source = [\"aws.s3\"] })."
+  }
+
+  validation {
+    condition     = alltrue([for name, each in var.event_rules : can(regex("^[a-z0-9][a-z0-9-]{0,30}$", name)) && can(regex("^[A-Za-z0-9_.-]*$", each.subject))])
+    error_message = "A rule's name has up to 31 lower-case letters, digits and hyphens, and its subject is a path such as detail.object.key."
+  }
+}
+
 variable "log_retention_days" {
   description = "How long log lines are kept, in days."
   type        = number

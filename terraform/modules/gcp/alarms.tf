@@ -34,7 +34,7 @@ locals {
     }
   }
 
-  services      = [for stage in keys(local.functions) : "${var.name}-${stage}"]
+  services      = [for stage in keys(local.deployed) : "${var.name}-${stage}"]
   subscriptions = flatten([for inbox in keys(local.inboxes) : ["${var.name}-${inbox}", "${var.name}-${inbox}-dead"]])
 }
 

@@ -13,6 +13,10 @@ locals {
     }
   }
 
+  # Those, and what hears Google's own events, if some count: it is ingest behind another door.
+  deployed = merge(local.functions, { for each in local.hearing : each => merge(local.functions.ingest, { warm = 0 }) })
+  stage_of = { for each in keys(local.deployed) : each => contains(local.hearing, each) ? "ingest" : each }
+
   # Those that judge objects by rules, with CEL's runtime if it is wanted.
   judging  = toset(["evaluate"])
   packages = { for stage in keys(local.stages) : stage => "${var.packages}/${stage}${var.cel && contains(local.judging, stage) ? "-cel" : ""}.zip" }
@@ -50,6 +54,7 @@ locals {
     deploy   = {}
     sweep    = merge({ BELLHOP_INGEST_URL = local.ingest_url }, local.secret_region == "" ? {} : { BELLHOP_SECRET_REGION = local.secret_region }, var.kms_key == null ? {} : { BELLHOP_KMS_KEY = var.kms_key })
     schedule = { BELLHOP_GUARD = local.guard }
+    events   = {}
   }
 
   addresses = { for stage, function in google_cloudfunctions2_function.stage : stage => function.service_config[0].uri }
@@ -85,7 +90,7 @@ resource "google_storage_bucket_object" "source" {
 }
 
 resource "google_cloudfunctions2_function" "stage" {
-  for_each = local.functions
+  for_each = local.deployed
 
   project     = local.with.cloudfunctions
   location    = local.region
@@ -95,20 +100,20 @@ resource "google_cloudfunctions2_function" "stage" {
 
   build_config {
     runtime           = "python313"
-    entry_point       = "handle"
+    entry_point       = contains(local.hearing, each.key) ? "hear" : "handle"
     service_account   = google_service_account.build.id
     docker_repository = google_artifact_registry_repository.images.id
 
     source {
       storage_source {
         bucket = google_storage_bucket.source.name
-        object = google_storage_bucket_object.source[each.key].name
+        object = google_storage_bucket_object.source[local.stage_of[each.key]].name
       }
     }
   }
 
   service_config {
-    service_account_email            = google_service_account.stage[each.key].email
+    service_account_email            = google_service_account.stage[local.stage_of[each.key]].email
     available_cpu                    = "1"
     available_memory                 = "${each.value.memory}Mi"
     timeout_seconds                  = each.value.timeout

@@ -23,6 +23,7 @@ resource "google_storage_bucket" "guard" {
   depends_on = [
     google_cloud_run_v2_service_iam_member.ingest,
     google_cloud_scheduler_job.tick,
+    google_eventarc_trigger.this,
     google_firestore_backup_schedule.daily,
     google_firestore_field.place,
     google_logging_metric.lines,

@@ -1,6 +1,6 @@
 locals {
   # What the functions say, and what Cloud Run says of them.
-  lines = "resource.type=\"cloud_run_revision\" AND resource.labels.service_name=(${join(" OR ", [for stage in keys(local.functions) : "\"${var.name}-${stage}\""])})"
+  lines = "resource.type=\"cloud_run_revision\" AND resource.labels.service_name=(${join(" OR ", [for stage in keys(local.deployed) : "\"${var.name}-${stage}\""])})"
 
   # The project's own bucket, _Default, keeps lines for thirty days.
   own_bucket = var.log_retention_days == 30 ? 0 : 1

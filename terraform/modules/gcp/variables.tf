@@ -162,6 +162,31 @@ variable "ingest_from" {
   }
 }
 
+variable "event_rules" {
+  description = "By a name of your choice: which events of Google, by the attributes that Eventarc's `matching` asks for (`type` always; in a value `*` stands for a part of a path) in a `location`, the installation's if none is said, count as CloudEvents of which registered `cluster`."
+  type = map(object({
+    cluster  = string
+    matching = map(string)
+    location = optional(string)
+  }))
+  default = {}
+
+  validation {
+    condition     = alltrue([for each in var.event_rules : can(regex("^[a-z0-9]([a-z0-9-]*[a-z0-9])?/[a-z0-9]([a-z0-9.-]*[a-z0-9])?$", each.cluster))])
+    error_message = "A cluster is named as it was registered, NAMESPACE/NAME."
+  }
+
+  validation {
+    condition     = alltrue([for each in var.event_rules : contains(keys(each.matching), "type")])
+    error_message = "Eventarc asks for the type of the events, such as google.cloud.storage.object.v1.finalized."
+  }
+
+  validation {
+    condition     = alltrue([for name in keys(var.event_rules) : can(regex("^[a-z0-9][a-z0-9-]{0,30}$", name))])
+    error_message = "A rule's name has up to 31 lower-case letters, digits and hyphens."
+  }
+}
+
 variable "log_retention_days" {
   description = "How long log lines are kept, in days; other than 30, in a log bucket of the installation's own."
   type        = number

@@ -24,10 +24,10 @@ data "google_project" "here" {}
 # What has to be switched on in a project before anything of it can be made. Others may need it, too:
 # nothing is switched off by a destroy.
 resource "google_project_service" "this" {
-  for_each = toset([
+  for_each = toset(concat([
     "artifactregistry", "cloudbuild", "cloudfunctions", "cloudscheduler", "firestore", "iam",
     "logging", "monitoring", "pubsub", "run", "secretmanager", "storage",
-  ])
+  ], length(var.event_rules) > 0 ? ["eventarc"] : []))
 
   project            = local.project
   service            = "${each.key}.googleapis.com"

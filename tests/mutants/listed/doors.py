@@ -127,4 +127,53 @@ MUTANTS = [
         "        return True",
         "What was due is due for ever.",
     ),
+    Mutant(
+        "stages/outside.py",
+        "            self._refused.note(visitor.share)\n",
+        "            pass\n",
+        "Of a sender that is refused nobody is told.",
+    ),
+    Mutant(
+        "model/record.py",
+        "    ended = until is not None and until <= now\n",
+        "    ended = False\n",
+        "A secret that was rotated away counts for ever.",
+    ),
+    Mutant(
+        "records/senders.py",
+        "            self._store.put(note, expect=ABSENT)\n",
+        "            self._store.put(note)\n",
+        "Of two replays at once both are taken.",
+    ),
+    Mutant(
+        "stages/ingest.py",
+        "        if not is_told(request.media, request.attributes):\n"
+        "            return _ONLY_CLOUD_EVENTS\n",
+        "",
+        "Whom a cloud lets in is not told that it may send events alone.",
+    ),
+    Mutant(
+        "stages/ingest.py",
+        "        if kept is None:\n            text = (\n",
+        "        if kept is None:\n            return Reply(200, {})\n            text = (\n",
+        "An event of a cloud for a cluster that is not there is lost in silence.",
+    ),
+    Mutant(
+        "stages/hearing.py",
+        "heard.problem, heard.messaging, heard.owed > 0",
+        "heard.problem, '', heard.owed > 0",
+        "That a forwarder is away from its NATS is told when something else is.",
+    ),
+    Mutant(
+        "stages/subscribing.py",
+        "    except PermanentError as error:\n",
+        "    except ZeroDivisionError as error:\n",
+        "A cluster that refuses the right for NATS does not ring.",
+    ),
+    Mutant(
+        "engine/listening.py",
+        "            told.append(str(event[SUBSCRIPTION]))\n",
+        "            pass\n",
+        "What a forwarder subscribed to is no subject of its messages.",
+    ),
 ]

@@ -134,6 +134,7 @@ def profile(**changes: Any) -> Profile:
         tier=100,
         leaves_policies=False,
         continue_on_conflict=False,
+        told=True,
         digest="d",
     )
     return replace(made, **changes)
@@ -183,6 +184,7 @@ def populate(here: Installation) -> None:
         matching=True,
         digest="x",
         since=now() - timedelta(minutes=6),
+        told=True,
     )
     here.records.matches.put(match)
     here.records.profiles.put(profile())

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +14,14 @@ import pytest
 
 from bellhop.embedded.state import Embedded, open_state
 from bellhop.fleet.installation import Installation
+from bellhop.model.record import Heard, Refusals, Sender
 from bellhop.settings import Settings
+from tests.fakes.kept import value_of
 from tests.fakes.silent import Silent, enrol
 from tests.unit.cli import fleet
 from tests.unit.cli.conftest import Bellhop
 
+CLUSTER = "default/workload"
 DEAD, SLOW = "prod/dead-", "prod/slow-"
 
 
@@ -107,6 +112,56 @@ def test_tells_a_cluster_without_credentials(bellhop: Bellhop, here: Installatio
     assert result.exit_code == 1
     assert "cluster 'default/workload' has no stored credentials" in result.stdout
     assert "-> register the cluster again" in result.stdout
+
+
+@pytest.mark.usefixtures("served")
+def test_tells_of_a_nats_that_is_not_heard(bellhop: Bellhop, here: Installation) -> None:
+    """Here and in `status`, with what the forwarder said; no more once it says something else."""
+    fleet.populate(here)
+    kept = value_of(here.records.clusters.get(CLUSTER))
+    assert kept
+    here.declare.register(replace(kept, forwarder={"url": "", "path": "/ring/x"}))
+    said = Heard(fleet.now(), version="0.1.0", messaging="cannot subscribe to NATS at 'nats:4222'")
+    here.records.hearings.put(CLUSTER, said)
+    sentence = "its forwarder hears no CloudEvents of its NATS: cannot subscribe to NATS at 'nats"
+    told = bellhop("doctor", CLUSTER).stdout
+    assert f"WRONG  NATS         {sentence}" in told
+    assert "-> see what the Secret 'projectsveltos/sveltos-nats' says" in told
+    assert f"messaging {CLUSTER}: {sentence}" in bellhop("status").stdout
+
+    here.records.hearings.put(CLUSTER, replace(said, messaging=""))
+    assert "NATS" not in bellhop("doctor", CLUSTER).stdout + bellhop("status").stdout
+    # Who has been silent since says nothing about now.
+    here.records.hearings.put(CLUSTER, replace(said, at=fleet.now() - timedelta(hours=1)))
+    assert "of its NATS" not in bellhop("doctor", CLUSTER).stdout
+
+
+@pytest.mark.usefixtures("served")
+def test_tells_who_is_refused_of_those_outside(bellhop: Bellhop, here: Installation) -> None:
+    """A sender that shows another secret, and whether its former one has ended meanwhile."""
+    fleet.populate(here)
+    ended = fleet.now() - timedelta(hours=2)
+    here.records.senders.put(Sender(CLUSTER, "ci", fleet.now(), proof="digest"))
+    old = Sender(CLUSTER, "store", fleet.now(), proof="new", former="old", former_until=ended)
+    here.records.senders.put(old)
+    assert "well   senders      ci, store: nothing was refused lately" in told(bellhop)
+
+    share = f"{CLUSTER}/senders/store"
+    here.records.refusals.put(share, Refusals(1, ended, fleet.now()))
+    assert "WRONG  senders" not in told(bellhop)
+    here.records.refusals.put(share, Refusals(7, ended, fleet.now()))
+    assert (
+        f"WRONG  senders      'store' from outside was refused 7 times since"
+        f" {ended:%Y-%m-%d %H:%M} UTC; its former secret ended at {ended:%Y-%m-%d %H:%M} UTC"
+    ) in told(bellhop)
+    assert f"draw a new one: `bellhop sender rotate {CLUSTER} store`" in told(bellhop)
+    ongoing = replace(old, former_until=fleet.now() + timedelta(days=1))
+    here.records.senders.put(ongoing)
+    assert "its former secret ended" not in told(bellhop)
+
+
+def told(bellhop: Bellhop) -> str:
+    return bellhop("doctor", CLUSTER).stdout
 
 
 @pytest.mark.parametrize(

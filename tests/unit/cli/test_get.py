@@ -25,6 +25,7 @@ from tests.unit.cli import fleet
 Bellhop = Callable[..., Result]
 COUNTS = "CLUSTERS   PROFILES   FAILING"
 READY = "1/1           Provisioned"
+REPORT = "sveltos--sveltos-service--workload"
 
 
 def read(result: Result) -> Any:
@@ -63,8 +64,8 @@ def read(result: Result) -> Any:
         pytest.param(
             "er",
             [
-                "NAMESPACE   NAME                                 MATCHES   ERRORS   CHANGED",
-                "default     sveltos--sveltos-service--workload   1         0        6m",
+                f"NAMESPACE   NAME{'':<33}MATCHES   ERRORS   PHASE       CHANGED",
+                f"default     {REPORT}   1         0        Processed   6m",
             ],
             id="reports",
         ),
@@ -164,6 +165,7 @@ def test_a_report_has_the_shape_that_users_know(bellhop: Bellhop, here: Installa
                 }
             ],
         },
+        "status": {"phase": "Processed"},
     }
     assert resources.endswith("\n---")
     assert json.loads(resources.removesuffix("\n---")) == fleet.service()
@@ -182,7 +184,37 @@ def test_a_report_that_collects_nothing_has_references_alone(
     expected = event_report(
         "default", "workload", "sveltos-service", [fleet.service()], collect=False
     )
-    assert report == expected
+    assert report == {**expected, "status": {"phase": "Processed"}}
+
+
+@pytest.mark.parametrize(
+    ("match", "profile", "phase"),
+    [
+        pytest.param({"told": False}, {}, "WaitingForDelivery", id="nobody knows of it"),
+        pytest.param({}, {"object": "/v1/Service/default/other"}, "Delivering", id="not rendered"),
+        pytest.param({}, {"told": False}, "Delivering", id="its clusters were not asked"),
+        pytest.param({}, {}, "Processed", id="all of it"),
+        pytest.param({"matching": False}, {"told": False}, "Delivering", id="being taken away"),
+    ],
+)
+def test_a_report_says_how_far_it_has_come(
+    bellhop: Bellhop,
+    here: Installation,
+    match: dict[str, Any],
+    profile: dict[str, Any],
+    phase: str,
+) -> None:
+    """Its phase is Sveltos', and told wherever a report is."""
+    fleet.populate(here)
+    kept = here.records.matches.get("default/workload", "sveltos-service", fleet.SERVICE)
+    assert kept
+    here.records.matches.put(replace(kept.value, **match))
+    here.records.profiles.put(fleet.profile(**profile))
+
+    shown = read(bellhop("get", "er", "sveltos--sveltos-service--workload", "-o", "yaml"))
+    assert shown["status"] == {"phase": phase}
+    assert f" {phase} " in bellhop("get", "er").stdout
+    assert phase in bellhop("describe", "er", "sveltos--sveltos-service--workload").stdout
 
 
 def test_a_report_says_what_fails(bellhop: Bellhop, here: Installation) -> None:
@@ -204,6 +236,7 @@ def test_a_report_says_what_fails(bellhop: Bellhop, here: Installation) -> None:
     wide = bellhop("get", "er", "-o", "wide").stdout
 
     assert report["status"] == {
+        "phase": "WaitingForDelivery",
         "agentFailureMessage": "Service default/odd: attempt to index a nil value",
         "failureMessage": f"{fleet.PROFILE}: template: policy.yaml:1: oops",
     }

@@ -655,3 +655,42 @@ def test_names_what_an_event_is_about() -> None:
     assert names[0].startswith("x-y-z-")
     assert len(set(names)) == 4
     assert max(map(len, names)) == 53
+
+
+def heard(fleet: Fleet, cluster: str, body: Any, media: str = STRUCTURED) -> Reply:
+    """Have ingest hear what a cloud let in, which shows nothing of a sender's."""
+    return fleet.ingest.hear(Request(f"fleet/{cluster}", "", json.dumps(body).encode(), media))
+
+
+def test_what_a_cloud_let_in_is_taken_as_any_event(listening: Fleet) -> None:
+    """By the same door: matched, kept once, and of no effect on when the cluster was heard."""
+    event = cloud_event("web")
+    assert heard(listening, "east", event) == Reply(200, {"taken": 1, "dropped": 0})
+    listening.pump()
+    assert held(listening).keys() == {"web"}
+    assert heard(listening, "east", cloud_event("web", "removed")).status == 200
+    listening.pump()
+    assert heard(listening, "east", event).status == 200
+    listening.pump()
+    assert heard(listening, "east", cloud_event("api", source="other")).body["dropped"] == 1
+
+    assert held(listening) == {}
+    assert listening.records.hearings.get("fleet/east") is None
+
+
+@pytest.mark.parametrize(
+    ("cluster", "body", "media", "status"),
+    [
+        pytest.param("nowhere", cloud_event("web"), STRUCTURED, 404, id="of no cluster"),
+        pytest.param("east", {"id": "1"}, STRUCTURED, 400, id="no event"),
+        pytest.param("east", {"kind": "Missed"}, "application/json", 403, id="something else"),
+        pytest.param("east", "x" * 5_000_000, STRUCTURED, 413, id="very long"),
+    ],
+)
+def test_what_a_cloud_let_in_has_the_limits_of_all(
+    fleet: Fleet, cluster: str, body: Any, media: str, status: int
+) -> None:
+    """It may tell CloudEvents of a cluster that is there, and nothing else."""
+    fleet.register("east", env="production")
+
+    assert heard(fleet, cluster, body, media).status == status

@@ -60,6 +60,17 @@ def test_what_a_forwarder_says_of_itself_is_kept(fleet: Fleet) -> None:
     assert heard(fleet) == Heard(since + MINUTE, 0.0, "0.1.0")
 
 
+def test_what_keeps_a_forwarder_from_its_nats_is_kept(fleet: Fleet) -> None:
+    """At once, however lately it was heard, and until it is subscribed."""
+    fleet.register("east")
+    fleet.post("east", alive())
+    fleet.post("east", alive(messaging="cannot subscribe"))
+    assert heard(fleet).messaging == "cannot subscribe"
+    fleet.post("east", alive())
+
+    assert heard(fleet).messaging == ""
+
+
 @pytest.mark.parametrize(
     "said",
     [{"owed": "many"}, {"owed": float("inf")}, {"owed": [1]}, {"since": "yesterday"}],

@@ -13,38 +13,15 @@ from bellhop.messages import Instantiate
 from bellhop.model.gvk import GVK
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube
-from tests.fakes.manifests import INSTANTIATE, holder, join, source, trigger
+from tests.fakes.manifests import (
+    feeding,
+    seed,
+    watching,
+)
 
 CONFIG = GVK("", "v1", "ConfigMap")
 ONE = "/v1/ConfigMap/default/one"
 PACE = timedelta(minutes=1)
-GROWS = '{count: "{{ add 1 (int .Resource.data.count) }}"}'
-
-
-def watching(name: str, label: str) -> str:
-    """Return a source of the ConfigMaps with a label, whoever writes them."""
-    text = source("ConfigMap", more=f", labelFilters: [{{key: {label}, operation: Has}}]")
-    annotations = "annotations: {bellhop.dev/own-writes: ring}"
-    return text.replace("{name: watched}", f"{{name: {name}, {annotations}}}")
-
-
-def feeding(name: str, of: str, makes: str, label: str, data: str = GROWS) -> str:
-    """Return a trigger that brings a ConfigMap with a label, and a number that is one higher."""
-    made = f"""apiVersion: v1
-kind: ConfigMap
-metadata:
-  name: "{makes}"
-  namespace: default
-  labels: {{{label}: "yes"}}
-  annotations: {{bellhop.dev/adopt: "true"}}
-data: {data}
-"""
-    return join(trigger(name, origin=of), holder(name, made, annotations=INSTANTIATE))
-
-
-def seed(label: str, name: str = "one", n: str = "0") -> dict[str, Any]:
-    metadata = {"name": name, "namespace": "default", "labels": {label: "yes"}}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"count": n}}
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from bellhop.cli.views.view import Query, View
 from bellhop.engine import advice
 from bellhop.fleet import advising, overview
 from bellhop.fleet.installation import Installation
-from bellhop.fleet.reports import AGGREGATION, Report, aggregates, object_of, report
+from bellhop.fleet.reports import AGGREGATION, Report, aggregates, object_of, phase, report
 from bellhop.model.gvk import CLOUD_EVENT, ObjectKey
 from bellhop.model.kinds import event_report
 from bellhop.model.record import Match
@@ -23,6 +23,7 @@ COLUMNS = (
     Column("NAME", "name"),
     Column("MATCHES", "matches"),
     Column("ERRORS", "errors"),
+    Column("PHASE", "phase"),
     Column("CHANGED", "changed", shown=lambda value: value or "-"),
     Column("EVENTSOURCE", "source", wide=True),
     Column("CLUSTER", "cluster", wide=True),
@@ -39,8 +40,8 @@ def manifests(here: Installation, query: Query) -> Iterator[Manifest]:
         ]
         namespace, _, name = cluster.partition("/")
         manifest = event_report(namespace, name, source, resources, collect=collect)
-        status = _status(here, cluster, source, each)
-        yield {**manifest, "status": status} if status else manifest
+        reached = phase(here, cluster, source, each)
+        yield {**manifest, "status": {"phase": reached, **_status(here, cluster, source, each)}}
 
 
 def rows(here: Installation, query: Query) -> Iterator[Row]:
@@ -54,6 +55,7 @@ def rows(here: Installation, query: Query) -> Iterator[Row]:
             "name": metadata["name"],
             "matches": len(each.matching),
             "errors": len(each.errors),
+            "phase": phase(here, cluster, source, each),
             "changed": age(newest, now) if newest else "",
             "source": source,
             "cluster": cluster,
@@ -70,6 +72,7 @@ def describe(here: Installation, query: Query, story: Story) -> int:
         story.begin("EventReport", f"{metadata['namespace']}/{metadata['name']}")
         story.fact("Cluster", cluster)
         story.fact("EventSource", source)
+        story.fact("Phase", phase(here, cluster, source, each))
         story.fact("Triggers", ", ".join(here.catalogs.current().triggers_on(cluster, source)))
         story.fact("Swept", age(here.records.health.head(cluster).swept_at, now))
         story.fact(AGGREGATION, _aggregation(each) if aggregates(here, source) else "")

@@ -39,6 +39,8 @@ class Messaging:
         self._intake: Intake | None = None
         self._subscribed: Subscribed | None = None
         self._said = ""
+        # Why the Secret cannot be followed.
+        self._unread = ""
 
     def start(self) -> None:
         """Send what an earlier process kept, and subscribe as the Secret says."""
@@ -58,7 +60,7 @@ class Messaging:
         except BellhopError as error:
             self._say(error)
         else:
-            self._said = ""
+            self._said = self._unread = ""
 
     def _follow(self, servers: tuple[Server, ...]) -> None:
         """Subscribe to what is asked for by now, and to nothing else."""
@@ -87,8 +89,8 @@ class Messaging:
         return courier and (self._subscribed is None or self._subscribed.alive())
 
     def trouble(self) -> str:
-        """Say what keeps us from being subscribed; empty for nothing."""
-        return self._subscribed.trouble() if self._subscribed else ""
+        """Say what keeps us from being subscribed as the Secret says; empty for nothing."""
+        return self._unread or (self._subscribed.trouble() if self._subscribed else "")
 
     def kept(self) -> int:
         """Return how many CloudEvents wait on disk."""
@@ -118,12 +120,14 @@ class Messaging:
 
     def _say(self, error: BellhopError) -> None:
         """Log what keeps us from following the Secret, when it is another thing than before."""
-        said = type(error).__name__ if isinstance(error, DeniedError) else str(error)
+        denied = isinstance(error, DeniedError)
+        said = type(error).__name__ if denied else str(error)
+        # Where no source asks for CloudEvents the Secret may not be read, and nobody minds.
+        self._unread = "" if denied and not self._servers else str(error)
         if said == self._said:
             return
         self._said = said
-        if isinstance(error, DeniedError) and not self._servers:
-            # So it is wherever no source asks for CloudEvents.
+        if denied and not self._servers:
             self._log.info("Not subscribed to NATS: its Secret may not be read")
         else:
             self._log.warning("Keep to what the Secret of NATS said before", error=str(error))

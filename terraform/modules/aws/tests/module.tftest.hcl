@@ -135,6 +135,59 @@ run "tells_ingest_alone_who_may_send" {
   }
 }
 
+run "hears_no_events_unless_asked" {
+  command = plan
+
+  assert {
+    condition     = length(aws_sqs_queue.events) + length(aws_sqs_queue.events_dead) + length(aws_sqs_queue_policy.events) + length(aws_lambda_event_source_mapping.events) + length(aws_cloudwatch_event_rule.this) == 0
+    error_message = "Who names no rules has neither a queue nor a mapping."
+  }
+}
+
+run "hears_what_rules_name" {
+  command = plan
+
+  variables {
+    event_rules = {
+      images  = { cluster = "fleet/east", pattern = jsonencode({ source = ["aws.ecr"] }), subject = "detail.repository-name" }
+      uploads = { cluster = "fleet/west", pattern = jsonencode({ source = ["aws.s3"] }), bus = "shop" }
+    }
+  }
+
+  assert {
+    condition     = aws_cloudwatch_event_target.this["images"].input_transformer[0].input_template == "{\"cluster\": \"fleet/east\", \"subject\": \"detail.repository-name\", \"event\": <aws.events.event.json>}"
+    error_message = "A rule says for which cluster its events count, and where their subject is."
+  }
+
+  assert {
+    condition     = [for each in aws_cloudwatch_event_rule.this : each.event_bus_name] == ["default", "shop"]
+    error_message = "A rule is on the bus that it names."
+  }
+
+  assert {
+    condition     = aws_sqs_queue.events[0].visibility_timeout_seconds == 180 && length(aws_sqs_queue_policy.events) == 2
+    error_message = "The queue follows the time-out of ingest, and both are guarded."
+  }
+}
+
+run "refuses_a_cluster_of_a_rule" {
+  command         = plan
+  expect_failures = [var.event_rules]
+
+  variables {
+    event_rules = { images = { cluster = "east", pattern = "{}" } }
+  }
+}
+
+run "refuses_a_pattern_of_a_rule" {
+  command         = plan
+  expect_failures = [var.event_rules]
+
+  variables {
+    event_rules = { images = { cluster = "fleet/east", pattern = "aws.ecr" } }
+  }
+}
+
 run "prints_policies_for_people" {
   command = plan
 

@@ -138,6 +138,95 @@ run "does_nothing_the_second_time" {
   command = plan
 }
 
+run "hears_no_events_unless_asked" {
+  command = plan
+
+  assert {
+    condition     = length(google_eventarc_trigger.this) + length(google_service_account.events) + length(google_project_iam_member.events) + length(google_cloud_run_v2_service_iam_member.events) == 0
+    error_message = "Who names no rules has neither a trigger nor an account for it."
+  }
+
+  assert {
+    condition     = !contains(keys(google_project_service.this), "eventarc")
+    error_message = "Nothing is switched on that nobody needs."
+  }
+}
+
+run "hears_what_rules_name" {
+  command = plan
+
+  override_resource {
+    target          = google_service_account.events["events"]
+    override_during = plan
+    values          = { member = "events", email = "bellhop-events@acme.iam.gserviceaccount.com" }
+  }
+
+  variables {
+    event_rules = {
+      uploads = { cluster = "fleet/east", matching = { type = "google.cloud.storage.object.v1.finalized", bucket = "shop" }, location = "eu" }
+      images  = { cluster = "fleet/west", matching = { type = "google.cloud.audit.log.v1.written", resourceName = "projects/*/images" } }
+    }
+  }
+
+  assert {
+    condition     = { for name, each in google_eventarc_trigger.this : name => "${each.location} ${each.destination[0].cloud_run_service[0].path}" } == { images = "europe-west1 /clusters/fleet/west", uploads = "eu /clusters/fleet/east" }
+    error_message = "A rule says where its events happen and for which cluster they count."
+  }
+
+  assert {
+    condition     = alltrue([for each in google_eventarc_trigger.this : each.service_account == "bellhop-events@acme.iam.gserviceaccount.com" && each.destination[0].cloud_run_service[0].service == "bellhop-events"])
+    error_message = "All are of one account, and call the function that hears them."
+  }
+
+  assert {
+    condition     = [for each in google_eventarc_trigger.this["images"].matching_criteria : each.operator if each.attribute == "resourceName"] == ["match-path-pattern"]
+    error_message = "A value with a * is a pattern."
+  }
+
+  assert {
+    condition     = google_cloud_run_v2_service_iam_member.events["events"].name == "bellhop-events" && google_cloud_run_v2_service_iam_member.events["events"].member == "events" && google_cloud_run_v2_service_iam_member.events["events"].role == "roles/run.invoker"
+    error_message = "Nobody but the triggers' account calls that function."
+  }
+
+  assert {
+    condition     = google_project_iam_member.events["events"].role == "roles/eventarc.eventReceiver" && google_project_iam_member.events["events"].member == "events"
+    error_message = "The account receives events."
+  }
+
+  assert {
+    condition     = google_cloud_run_v2_service_iam_member.ingest.name == "bellhop-ingest"
+    error_message = "What anybody may call is the function that asks for tokens."
+  }
+
+  assert {
+    condition     = { for stage, each in google_cloudfunctions2_function.stage : stage => each.build_config[0].entry_point if each.build_config[0].entry_point != "handle" } == { events = "hear" }
+    error_message = "One function believes whom Google lets in, and no other does."
+  }
+
+  assert {
+    condition     = google_cloudfunctions2_function.stage["events"].service_config[0].ingress_settings == "ALLOW_INTERNAL_ONLY" && google_cloudfunctions2_function.stage["events"].service_config[0].service_account_email == google_service_account.stage["ingest"].email
+    error_message = "It cannot be called from outside, and may do what ingest may."
+  }
+}
+
+run "refuses_a_cluster_of_a_rule" {
+  command         = plan
+  expect_failures = [var.event_rules]
+
+  variables {
+    event_rules = { uploads = { cluster = "east", matching = { type = "any" } } }
+  }
+}
+
+run "refuses_a_rule_without_a_type" {
+  command         = plan
+  expect_failures = [var.event_rules]
+
+  variables {
+    event_rules = { uploads = { cluster = "fleet/east", matching = { bucket = "shop" } } }
+  }
+}
+
 run "follows_what_is_said" {
   command = plan
 

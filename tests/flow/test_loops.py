@@ -1,0 +1,30 @@
+"""A source that watches what its own trigger applies, on a real API server with a forwarder."""
+
+from __future__ import annotations
+
+from bellhop.model.gvk import GVK, ObjectKey
+from tests.fakes.manifests import feeding, join, seed, watching
+from tests.flow.conftest import Flow, until
+
+ONE = ObjectKey(GVK("", "v1", "ConfigMap"), "default", "one")
+
+
+def test_a_loop_is_named_and_slowed_and_nothing_else_is(flow: Flow) -> None:
+    """It turns sixteen times and then waits for its minute, while other events go through."""
+    loop = join(watching("watched", "seed"), feeding("grow", "watched", "one", "seed"))
+    flow.stand.do("apply", "-f", "-", stdin=loop)
+    flow.apply("welcome")
+    flow.source.create(seed("seed"))
+
+    def count() -> int:
+        found = flow.source.get(ONE)
+        return int(found["data"]["count"]) if found else 0
+
+    until("it is named", lambda: "trigger 'grow' feeds itself" in flow.failures())
+    assert count() == 16
+    team = {"name": "team-a", "labels": {"team": "a"}}
+    flow.source.create({"apiVersion": "v1", "kind": "Namespace", "metadata": team})
+    closed = GVK("networking.k8s.io", "v1", "NetworkPolicy")
+    until("another is served", lambda: flow.source.names(closed, "team-a") == ["closed"])
+    assert count() == 16
+    assert "slowed" in flow.stand.do("show", "events")
