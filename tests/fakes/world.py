@@ -11,7 +11,7 @@ import copy
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -79,10 +79,16 @@ class Wish:
 class World:
     """A fleet in which anything may happen, and what must be there in the end."""
 
-    def __init__(self, folder: Path, clusters: Sequence[str] = CLUSTERS) -> None:
+    def __init__(
+        self, folder: Path, clusters: Sequence[str] = CLUSTERS, *, guarded: bool = False
+    ) -> None:
         self.fate = Fate()
         # Others' objects are adopted, and may not be removed: the model need not know who asked.
-        self.fleet = Fleet(folder, Settings(adopt="always"))
+        settings = Settings(adopt="always")
+        # Of two objects one that ends is held already, and none goes before it is known.
+        if guarded:
+            settings = replace(settings, hold_from=2, hold_share=0.4)
+        self.fleet = Fleet(folder, settings)
         self.recorded: list[tuple[str, Any]] = []
         self.refusing: set[str] = set()
         rig.interpose(self.fleet, self._wrap)
@@ -259,6 +265,15 @@ class World:
         """Ask for a sweep."""
         with self._mourned():
             rig.ask_sweep(self.fleet, cluster, full=full)
+
+    def do_release(self) -> None:
+        """Let go all that is held."""
+        self._insist(lambda: rig.let_go(self.fleet))
+
+    def do_weigh(self, cluster: str) -> None:
+        """Let those who count what ended do so, whether it is time for it or not."""
+        with self._mourned():
+            rig.weigh(self.fleet, cluster)
 
     def do_rotate(self, cluster: str, token: str) -> None:
         """Renew what a cluster's senders prove themselves with."""
@@ -489,6 +504,9 @@ class World:
             self._settle()
         # Longer than any pause: what waits for its next try gets it.
         self.fleet.clock.advance(self.fleet.settings.retry_ceiling * 2)
+        self._settle()
+        # The model knows what is there, and not what was: what is held was meant to end.
+        self.do_release()
         self._settle()
 
     def _settle(self) -> None:

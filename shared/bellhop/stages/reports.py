@@ -16,6 +16,10 @@ Marks = tuple[tuple[str, str], ...]
 """Objects by the text of their keys, each with a digest of its state."""
 
 
+Found = list[tuple[ObjectKey, Mapping[str, Any]]]
+"""Objects by key, as far as they are there."""
+
+
 class Reports:
     """Reports by cluster and source, as who renders them reads them."""
 
@@ -44,9 +48,7 @@ class Reports:
         found = self._records.matches.get(cluster, source.name, ObjectKey.parse(key))
         return found.value.digest if found and found.value.matching else ""
 
-    def objects(
-        self, cluster: str, source: EventSource, marks: Marks, *, many: bool
-    ) -> list[tuple[ObjectKey, Mapping[str, Any]]]:
+    def objects(self, cluster: str, source: EventSource, marks: Marks, *, many: bool) -> Found:
         """Return what is marked, by key; nothing of an object where the source collects none.
 
         An object may be newer than its mark, or be gone: who judges it is about to tell.
@@ -65,13 +67,20 @@ class Reports:
                 found.append((key, self._objects.newest(cluster, key)))
         return [(key, manifest) for key, manifest in found if manifest is not None]
 
+    def lacks(self, cluster: str, source: EventSource, marks: Marks, found: Found) -> bool:
+        """Say whether an object is held that is gone: what was made of it cannot be made again."""
+        if source.aggregation:
+            return False
+        there = {key for key, _ in found}
+        missing = (key for key in map(ObjectKey.parse, dict(marks)) if key not in there)
+        kept = (self._records.matches.get(cluster, source.name, key) for key in missing)
+        return any(each is not None and each.value.held for each in kept)
+
     def _selection(self, cluster: str, source: EventSource) -> Selection:
         kept = self._records.selections.get(cluster, source.name)
         return kept.value if kept else Selection(cluster, source.name, self._records.clock.now())
 
-    def _selected(
-        self, selection: Selection, marks: Sequence[tuple[str, str]]
-    ) -> list[tuple[ObjectKey, Mapping[str, Any]]]:
+    def _selected(self, selection: Selection, marks: Sequence[tuple[str, str]]) -> Found:
         found = (selection.by_key.get(key) for key, _ in marks)
         # A template may change what it is given.
         return [(each.key, copy.deepcopy(each.manifest)) for each in found if each]

@@ -55,7 +55,7 @@ from bellhop.messages import (
 )
 from bellhop.messages import Sweep as Message
 from bellhop.model.gvk import CLOUD_EVENT, GVK, Resource
-from bellhop.model.record import Cluster, Health, Walk, WatchedKind
+from bellhop.model.record import Cluster, Health, Match, Walk, WatchedKind
 from bellhop.ports.access import Access
 from bellhop.ports.kube import Kube
 from bellhop.ports.store import ABSENT
@@ -68,6 +68,7 @@ from bellhop.stages.choosing import Choosing
 from bellhop.stages.circuit import Circuits
 from bellhop.stages.consequences import Consequences
 from bellhop.stages.course import MOST_UNSEEN, Course, OvertakenError, problems
+from bellhop.stages.guard import Guard
 from bellhop.stages.hints import Hints
 from bellhop.stages.ledger import Nobody, Note, write
 from bellhop.stages.look import Look
@@ -113,6 +114,7 @@ class Sweep:
         self._log = log
         self._circuits = Circuits(records, access, publisher, settings, log)
         self._hints = Hints(records, catalogs, access, publisher)
+        self._guard = Guard(records, catalogs, publisher, settings, log)
         self._look = Look(records, publisher, settings, log)
         self._choosing = Choosing(records, catalogs, Consequences(records, publisher, settings))
         self._holdings = Holdings(records, access, publisher, settings, log)
@@ -476,7 +478,8 @@ class Sweep:
         for match in self._records.matches.of(course.name, after=course.walk.last):
             sources = {each.name for each in catalog.sources_of(course.name, match.key)}
             known = self._records.observations.token(course.name, match.key)
-            if match.source not in sources or not known:
+            ended = match.source not in sources or not known
+            if ended and not self._is_retained(catalog, match):
                 self._records.matches.delete(course.name, match.source, match.key)
             if self._records.clock.now() - begun > self._settings.turn:
                 # Only what was looked at is behind us: time may have passed before the first.
@@ -487,7 +490,15 @@ class Sweep:
                 not catalog.sources[selection.source].aggregation
             ):
                 self._records.selections.delete(course.name, selection.source)
+        for hold in list(self._records.holds.all(course.name)):
+            if hold.source not in catalog.sources_in(course.name):
+                self._records.holds.forget(course.name, hold.source)
         return True
+
+    def _is_retained(self, catalog: Catalog, match: Match) -> bool:
+        """Say whether a match stays, since too much ended of a source that is in force still."""
+        there = match.source in catalog.sources_in(match.cluster)
+        return there and self._guard.retain(match, "declaration")
 
     def _forget_kinds(self, cluster: str, catalog: Catalog) -> None:
         """Delete the observations of kinds that count no more, without reading the others.
