@@ -39,7 +39,7 @@ def hold(state: Path) -> None:
     for number in range(60):
         key = ObjectKey(GVK("networking.k8s.io", "v1", "Ingress"), "shop", f"i{number}")
         match = Match(CLUSTER, SOURCE, key, matching=True, digest="d", since=now, held=True)
-        here.records.holds.stay(match, "lot", anew=True)
+        here.records.holds.stay(match, "lot", None, anew=True)
     opened.close()
 
 

@@ -1,22 +1,25 @@
 """What ended in reports and is not withdrawn: a hold for each report, and what it is about.
 
     ended/CLUSTER  SOURCE/OBJECT   ended a moment ago, and was withdrawn, or is about to be held
-    held/CLUSTER   SOURCE/OBJECT   ended, and stays for now, under a lot
+    held/CLUSTER   SOURCE/OBJECT   ended, and stays for now, under a lot; what it was like then
     hold           CLUSTER/SOURCE  which lot stays, since when, and whether it was too much
 
 An object has one record however often it is told of, so what is counted is objects; and no two who
-note that their objects ended write the same record.
+note that their objects ended write the same record. What an object was like is what profiles are
+made of while it is held, however long: it lies apart, since what is held is counted often.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from bellhop.errors import MissingError
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.record import Hold, Match
 from bellhop.ports.store import ABSENT, ANY, Item, Store
+from bellhop.records.payloads import Payloads
 from bellhop.records.table import Kept, Table
 
 _HOLD = "hold"
@@ -33,8 +36,9 @@ class Staying(NamedTuple):
 class Holds:
     """Holds by cluster and source, and what is held by object."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, payloads: Payloads) -> None:
         self._store = store
+        self._payloads = payloads
         self._table = Table(store, Hold, in_key=("cluster", "source"))
 
     # What ended a moment ago --------------------------------------------------------------------
@@ -49,14 +53,25 @@ class Holds:
 
     # What is held -------------------------------------------------------------------------------
 
-    def stay(self, match: Match, lot: str, *, anew: bool) -> str:
+    def stay(self, match: Match, lot: str, state: Mapping[str, Any] | None, *, anew: bool) -> str:
         """Note that a match is held, `anew` or unless that was noted before; return the token.
+
+        `state` is what the object was like, as far as that is known.
 
         Raises:
             StaleError: it was noted before.
         """
-        item = Item(f"held/{match.cluster}", _place(match), {"lot": lot})
-        return self._store.put(item, expect=ANY if anew else ABSENT).token
+        place = f"held/{match.cluster}", _place(match)
+        return self._payloads.put(*place, {"lot": lot}, state, expect=ANY if anew else ABSENT)
+
+    def state(self, cluster: str, source: str, key: ObjectKey) -> Mapping[str, Any] | None:
+        """Read what an object that is held was like; None where it is not held, or unknown."""
+        try:
+            found = self._payloads.get(f"held/{cluster}", f"{source}/{key}")
+        except MissingError:
+            return None
+        state: Mapping[str, Any] | None = found.payload if found else None
+        return state
 
     def staying(self, cluster: str, source: str, most: int | None = None) -> Iterator[Staying]:
         """Yield what is held in a report, by object."""
@@ -80,7 +95,7 @@ class Holds:
         Raises:
             StaleError: it is held anew since it was looked at, or not at all.
         """
-        self._store.delete(f"held/{cluster}", f"{source}/{key}", expect=expect)
+        self._payloads.delete(f"held/{cluster}", f"{source}/{key}", expect=expect)
 
     # The hold of a report -----------------------------------------------------------------------
 
@@ -113,9 +128,12 @@ class Holds:
     def forget(self, cluster: str, source: str = "") -> None:
         """Delete all of a cluster, or of one source in it."""
         prefix = f"{source}/" if source else ""
-        for partition in (f"ended/{cluster}", f"held/{cluster}"):
-            for item in self._store.query(partition, prefix=prefix):
-                self._store.delete(item.partition, item.sort)
+        for item in self._store.query(f"ended/{cluster}", prefix=prefix):
+            self._store.delete(item.partition, item.sort)
+        for item in self._store.query(f"held/{cluster}", prefix=prefix):
+            self._payloads.delete(item.partition, item.sort)
+        if not source:
+            self._payloads.forget(f"held/{cluster}")
         for hold in list(self.all(cluster)):
             if source in ("", hold.source):
                 self.delete(cluster, hold.source)

@@ -87,7 +87,7 @@ class Records:
         self.observations = Observations(self._payloads, clock)
         self.arrivals = Arrivals(store)
         self.matches = Matches(store)
-        self.holds = Holds(store)
+        self.holds = Holds(store, self._payloads.apart())
         self.selections = Selections(self._payloads)
         self.departures = Departures(store)
         self.trails = Trails(store, clock)

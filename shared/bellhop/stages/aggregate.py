@@ -45,7 +45,7 @@ _LONGEST = 1024
 
 
 class _HeldError(Exception):
-    """An object that a script is to be given is gone, and held."""
+    """An object that a script is to be given is held, and nothing is known of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +220,7 @@ class Aggregate:
         found: list[Mapping[str, Any]] = []
         size = 0
         for key, mark in inputs.marks:
-            manifest = self._objects.get(cluster, ObjectKey.parse(key), mark)
+            manifest = self._objects.get(cluster, source.name, ObjectKey.parse(key), mark)
             if manifest is None:
                 self._refuse_held(cluster, source, key)
                 continue
@@ -235,7 +235,7 @@ class Aggregate:
         return found
 
     def _refuse_held(self, cluster: str, source: EventSource, key: str) -> None:
-        """See that nothing is selected among objects of which one is held and gone.
+        """See that nothing is selected among objects of which one is held and unknown.
 
         Raises:
             _HeldError: this one is.

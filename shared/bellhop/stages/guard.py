@@ -34,6 +34,7 @@ from bellhop.records.holds import Staying
 from bellhop.settings import Settings
 from bellhop.stages.following import follow_up
 from bellhop.stages.ledger import Nobody, Note, write
+from bellhop.stages.objects import Objects
 
 _RETRIES = 8
 
@@ -58,6 +59,7 @@ class Guard:
         self._settings = settings
         self._log = log
         self._rule = Rule(settings.hold_from, settings.hold_share)
+        self._objects = Objects(records)
 
     # One match ----------------------------------------------------------------------------------
 
@@ -85,10 +87,11 @@ class Guard:
         Who takes a hold for empty and deletes it looks again, and so does this: one of the two
         sees the other.
         """
-        lot = self._hold(match, cause).lot
-        token = ""
-        with suppress(StaleError):
-            token = self._records.holds.stay(match, lot, anew=anew)
+        lot, token = self._hold(match, cause).lot, ""
+        if anew or not self._records.holds.token(match):
+            state = self._objects.newest(match.cluster, match.source, match.key)
+            with suppress(StaleError):
+                token = self._records.holds.stay(match, lot, state, anew=anew)
         self._hold(match, cause)
         kept = self._records.matches.get(match.cluster, match.source, match.key)
         if token and not (kept and kept.value.held):

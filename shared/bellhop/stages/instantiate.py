@@ -166,7 +166,7 @@ class Instantiation:
                 given = message.cluster, source, inputs.marks
                 matched = found_now = self._reports.objects(*given, many=inputs.for_all)
                 if self._reports.lacks(*given, found_now):
-                    # It stays as it is until what is held comes back, or is let go.
+                    # It stays as it is until that comes back, or is let go.
                     return True
             wrong: PermanentError | None = None
             try:

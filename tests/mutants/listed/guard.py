@@ -109,8 +109,44 @@ MUTANTS = [
     ),
     Mutant(
         "stages/reports.py",
-        "return any(each is not None and each.value.held for each in kept)",
-        "return False",
-        "A profile is rendered without what is held and gone.",
+        "            held = True\n        return held\n",
+        "            held = True\n        return False\n",
+        "A profile is rendered without what is held and unknown.",
+    ),
+    Mutant(
+        "stages/reports.py",
+        "            if not kept.value.held:\n                raise",
+        "            if False:\n                raise",
+        "A profile is made without what is forgotten just now, and stays so.",
+    ),
+    Mutant(
+        "stages/sweep.py",
+        "                self._hold_first(catalog, cluster, head.key)\n",
+        "",
+        "What is held of a kind that counts no more is forgotten before it is held.",
+    ),
+    Mutant(
+        "stages/sweep.py",
+        "            self._doubt(course.name, touched)\n",
+        "",
+        "A source that is mended while its matches end is taken for judged.",
+    ),
+    Mutant(
+        "stages/objects.py",
+        "            manifest = self._records.observations.last(cluster, key)\n",
+        "            pass\n",
+        "A profile is made without what is gone and not judged yet.",
+    ),
+    Mutant(
+        "stages/objects.py",
+        "            manifest = self._records.holds.state(cluster, source, key)\n",
+        "            pass\n",
+        "What is held is forgotten with its tombstone.",
+    ),
+    Mutant(
+        "stages/guard.py",
+        "state = self._objects.newest(match.cluster, match.source, match.key)",
+        "state = None",
+        "What an object was like is not kept with its hold.",
     ),
 ]

@@ -25,7 +25,7 @@ def hold(here: Installation, *, decided: bool = True) -> None:
         key = fleet.SERVICE._replace(name=name)
         match = Match(CLUSTER, SOURCE, key, matching=True, digest="d", since=now, held=True)
         here.records.matches.put(replace(match, told=True))
-        here.records.holds.stay(match, "lot", anew=True)
+        here.records.holds.stay(match, "lot", None, anew=True)
 
 
 def test_lists_what_is_held(bellhop: Bellhop, here: Installation) -> None:

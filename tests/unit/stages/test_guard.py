@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bellhop.messages import Evaluate, Sweep, Weigh
+from bellhop.messages import Evaluate, Instantiate, Sweep, Weigh
 from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.model.record import Hold
 from bellhop.settings import Settings
@@ -310,8 +310,8 @@ def test_what_ends_while_it_is_released_stays(fleet: Fleet, east: FakeKube) -> N
     assert found.held_at is None
 
 
-def test_a_profile_for_all_stays_while_what_is_gone_is_held(fleet: Fleet, east: FakeKube) -> None:
-    """What is rendered with all objects is not rendered without those that are held."""
+def test_a_profile_for_all_is_made_of_what_is_held_too(fleet: Fleet, east: FakeKube) -> None:
+    """New objects come into it while others are held and gone, in whatever process; for weeks."""
     fleet.apply(ALL)
     fleet.pump()
     everything = " ".join(names(range(10)))
@@ -321,12 +321,89 @@ def test_a_profile_for_all_stays_while_what_is_gone_is_held(fleet: Fleet, east: 
     later(fleet, 3)
     assert listed(east) == " ".join(names(range(2, 10)))
     fleet.reread()
-    fleet.apply(ALL.replace("name: names, namespace", "name: names,  namespace"))
+    fleet.write("east", ringing(10))
+    fleet.pump()
+    assert listed(east) == " ".join(["s10", *names(range(2, 10))])
+
+    # Longer than a tombstone stays.
+    fleet.clock.advance(timedelta(days=8))
+    fleet.reread()
+    fleet.write("east", ringing(11))
+    fleet.pump()
+    assert listed(east) == " ".join(["s10", "s11", *names(range(2, 10))])
+
+    release(fleet)
+    assert listed(east) == " ".join(["s10", "s11", *names(range(6, 10))])
+
+
+def test_a_profile_is_made_anew_of_an_object_that_is_held(fleet: Fleet, east: FakeKube) -> None:
+    """A trigger that is written anew is heeded for what is held and gone, as it was last."""
+    drop(fleet, east, range(6))
+    later(fleet, 3)
+    fleet.reread()
+    fleet.apply(EACH.replace("namespace: default}\n    spec", "namespace: other}\n    spec"))
+    fleet.pump()
+
+    assert policies(east) == names(range(2, 10))
+    assert {each["metadata"]["namespace"] for each in east.objects(POLICY)} == {"other"}
+
+
+def test_a_profile_for_all_waits_for_nobody_who_judges(fleet: Fleet, east: FakeKube) -> None:
+    """What is gone and not judged yet is in it still: it may be about to be held."""
+    fleet.apply(ALL)
+    fleet.pump()
+    for number in range(6):
+        fleet.drop("east", east.get(SERVICE, "default", f"s{number}") or {})
+    fleet.publisher.publish([Instantiate("all", "fleet/east")])
+    fleet.reread()
+    fleet.apply(ALL.replace("range .Resources", "range  .Resources"))
+    for inbox in ("deploy", "apply"):
+        fleet.work(inbox, fleet.queues[inbox].receive(50, wait=timedelta(0)))
+
+    assert listed(east) == " ".join(names(range(10)))
     fleet.pump()
     assert listed(east) == " ".join(names(range(2, 10)))
 
+
+def test_a_profile_for_all_stays_where_nobody_knows_what_is_held(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """Of what ended longer ago than a tombstone stays nothing can be made, so all of it waits."""
+    fleet.apply(ALL)
+    fleet.pump()
+    for number in range(6):
+        fleet.drop("east", east.get(SERVICE, "default", f"s{number}") or {})
+    fleet.clock.advance(timedelta(days=8))
+    fleet.reread()
+    fleet.pump()
+    assert held(fleet) == names(range(2, 6))
+    later(fleet, 6)
+    before = listed(east)
+
+    fleet.write("east", ringing(10))
+    fleet.pump()
+    assert "s10" in policies(east)
+    assert listed(east) == before
     release(fleet)
-    assert listed(east) == " ".join(names(range(6, 10)))
+    later(fleet, 6)
+    assert listed(east) == " ".join(["s10", *names(range(6, 10))])
+
+
+def test_what_another_kind_in_a_source_ends_is_still_made_anew(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """Its objects are forgotten with the kind, and what they were like is kept with the hold."""
+    fleet.apply(ALL, selecting(kind="Secret"))
+    fleet.pump()
+    later(fleet, 3)
+    kept = listed(east).split()
+    assert len(kept) >= 8
+    assert not fleet.records.observations.get("fleet/east", ObjectKey(SERVICE, "default", "s9"))
+
+    fleet.reread()
+    fleet.apply(ALL.replace("range .Resources", "range  .Resources"))
+    fleet.pump()
+    assert listed(east).split() == kept
 
 
 def test_a_trigger_that_is_deleted_takes_what_is_held_along(fleet: Fleet, east: FakeKube) -> None:
