@@ -72,6 +72,17 @@ def test_is_a_failure_once_it_is_decided(bellhop: Bellhop, here: Installation) -
     assert "Service default/a, Service default/b, Service default/c and 1 more" in row["sentence"]
 
 
+def test_status_has_a_line_for_it(bellhop: Bellhop, here: Installation) -> None:
+    """A report of which something is held is one line, and not all is well."""
+    hold(here)
+    result = bellhop("status")
+
+    [line] = (each for each in result.stdout.splitlines() if each.startswith("held "))
+    assert line.startswith(f"held {SOURCE} in {CLUSTER} (since ")
+    assert "20 of 30 objects" in line
+    assert result.exit_code == 1
+
+
 def test_explains_what_is_held(bellhop: Bellhop, here: Installation) -> None:
     """Whoever asks about one object hears that it is held, and how it is let go."""
     hold(here)
