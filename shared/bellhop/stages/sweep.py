@@ -530,8 +530,8 @@ class Sweep:
         there = match.source in catalog.sources_in(match.cluster)
         return there and self._guard.retain(match, "declaration")
 
-    def _hold_first(self, catalog: Catalog, cluster: str, key: ObjectKey) -> None:
-        """Hold what is to be held of an object before it is forgotten, as it is known then.
+    def _end_matches(self, catalog: Catalog, cluster: str, key: ObjectKey) -> None:
+        """End an object's matches, or hold them as it is known, before it is forgotten.
 
         After that it is news again to whoever finds it, should its source be mended meanwhile.
         """
@@ -539,7 +539,7 @@ class Sweep:
         for source in filter(trail.may_name, catalog.sources_in(cluster)):
             kept = self._records.matches.get(cluster, source, key)
             if kept:
-                self._is_retained(catalog, kept.value)
+                self._end_match(catalog, kept.value)
 
     def _forget_kinds(self, cluster: str, catalog: Catalog) -> None:
         """Delete the observations of kinds that count no more, without reading the others.
@@ -558,7 +558,7 @@ class Sweep:
             elif head.key.gvk in kinds:
                 after = "/".join((*head.key.gvk, _END))
             else:
-                self._hold_first(catalog, cluster, head.key)
+                self._end_matches(catalog, cluster, head.key)
                 self._records.observations.delete(cluster, head.key)
                 self._records.trails.end(cluster, head.key)
                 after = str(head.key)

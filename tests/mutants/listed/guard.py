@@ -121,7 +121,7 @@ MUTANTS = [
     ),
     Mutant(
         "stages/sweep.py",
-        "                self._hold_first(catalog, cluster, head.key)\n",
+        "                self._end_matches(catalog, cluster, head.key)\n",
         "",
         "What is held of a kind that counts no more is forgotten before it is held.",
     ),

@@ -401,9 +401,9 @@ def test_what_another_kind_in_a_source_ends_is_still_made_anew(
     assert not fleet.records.observations.get("fleet/east", ObjectKey(SERVICE, "default", "s9"))
 
     fleet.reread()
-    fleet.apply(ALL.replace("range .Resources", "range  .Resources"))
+    fleet.apply(ALL.replace("{{ .metadata.name }}", "a-{{ .metadata.name }}"))
     fleet.pump()
-    assert listed(east).split() == kept
+    assert listed(east).split() == [f"a-{each}" for each in kept]
 
 
 def test_a_trigger_that_is_deleted_takes_what_is_held_along(fleet: Fleet, east: FakeKube) -> None:
