@@ -394,6 +394,39 @@ OVERLAPS = [
         acts={"a": None, "b": None, "s": [_put("yes", 1, name="c")]},
     ),
     _held(
+        "two sweeps find at once what has ended",
+        before=[*_BOTH, ("drop", "east", "Service", "a", "lost")],
+        asked=[("sweep", "east", True), ("sweep", "east", False)],
+    ),
+    _held(
+        "a sweep and a ring end an object each",
+        before=[*_BOTH, ("drop", "east", "Service", "a", "lost")],
+        asked=[("sweep", "east", True)],
+        acts={"a": None, "b": None, "s": [_gone("b")]},
+    ),
+    _held(
+        "a source is written anew while a sweep finds what has ended",
+        before=[*_BOTH, ("drop", "east", "Service", "a", "lost")],
+        asked=[("sweep", "east", True)],
+        acts={"a": None, "b": None, "u": [("apply", _which(WATCHED), 2)]},
+    ),
+    _held(
+        "what was held ends again a week after it came back",
+        before=[*_BOTH, _gone("a"), _put("yes", 1), ("week",), _gone("a"), ("week",)],
+        asked=[_put("yes", 2), _gone("a")],
+        acts={"a": None, "b": None, "u": [("release",)]},
+    ),
+    _held(
+        "a profile for all is made anew while what it is made of is forgotten with its kind",
+        declared={WATCHED: 0, ALL: 0, ALL_TEXT: 0},
+        asked=[("apply", _which(WATCHED), 2)],
+        acts={
+            "a": None,
+            "b": None,
+            "u": [("apply", _which(ALL), 1), ("apply", _which(WATCHED), 0)],
+        },
+    ),
+    _held(
         "a cluster leaves while something of it is about to be held",
         asked=[_gone("a")],
         acts={"a": None, "b": None, "u": [("leave", "east")]},
