@@ -8,7 +8,8 @@ one cluster's flood delays no other's event: inboxes serve shares in turn.
 
     stage       inboxes
     evaluate    evaluate  what rang          review  what a sweep found: rings overtake it
-                                             patient scripts that take long, or see all that matches
+                                             patient scripts that take long, and all that sees
+                                                     a whole report
     deploy      deploy    profiles made      apply   carried to one cluster, which may not answer
     sweep       sweep     clusters walked    confirm hints read back    probe  who is silent
 """
@@ -187,6 +188,27 @@ class Aggregate(Envelope):
     def share(self) -> str:
         """The source, whose script may take long."""
         return self.source
+
+
+@dataclass(frozen=True, slots=True)
+class Weigh(Envelope):
+    """See how much of a report ended at once, and hold it or let it go."""
+
+    do: ClassVar[str] = "weigh"
+    usual: ClassVar[str] = "patient"
+    schema: ClassVar[int] = 2
+    cluster: str
+    source: str
+
+    @property
+    def group(self) -> str:
+        """One report."""
+        return f"{self.source}/{self.cluster}/held"
+
+    @property
+    def share(self) -> str:
+        """The cluster in which it ended."""
+        return self.cluster
 
 
 @dataclass(frozen=True, slots=True)
@@ -454,6 +476,7 @@ class Keep(Envelope):
 _KINDS: tuple[type[Envelope], ...] = (
     Evaluate,
     Aggregate,
+    Weigh,
     Instantiate,
     Resolve,
     Apply,

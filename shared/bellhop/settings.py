@@ -79,6 +79,17 @@ class Settings:
     deletion_agreement: int = 3
     """How many sweeps in a row must agree before such a deletion is believed."""
 
+    hold_share: float = 0.5
+    """Where more than this share of what matches a source in a cluster ends at once, nothing is
+    withdrawn until somebody releases it; 0, or 1 and more, switches that off."""
+
+    hold_from: int = 20
+    """Where fewer objects match a source in a cluster, nothing is held."""
+
+    hold_window: timedelta = timedelta(seconds=10)
+    """What ends within this time ends at once; for this long it must have been quiet before it is
+    known how much that was."""
+
     ledger_days: float = 7
     """How long the ledger's lines are kept."""
 
@@ -87,7 +98,7 @@ class Settings:
     `bellhop serve` notes some, else once an hour."""
 
 
-_MAY_BE_ZERO = frozenset({"deletion_share", "deletion_floor"})
+_MAY_BE_ZERO = frozenset({"deletion_share", "deletion_floor", "hold_share"})
 _RANGE = {True: "from zero up", False: "above zero"}
 
 

@@ -29,6 +29,7 @@ READING = [
     "get eventsources -o yaml",
     "get eventtriggers -o json",
     "get eventreports",
+    "get held",
     "get clusterprofiles -o name",
     "get configmaps -A",
     "get secrets -n infra -o yaml",
@@ -47,6 +48,7 @@ READING = [
     "show events -o json",
     "show events --cluster default/workload --limit 0",
     "show strays",
+    "describe held",
     "remove-strays default/workload",
     "show failures",
     "events --trace 3f9a",
@@ -73,6 +75,7 @@ CHANGING = [
     ("delete eventtrigger service-network-policy", "get eventtriggers"),
     ("redeploy service-network-policy-0123456789ab", "show addons"),
     ("redeploy cluster default/workload", "show addons"),
+    ("release --all", "get held -o json"),
     ("sweep default/workload --full", "get clusters"),
     ("deregister cluster default/workload", "get clusters"),
 ]

@@ -329,7 +329,7 @@ def test_counts_an_invocation_in_one_line() -> None:
     metrics.tell()
     [line] = [json.loads(each) for each in stream.getvalue().splitlines()]
     [about] = line["_aws"]["CloudWatchMetrics"]
-    expected = {"Events": 2, "Matched": 1, "Applied": 1, "Failed": 1, "Misses": 3}
+    expected = {"Events": 2, "Matched": 1, "Applied": 1, "Failed": 1, "Misses": 3, "Held": 1}
 
     assert {name: line[name] for name in expected} == expected
     assert (line["installation"], line["Milliseconds"], "Waits" in line) == ("prod", 250.0, False)

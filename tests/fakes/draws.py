@@ -88,13 +88,23 @@ STARTS = st.fixed_dictionaries({key: st.integers(0, 3) for key in DRAWN})
 HISTORIES = st.lists(ANY, min_size=6, max_size=30)
 
 
-def run(declared: dict[Key, int], steps: list[Step], *, lively: bool = True) -> bool:
+GUARDED = st.lists(
+    st.one_of(ANY, ANY, ANY, st.just(("release",)), _cluster.map(lambda each: ("weigh", each))),
+    min_size=6,
+    max_size=30,
+)
+"""Histories in a world that holds what ends, and in which somebody lets it go now and then."""
+
+
+def run(
+    declared: dict[Key, int], steps: list[Step], *, lively: bool = True, guarded: bool = False
+) -> bool:
     """Declare all in the variants given, go through the steps, heal, and check.
 
     Say whether anybody died.
     """
     with rig.folder() as folder:
-        world = World(Path(folder))
+        world = World(Path(folder), guarded=guarded)
         world.begin({key: plain(key, which) for key, which in declared.items()})
         for name in NAMES:
             world.do_put("east", "Service", name, "yes", 0, "sent")

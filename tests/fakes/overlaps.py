@@ -43,6 +43,9 @@ _HEARD: Mapping[Key, int] = {HEARD: 0, TOLD: 0, TOLD_TEXT: 0}
 _THERE: Step = ("put", "east", "Service", "a", "yes", 0, "sent")
 
 
+_BOTH: Sequence[Step] = (_THERE, ("put", "east", "Service", "b", "yes", 0, "sent"))
+
+
 def _which(key: Key) -> int:
     return KEYS.index(key)
 
@@ -60,6 +63,7 @@ class Overlap:
     asked: Sequence[Step]
     acts: Mapping[str, Sequence[Step] | None]
     clusters: Sequence[str] = ("east",)
+    guarded: bool = False
 
 
 def _overlap(name: str, **given: object) -> Overlap:
@@ -69,6 +73,16 @@ def _overlap(name: str, **given: object) -> Overlap:
 
 def _put(ring: str, v: int, *, name: str = "a", large: bool = False) -> Step:
     return ("put", "east", "Service", name, ring, v, "sent", large)
+
+
+def _gone(name: str) -> Step:
+    return ("drop", "east", "Service", name, "sent")
+
+
+def _held(name: str, **given: object) -> Overlap:
+    """Return a history of two objects, of which one that ends is too much already."""
+    defaults = {"before": _BOTH, "guarded": True}
+    return _overlap(name, **{**defaults, **given})
 
 
 def _tell(minute: int, what: str = "built") -> Step:
@@ -333,6 +347,90 @@ OVERLAPS = [
         asked=[("put", "east", "Widget", "a", "yes", 1, "sent")],
         acts={"a": None, "b": None, "u": [("widgets", "east", False)]},
     ),
+    _held("two objects end at once and are held", asked=[_gone("a"), _gone("b")]),
+    _held(
+        "an object comes back while it is about to be held",
+        asked=[_gone("a")],
+        acts={"a": None, "b": None, "s": [_put("yes", 1)]},
+    ),
+    _held(
+        "an object that is held comes back while it is let go",
+        before=[*_BOTH, _gone("a")],
+        asked=[("release",)],
+        acts={"a": None, "b": None, "s": [_put("yes", 1)]},
+    ),
+    _held(
+        "another object ends while what is held is let go",
+        before=[*_BOTH, _gone("a")],
+        asked=[("release",)],
+        acts={"a": None, "b": None, "s": [_gone("b")]},
+    ),
+    _held(
+        "two let go what is held",
+        before=[*_BOTH, _gone("a")],
+        acts={"u": [("release",)], "v": [("release",)], "a": None},
+    ),
+    _held(
+        "the last object that is held comes back while it is weighed",
+        before=[*_BOTH, _gone("a")],
+        asked=[("weigh", "east")],
+        acts={"a": None, "b": None, "s": [_put("yes", 1), ("weigh", "east"), _gone("b")]},
+    ),
+    _held(
+        "a source is mended while what it ended is about to be held",
+        asked=[("apply", _which(WATCHED), 2)],
+        acts={"a": None, "b": None, "u": [("apply", _which(WATCHED), 0)]},
+    ),
+    _held(
+        "a trigger goes while what it brought is held",
+        before=[*_BOTH, _gone("a")],
+        asked=[_gone("b")],
+        acts={"a": None, "b": None, "u": [("delete", _which(EACH))]},
+    ),
+    _held(
+        "what a profile for all is made of is held while another object comes",
+        declared={WATCHED: 0, ALL: 0, ALL_TEXT: 0},
+        asked=[_gone("a")],
+        acts={"a": None, "b": None, "s": [_put("yes", 1, name="c")]},
+    ),
+    _held(
+        "two sweeps find at once what has ended",
+        before=[*_BOTH, ("drop", "east", "Service", "a", "lost")],
+        asked=[("sweep", "east", True), ("sweep", "east", False)],
+    ),
+    _held(
+        "a sweep and a ring end an object each",
+        before=[*_BOTH, ("drop", "east", "Service", "a", "lost")],
+        asked=[("sweep", "east", True)],
+        acts={"a": None, "b": None, "s": [_gone("b")]},
+    ),
+    _held(
+        "a source is written anew while a sweep finds what has ended",
+        before=[*_BOTH, ("drop", "east", "Service", "a", "lost")],
+        asked=[("sweep", "east", True)],
+        acts={"a": None, "b": None, "u": [("apply", _which(WATCHED), 2)]},
+    ),
+    _held(
+        "what was held ends again a week after it came back",
+        before=[*_BOTH, _gone("a"), _put("yes", 1), ("week",), _gone("a"), ("week",)],
+        asked=[_put("yes", 2), _gone("a")],
+        acts={"a": None, "b": None, "u": [("release",)]},
+    ),
+    _held(
+        "a profile for all is made anew while what it is made of is forgotten with its kind",
+        declared={WATCHED: 0, ALL: 0, ALL_TEXT: 0},
+        asked=[("apply", _which(WATCHED), 2)],
+        acts={
+            "a": None,
+            "b": None,
+            "u": [("apply", _which(ALL), 1), ("apply", _which(WATCHED), 0)],
+        },
+    ),
+    _held(
+        "a cluster leaves while something of it is about to be held",
+        asked=[_gone("a")],
+        acts={"a": None, "b": None, "u": [("leave", "east")]},
+    ),
 ]
 """Each has two workers at least, or whoever else may meet."""
 
@@ -362,7 +460,7 @@ def play(overlap: Overlap, chooser: Chooser) -> Turns:
 @contextmanager
 def _world(overlap: Overlap) -> Iterator[World]:
     with rig.folder() as folder:
-        world = World(Path(folder), overlap.clusters)
+        world = World(Path(folder), overlap.clusters, guarded=overlap.guarded)
         try:
             world.begin(overlap.declared)
             for step in overlap.before:

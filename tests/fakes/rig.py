@@ -17,7 +17,8 @@ from typing import Any
 
 from bellhop.engine.naming import profile_name
 from bellhop.errors import MissingError, PermanentError
-from bellhop.messages import INBOXES, Apply, Evaluate, Instantiate, Sweep
+from bellhop.fleet import held
+from bellhop.messages import INBOXES, Apply, Evaluate, Instantiate, Sweep, Weigh
 from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.records import Records, Sealer
 from tests.fakes.fleet import FakeAccess, Fleet
@@ -109,6 +110,22 @@ def echo(fleet: Fleet, cluster: str, destination: str, key: ObjectKey) -> None:
             Apply("each", here, profile, f"fleet/{destination}"),
         ]
     )
+
+
+def let_go(fleet: Fleet) -> None:
+    """Release all that is held, as a user does."""
+    here = fleet.installation()
+    for each in list(held.held(here)):
+        with suppress(MissingError):
+            # It came back meanwhile.
+            held.release(here, each.hold.cluster, each.hold.source)
+
+
+def weigh(fleet: Fleet, cluster: str) -> None:
+    """Have what ended in a cluster weighed, as timers do, and messages that come again."""
+    here = f"fleet/{cluster}"
+    sources = fleet.catalogs.current().sources_in(here)
+    fleet.publisher.publish(Weigh(here, each) for each in sorted(sources))
 
 
 def publish(fleet: Fleet, queue: str, message: Any) -> None:
@@ -225,6 +242,13 @@ def left_over(fleet: Fleet) -> list[str]:
     found = [f"a pending change {row[0]}" for row in fleet.records.pending.all()]
     for name, queue in fleet.queues.items():
         found += [f"a dead letter of {name}: {letter.reason}" for letter in queue.list()]
+    for hold in fleet.records.holds.all():
+        found.append(f"a hold of {hold.source} in {hold.cluster}")
+    for cluster in fleet.access.clusters:
+        items = fleet.records.store.query(f"held/{cluster}")
+        found += [f"what is held in {cluster}: {item.sort}" for item in items]
+        marked = (each for each in fleet.records.matches.of(cluster) if each.held)
+        found += [f"a match that is held in {cluster}: {each.key}" for each in marked]
     lines = fleet.output.getvalue().splitlines()
     errors = [line for line in lines if '"ERROR"' in line and "dead letters" not in line]
     return found + [f"an error in the log: {line}" for line in errors]

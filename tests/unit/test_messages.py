@@ -21,6 +21,7 @@ from bellhop.messages import (
     Survey,
     Sweep,
     Tidy,
+    Weigh,
 )
 from bellhop.model.gvk import CLOUD_EVENT, GVK, ObjectKey
 from bellhop.ports.queue import GROUP_LIMIT, Message
@@ -31,6 +32,7 @@ EVERY = [
     Evaluate("fleet/east", "/v1/Service/default/web", "trace", "2026-01-01T00:00:00+00:00"),
     Evaluate("fleet/east", "/v1/Service/default/web", source="scripted"),
     Aggregate("fleet/east", "choosing", "trace", "2026-01-01T00:00:00+00:00"),
+    Weigh("fleet/east", "services"),
     Instantiate("made", "fleet/east"),
     Instantiate("made", "fleet/east", "/v1/Service/default/web", "trace"),
     Evaluate("fleet/east", EVENT),

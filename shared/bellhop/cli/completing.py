@@ -91,6 +91,11 @@ def complete_sender(ctx: click.Context, _parameter: click.Parameter, incomplete:
     return _from_state(ctx, incomplete, lambda here: _senders(here, key))
 
 
+def complete_source(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Complete the names of the sources of which something is held."""
+    return _from_state(ctx, incomplete, _held)
+
+
 def complete_explained(
     ctx: click.Context, _parameter: click.Parameter, incomplete: str
 ) -> list[str]:
@@ -142,6 +147,10 @@ def _triggers(here: Installation) -> Iterator[str]:
 def _own_profiles(here: Installation) -> Iterator[str]:
     for kind in ("ClusterProfile", "Profile"):
         yield from (each.removeprefix("/") for each in here.records.manifests.names(kind))
+
+
+def _held(here: Installation) -> Iterator[str]:
+    return (each.source for each in here.records.holds.all())
 
 
 def _profiles(here: Installation) -> Iterator[str]:

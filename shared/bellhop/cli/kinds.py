@@ -67,6 +67,7 @@ NAMES = (
         stored=("EventTrigger", "EventBasedAddOn"),
     ),
     KindName("eventreports", "eventreport", "er", _LIB, namespaced=True, module="reports"),
+    KindName("heldreports", "heldreport", "held", "bellhop.dev", namespaced=True, module="held"),
     KindName(
         "clusterprofiles",
         "clusterprofile",

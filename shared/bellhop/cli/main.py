@@ -48,6 +48,7 @@ COMMANDS = {
     "pause": "Leave what a profile or trigger brought as it is.",
     "redeploy": "Apply again what profiles hold.",
     "register": "Add a cluster to the fleet.",
+    "release": "Withdraw what is held since too much ended at once.",
     "remove-strays": "Remove what carries Bellhop's marks and no profile holds.",
     "render": "Render a template, or all that a trigger would generate, from files alone.",
     "resume": "Have what was paused go on.",

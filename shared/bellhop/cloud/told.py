@@ -22,7 +22,7 @@ SENTENCES = {
     "matched": "An object matches",
     "unmatched": "An object matches no more",
     "selected": "A script selected among what matches",
-    "held": "Held a deletion",
+    "held": "Held what ended, since it was too much",
     "rendered": "Rendered a profile",
     "slowed": "Slowed a trigger that feeds itself",
     "withdrawn": "Withdrew a profile",
@@ -43,6 +43,7 @@ COUNTED: Mapping[str, str] = {
     "removed": "Applied",
     "failed": "Failed",
     "missed": "Misses",
+    "held": "Held",
     "waits": "Waits",
 }
 """The metric of what happened."""

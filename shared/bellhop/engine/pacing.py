@@ -37,6 +37,11 @@ def probe_timer(cluster: str) -> str:
     return f"probe/{cluster}"
 
 
+def hold_timer(cluster: str, source: str) -> str:
+    """Name the timer of the next look at what ended at once in a report."""
+    return f"hold/{cluster}/{source}"
+
+
 def loop_timer(trigger: str, cluster: str, profile: str) -> str:
     """Name the timer of the next turn of a profile that feeds itself."""
     return f"loop/{trigger}/{cluster}/{profile}"

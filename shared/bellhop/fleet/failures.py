@@ -16,7 +16,7 @@ from bellhop.engine import looping
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.naming import set_kind
 from bellhop.errors import AwayError, UnreachableError
-from bellhop.fleet import overview, senders, strays
+from bellhop.fleet import held, overview, senders, strays
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.queues import Letters, dead_letters
 from bellhop.fleet.renewal import ends_at, next_at
@@ -76,6 +76,7 @@ def failures(
     yield from _declared(here)
     yield from _scripts(here)
     yield from _matches(here)
+    yield from _held(here)
     yield from _profiles(here, silent)
     yield from _loops(here)
     yield from _findings(here)
@@ -278,6 +279,15 @@ def _matches(here: Installation) -> Iterator[Failure]:
                 yield Failure(
                     "evaluation", f"{selection.source} in {cluster}", None, selection.error
                 )
+
+
+def _held(here: Installation) -> Iterator[Failure]:
+    """Tell of what is held, once it is known that too much ended."""
+    for each in held.held(here):
+        if each.hold.held_at:
+            which = f"{each.hold.source} in {each.hold.cluster}"
+            sentence = f"{each.why}; held are {each.named}"
+            yield Failure("held", which, each.hold.since, sentence, each.number)
 
 
 def _profiles(here: Installation, silent: Mapping[str, str]) -> Iterator[Failure]:

@@ -347,7 +347,8 @@ class Match:
 
     With an `error`, `matching` is what it was before: an error is never an empty answer. It is
     `told` once deploy has been asked about it as it is; one that matches no more, and has no
-    error, stays until then.
+    error, stays until then. One that is `held` has ended, and counts as `matching` until it is let
+    go: too much of its report ended at once.
     """
 
     cluster: str
@@ -359,6 +360,32 @@ class Match:
     message: str = ""
     error: str = ""
     told: bool = False
+    held: bool = False
+
+
+Cause = Literal["rings", "sweep", "declaration"]
+"""What ended matches: their cluster rang, a sweep found it, or a source was written anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """What ended in one report, of a cluster and a source, and is not withdrawn yet.
+
+    Until `until` it is only counted: `counted` is how many had ended when that was done last, and
+    `gone` how many were withdrawn before anybody knew that more would follow. `held_at` says that
+    it was too much, of so many as `of`. What is held under another `lot` than this one is let go.
+    """
+
+    cluster: str
+    source: str
+    lot: str
+    cause: Cause
+    since: datetime
+    until: datetime
+    gone: int = 0
+    counted: int = 0
+    of: int = 0
+    held_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

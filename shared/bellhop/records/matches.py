@@ -41,6 +41,11 @@ class Matches:
             if item.value["matching"]:
                 yield item.sort.removeprefix(prefix), item.value["digest"]
 
+    def count(self, cluster: str, source: str, most: int | None = None) -> int:
+        """Count the objects that match a source now; `most` says how many are looked at."""
+        items = self._table.items(f"match/{cluster}", f"{source}/", limit=most)
+        return sum(bool(item.value["matching"]) for item in items)
+
     def put(self, match: Match, *, expect: str | None = ANY) -> str:
         """Write one match and return its token.
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from bellhop.errors import MissingError, StaleError
-from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.model.gvk import CLOUD_EVENT, GVK, ObjectKey
 from bellhop.model.record import Observation
 from bellhop.ports.clock import Clock
 from bellhop.ports.store import ABSENT, Item
@@ -50,6 +50,15 @@ class Observations:
         found = self._open(item) if item else None
         return Kept(_observation(cluster, found), found.item.token) if found else None
 
+    def last(self, cluster: str, key: ObjectKey) -> Mapping[str, Any] | None:
+        """Read what an object was like before it was gone, as long as that is kept.
+
+        For who has not judged yet that it is gone; a CloudEvent says itself when it is over.
+        """
+        item = self._payloads.store.get(f"observation/{cluster}", str(key))
+        manifest: Mapping[str, Any] | None = self._payloads.last(item) if item else None
+        return manifest
+
     def token(self, cluster: str, key: ObjectKey) -> str:
         """Read the token of what we know of an object, without the object; ABSENT if nothing."""
         item = self._payloads.store.get(f"observation/{cluster}", str(key))
@@ -86,7 +95,8 @@ class Observations:
         """Write an observation if it is not older than what is there; say whether it is news.
 
         Equal ones are written too: a sender that repeats itself may not have been heard to the
-        end. A tombstone hides its object's uid and every older version.
+        end. A tombstone hides its object's uid and every older version, and keeps for `last` what
+        was there.
 
         Versions are compared within one life of a cluster. Who asked the cluster itself says
         what was kept before (`asked`: the head's token, or ABSENT). Where it still is, the answer
@@ -114,7 +124,10 @@ class Observations:
             expires = self._clock.now() + TOMBSTONE if observation.gone else None
             try:
                 new = Item(partition, sort, head, expires_at=expires)
-                self._payloads.follow(old, new, observation.manifest)
+                if old and observation.gone and observation.key.gvk != CLOUD_EVENT:
+                    self._payloads.retire(old, new)
+                else:
+                    self._payloads.follow(old, new, observation.manifest)
             except StaleError:
                 continue
             return True

@@ -22,7 +22,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -54,9 +54,12 @@ _REMEMBERED = 128
 _OLD = timedelta(days=1)
 """Longer than anybody takes between a payload and its head."""
 
-_NAMES = ("payload", "blob", "sealed", "wide", "alone")
+_PLACES = ("payload", "blob", "sealed")
+"""Of an item: where its payload is, or the payload itself."""
+
+_NAMES = (*_PLACES, "wide", "alone", "was")
 """Of an item, beside its clear fields: where the payload is, a digest of what is sealed with it
-because it is long, and whether that is all there is."""
+because it is long, and whether that is all there is; where that of the head before it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,10 @@ class Payloads:
         self._short = short
         self._heads = _Heads()
         self.trash = Trash(store, blobs)
+
+    def apart(self) -> Payloads:
+        """Return payloads of which none lies in its head, for heads that are counted."""
+        return Payloads(self.store, self._blobs, self._sealer, self._clock, short=0)
 
     # Reading ----------------------------------------------------------------------------------
 
@@ -135,22 +142,32 @@ class Payloads:
 
     def _opened(self, item: Item) -> Sealed:
         self._heads.add(item)
-        value = item.value
-        if value.get("blob"):
-            sealed = self._blobs.get(value["blob"])
-        elif value.get("payload"):
-            kept = self.store.get(_shard(item.partition, value["payload"]), value["payload"])
-            if kept is None:
-                raise MissingError(f"there is no payload {value['payload']!r}")
-            sealed = as_bytes(kept.value["sealed"])
-        elif "sealed" in value:
-            sealed = as_bytes(value["sealed"])
-        else:
-            return Sealed(item, _clear(item), None)
-        payload = self._sealer.open(sealed, f"{item.partition} {item.sort}")
-        if value.get("wide"):
+        payload = self._unsealed(item, item.value)
+        if item.value.get("wide"):
             return Sealed(item, {**_clear(item), **payload["long"]}, payload["payload"])
         return Sealed(item, _clear(item), payload)
+
+    def _unsealed(self, item: Item, places: Mapping[str, Any]) -> Any:
+        """Read what an item, or what it replaced, has as its payload; None if that is nothing."""
+        if places.get("blob"):
+            sealed = self._blobs.get(places["blob"])
+        elif places.get("payload"):
+            kept = self.store.get(_shard(item.partition, places["payload"]), places["payload"])
+            if kept is None:
+                raise MissingError(f"there is no payload {places['payload']!r}")
+            sealed = as_bytes(kept.value["sealed"])
+        elif "sealed" in places:
+            sealed = as_bytes(places["sealed"])
+        else:
+            return None
+        return self._sealer.open(sealed, f"{item.partition} {item.sort}")
+
+    def last(self, item: Item) -> Any:
+        """Read the payload that a head had before it was retired; None where it is kept no more."""
+        try:
+            return self._unsealed(item, item.value.get("was") or {})
+        except MissingError:
+            return None
 
     # Writing ----------------------------------------------------------------------------------
 
@@ -187,7 +204,7 @@ class Payloads:
         if old and payload is None and long and self._lies_there(old, long):
             return self._point(old, _item(new, short))
         value = self._lay_down(_item(new, short), long, payload, before)
-        apart = bool(value.get("payload") or (old and old.value.get("payload")))
+        apart = bool(value.get("payload") or (old and _kept(old).get("payload")))
         # Where payloads lie in their heads there are none to look for.
         leavings = self._leavings(old, new, value) if apart else []
         if old:
@@ -205,6 +222,31 @@ class Payloads:
             self._take_back(new.partition, value)
             raise
         self._delete(new.partition, leavings)
+        return token
+
+    def retire(self, old: Item, new: Item) -> str:
+        """Write a head that has no payload, and keep that of the one before for `last` a while.
+
+        What lay in its head lies in this one, as long as that is there; what lies apart, a day.
+        It is asked for no more often than deleting it would. Returns the token.
+
+        Raises:
+            StaleError: something else is there by now.
+        """
+        kept = _kept(old)
+        was = {name: kept[name] for name in _PLACES if name in kept}
+        if old.value.get("wide") or not was:
+            return self.follow(old, new, None)
+        # Asked for before the write, as leavings are.
+        found = list(self._laid(new)) if "payload" in was else []
+        self._discard(old)
+        item = _item(new, {**new.value, "was": was})
+        token = self._heads.add(self.store.put(item, expect=old.token))
+        for each in found:
+            if each.sort == was["payload"]:
+                self.store.put(replace(each, expires_at=self._clock.now() + _OLD))
+            elif not each.sort.startswith(f"{_digest(new.sort)}/-/"):
+                self.store.delete(each.partition, each.sort)
         return token
 
     def put_head(
@@ -320,11 +362,11 @@ class Payloads:
         those that follow an earlier one, or this one, come too late.
         """
         prefix = f"{_digest(new.sort)}/"
-        place = old.value.get("payload") if old else None
+        place = _kept(old).get("payload") if old else None
         oldest = self._clock.now() - _OLD
         return [
             item.sort
-            for item in self.store.query(_shard(new.partition, prefix), prefix=prefix)
+            for item in self._laid(new)
             if item.sort != value.get("payload")
             and (
                 item.sort == place
@@ -332,6 +374,11 @@ class Payloads:
                 or datetime.fromisoformat(item.value["at"]) < oldest
             )
         ]
+
+    def _laid(self, new: Item) -> Iterator[Item]:
+        """Yield the payloads of a record that lie apart."""
+        prefix = f"{_digest(new.sort)}/"
+        return self.store.query(_shard(new.partition, prefix), prefix=prefix)
 
     def _take_back(self, partition: str, value: Mapping[str, Any]) -> None:
         if value.get("payload"):
@@ -373,6 +420,12 @@ def _item(new: Item, value: Mapping[str, Any]) -> Item:
 
 def _clear(item: Item) -> Mapping[str, Any]:
     return {name: each for name, each in item.value.items() if name not in _NAMES}
+
+
+def _kept(item: Item) -> Mapping[str, Any]:
+    """Return where a head's payload is, or the one of the head that it has retired."""
+    kept: Mapping[str, Any] = item.value.get("was") or item.value
+    return kept
 
 
 def _place(value: Mapping[str, Any]) -> str | None:

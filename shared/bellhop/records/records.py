@@ -18,6 +18,7 @@ from bellhop.records.declared import CatalogRevision, Manifests, Pending
 from bellhop.records.departures import Departures
 from bellhop.records.hearings import Hearings
 from bellhop.records.holdings import Findings, Inventories, Owners
+from bellhop.records.holds import Holds
 from bellhop.records.issuers import Issuers
 from bellhop.records.ledger import Bounds, Ledger
 from bellhop.records.looks import Looks
@@ -86,6 +87,7 @@ class Records:
         self.observations = Observations(self._payloads, clock)
         self.arrivals = Arrivals(store)
         self.matches = Matches(store)
+        self.holds = Holds(store, self._payloads.apart())
         self.selections = Selections(self._payloads)
         self.departures = Departures(store)
         self.trails = Trails(store, clock)
@@ -135,6 +137,7 @@ class Records:
         self._payloads.forget(f"observation/{key}")
         self.arrivals.forget(key)
         self.matches.forget(key)
+        self.holds.forget(key)
         self.selections.forget(key)
         self.trails.forget(key)
         self.forget_holdings(key)

@@ -28,6 +28,7 @@ SCHEMAS: Mapping[str, int] = {
     "choice": 2,
     "cluster": 2,
     "inventory": 2,
+    "match": 2,
     "profile": 3,
 }
 """The number of each kind of record, by the first word of its partition; 1 where it is not here.
@@ -36,6 +37,7 @@ SCHEMAS: Mapping[str, int] = {
     choice    2  of a Set: who does not know Sets takes it for that of none, and deletes it
     cluster   2  `managed` was `eks`: who does not know it looks for a kubeconfig that is not stored
     inventory 2  `adopts`: who does not know it removes what was adopted, which is to stay
+    match     2  `held`: who does not know it withdraws what is held
     profile   2  `sync`: who does not know it applies what is to be tried dry; a Profile's, whose
                  name has its namespace: who does not know those marks its objects as another's
               3  `sync` may be OneTime: who does not know that applies what changes later
@@ -46,6 +48,7 @@ _FIRST = 1
 _AS_BEFORE: Mapping[str, Callable[[Item], bool]] = {
     "choice": lambda item: "/" not in item.sort,
     "inventory": lambda item: item.value.get("adopts") is False,
+    "match": lambda item: not item.value.get("held"),
     "profile": lambda item: (
         item.value.get("sync") == "Continuous" and "/" not in item.value.get("name", "")
     ),

@@ -44,6 +44,10 @@ _LONGEST = 1024
 """Characters of a script's message that are kept."""
 
 
+class _HeldError(Exception):
+    """An object that a script is to be given is held, and nothing is known of it."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Inputs:
     """What decides a selection: a digest of all, and the matches, each in its state."""
@@ -168,7 +172,11 @@ class Aggregate:
         with noting(self._records, message, message.cluster, "") as note:
             triggers = list(catalog.triggers_on(message.cluster, source.name))
             note.context = {"source": source.name, "triggers": triggers}
-            new = self._run(source, old, inputs, note)
+            try:
+                new = self._run(source, old, inputs, note)
+            except _HeldError:
+                # What is selected stays until that comes back, or is let go.
+                return True
             self._rests.begin((message.cluster, source.name), begun)
             news = (new.marks, new.made, new.error) != (old.marks, old.made, old.error)
             note.what = note.what if news else ""
@@ -212,8 +220,9 @@ class Aggregate:
         found: list[Mapping[str, Any]] = []
         size = 0
         for key, mark in inputs.marks:
-            manifest = self._objects.get(cluster, ObjectKey.parse(key), mark)
+            manifest = self._objects.get(cluster, source.name, ObjectKey.parse(key), mark)
             if manifest is None:
+                self._refuse_held(cluster, source, key)
                 continue
             found.append(manifest)
             size += len(json.dumps(manifest))
@@ -224,6 +233,16 @@ class Aggregate:
                     " selectors"
                 )
         return found
+
+    def _refuse_held(self, cluster: str, source: EventSource, key: str) -> None:
+        """See that nothing is selected among objects of which one is held and unknown.
+
+        Raises:
+            _HeldError: this one is.
+        """
+        kept = self._records.matches.get(cluster, source.name, ObjectKey.parse(key))
+        if kept and kept.value.held:
+            raise _HeldError
 
     def _selected(
         self, source: EventSource, made: aggregating.Resource, old: Selection

@@ -20,17 +20,19 @@ from bellhop.engine.observe import bury
 from bellhop.errors import ScriptError, StaleError
 from bellhop.logs import Log
 from bellhop.messages import Aggregate as Aggregation
-from bellhop.messages import Envelope, Instantiate, Publisher
 from bellhop.messages import Evaluate as Message
+from bellhop.messages import Publisher, Weigh
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.kinds import EventSource
-from bellhop.model.record import Match, Observation
+from bellhop.model.record import Cause, Match, Observation
 from bellhop.ports.store import ABSENT
 from bellhop.records import Kept, Records
 from bellhop.records.catalogs import Catalogs
 from bellhop.settings import Settings
 from bellhop.stages.aggregate import Aggregate
 from bellhop.stages.expiry import Expiry
+from bellhop.stages.following import follow_up
+from bellhop.stages.guard import Guard
 from bellhop.stages.ledger import noting
 from bellhop.stages.pacing import Pacing
 
@@ -90,15 +92,18 @@ class Evaluate:
         self._pacing = Pacing(records, log)
         self._expiry = Expiry(records)
         self._aggregate = Aggregate(records, catalogs, publisher, self._limits)
+        self._guard = Guard(records, catalogs, publisher, settings, log)
 
-    def handle(self, message: Message | Aggregation) -> None:
-        """Bring the matches of one object up to date, or a selection among many, and tell deploy.
+    def handle(self, message: Message | Aggregation | Weigh) -> None:
+        """Bring the matches of one object up to date, or a report, and tell deploy.
 
         Raises:
             StaleError: what is judged changes faster than its sources can be run over it.
         """
         if isinstance(message, Aggregation):
             self._aggregate.handle(message)
+        elif isinstance(message, Weigh):
+            self._guard.weigh(message)
         else:
             self._bring_up_to_date(message)
 
@@ -219,19 +224,15 @@ class Evaluate:
             note.before = judged.took
             for _ in range(_RETRIES):
                 match = self._match(judged, observation, kept.value if kept else None)
+                if kept and match:
+                    match = self._guarded(kept.value, match)
                 if match is None:
                     return False
                 changed = kept is None or match is not kept.value
-                if not changed and match.told:
+                if not changed and match.told and not match.held:
                     return False
-                token = kept.token if kept else ABSENT
                 try:
-                    if changed:
-                        token = self._put(match, token)
-                    triggers = catalog.triggers_on(observation.cluster, source.name)
-                    follow_up = self._follow_up(catalog, source, triggers, observation, message)
-                    self._publisher.publish(follow_up)
-                    self._mark(match, token)
+                    self._write(catalog, match, kept, _cause(judged, kept, message), message)
                 except StaleError:
                     kept = self._records.matches.get(
                         observation.cluster, source.name, observation.key
@@ -244,14 +245,46 @@ class Evaluate:
                 if changed and (match.error or not kept or _tells(match, kept.value)):
                     note.what = "failed" if match.error else _WHAT[match.matching]
                     note.detail = match.error or match.message
+                    triggers = catalog.triggers_on(observation.cluster, source.name)
                     note.context = {"source": source.name, "triggers": list(triggers)}
                 return changed
         raise StaleError(
             f"cannot write the match of '{observation.key}': other writers keep winning"
         )
 
+    def _guarded(self, old: Match, match: Match) -> Match:
+        """Return a match as it must be, or as it was, held, where too much ends at once."""
+        if match.matching or not old.matching or not self._guard.keeps(old):
+            return match
+        return old if old.held else replace(old, held=True)
+
+    def _write(
+        self,
+        catalog: Catalog,
+        match: Match,
+        kept: Kept[Match] | None,
+        cause: Cause,
+        message: Message,
+    ) -> None:
+        """Write a match that changed, and tell of it; of one that is held there is nothing new.
+
+        Raises:
+            StaleError: another writer was quicker.
+        """
+        token, old = (kept.token, kept.value) if kept else (ABSENT, None)
+        if old and old.held and not match.held:
+            self._guard.clear(old)
+        if match is not old:
+            token = self._put(match, token)
+        if match.held and not match.error:
+            self._guard.stand(match, cause, anew=match is not old)
+        if not match.told:
+            self._publisher.publish(follow_up(catalog, match, message))
+            self._mark(match, token)
+
     def _put(self, match: Match, token: str) -> str:
-        return self._records.matches.put(replace(match, told=False), expect=token)
+        told = match.told and match.held
+        return self._records.matches.put(replace(match, told=told), expect=token)
 
     def _mark(self, match: Match, token: str) -> None:
         """Note that deploy knows; what does not match is forgotten with it."""
@@ -270,7 +303,9 @@ class Evaluate:
         mark = ""
         if matching:
             mark = old.digest if judged.error and old else judged.digest
-        if old and (old.matching, old.digest, old.error) == (matching, mark, judged.error):
+        # What matches again is held no more; of what cannot be judged nobody can say that.
+        held = bool(old and old.held and judged.error)
+        if old and _said(old) == (matching, mark, judged.error, held):
             return old
         return Match(
             cluster=observation.cluster,
@@ -281,29 +316,20 @@ class Evaluate:
             since=old.since if old and was and matching else self._records.clock.now(),
             message=judged.message,
             error=judged.error,
+            held=held,
         )
 
-    def _follow_up(
-        self,
-        catalog: Catalog,
-        source: EventSource,
-        triggers: tuple[str, ...],
-        observation: Observation,
-        message: Message,
-    ) -> list[Envelope]:
-        if source.aggregation:
-            # What becomes of it depends on all others that match.
-            return [Aggregation(observation.cluster, source.name, message.trace, message.rang)]
-        return [
-            Instantiate(
-                name,
-                observation.cluster,
-                str(observation.key) if catalog.triggers[name].one_for_event else "",
-                trace=message.trace,
-                rang=message.rang,
-            )
-            for name in triggers
-        ]
+
+def _said(match: Match) -> tuple[bool, str, str, bool]:
+    return match.matching, match.digest, match.error, match.held
+
+
+def _cause(judged: _Judged, kept: Kept[Match] | None, message: Message) -> Cause:
+    """Say what ends a match: an object that is as it was has a source that is not."""
+    if message.rang:
+        return "rings"
+    same = kept and judged.candidate and judged.digest == kept.value.digest
+    return "declaration" if same else "sweep"
 
 
 def _tells(match: Match, old: Match) -> bool:

@@ -161,11 +161,13 @@ class Instantiation:
         with noting(self._records, message, message.cluster, message.object) as note:
             note.context = {"trigger": message.trigger, "profile": name}
             source = catalog.source_of(trigger, message.cluster) if trigger else None
-            matched: Matched = (
-                self._reports.objects(message.cluster, source, inputs.marks, many=inputs.for_all)
-                if source
-                else []
-            )
+            matched: Matched = []
+            if source:
+                given = message.cluster, source, inputs.marks
+                matched = found_now = self._reports.objects(*given, many=inputs.for_all)
+                if self._reports.lacks(*given, found_now):
+                    # It stays as it is until that comes back, or is let go.
+                    return True
             wrong: PermanentError | None = None
             try:
                 if trigger and source:

@@ -3,6 +3,9 @@
 A trigger for all objects is rendered with all of them whenever one changes: the others need not
 be read and unsealed again. A match says by a digest which state of its object it means, and what
 is kept of that digest is that state, however old it is.
+
+What is gone and matches still, because nobody has judged it yet or because it is held, is as it
+was last: a profile is made of it until its match ends.
 """
 
 from __future__ import annotations
@@ -32,8 +35,8 @@ class Objects:
         self._kept: OrderedDict[_Place, tuple[str, str]] = OrderedDict()
         self._size = 0
 
-    def get(self, cluster: str, key: ObjectKey, mark: str) -> dict[str, Any] | None:
-        """Return an object in the state of a digest, or as it is now; None if it is gone.
+    def get(self, cluster: str, source: str, key: ObjectKey, mark: str) -> dict[str, Any] | None:
+        """Return an object that matches in the state of a digest, or as it is now, or was last.
 
         It may be newer than the digest: who judges it is about to tell.
         """
@@ -44,15 +47,20 @@ class Objects:
         if found == mark:
             kept: dict[str, Any] = json.loads(text)
             return kept
-        manifest = self.newest(cluster, key)
+        manifest = self.newest(cluster, source, key)
         if manifest and digest(content(manifest)) == mark:
             self._keep((cluster, key), mark, json.dumps(manifest))
         return manifest
 
-    def newest(self, cluster: str, key: ObjectKey) -> dict[str, Any] | None:
-        """Return an object as it is now; None if it is gone."""
+    def newest(self, cluster: str, source: str, key: ObjectKey) -> dict[str, Any] | None:
+        """Return an object as it is now, or was last; None if that is known no more."""
         seen = self._records.observations.get(cluster, key)
-        return dict(seen.value.manifest) if seen and seen.value.manifest else None
+        manifest = seen.value.manifest if seen else None
+        if manifest is None:
+            manifest = self._records.observations.last(cluster, key)
+        if manifest is None:
+            manifest = self._records.holds.state(cluster, source, key)
+        return None if manifest is None else dict(manifest)
 
     def _keep(self, place: _Place, mark: str, text: str) -> None:
         """Keep one, and of the others those that were asked for last."""

@@ -6,6 +6,7 @@ import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from bellhop.errors import TemporaryError
 from bellhop.model.gvk import CLOUD_EVENT, ObjectKey
 from bellhop.model.kinds import EventSource
 from bellhop.model.record import Selection
@@ -14,6 +15,10 @@ from bellhop.stages.objects import Objects
 
 Marks = tuple[tuple[str, str], ...]
 """Objects by the text of their keys, each with a digest of its state."""
+
+
+Found = list[tuple[ObjectKey, Mapping[str, Any]]]
+"""Objects by key, as far as they are there."""
 
 
 class Reports:
@@ -44,12 +49,10 @@ class Reports:
         found = self._records.matches.get(cluster, source.name, ObjectKey.parse(key))
         return found.value.digest if found and found.value.matching else ""
 
-    def objects(
-        self, cluster: str, source: EventSource, marks: Marks, *, many: bool
-    ) -> list[tuple[ObjectKey, Mapping[str, Any]]]:
+    def objects(self, cluster: str, source: EventSource, marks: Marks, *, many: bool) -> Found:
         """Return what is marked, by key; nothing of an object where the source collects none.
 
-        An object may be newer than its mark, or be gone: who judges it is about to tell.
+        An object may be newer than its mark: who judges it is about to tell.
         """
         if source.aggregation:
             return self._selected(self._selection(cluster, source), marks)
@@ -59,19 +62,40 @@ class Reports:
             if not source.collect_resources and key.gvk != CLOUD_EVENT:
                 found.append((key, {}))
             elif many:
-                found.append((key, self._objects.get(cluster, key, mark)))
+                found.append((key, self._objects.get(cluster, source.name, key, mark)))
             else:
                 # Nobody renders one object twice: it is not worth keeping.
-                found.append((key, self._objects.newest(cluster, key)))
+                found.append((key, self._objects.newest(cluster, source.name, key)))
         return [(key, manifest) for key, manifest in found if manifest is not None]
+
+    def lacks(self, cluster: str, source: EventSource, marks: Marks, found: Found) -> bool:
+        """Say whether an object is held of which nothing is known: it cannot be rendered again.
+
+        Raises:
+            TemporaryError: one that matches is forgotten just now; its match ends, or is held, or
+                the object is found anew.
+        """
+        if source.aggregation:
+            return False
+        there = {key for key, _ in found}
+        held = False
+        for key in map(ObjectKey.parse, dict(marks)):
+            kept = None if key in there else self._records.matches.get(cluster, source.name, key)
+            if kept is None or not kept.value.matching or key.gvk == CLOUD_EVENT:
+                continue
+            if not kept.value.held:
+                raise TemporaryError(
+                    f"cannot render '{key}' in '{cluster}' yet: it is gone, and whether it still"
+                    f" matches '{source.name}' is about to be judged"
+                )
+            held = True
+        return held
 
     def _selection(self, cluster: str, source: EventSource) -> Selection:
         kept = self._records.selections.get(cluster, source.name)
         return kept.value if kept else Selection(cluster, source.name, self._records.clock.now())
 
-    def _selected(
-        self, selection: Selection, marks: Sequence[tuple[str, str]]
-    ) -> list[tuple[ObjectKey, Mapping[str, Any]]]:
+    def _selected(self, selection: Selection, marks: Sequence[tuple[str, str]]) -> Found:
         found = (selection.by_key.get(key) for key, _ in marks)
         # A template may change what it is given.
         return [(each.key, copy.deepcopy(each.manifest)) for each in found if each]

@@ -44,6 +44,7 @@ from bellhop.messages import (
     Apply,
     Confirm,
     Envelope,
+    Evaluate,
     Instantiate,
     Keep,
     Probe,
@@ -54,8 +55,8 @@ from bellhop.messages import (
     Tidy,
 )
 from bellhop.messages import Sweep as Message
-from bellhop.model.gvk import CLOUD_EVENT, GVK, Resource
-from bellhop.model.record import Cluster, Health, Walk, WatchedKind
+from bellhop.model.gvk import CLOUD_EVENT, GVK, ObjectKey, Resource
+from bellhop.model.record import Cluster, Health, Match, Walk, WatchedKind
 from bellhop.ports.access import Access
 from bellhop.ports.kube import Kube
 from bellhop.ports.store import ABSENT
@@ -68,6 +69,7 @@ from bellhop.stages.choosing import Choosing
 from bellhop.stages.circuit import Circuits
 from bellhop.stages.consequences import Consequences
 from bellhop.stages.course import MOST_UNSEEN, Course, OvertakenError, problems
+from bellhop.stages.guard import Guard
 from bellhop.stages.hints import Hints
 from bellhop.stages.ledger import Nobody, Note, write
 from bellhop.stages.look import Look
@@ -113,6 +115,7 @@ class Sweep:
         self._log = log
         self._circuits = Circuits(records, access, publisher, settings, log)
         self._hints = Hints(records, catalogs, access, publisher)
+        self._guard = Guard(records, catalogs, publisher, settings, log)
         self._look = Look(records, publisher, settings, log)
         self._choosing = Choosing(records, catalogs, Consequences(records, publisher, settings))
         self._holdings = Holdings(records, access, publisher, settings, log)
@@ -416,6 +419,7 @@ class Sweep:
             return True
         touched = _touched(course.catalog, course.name, health, course.walk)
         if touched is None or touched:
+            self._doubt(course.name, touched)
             if not course.catalog.problems_in(course.name) and not self._let_go(course):
                 return False
             names = _triggers(course.catalog, course.name, touched)
@@ -440,6 +444,27 @@ class Sweep:
             note = Note("missed", detail, context={"objects": missed})
             write(self._records, Nobody(), course.name, "", note)
         return True
+
+    def _doubt(self, cluster: str, touched: set[str] | None) -> None:
+        """Note, before matches end, that sources are judged no more: some, or all that were.
+
+        Else whoever dies here, and a source that is written then as it was before, would leave
+        objects without their matches.
+
+        Raises:
+            OvertakenError: another worker has ended a walk meanwhile.
+        """
+        kept = self._records.health.get(cluster)
+        old = kept.value.judgement
+        names = {each for each in old if touched is None or each.partition(" ")[0] in touched}
+        judgement = {**old, **dict.fromkeys(names, "")}
+        if judgement == old:
+            return
+        doubted = replace(kept.value, judgement=judgement)
+        try:
+            self._records.health.put(cluster, doubted, expect=kept.token)
+        except StaleError as error:
+            raise OvertakenError(cluster) from error
 
     def _end(self, course: Course, health: Health) -> None:
         """Write how the cluster is, and do what was asked for meanwhile."""
@@ -476,8 +501,9 @@ class Sweep:
         for match in self._records.matches.of(course.name, after=course.walk.last):
             sources = {each.name for each in catalog.sources_of(course.name, match.key)}
             known = self._records.observations.token(course.name, match.key)
-            if match.source not in sources or not known:
-                self._records.matches.delete(course.name, match.source, match.key)
+            ended = match.source not in sources or not known
+            if ended:
+                self._end_match(catalog, match)
             if self._records.clock.now() - begun > self._settings.turn:
                 # Only what was looked at is behind us: time may have passed before the first.
                 course.keep(last=f"{match.source}/{match.key}")
@@ -487,7 +513,33 @@ class Sweep:
                 not catalog.sources[selection.source].aggregation
             ):
                 self._records.selections.delete(course.name, selection.source)
+        for hold in list(self._records.holds.all(course.name)):
+            if hold.source not in catalog.sources_in(course.name):
+                self._records.holds.forget(course.name, hold.source)
         return True
+
+    def _end_match(self, catalog: Catalog, match: Match) -> None:
+        """End a match, or hold it; where rules have changed meanwhile, have it judged by those."""
+        if not self._is_retained(catalog, match):
+            self._records.matches.delete(match.cluster, match.source, match.key)
+        if self._catalogs.current().revision != catalog.revision:
+            self._publisher.publish([Evaluate(match.cluster, str(match.key))])
+
+    def _is_retained(self, catalog: Catalog, match: Match) -> bool:
+        """Say whether a match stays, since too much ended of a source that is in force still."""
+        there = match.source in catalog.sources_in(match.cluster)
+        return there and self._guard.retain(match, "declaration")
+
+    def _end_matches(self, catalog: Catalog, cluster: str, key: ObjectKey) -> None:
+        """End an object's matches, or hold them as it is known, before it is forgotten.
+
+        After that it is news again to whoever finds it, should its source be mended meanwhile.
+        """
+        trail = self._records.trails.get(cluster, key).value
+        for source in filter(trail.may_name, catalog.sources_in(cluster)):
+            kept = self._records.matches.get(cluster, source, key)
+            if kept:
+                self._end_match(catalog, kept.value)
 
     def _forget_kinds(self, cluster: str, catalog: Catalog) -> None:
         """Delete the observations of kinds that count no more, without reading the others.
@@ -506,6 +558,7 @@ class Sweep:
             elif head.key.gvk in kinds:
                 after = "/".join((*head.key.gvk, _END))
             else:
+                self._end_matches(catalog, cluster, head.key)
                 self._records.observations.delete(cluster, head.key)
                 self._records.trails.end(cluster, head.key)
                 after = str(head.key)

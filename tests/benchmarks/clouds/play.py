@@ -7,7 +7,7 @@ import time
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any
 
 from bellhop.messages import Keep, Sweep
@@ -100,6 +100,14 @@ class Play(ABC):
         batch = {"apiVersion": "bellhop.dev/v1", "kind": "Observations"}
         assert self.send({**batch, "items": [{"object": stored}]}) == 200
 
+    def tell_gone(self, stored: Mapping[str, Any]) -> None:
+        """Send that what was stored is there no more, as a forwarder does."""
+        metadata = stored["metadata"]
+        gone = {"uid": metadata["uid"], "version": str(int(metadata["resourceVersion"]) + 1)}
+        batch = {"apiVersion": "bellhop.dev/v1", "kind": "Observations"}
+        items = [{"gone": {**gone, "key": str(ObjectKey.of(stored))}}]
+        assert self.send({**batch, "items": items}) == 200
+
     def sweep(self) -> None:
         """Ask for a sweep, as a timer does."""
         self.user.here.publisher.publish([Sweep(f"fleet/{SOURCE}")])
@@ -160,8 +168,12 @@ def measure(play: Play, kubeconfig: Mapping[str, Any], *destinations: int) -> di
             web = service(name)
             del web["status"]
             # What is left in a cluster would be in another one's sweep.
-            stack.callback(someone.delete, ObjectKey.of(web))
+            stack.callback(vanish, web)
             return someone.create(web)
+
+        def vanish(web: Mapping[str, Any]) -> None:
+            with suppress(LookupError):
+                someone.delete(ObjectKey.of(web))
 
         # Each cluster more is a read more of the house-keeping.
         kept = _again(play, play.keep)
@@ -182,6 +194,13 @@ def measure(play: Play, kubeconfig: Mapping[str, Any], *destinations: int) -> di
         found["a sweep"] = _again(play, play.sweep)
         found["a tick"] = _again(play, play.tick)
         found["an hour's house-keeping"] = kept
+        play.destine(1)
+        going = changed("going")
+        play.count(lambda: play.ring(going))
+        vanish(going)
+        found["an object goes, 1 destination"] = play.count(
+            lambda: play.tell_gone(going), applied=1
+        )
     return found
 
 

@@ -9,11 +9,12 @@ from tests.mutants.listed import (
     doors,
     evaluate,
     execute,
+    guard,
     records,
     sweep,
 )
 
-_LISTS = (claim, execute, evaluate, records, deploy, sweep, declare, doors)
+_LISTS = (claim, execute, evaluate, guard, records, deploy, sweep, declare, doors)
 MUTANTS = [mutant for each in _LISTS for mutant in each.MUTANTS]
 
 EXPLAINED = {

@@ -20,20 +20,20 @@ MUTANTS = [
     ),
     Mutant(
         "stages/evaluate.py",
-        "                if not changed and match.told:\n",
+        "                if not changed and match.told and not match.held:\n",
         "                if not changed:\n",
         "A death between a match and its message is not made good.",
     ),
     Mutant(
         "stages/evaluate.py",
-        "self._records.matches.put(replace(match, told=False), expect=token)",
+        "self._records.matches.put(replace(match, told=told), expect=token)",
         "self._records.matches.put(replace(match, told=True), expect=token)",
         "A match is marked as told before it is.",
     ),
     Mutant(
         "stages/evaluate.py",
-        "self._records.matches.put(replace(match, told=False), expect=token)",
-        "self._records.matches.put(replace(match, told=False))",
+        "self._records.matches.put(replace(match, told=told), expect=token)",
+        "self._records.matches.put(replace(match, told=told))",
         "The slower of two judgements of an object is written over the other.",
     ),
     Mutant(
@@ -68,8 +68,8 @@ MUTANTS = [
     ),
     Mutant(
         "stages/evaluate.py",
-        "if old and (old.matching, old.digest, old.error) == (matching, mark, judged.error):",
-        "if old and (old.matching, old.error) == (matching, judged.error):",
+        "if old and _said(old) == (matching, mark, judged.error, held):",
+        "if old and (old.matching, old.error, old.held) == (matching, judged.error, held):",
         "An object that changed and still matches is not told of.",
     ),
     Mutant(
@@ -92,13 +92,13 @@ MUTANTS = [
         "A CloudEvent whose time is over is kept.",
     ),
     Mutant(
-        "stages/evaluate.py",
-        "            for name in triggers\n        ]",
-        "            for name in triggers[:1]\n        ]",
+        "stages/following.py",
+        "        for name in catalog.triggers_on(cluster, match.source)\n    ]",
+        "        for name in catalog.triggers_on(cluster, match.source)[:1]\n    ]",
         "Only one trigger of a source is told.",
     ),
     Mutant(
-        "stages/evaluate.py",
+        "stages/following.py",
         "if catalog.triggers[name].one_for_event else",
         "if name else",
         "A trigger for all objects is asked for one.",

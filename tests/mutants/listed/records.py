@@ -112,9 +112,15 @@ MUTANTS = [
     ),
     Mutant(
         "records/payloads.py",
-        '        apart = bool(value.get("payload") or (old and old.value.get("payload")))\n',
+        '        apart = bool(value.get("payload") or (old and _kept(old).get("payload")))\n',
         '        apart = bool(value.get("payload"))\n',
         "What lay apart before a short payload is left behind.",
+    ),
+    Mutant(
+        "records/payloads.py",
+        "                self.store.put(replace(each, expires_at=self._clock.now() + _OLD))\n",
+        "                pass\n",
+        "What a deleted object was like lies apart for ever.",
     ),
     Mutant(
         "records/payloads.py",

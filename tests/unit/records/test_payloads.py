@@ -29,6 +29,7 @@ from tests.unit.records.rig import (
     WEB,
     Rig,
     gate,
+    gone,
     observation,
     profile,
 )
@@ -188,12 +189,47 @@ def test_a_short_record_is_one_write_after_one_read(tmp_path: Path) -> None:
     rig.store.close()
 
 
-def test_a_tombstone_needs_no_payload(rig: Rig) -> None:
-    """A deletion takes the object's payload with it."""
-    rig.records.observations.put(observation())
-    rig.records.observations.put(Observation(EAST, WEB, "u1", 6, None, rig.clock.now()))
+@pytest.mark.parametrize(
+    ("text", "short", "days"),
+    [
+        pytest.param("x", SHORT, 7, id="in its head"),
+        pytest.param("x", 0, 1, id="apart"),
+        pytest.param(LARGE, SHORT, 1, id="in a blob"),
+    ],
+)
+def test_a_tombstone_keeps_what_was_there_for_a_while(
+    tmp_path: Path, text: str, short: int, days: int
+) -> None:
+    """Who has not judged yet that it is gone can read it; then nothing of it is left."""
+    rig = Rig(tmp_path, short=short)
+    there = observation(text=text)
+    rig.records.observations.put(there)
+    for _ in range(2):
+        rig.records.observations.put(gone(version=6))
+        assert value_of(rig.records.observations.get(EAST, WEB)).gone
+        assert rig.records.observations.last(EAST, WEB) == there.manifest
 
-    assert payloads(rig, f"observation/{EAST}") == []
+    rig.clock.advance(DAY * days + timedelta(minutes=1))
+    rig.records.collect(rig.clock.now())
+    assert rig.records.observations.last(EAST, WEB) is None
+    assert (payloads(rig, f"observation/{EAST}"), rig.blobs()) == ([], 0)
+    rig.store.close()
+
+
+def test_what_comes_after_a_tombstone_leaves_nothing_of_before(rig: Rig) -> None:
+    """An object that is made anew, or forgotten, takes along what was kept of the one before."""
+    records, place = rig.records, f"observation/{EAST}"
+    records.observations.put(observation())
+    records.observations.put(observation(version=6))
+    records.observations.put(gone(version=7))
+    assert len(payloads(rig, place)) == 1
+
+    records.observations.put(observation("u2", version=8))
+    assert records.observations.last(EAST, WEB) is None
+    assert len(payloads(rig, place)) == 1
+    records.observations.put(gone("u2", version=9))
+    records.observations.delete(EAST, WEB)
+    assert payloads(rig, place) == []
 
 
 def test_a_head_is_rewritten_with_its_payload_as_it_is(rig: Rig) -> None:

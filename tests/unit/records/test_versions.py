@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from pathlib import Path
 from typing import ClassVar
 
@@ -25,7 +24,7 @@ from tests.fakes.manifests import FOR_EACH, INSTANTIATE, config, holder, join, s
 from tests.unit.records.rig import Rig, profile
 
 RULES = join(source(), trigger(), holder("made", config(FOR_EACH), annotations=INSTANTIATE))
-LATER = {**SCHEMAS, "match": 2}
+LATER = {**SCHEMAS, "observation": 2}
 
 
 @pytest.fixture
@@ -40,11 +39,11 @@ def new(rig: Rig) -> Versioned:
 
 def test_what_a_newer_version_wrote_is_not_read(old: Versioned, new: Versioned) -> None:
     """Alone or in a list: what cannot be read is not taken for what it was once."""
-    new.put(Item("match/fleet/east", "x", {"matching": True}))
+    new.put(Item("observation/fleet/east", "x", {"matching": True}))
 
     for look in (
-        lambda: old.get("match/fleet/east", "x"),
-        lambda: list(old.query("match/fleet/east")),
+        lambda: old.get("observation/fleet/east", "x"),
+        lambda: list(old.query("observation/fleet/east")),
     ):
         with pytest.raises(TemporaryError, match=r"a newer Bellhop wrote it; update this one"):
             look()
@@ -52,11 +51,22 @@ def test_what_a_newer_version_wrote_is_not_read(old: Versioned, new: Versioned) 
 
 def test_a_newer_version_reads_both(old: Versioned, new: Versioned) -> None:
     """What it writes says its number, and nobody above the store sees that."""
-    written = new.put(Item("match/fleet/east", "x", {"a": 1}), expect=ABSENT)
-    old.put(Item("match/fleet/east", "y", {"a": 2}))
+    written = new.put(Item("observation/fleet/east", "x", {"a": 1}), expect=ABSENT)
+    old.put(Item("observation/fleet/east", "y", {"a": 2}))
 
-    assert new.get("match/fleet/east", "x") == written
-    assert [item.value for item in new.query("match/fleet/east")] == [{"a": 1}, {"a": 2}]
+    assert new.get("observation/fleet/east", "x") == written
+    assert [item.value for item in new.query("observation/fleet/east")] == [{"a": 1}, {"a": 2}]
+
+
+def test_a_match_has_a_number_while_it_is_held(rig: Rig) -> None:
+    """Who does not know that it is would withdraw it; all others are read by both."""
+    new, before = Versioned(rig.store), Versioned(rig.store, {})
+    for sort, held in (("x", True), ("y", False)):
+        new.put(Item("match/fleet/east", sort, {"matching": True, "held": held}))
+
+    assert before.get("match/fleet/east", "y") == new.get("match/fleet/east", "y")
+    with pytest.raises(TemporaryError, match="a newer Bellhop wrote it"):
+        before.get("match/fleet/east", "x")
 
 
 def test_only_the_records_that_changed_have_a_number(new: Versioned, old: Versioned) -> None:
@@ -99,7 +109,7 @@ def fleet(tmp_path: Path) -> Iterator[Fleet]:
 
 @pytest.fixture
 def later(fleet: Fleet, tmp_path: Path) -> Iterator[Fleet]:
-    """The same installation, by a version that writes matches in another form."""
+    """The same installation, by a version that writes observations in another form."""
     one = Fleet(tmp_path, clock=fleet.clock, schemas=LATER)
     one.access = fleet.access
     one.reread()
@@ -117,8 +127,7 @@ def test_an_old_version_leaves_messages_to_the_new_one(fleet: Fleet, later: Flee
     kube = fleet.register("east", env="production")
     fleet.apply(RULES)
     fleet.pump()
-    fleet.write("east", service("web"))
-    later.work("evaluate", later.queues["evaluate"].receive(1, wait=timedelta(0)))
+    later.write("east", service("web"))
     fleet.pump()
 
     assert made(kube) == []

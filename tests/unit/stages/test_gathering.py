@@ -234,7 +234,7 @@ def test_a_worker_that_was_frozen_keeps_nobody_long(fleet: Fleet, east: FakeKube
 def reads(fleet: Fleet, objects: Objects, number: int, mark: str) -> int:
     fleet.store.counts.clear()
     key = ObjectKey(SERVICE, "default", f"s{number:03}")
-    found = objects.get(EAST, key, mark)
+    found = objects.get(EAST, "watched", key, mark)
     assert found
     assert found["metadata"]["name"] == key.name
     found.clear()

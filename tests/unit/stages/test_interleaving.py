@@ -5,11 +5,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from bellhop.fleet import held
+from tests.fakes.declared import EACH, EACH_TEXT, WATCHED
 from tests.fakes.known import played
 from tests.fakes.overlaps import OVERLAPS, SORTS, Overlap, again, play, plays
 from tests.fakes.turns import DIES, LATER, Told, read, spelled
+from tests.fakes.world import World
 
 _MOST = 4
 _SEEDS = 2
@@ -77,3 +82,21 @@ def test_ends_well_where_it_once_did_not(name: str, moves: str) -> None:
     [overlap] = [each for each in OVERLAPS if each.name == name]
 
     play(overlap, Told(read(moves)))
+
+
+def test_holds_in_the_histories_that_are_about_it(tmp_path: Path) -> None:
+    """In a guarded world one of two objects that ends stays until it is released."""
+    world = World(tmp_path, ("east",), guarded=True)
+    world.begin({WATCHED: 0, EACH: 0, EACH_TEXT: 0})
+    for name in "ab":
+        world.do_put("east", "Service", name, "yes", 0, "sent")
+    world.fleet.pump()
+    world.do_drop("east", "Service", "a", "sent")
+    world.fleet.pump()
+    assert [each.number for each in held.held(world.fleet.installation())] == [1]
+    assert len(world.made("east")) == 2
+
+    world.do_release()
+    world.fleet.pump()
+    assert len(world.made("east")) == 1
+    world.fleet.close()

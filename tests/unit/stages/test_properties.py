@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.fakes.declared import EACH, FLIP, FLIP_TEXT, KEYS, OWN_TEXT, WATCHED, Key
-from tests.fakes.draws import HISTORIES, STARTS, STEPS, run
+from tests.fakes.draws import GUARDED, HISTORIES, STARTS, STEPS, run
 from tests.fakes.known import KNOWN
 from tests.fakes.overlaps import OVERLAPS
 from tests.fakes.world import Step
@@ -38,6 +38,13 @@ def test_ends_as_the_model_says(
 ) -> None:
     """The clusters and every record agree with the model, and nothing is left over."""
     run(declared, steps, lively=lively)
+
+
+@settings(_QUICK, max_examples=20 * max(_FUZZ, 1))
+@given(declared=STARTS, steps=GUARDED)
+def test_ends_so_where_what_ends_is_held(declared: dict[Key, int], steps: list[Step]) -> None:
+    """Where all that ends is held first, the end is the same once it is let go."""
+    run(declared, steps, guarded=True)
 
 
 def test_every_known_history_is_one() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from bellhop.errors import DeniedError, TemporaryError, UnreachableError
 from bellhop.messages import Confirm, Sweep
 from bellhop.model.gvk import GVK, ObjectKey, Resource
 from bellhop.ports.kube import Page
+from bellhop.settings import Settings
 from tests.fakes.fleet import SERVICE, Fleet, service
 from tests.fakes.kept import value_of
 from tests.fakes.kube import FakeKube
@@ -128,8 +130,11 @@ def test_what_comes_while_a_cluster_is_asked_is_not_undone_by_its_answer(
     assert policies(east) == []
 
 
-def test_holds_a_deletion_of_suspiciously_much(fleet: Fleet, east: FakeKube) -> None:
+def test_holds_a_deletion_of_suspiciously_much(tmp_path: Path) -> None:
     """More than half of many objects gone at once is believed when three sweeps agree."""
+    fleet = Fleet(tmp_path, Settings(hold_share=0))
+    east = fleet.register("east", env="production")
+    fleet.apply_example("network-policy")
     for number in range(20):
         fleet.write("east", service(f"s{number:02}"))
     fleet.pump()
@@ -142,6 +147,7 @@ def test_holds_a_deletion_of_suspiciously_much(fleet: Fleet, east: FakeKube) -> 
 
     sweep(fleet)
     assert policies(east) == ["front-s18", "front-s19"]
+    fleet.close()
 
 
 def test_a_kind_that_is_not_served_any_more_has_no_objects_when_sweeps_agree(

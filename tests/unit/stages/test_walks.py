@@ -36,8 +36,8 @@ def _short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def fleet(tmp_path: Path) -> Fleet:
-    """A fleet in which a turn is over after each step."""
-    return Fleet(tmp_path, Settings(turn=timedelta(0)))
+    """A fleet in which a turn is over after each step, and what is believed gone is withdrawn."""
+    return Fleet(tmp_path, Settings(turn=timedelta(0), hold_share=0))
 
 
 @pytest.fixture

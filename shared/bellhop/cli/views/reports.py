@@ -11,6 +11,7 @@ from bellhop.cli.story import Story
 from bellhop.cli.views.view import Query, View
 from bellhop.engine import advice
 from bellhop.fleet import advising, overview
+from bellhop.fleet.held import reported
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.reports import AGGREGATION, Report, aggregates, object_of, phase, report
 from bellhop.model.gvk import CLOUD_EVENT, ObjectKey
@@ -83,6 +84,8 @@ def describe(here: Installation, query: Query, story: Story) -> int:
                 for match in each.matching
             ),
         )
+        held = _status(here, cluster, source, each).get("held")
+        story.fact("Held", held or "")
         story.section("Errors", each.told)
         story.section("Failed profiles", _failed(here, cluster, source))
         story.section("Hints", _hints(here, cluster, source))
@@ -133,6 +136,9 @@ def _status(here: Installation, cluster: str, source: str, found: Report) -> dic
     if failed:
         more = f" (and {count(len(failed) - 1, 'other')})" if len(failed) > 1 else ""
         status["failureMessage"] = failed[0] + more
+    hold = here.records.holds.get(cluster, source)
+    if hold and (found_held := reported(here, hold.value)).number:
+        status["held"] = f"{count(found_held.number, 'object')}: {found_held.why}"
     hints = list(_hints(here, cluster, source))
     if hints:
         status["hint"] = "; ".join(hints)

@@ -19,6 +19,7 @@ from bellhop.errors import InvalidError, ScriptError, StaleError, TemporaryError
 from bellhop.fleet import naming, overview
 from bellhop.fleet.explain.chain import Chain, Explanation, Link
 from bellhop.fleet.explain.result import Results, Serves
+from bellhop.fleet.held import reported
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.reach import Holders, lacking, miss, no_holder, no_source
 from bellhop.fleet.reports import AGGREGATION, selection
@@ -234,6 +235,8 @@ class _Story:
             cure = mending(source, said)
             return Link("source", source.name, "failed", said + kept, cure)
         matched = bool(match and match.matching)
+        if match and match.held and not verdict.matching:
+            return self._stays(source, verdict)
         if verdict.matching and matched and source.aggregation:
             return self._aggregated(source, verdict)
         if verdict.matching == matched:
@@ -245,6 +248,14 @@ class _Story:
         held = self._held() if matched else ""
         cure = self._sweep() if sight.behind else self._results.waiting(str(self._key))
         return Link("source", source.name, "waits", f"{now}, {kept}{held}", cure)
+
+    def _stays(self, source: EventSource, verdict: _Verdict) -> Link:
+        """Tell of an object that ended with too many others."""
+        kept, name = self._here.records.holds.get(self._cluster, source.name), source.name
+        why = f": {reported(self._here, kept.value).why}" if kept else ""
+        cure = f"`bellhop release {self._cluster} {name}`, if that was meant; else mend what ended"
+        said = f"now {verdict.said}, and its match is held{why}"
+        return Link("source", name, "waits", said, cure)
 
     def _aggregated(self, source: EventSource, verdict: _Verdict) -> Link:
         """Tell what the source's aggregatedSelection makes of an object that matches."""

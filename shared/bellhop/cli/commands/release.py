@@ -1,0 +1,45 @@
+"""`bellhop release`: let go what is held since too much of a report ended at once."""
+
+from __future__ import annotations
+
+import click
+
+from bellhop.cli import session
+from bellhop.cli.clusters import known
+from bellhop.cli.completing import complete_cluster, complete_source
+from bellhop.cli.examples import Command
+from bellhop.cli.options import state_option
+from bellhop.cli.output import count, say
+
+
+@click.command(
+    "release",
+    cls=Command,
+    examples=("bellhop release prod/eu-1 ingresses", "bellhop release --all"),
+)
+@click.argument("cluster", required=False, default="", shell_complete=complete_cluster)
+@click.argument("eventsource", required=False, default="", shell_complete=complete_source)
+@click.option("--all", "everything", is_flag=True, help="All that is held, in every cluster.")
+@state_option
+def command(cluster: str, eventsource: str, *, everything: bool) -> None:
+    """Withdraw what `bellhop get held` lists: it was meant to end.
+
+    What is held now is let go, and what ends after that is counted anew. It is done by `bellhop
+    serve` or by functions; this asks for it.
+    """
+    if everything == bool(cluster) or bool(cluster) != bool(eventsource):
+        raise click.UsageError("name a cluster and an EventSource, or give --all")
+    from bellhop.fleet.held import held, release
+
+    here = session.installation()
+    wanted = [(known(here, cluster), eventsource)] if cluster else []
+    if everything:
+        wanted = [(each.hold.cluster, each.hold.source) for each in held(here)]
+    for place in wanted:
+        found = release(here, *place)
+        objects = count(found.number, "object")
+        say(f"Released {objects} of EventSource '{place[1]}' in '{place[0]}'.")
+    if not wanted:
+        say("Nothing is held.", err=True)
+    elif not session.answers(here.inbound):
+        say(f"warning: {here.worker.name} does not answer; it is done once it runs", err=True)

@@ -1,0 +1,90 @@
+"""What is held: reports of which too much ended at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from bellhop.cli import output
+from bellhop.cli.output import Column, Row, count
+from bellhop.cli.story import Story
+from bellhop.cli.views.view import Query, View
+from bellhop.fleet.held import HeldReport, held, objects
+from bellhop.fleet.installation import Installation
+from bellhop.fleet.overview import object_name
+from bellhop.model.kinds import event_report
+from bellhop.ports.kube import Manifest
+
+COLUMNS = (
+    Column("CLUSTER", "cluster"),
+    Column("EVENTSOURCE", "eventsource"),
+    Column("HELD", "held"),
+    Column("OF", "of", shown=lambda value: str(value or "-")),
+    Column("SINCE", "since", shown=output.stamp),
+    Column("EXAMPLES", "examples", wide=True),
+    Column("WHY", "why", prose=True),
+)
+
+
+def _found(here: Installation, query: Query) -> Iterator[tuple[Mapping[str, str], HeldReport]]:
+    for each in held(here):
+        namespace, _, name = each.hold.cluster.partition("/")
+        report = event_report(namespace, name, each.hold.source, [], collect=False)
+        metadata = report["metadata"]
+        if query.takes(namespace, metadata["name"], metadata["labels"]):
+            yield metadata, each
+
+
+def rows(here: Installation, query: Query) -> Iterator[Row]:
+    """Yield one row for each report."""
+    for metadata, each in _found(here, query):
+        yield {
+            "namespace": metadata["namespace"],
+            "name": metadata["name"],
+            "cluster": each.hold.cluster,
+            "eventsource": each.hold.source,
+            "held": each.number,
+            "of": each.hold.of,
+            "since": each.hold.since,
+            "examples": each.named,
+            "why": each.why,
+        }
+
+
+def manifests(here: Installation, query: Query) -> Iterator[Manifest]:
+    """Yield reports as objects, by their names as EventReports."""
+    for metadata, each in _found(here, query):
+        status = {
+            "cluster": each.hold.cluster,
+            "eventSource": each.hold.source,
+            "held": each.number,
+            "of": each.hold.of,
+            "since": each.hold.since.isoformat(),
+            "decided": each.hold.held_at is not None,
+            "cause": each.hold.cause,
+            "why": each.why,
+            "objects": [object_name(key) for key in objects(here, each.hold)],
+        }
+        yield {
+            "apiVersion": "bellhop.dev/v1",
+            "kind": "HeldReport",
+            "metadata": {"name": metadata["name"], "namespace": metadata["namespace"]},
+            "status": status,
+        }
+
+
+def describe(here: Installation, query: Query, story: Story) -> int:
+    """Tell of each report which objects are held, and why."""
+    told = 0
+    for metadata, each in _found(here, query):
+        told += 1
+        story.begin("HeldReport", f"{metadata['namespace']}/{metadata['name']}")
+        story.fact("Cluster", each.hold.cluster)
+        story.fact("EventSource", each.hold.source)
+        story.fact("Since", output.stamp(each.hold.since))
+        story.fact("Why", each.why)
+        names = (object_name(key) for key in objects(here, each.hold))
+        story.section(count(each.number, "object"), names)
+    return told
+
+
+VIEWS = {"heldreport": View(COLUMNS, rows, manifests, describe)}

@@ -1,0 +1,99 @@
+"""What ended in reports and is not withdrawn: to be shown, and let go if asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import NamedTuple
+
+from bellhop.engine.pacing import hold_timer
+from bellhop.errors import MissingError, StaleError
+from bellhop.fleet.installation import Installation
+from bellhop.fleet.overview import object_name
+from bellhop.messages import Weigh
+from bellhop.model.gvk import ObjectKey
+from bellhop.model.record import Cause, Hold
+from bellhop.stages.guard import released
+
+_RETRIES = 8
+_EXAMPLES = 3
+
+_CAUSES: Mapping[Cause, str] = {
+    "rings": "rang",
+    "sweep": "were found by a sweep to be gone or changed",
+    "declaration": "do not match the EventSource as it is written now",
+}
+
+
+class HeldReport(NamedTuple):
+    """The report of a source in a cluster of which something is held, and how many objects."""
+
+    hold: Hold
+    number: int
+    examples: tuple[str, ...]
+
+    @property
+    def why(self) -> str:
+        """Say what happened, and what comes of it, in a sentence."""
+        hold, ended = self.hold, self.number + self.hold.gone
+        cause = _CAUSES[hold.cause]
+        if hold.held_at is None:
+            return f"{ended} objects {cause}; they are counted until {hold.until:%H:%M:%S} UTC"
+        return (
+            f"{ended} of {hold.of} objects {cause} at once; add-ons stay until they match again,"
+            f" or `bellhop release {hold.cluster} {hold.source}` lets them go"
+        )
+
+    @property
+    def named(self) -> str:
+        """Name some of the objects."""
+        more = self.number - len(self.examples)
+        return ", ".join(self.examples) + (f" and {more} more" if more > 0 else "")
+
+
+def held(here: Installation, cluster: str = "") -> Iterator[HeldReport]:
+    """Yield what is held in a cluster, or in all, by cluster and source."""
+    for hold in here.records.holds.all(cluster):
+        found = reported(here, hold)
+        if found.number:
+            yield found
+
+
+def reported(here: Installation, hold: Hold) -> HeldReport:
+    """Return how much of a report is held, and some of it."""
+    first = islice(objects(here, hold), _EXAMPLES)
+    number = here.records.holds.count(hold.cluster, hold.source)
+    return HeldReport(hold, number, tuple(object_name(each) for each in first))
+
+
+def objects(here: Installation, hold: Hold) -> Iterator[ObjectKey]:
+    """Yield the objects of a report that are held."""
+    return (each.key for each in here.records.holds.staying(hold.cluster, hold.source))
+
+
+def release(here: Installation, cluster: str, source: str) -> HeldReport:
+    """Let go what is held of a report now, and no more; return what that is.
+
+    A timer is set before: who dies in between has it done all the same.
+
+    Raises:
+        MissingError: nothing is held there.
+    """
+    holds, now = here.records.holds, here.records.clock.now()
+    message = Weigh(cluster, source)
+    for _ in range(_RETRIES):
+        kept = holds.get(cluster, source)
+        found = reported(here, kept.value) if kept else None
+        if kept is None or found is None or not found.number:
+            raise MissingError(
+                f"cannot release EventSource '{source}' in cluster '{cluster}': nothing of it is"
+                " held there; `bellhop get held` lists what is"
+            )
+        here.records.timers.set(hold_timer(cluster, source), now, message.message().body)
+        try:
+            holds.put(released(kept.value, now, here.settings.hold_window), expect=kept.token)
+        except StaleError:
+            continue
+        here.publisher.publish([message])
+        return found
+    raise StaleError(f"cannot release '{source}' in '{cluster}': it changes all the time")

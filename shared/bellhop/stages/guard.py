@@ -1,0 +1,298 @@
+"""Guard: what ends in a report beyond a few objects waits until it is known how much that is.
+
+    a match ends ─► the few that ended first ─► withdrawn
+                 └► others ─► held, under a lot ─► quiet for a while ─► weighed ─┬► let go
+                                  │                                             └► too much: stays
+                                  ├► it matches again ─► held no more
+                                  └► somebody releases the lot ─► let go
+
+A list that lies, a definition that was deleted and takes all its objects along, a selector with a
+typo: what they end comes object by object, each to another worker. Whoever is about to end a match
+notes it first and counts then, so that of any number at once no more than those few slip through.
+An event costs the same however much matches, and however much is held.
+"""
+
+from __future__ import annotations
+
+import uuid
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from bellhop.engine.guarding import Guard as Rule
+from bellhop.engine.pacing import hold_timer
+from bellhop.errors import StaleError
+from bellhop.logs import Log
+from bellhop.messages import Publisher
+from bellhop.messages import Weigh as Message
+from bellhop.model.gvk import CLOUD_EVENT
+from bellhop.model.record import Cause, Hold, Match
+from bellhop.ports.store import ABSENT
+from bellhop.records import Kept, Records
+from bellhop.records.catalogs import Catalogs
+from bellhop.records.holds import Staying
+from bellhop.settings import Settings
+from bellhop.stages.following import follow_up
+from bellhop.stages.ledger import Nobody, Note, write
+from bellhop.stages.objects import Objects
+
+_RETRIES = 8
+
+_LONGEST = 10
+"""Windows that what is not too much waits at most, though more of it ends all the time."""
+
+
+class Guard:
+    """Holds what ends when too much of a report does, and lets it go."""
+
+    def __init__(
+        self,
+        records: Records,
+        catalogs: Catalogs,
+        publisher: Publisher,
+        settings: Settings,
+        log: Log,
+    ) -> None:
+        self._records = records
+        self._catalogs = catalogs
+        self._publisher = publisher
+        self._settings = settings
+        self._log = log
+        self._rule = Rule(settings.hold_from, settings.hold_share)
+        self._objects = Objects(records)
+
+    # One match ----------------------------------------------------------------------------------
+
+    def keeps(self, match: Match) -> bool:
+        """Say whether a match that is about to end is to be held instead.
+
+        CloudEvents end by what they say themselves, or by their time: that was asked for.
+        """
+        if not self._rule.is_on or match.key.gvk == CLOUD_EVENT:
+            return False
+        cluster, source, few = match.cluster, match.source, self._rule.few
+        if match.held or self._records.holds.get(cluster, source):
+            return True
+        self._records.holds.end(match, self._records.clock.now() + self._settings.hold_window)
+        ended = self._records.holds.ended(cluster, source, most=self._rule.least)
+        if ended <= few:
+            return False
+        # This one matches still, as it is counted.
+        there = self._records.matches.count(cluster, source, most=self._rule.least)
+        return self._rule.heeds(there + ended - 1)
+
+    def stand(self, match: Match, cause: Cause, *, anew: bool) -> None:
+        """See that a match that is held is let go some day: note it, and have it weighed.
+
+        Who takes a hold for empty and deletes it looks again, and so does this: one of the two
+        sees the other.
+        """
+        lot, token = self._hold(match, cause).lot, ""
+        if anew or not self._records.holds.token(match):
+            state = self._objects.newest(match.cluster, match.source, match.key)
+            with suppress(StaleError):
+                token = self._records.holds.stay(match, lot, state, anew=anew)
+        self._hold(match, cause)
+        kept = self._records.matches.get(match.cluster, match.source, match.key)
+        if token and not (kept and kept.value.held):
+            # It came back meanwhile.
+            with suppress(StaleError):
+                self._leave(match, token)
+
+    def retain(self, match: Match, cause: Cause) -> bool:
+        """Hold a match that is about to be deleted, if it is to be; say whether it stays."""
+        if match.held:
+            if not self._records.holds.token(match):
+                # Who held it died before that was noted.
+                self.stand(match, cause, anew=False)
+            return True
+        if not match.matching or not self.keeps(match):
+            return False
+        kept = self._records.matches.get(match.cluster, match.source, match.key)
+        with suppress(StaleError):
+            # Whoever has written it meanwhile has judged it.
+            if kept and kept.value.matching:
+                held = replace(kept.value, held=True)
+                self._records.matches.put(held, expect=kept.token)
+                self.stand(held, cause, anew=True)
+        return True
+
+    def clear(self, match: Match) -> None:
+        """Note, before it is written so, that a match is held no more; the last ends the hold."""
+        token = self._records.holds.token(match)
+        if token:
+            with suppress(StaleError):
+                self._leave(match, token)
+        if not self._records.holds.count(match.cluster, match.source, most=1):
+            self._publisher.publish([Message(match.cluster, match.source)])
+
+    def _leave(self, match: Match, token: str) -> None:
+        self._records.holds.leave(match.cluster, match.source, match.key, expect=token)
+
+    def _hold(self, match: Match, cause: Cause) -> Hold:
+        """Return the hold of a match's report; begin one where there is none."""
+        for _ in range(_RETRIES):
+            kept = self._records.holds.get(match.cluster, match.source)
+            if kept:
+                return kept.value
+            now, few = self._records.clock.now(), self._rule.few
+            hold = Hold(
+                match.cluster,
+                match.source,
+                lot=uuid.uuid4().hex,
+                cause=cause,
+                since=now,
+                until=now + self._settings.hold_window,
+                gone=min(few, self._records.holds.ended(match.cluster, match.source, most=few)),
+            )
+            self._set_timer(hold)
+            with suppress(StaleError):
+                self._records.holds.put(hold, expect=ABSENT)
+                return hold
+        raise StaleError(f"cannot hold '{match.key}': others let go of its report all the time")
+
+    def _set_timer(self, hold: Hold) -> None:
+        body = Message(hold.cluster, hold.source).message().body
+        self._records.timers.set(hold_timer(hold.cluster, hold.source), hold.until, body)
+
+    # A report -----------------------------------------------------------------------------------
+
+    def weigh(self, message: Message) -> None:
+        """Let go what is released, and decide about the rest once no more ends.
+
+        Raises:
+            StaleError: others write it all the time.
+        """
+        for _ in range(_RETRIES):
+            kept = self._records.holds.get(message.cluster, message.source)
+            if kept is None:
+                return
+            if not self._let_go(kept.value):
+                self._publisher.publish([message])
+                return
+            with suppress(StaleError):
+                if self._settle(kept):
+                    return
+        raise StaleError(
+            f"cannot weigh what ended of '{message.source}' in '{message.cluster}': it changes all"
+            " the time"
+        )
+
+    def _settle(self, kept: Kept[Hold]) -> bool:
+        """Bring a hold up to date; False if more is to be let go.
+
+        Raises:
+            StaleError: another writer was quicker.
+        """
+        hold, now = kept.value, self._records.clock.now()
+        count = self._records.holds.count(hold.cluster, hold.source)
+        if not count:
+            self._close(kept)
+            return True
+        if hold.held_at and self._rule.is_on:
+            return True
+        ended, of = count + hold.gone, self._size(hold, count)
+        if self._rule.exceeds(ended, of):
+            self._keep(kept, count)
+            return True
+        if self._rule.is_on and now < hold.until:
+            self._set_timer(hold)
+            return True
+        if self._may_grow(hold, ended, of):
+            later = replace(hold, counted=ended, until=now + self._settings.hold_window)
+            self._set_timer(later)
+            self._records.holds.put(later, expect=kept.token)
+            return True
+        free = released(hold, now, self._settings.hold_window)
+        self._records.holds.put(free, expect=kept.token)
+        return False
+
+    def _size(self, hold: Hold, count: int) -> int:
+        """Count as much of a report as tells whether what ended is much of it."""
+        if not self._rule.is_on:
+            return 0
+        most = self._rule.needed(count + hold.gone)
+        there = self._records.matches.count(hold.cluster, hold.source, most=most)
+        return there + hold.gone
+
+    def _may_grow(self, hold: Hold, ended: int, of: int) -> bool:
+        """Say whether more is about to end, as far as one waits for it.
+
+        Where a few ring all the time it would never be quiet; a sweep, and a declaration, end all
+        that they end one after the other, however slowly it is judged.
+        """
+        patience = _LONGEST * self._settings.hold_window
+        steady = hold.cause == "rings" and self._rule.is_little(ended, of)
+        waits = self._records.clock.now() - hold.since < patience and not steady
+        return self._rule.is_on and ended > hold.counted and waits
+
+    def _close(self, kept: Kept[Hold]) -> None:
+        """End a hold of which nothing is left."""
+        hold = kept.value
+        self._records.holds.delete(hold.cluster, hold.source, expect=kept.token)
+        self._records.timers.cancel(hold_timer(hold.cluster, hold.source))
+        if self._records.holds.count(hold.cluster, hold.source, most=1):
+            # Something ended in between, and saw the hold.
+            self._set_timer(hold)
+            with suppress(StaleError):
+                self._records.holds.put(hold, expect=ABSENT)
+
+    def _keep(self, kept: Kept[Hold], count: int) -> None:
+        hold, now = kept.value, self._records.clock.now()
+        of = self._records.matches.count(hold.cluster, hold.source) + hold.gone
+        self._records.holds.put(replace(hold, of=of, held_at=now), expect=kept.token)
+        detail = (
+            f"{count + hold.gone} of {of} objects that matched '{hold.source}' ended at once;"
+            f" {count} are held until they match again or `bellhop release` lets them go"
+        )
+        self._log.warning("Held a withdrawal", cluster=hold.cluster, source=hold.source, held=count)
+        note = Note("held", detail, context={"source": hold.source})
+        write(self._records, Nobody(), hold.cluster, "", note)
+
+    # What goes ----------------------------------------------------------------------------------
+
+    def _let_go(self, hold: Hold) -> bool:
+        """Withdraw what is held under another lot; say whether that was all."""
+        begun = self._records.clock.now()
+        for each in self._records.holds.staying(hold.cluster, hold.source):
+            if each.lot == hold.lot:
+                continue
+            self._withdraw(hold, each)
+            if self._records.clock.now() - begun > self._settings.turn:
+                return False
+        return True
+
+    def _withdraw(self, hold: Hold, staying: Staying) -> None:
+        """End a match, tell deploy, and forget that it was held, in this order.
+
+        Raises:
+            StaleError: another judges it just now.
+        """
+        cluster, source, key = hold.cluster, hold.source, staying.key
+        kept = self._records.matches.get(cluster, source, key)
+        if kept:
+            self._end(kept)
+        with suppress(StaleError):
+            # It may have come back, and ended anew.
+            self._records.holds.leave(cluster, source, key, expect=staying.token)
+
+    def _end(self, kept: Kept[Match]) -> None:
+        match, token = kept.value, kept.token
+        if match.held:
+            match = replace(match, matching=False, digest="", error="", told=False, held=False)
+            token = self._records.matches.put(match, expect=token)
+        if match.matching or match.error:
+            return
+        # Who died here before has not told.
+        self._publisher.publish(follow_up(self._catalogs.current(), match, Nobody()))
+        with suppress(StaleError):
+            # Whoever has written it meanwhile tells of it.
+            self._records.matches.delete(match.cluster, match.source, match.key, expect=token)
+        note = Note("unmatched", "it was held, and let go", context={"source": match.source})
+        write(self._records, Nobody(), match.cluster, str(match.key), note)
+
+
+def released(hold: Hold, now: datetime, window: timedelta) -> Hold:
+    """Return a hold under which all that was held until now is let go, and what follows stays."""
+    free = replace(hold, lot=uuid.uuid4().hex, since=now, until=now + window)
+    return replace(free, gone=0, counted=0, of=0, held_at=None)

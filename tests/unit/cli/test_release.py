@@ -1,0 +1,140 @@
+"""`bellhop get held` and `bellhop release` as they are typed."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+
+from bellhop.fleet.installation import Installation
+from bellhop.model.record import Hold, Match
+from bellhop.records import Kept
+from tests.unit.cli import fleet
+from tests.unit.cli.conftest import Bellhop
+
+CLUSTER, SOURCE = "default/workload", "sveltos-service"
+
+
+def hold(here: Installation, *, decided: bool = True) -> None:
+    """Have four of thirty objects held, as a sweep found that twenty had ended."""
+    fleet.populate(here)
+    now = fleet.now()
+    one = Hold(CLUSTER, SOURCE, "lot", "sweep", now, now + timedelta(minutes=1), gone=16)
+    here.records.holds.put(replace(one, of=30, held_at=now if decided else None))
+    for name in "abcd":
+        key = fleet.SERVICE._replace(name=name)
+        match = Match(CLUSTER, SOURCE, key, matching=True, digest="d", since=now, held=True)
+        here.records.matches.put(replace(match, told=True))
+        here.records.holds.stay(match, "lot", None, anew=True)
+
+
+def test_lists_what_is_held(bellhop: Bellhop, here: Installation) -> None:
+    """Each report with how much of it, since when, and why."""
+    hold(here)
+    shown = bellhop("get", "held")
+
+    title, row = shown.stdout.splitlines()
+    assert title.split() == ["CLUSTER", "EVENTSOURCE", "HELD", "OF", "SINCE", "WHY"]
+    assert row.split()[:4] == [CLUSTER, SOURCE, "4", "30"]
+    assert "20 of 30 objects were found by a sweep to be gone or changed at once" in row
+    assert f"`bellhop release {CLUSTER} {SOURCE}` lets them go" in row
+
+
+def test_tells_programs_of_every_object(bellhop: Bellhop, here: Installation) -> None:
+    """The manifest names all of them, and says whether it is decided."""
+    hold(here, decided=False)
+    [item] = json.loads(bellhop("get", "held", "-o", "json").stdout)["items"]
+
+    assert item["status"]["objects"] == [f"Service default/{name}" for name in "abcd"]
+    assert (item["status"]["decided"], item["status"]["cause"]) == (False, "sweep")
+    assert "counted until" in item["status"]["why"]
+
+
+def test_describes_what_is_held(bellhop: Bellhop, here: Installation) -> None:
+    """It names the objects, and the report that they are of says so, too."""
+    hold(here)
+
+    assert "Service default/d" in bellhop("describe", "held").stdout
+    assert "20 of 30 objects" in bellhop("describe", "eventreport").stdout
+    [report] = json.loads(bellhop("get", "er", "-o", "json").stdout)["items"]
+    assert report["status"]["held"].startswith("4 objects: 20 of 30 objects")
+
+
+def test_is_a_failure_once_it_is_decided(bellhop: Bellhop, here: Installation) -> None:
+    """`show failures` tells it once, with examples; what is being counted is none."""
+    hold(here, decided=False)
+    assert "held" not in bellhop("show", "failures").stdout
+    hold(here)
+    rows = json.loads(bellhop("show", "failures", "-o", "json").stdout)
+
+    [row] = (each for each in rows if each["what"] == "held")
+    assert (row["which"], row["count"]) == (f"{SOURCE} in {CLUSTER}", 4)
+    assert "Service default/a, Service default/b, Service default/c and 1 more" in row["sentence"]
+
+
+def test_status_has_a_line_for_it(bellhop: Bellhop, here: Installation) -> None:
+    """A report of which something is held is one line, and not all is well."""
+    hold(here)
+    result = bellhop("status")
+
+    [line] = (each for each in result.stdout.splitlines() if each.startswith("held "))
+    assert line.startswith(f"held {SOURCE} in {CLUSTER} (since ")
+    assert "20 of 30 objects" in line
+    assert result.exit_code == 1
+
+
+def test_explains_what_is_held(bellhop: Bellhop, here: Installation) -> None:
+    """Whoever asks about one object hears that it is held, and how it is let go."""
+    hold(here)
+    said = bellhop("explain", CLUSTER, "Service", "default/a").stdout
+
+    assert "its match is held" in said
+    assert f"`bellhop release {CLUSTER} {SOURCE}`" in said
+
+
+def kept(here: Installation) -> Kept[Hold]:
+    found = here.records.holds.get(CLUSTER, SOURCE)
+    assert found
+    return found
+
+
+def test_releases_a_report(bellhop: Bellhop, here: Installation) -> None:
+    """It says how much that is; what is held from now on is under another lot, and weighed."""
+    hold(here)
+    result = bellhop("release", CLUSTER, SOURCE)
+
+    assert result.stdout == f"Released 4 objects of EventSource '{SOURCE}' in '{CLUSTER}'.\n"
+    assert "`bellhop serve` does not answer" in result.stderr
+    assert kept(here).value.lot != "lot"
+    assert kept(here).value.held_at is None
+    assert here.records.timers.get(f"hold/{CLUSTER}/{SOURCE}")
+
+
+def test_releases_everything(bellhop: Bellhop, here: Installation) -> None:
+    """With --all nobody has to name what is held; where nothing is, that is said."""
+    hold(here)
+    assert bellhop("release", "--all").exit_code == 0
+    assert kept(here).value.lot != "lot"
+
+    here.records.holds.forget(CLUSTER)
+    assert bellhop("release", "--all").stderr == "Nothing is held.\n"
+
+
+def test_may_be_released_twice(bellhop: Bellhop, here: Installation) -> None:
+    """Who asks again before it is done is told the same, and nothing more is let go."""
+    hold(here)
+    assert bellhop("release", CLUSTER, SOURCE).exit_code == 0
+
+    assert bellhop("release", CLUSTER, SOURCE).exit_code == 0
+
+
+def test_what_is_not_held_cannot_be_released(bellhop: Bellhop, here: Installation) -> None:
+    """A wrong name is one sentence that says where to look."""
+    hold(here)
+
+    assert "`bellhop get held` lists what is" in bellhop("release", CLUSTER, "other").stderr
+    assert "there is no cluster 'a/b'" in bellhop("release", "a/b", SOURCE).stderr
+    for words in ((), (CLUSTER,), (CLUSTER, SOURCE, "--all")):
+        result = bellhop("release", *words)
+        assert "name a cluster and an EventSource, or give --all" in result.stderr
+        assert result.exit_code == 2
