@@ -238,6 +238,30 @@ def test_holds_what_a_typo_in_a_source_ends(fleet: Fleet, east: FakeKube, typo: 
     assert hold(fleet) is None
 
 
+def test_a_source_that_is_mended_after_a_death_has_its_matches_back(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """Whoever dies after a match has ended, and before its object is forgotten, is made good."""
+    keep = fleet.records.observations.delete
+
+    def die(*_: Any) -> bool:
+        fleet.records.observations.delete = keep  # type: ignore[method-assign]
+        raise SystemExit(9)
+
+    fleet.records.observations.delete = die  # type: ignore[method-assign]
+    fleet.apply(selecting(kind="Secret"))
+    with pytest.raises(SystemExit):
+        fleet.pump()
+    assert len(list(fleet.records.matches.of("fleet/east"))) == 9
+    fleet.queues["sweep"].release()
+    fleet.apply(selecting())
+    fleet.pump()
+
+    assert len(list(fleet.records.matches.of("fleet/east"))) == 10
+    assert policies(east) == names(range(10))
+    assert held(fleet) == []
+
+
 def test_goes_on_with_new_matches_while_it_holds(fleet: Fleet, east: FakeKube) -> None:
     """What comes and what changes is applied as ever; what ends there is held, too."""
     drop(fleet, east, range(6))
