@@ -73,6 +73,11 @@ class Work:
         return self.profile.sync == "DryRun" and (self.wanted or bool(self.held))
 
     @property
+    def watches(self) -> bool:
+        """Say whether what others change of it in the cluster is to be put back."""
+        return self.wanted and watches(self.profile)
+
+    @property
     def reads(self) -> bool:
         """Say whether it is made of objects of which nobody tells when they change."""
         return self.dry or any(map(is_elsewhere, self.profile.reads))
@@ -87,6 +92,11 @@ class Work:
             self.changed.append(f"{upshot.key.kind} {upshot.key.name}")
         if upshot.refused:
             self.failed.append(upshot.refused)
+
+
+def watches(profile: Profile) -> bool:
+    """Say whether what others change of what a profile brought is to be put back."""
+    return profile.sync == "ContinuousWithDriftDetection"
 
 
 def is_done_once(profile: Profile, outcome: Kept[Outcome] | None, inventory: Inventory) -> bool:

@@ -492,4 +492,40 @@ MUTANTS = [
         "",
         "What was to be brought once is put back.",
     ),
+    Mutant(
+        "stages/features/resources/drift.py",
+        "        elif own_fields(there) != held.fields:\n",
+        "        elif own_fields(there) == held.fields:\n",
+        "What was changed is left, and what was not is applied.",
+    ),
+    Mutant(
+        "stages/features/resources/drift.py",
+        "            if key in kept and held.digest and not held.fields:\n",
+        "            if not held.digest and not held.fields:\n",
+        "What was applied before drift was watched is never looked at.",
+    ),
+    Mutant(
+        "stages/features/resources/drift.py",
+        "        if there is None:\n",
+        "        if there is None and not key.name:\n",
+        "What was deleted is not made again at once.",
+    ),
+    Mutant(
+        "stages/watch.py",
+        "        if not self._rings_for(cluster, kinds):\n",
+        "        if self._rings_for(cluster, kinds):\n",
+        "No cluster rings for what is watched in it.",
+    ),
+    Mutant(
+        "stages/watch.py",
+        "        if kept and kept.value == wanted:\n",
+        "        if kept:\n",
+        "What was never told stays untold.",
+    ),
+    Mutant(
+        "stages/watch.py",
+        "        if self._counts(watch):\n            # It",
+        "        if False:\n            # It",
+        "A profile that is watched again is not.",
+    ),
 ]

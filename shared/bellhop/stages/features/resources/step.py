@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from bellhop.engine.drifting import own_fields
 from bellhop.engine.secrecy import KIND as SECRET
 from bellhop.engine.secrecy import unquoted
 from bellhop.errors import (
@@ -83,6 +84,7 @@ class Steps:
             uid=uid_of(stored),
             secret=each.secret,
             adopted=adopted_from(stored),
+            fields=own_fields(stored) if work.watches else "",
         )
         return Upshot(key, held, changed=True)
 
