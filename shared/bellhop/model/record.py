@@ -629,6 +629,7 @@ class Held:
     one may quote a Secret; what was applied tells that it is none. One that was `adopted` names
     who had made it, and stays when it is withdrawn. `fields` is a digest of the fields that were
     ours once it was applied, where drift is watched: whoever changes one takes it from us.
+    It was `mended` so many times in a row, `mended_at` last.
     """
 
     digest: str
@@ -639,6 +640,8 @@ class Held:
     secret: bool = True
     adopted: str = ""
     fields: str = ""
+    mended: int = 0
+    mended_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -191,6 +191,8 @@ class Execute:
             raise work.failed[0]
         if work.unfinished:
             self._publisher.publish([replace(work.message, contested="", touched="")])
+        elif work.contests:
+            self._endings.slow(work)
         elif work.wanted:
             self._endings.settle(work)
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from bellhop.engine.referring import is_elsewhere
 from bellhop.errors import BellhopError, ConflictError, PermanentError
@@ -34,6 +34,17 @@ class Claimed:
     refused: ConflictError | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Contest:
+    """An object that is changed again as often as it is put back: by whom, and when it is next."""
+
+    key: Identity
+    by: str
+    times: int
+    pause: timedelta
+    at: datetime
+
+
 @dataclass
 class Work:
     """A profile on its way to a cluster; `outcome` is that of the last time, as it was found.
@@ -42,7 +53,8 @@ class Work:
     `before` is what was held when we took the lease, `claimed` what was claimed since, ahead of
     applying any of it, `read` a digest of what templates were given to read. Of its `features`
     it is `at` one; at none before the first, and after the last. Of the threads that may be at it,
-    one writes.
+    one writes. Of the objects that have drifted those are `mending` that are put back now, each
+    with how often that was in a row; `contests` have to wait for their turn.
     """
 
     message: Apply
@@ -61,6 +73,8 @@ class Work:
     read: str = ""
     features: tuple[str, ...] = ()
     at: str = ""
+    mending: dict[Identity, int] = field(default_factory=dict)
+    contests: list[Contest] = field(default_factory=list)
 
     @property
     def wanted(self) -> bool:

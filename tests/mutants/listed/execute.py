@@ -494,8 +494,8 @@ MUTANTS = [
     ),
     Mutant(
         "stages/features/resources/drift.py",
-        "        elif own_fields(there) != held.fields:\n",
-        "        elif own_fields(there) == held.fields:\n",
+        "own_fields(there) == held.fields:\n",
+        "own_fields(there) != held.fields:\n",
         "What was changed is left, and what was not is applied.",
     ),
     Mutant(
@@ -506,8 +506,8 @@ MUTANTS = [
     ),
     Mutant(
         "stages/features/resources/drift.py",
-        "        if there is None:\n",
-        "        if there is None and not key.name:\n",
+        "        if there is not None and own_fields(",
+        "        if there is None or own_fields(",
         "What was deleted is not made again at once.",
     ),
     Mutant(
@@ -527,5 +527,35 @@ MUTANTS = [
         "        if self._counts(watch):\n            # It",
         "        if False:\n            # It",
         "A profile that is watched again is not.",
+    ),
+    Mutant(
+        "stages/features/resources/drift.py",
+        "        if left:\n            by",
+        "        if False:\n            by",
+        "Two who fight are never slowed.",
+    ),
+    Mutant(
+        "stages/features/resources/step.py",
+        "return replace(held, mended=often, mended_at=held.applied_at)\n",
+        "return held\n",
+        "Nobody counts how often something is put back.",
+    ),
+    Mutant(
+        "stages/features/resources/step.py",
+        "mended=before.mended, mended_at=before.mended_at) if before else held\n",
+        "mended=0) if before else held\n",
+        "What is meant anew ends a fight that goes on.",
+    ),
+    Mutant(
+        "engine/contending.py",
+        "return 0 if quiet > max(_PEACE, pause(held.mended) * _PEACE_PAUSES) else",
+        "return held.mended if quiet else",
+        "Who edited four times is waited for ever after.",
+    ),
+    Mutant(
+        "stages/ending.py",
+        "if timer is None or timer.value.at <= self",
+        "if timer is None or timer.value.at is not self",
+        "Who rings all the time puts off that it is put back.",
     ),
 ]

@@ -9,21 +9,24 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from bellhop.engine import contending
 from bellhop.engine.drifting import is_ignored, own_fields
 from bellhop.errors import MissingError
 from bellhop.model.gvk import Identity
 from bellhop.model.record import Held
 from bellhop.ports.access import Access
+from bellhop.ports.clock import Clock
 from bellhop.ports.kube import Manifest
 from bellhop.stages.features.resources.planning import Desired
-from bellhop.stages.work import Work
+from bellhop.stages.work import Contest, Work
 
 
 class Drift:
     """Finds what is held and is not as it was applied."""
 
-    def __init__(self, access: Access) -> None:
+    def __init__(self, access: Access, clock: Clock) -> None:
         self._access = access
+        self._clock = clock
 
     def look(self, work: Work, wanted: Iterable[Desired]) -> None:
         """Take for unsure what has drifted, and what was applied before drift was watched.
@@ -44,11 +47,17 @@ class Drift:
         if held is None or not held.digest:
             return
         there = self._read(work, key, held)
-        if there is None:
-            # It is known to be gone, and made only where nobody else makes it meanwhile.
-            work.held[key] = replace(held, digest="", uid="")
-        elif own_fields(there) != held.fields:
-            work.held[key] = replace(held, digest="")
+        if there is not None and own_fields(there) == held.fields:
+            return
+        now = self._clock.now()
+        often, left = contending.times(held, now), contending.wait(held, now)
+        if left:
+            by, pause = contending.writer(there), contending.pause(often)
+            work.contests.append(Contest(key, by, often, pause, now + left))
+            return
+        work.mending[key] = often + 1
+        # What is known to be gone is made only where nobody else makes it meanwhile.
+        work.held[key] = replace(held, digest="", uid=held.uid if there else "")
 
     def _read(self, work: Work, key: Identity, held: Held) -> Manifest | None:
         kube = self._access.open(work.cluster.key, version=work.cluster.credentials)

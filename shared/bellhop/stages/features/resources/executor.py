@@ -60,7 +60,7 @@ class Executor:
         limits = Limits(seconds=settings.template_seconds, output=settings.template_output)
         resources = Resources(records, access, Titles(records, publisher), limits)
         self._wants = Wants(access, resources, limits)
-        self._drift = Drift(access)
+        self._drift = Drift(access, records.clock)
 
     def plan(self, work: Work) -> Plan:
         """Decide what to do about the objects of a profile in a cluster."""

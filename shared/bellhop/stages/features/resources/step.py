@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import Any
 
 from bellhop.engine.drifting import own_fields
@@ -86,7 +87,16 @@ class Steps:
             adopted=adopted_from(stored),
             fields=own_fields(stored) if work.watches else "",
         )
+        held = self._counted(work, step, held)
         return Upshot(key, held, changed=True)
+
+    def _counted(self, work: Work, step: Apply, held: Held) -> Held:
+        """Count that an object was put back; what is applied for another reason counts nothing."""
+        often = work.mending.get(step.key)
+        if often:
+            return replace(held, mended=often, mended_at=held.applied_at)
+        before = step.held
+        return replace(held, mended=before.mended, mended_at=before.mended_at) if before else held
 
     def _write(self, kube: Kube, work: Work, step: Apply) -> Manifest:
         """Write an object to the life that is meant; where another is there, decide anew.
