@@ -145,3 +145,32 @@ def test_a_change_of_replicas_that_the_profile_sets_is_put_back(held: Flow, tmp_
     held.source.patch(WEB, {"status": {"observedGeneration": 7}}, "status")
 
     until("it is put back", lambda: replicas() == 2, patience=QUICK)
+
+
+def test_replicas_that_are_excluded_are_left_to_who_scales(held: Flow, tmp_path: Path) -> None:
+    """Neither a change of the profile nor a ring writes the number that somebody else decided."""
+    file = tmp_path / "excluded.yaml"
+    scaled = PROFILE.replace(
+        "    spec:\n      selector", "    spec:\n      replicas: 2\n      selector"
+    )
+    exclusion = "driftExclusions: [{paths: [/spec/replicas], target: {kind: Deployment}}]"
+    excluded = scaled.replace("  clusterSelector", f"  {exclusion}\n  clusterSelector")
+    file.write_text(excluded)
+    held.source.patch(WEB, {"spec": {"replicas": 4}}, "scale")
+    held.stand.do("apply", "-f", str(file))
+    file.write_text(excluded.replace("web:1", "web:3"))
+    held.stand.do("apply", "-f", str(file))
+
+    def spec() -> dict[str, Any]:
+        return dict((held.source.get(WEB) or {})["spec"])
+
+    def image() -> str:
+        return str(spec()["template"]["spec"]["containers"][0]["image"])
+
+    until("the new image is there", lambda: image() == "web:3")
+    assert spec()["replicas"] == 4
+    held.source.patch(WEB, {"spec": {"replicas": 6}}, "scale")
+    held.source.patch(WEB, {"status": {"observedGeneration": 9}}, "status")
+    held.source.delete(COLOURS)
+    until("a deleted object is there again", lambda: colours(held), patience=QUICK)
+    assert spec()["replicas"] == 6

@@ -26,14 +26,19 @@ def own_fields(manifest: Mapping[str, Any]) -> str:
 
     Up to 1.21 it takes no note of who scales: where replicas are ours, their number counts.
     """
-    ours = [
-        each.get("fieldsV1")
+    ours = our_fields(manifest)
+    scaled = [(manifest.get("spec") or {}).get("replicas") for each in ours if _scales(each)]
+    return digest([ours, *scaled])[:_DIGEST]
+
+
+def our_fields(manifest: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the fields of an object that are ours, as its API server notes them: trees of `f:`."""
+    return [
+        each.get("fieldsV1") or {}
         for each in _managers(manifest)
         if (each.get("manager"), each.get("operation")) == (MANAGER, "Apply")
         and not each.get("subresource")
     ]
-    scaled = [(manifest.get("spec") or {}).get("replicas") for each in ours if _scales(each)]
-    return digest([ours, *scaled])[:_DIGEST]
 
 
 def _scales(fields: Any) -> bool:

@@ -14,7 +14,7 @@ from bellhop.model.names import (
     Share,
     Text,
 )
-from bellhop.model.record import PLAIN, Handling, Reading, Sync
+from bellhop.model.record import PLAIN, Exclusion, Handling, Reading, Sync
 
 Tier = Annotated[int, Field(ge=1, le=2**31 - 1)]
 DeploymentType = Literal["Remote", "Local"]
@@ -144,7 +144,14 @@ class AddonSpec(Model):
             skip_namespace=ref.skip_namespace_creation,
             labels=self.extra_labels,
             annotations=self.extra_annotations,
+            excluded=self._excluded(),
         )
+
+    def _excluded(self) -> tuple[Exclusion, ...]:
+        """List what is others' to decide; without drift detection nothing is, as in Sveltos."""
+        if self.sync != "ContinuousWithDriftDetection":
+            return ()
+        return tuple(each.exclusion() for each in self.drift_exclusions)
 
 
 class ClusterRef(NamedTuple):

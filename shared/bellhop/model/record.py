@@ -479,12 +479,30 @@ class Pace:
 
 
 @dataclass(frozen=True, slots=True)
+class Exclusion:
+    """Paths of objects that are others' to decide once these are there.
+
+    Of the objects those are meant that fit all that is not empty: `namespace` and `name` are
+    regular expressions, `labels` and `annotations` selectors.
+    """
+
+    paths: tuple[str, ...]
+    group: str = ""
+    version: str = ""
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    labels: str = ""
+    annotations: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Handling:
     """How what a ref names is brought.
 
     Of two refs of a profile that want one object the one of the lower `tier` has it. By `force`
     an object whose change is refused is made anew; by `skip_namespace` no namespace is made for
-    one. All get the `labels` and `annotations`.
+    one. All get the `labels` and `annotations`. What is `excluded` is written once.
     """
 
     tier: int = 100
@@ -492,6 +510,7 @@ class Handling:
     skip_namespace: bool = False
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
+    excluded: tuple[Exclusion, ...] = ()
 
 
 PLAIN = Handling()

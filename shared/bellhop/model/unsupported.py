@@ -44,7 +44,6 @@ _ADDONS = {
     "postDeleteChecks": _CHECKS,
     "patches": _PATCHES,
     "patchesFrom": _PATCHES,
-    "driftExclusions": "what is no drift cannot be chosen yet; leave the field out of the manifest",
 }
 
 _TRIGGER = {

@@ -54,7 +54,7 @@ class Work:
     applying any of it, `read` a digest of what templates were given to read. Of its `features`
     it is `at` one; at none before the first, and after the last. Of the threads that may be at it,
     one writes. Of the objects that have drifted those are `mending` that are put back now, each
-    with how often that was in a row; `contests` have to wait for their turn.
+    with how often in a row, and its version; `contests` have to wait for their turn.
     """
 
     message: Apply
@@ -73,7 +73,7 @@ class Work:
     read: str = ""
     features: tuple[str, ...] = ()
     at: str = ""
-    mending: dict[Identity, int] = field(default_factory=dict)
+    mending: dict[Identity, tuple[int, int]] = field(default_factory=dict)
     contests: list[Contest] = field(default_factory=list)
 
     @property

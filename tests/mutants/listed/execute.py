@@ -558,4 +558,34 @@ MUTANTS = [
         "if timer is None or timer.value.at is not self",
         "Who rings all the time puts off that it is put back.",
     ),
+    Mutant(
+        "engine/excluding.py",
+        "    elif below is _NOTHING or not fields:\n",
+        "    elif below is _NOTHING:\n",
+        "What another has decided is taken from him.",
+    ),
+    Mutant(
+        "engine/excluding.py",
+        "        written[place] = copy.deepcopy(below)\n",
+        "        del written[place]\n",
+        "What nobody has decided is taken away.",
+    ),
+    Mutant(
+        "stages/features/resources/step.py",
+        "if excluded and step.life else None\n",
+        "if excluded and not step.life else None\n",
+        "What is excluded is written each time.",
+    ),
+    Mutant(
+        "stages/features/resources/step.py",
+        "if often and version != version_of(",
+        "if often and 0 != version_of(",
+        "What was as it is to be counts as put back.",
+    ),
+    Mutant(
+        "stages/features/resources/preview.py",
+        "if there and excluded else manifest\n",
+        "if not there and excluded else manifest\n",
+        "A preview shows as changed what is others' to decide.",
+    ),
 ]

@@ -56,6 +56,8 @@ APART = {
     "Content.withheld",
     "Handling.labels",
     "Handling.annotations",
+    "Handling.excluded",
+    "Exclusion.paths",
     "Profile.contents",
     "Profile.generated",
     "Profile.reads",

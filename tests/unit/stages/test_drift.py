@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from bellhop.errors import BellhopError
+from bellhop.fleet.previewing import Previewed, now
 from bellhop.messages import Apply, Sweep
 from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.model.kinds import InvalidDocuments
 from bellhop.model.record import Watch, WatchedKind
 from bellhop.stages.watch import Watching
 from tests.fakes import rig
@@ -450,3 +452,80 @@ def test_a_watch_that_nobody_was_told_of_is_told_by_the_next(fleet: Fleet) -> No
 
     assert value_of(fleet.records.gates.get(EAST)).held == (WatchedKind(CONFIG, "configmaps"),)
     assert value_of(fleet.records.watches.get(EAST, "own")).told
+
+
+EXCLUDED = f"""{WATCHED}
+  driftExclusions: [{{paths: [/data/v], target: {{kind: ConfigMap, name: one}}}}]"""
+
+
+def test_what_is_excluded_is_written_once(fleet: Fleet) -> None:
+    """Another decides it from then on: no ring, sweep or change of the profile writes it again."""
+    east = fleet.register("east", env="production")
+    brings(fleet, "one", "two", mode=EXCLUDED)
+    assert there(east)["data"] == {"v": "1"}
+    for name in ("one", "two"):
+        changed = there(east, name)
+        changed["data"] = {"v": "theirs"}
+        edit(fleet, changed)
+    assert (there(east)["data"], there(east, "two")["data"]) == ({"v": "theirs"}, {"v": "1"})
+
+    east.calls.clear()
+    changed = there(east)
+    changed["data"] = {"v": "theirs again"}
+    edit(fleet, changed)
+    assert applies(east) == []
+    brings(fleet, "one", "two", mode=EXCLUDED, value="2")
+    assert (there(east)["data"], there(east, "two")["data"]) == ({"v": "theirs again"}, {"v": "2"})
+
+    changed = there(east)
+    changed["metadata"]["labels"] = {}
+    edit(fleet, changed)
+    assert there(east)["metadata"]["labels"] == {"projectsveltos.io/reason": "Resources"}
+    assert there(east)["data"] == {"v": "theirs again"}
+    held = value_of(fleet.records.inventories.get(EAST, "own")).held
+    assert {key.name: each.mended for key, each in held.items()} == {"one": 1, "two": 1}
+
+
+def test_a_preview_shows_nothing_of_what_is_excluded(fleet: Fleet) -> None:
+    """It would not be written, and is as it is wanted."""
+    east = fleet.register("east", env="production")
+    brings(fleet, "one", mode=EXCLUDED)
+    changed = there(east)
+    changed["data"] = {"v": "theirs"}
+    edit(fleet, changed)
+    fleet.records.inventories.doubt(EAST, "own", None)
+
+    (found,) = now(fleet.installation(), "own")
+    assert isinstance(found, Previewed)
+
+    assert (found.change.key.name, found.change.action) == ("one", "No Action")
+
+
+def test_what_is_excluded_and_nobody_decided_stays(fleet: Fleet) -> None:
+    """It is not taken away by being left out, and not changed either; a new object has it all."""
+    east = fleet.register("east", env="production")
+    brings(fleet, "one", mode=EXCLUDED)
+    brings(fleet, "one", mode=EXCLUDED, value="2")
+    assert there(east)["data"] == {"v": "1"}
+
+    fleet.drop("east", there(east))
+    fleet.pump()
+
+    assert there(east)["data"] == {"v": "2"}
+
+
+@pytest.mark.parametrize(
+    ("exclusion", "said"),
+    [
+        pytest.param("{paths: [spec/replicas]}", "'spec/replicas' is no path", id="no pointer"),
+        pytest.param("{paths: [/metadata/name]}", "'/metadata/name' is no path", id="the name"),
+        pytest.param("{paths: [/metadata]}", "'/metadata' is no path", id="all that names it"),
+        pytest.param("{paths: [/a/b], target: {name: '('}}", "missing \\)", id="no expression"),
+    ],
+)
+def test_an_exclusion_that_excludes_nothing_is_refused(
+    fleet: Fleet, exclusion: str, said: str
+) -> None:
+    """It would be ignored, or leave nothing to bring."""
+    with pytest.raises(InvalidDocuments, match=said):
+        fleet.apply(profile(more=f"{WATCHED}\n  driftExclusions: [{exclusion}]"))

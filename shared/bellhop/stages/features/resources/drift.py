@@ -13,6 +13,7 @@ from bellhop.engine import contending
 from bellhop.engine.drifting import is_ignored, own_fields
 from bellhop.errors import MissingError
 from bellhop.model.gvk import Identity
+from bellhop.model.identity import version_of
 from bellhop.model.record import Held
 from bellhop.ports.access import Access
 from bellhop.ports.clock import Clock
@@ -55,7 +56,7 @@ class Drift:
             by, pause = contending.writer(there), contending.pause(often)
             work.contests.append(Contest(key, by, often, pause, now + left))
             return
-        work.mending[key] = often + 1
+        work.mending[key] = often + 1, version_of((there or {}).get("metadata") or {})
         # What is known to be gone is made only where nobody else makes it meanwhile.
         work.held[key] = replace(held, digest="", uid=held.uid if there else "")
 
