@@ -46,13 +46,22 @@ class Watching:
             return
         untold = replace(wanted, told=False)
         token = self._records.watches.put(untold, expect=kept.token if kept else ABSENT)
-        if not self._rings_for(cluster, kinds):
+        if not self._rings_for(cluster, kinds) and not self._is_asked_for(untold):
             self._publisher.publish([Sweep(cluster)])
         self._records.watches.put(wanted, expect=token)
 
     def _rings_for(self, cluster: str, kinds: tuple[GVK, ...]) -> bool:
         gate = self._records.gates.get(cluster)
         return gate is not None and {each.gvk for each in gate.value.held}.issuperset(kinds)
+
+    def _is_asked_for(self, watch: Watch) -> bool:
+        """Say whether another profile has had the cluster asked for the same: one sweep is enough.
+
+        Of many that come at once the first asks; it is the first watch that is read, too.
+        """
+        others = (each.value for each in self._records.watches.of(watch.cluster))
+        wanted = set(watch.kinds)
+        return any(each.profile != watch.profile and wanted.issubset(each.kinds) for each in others)
 
     def kinds(self, cluster: str) -> list[GVK]:
         """Return the kinds that are to ring in a cluster, and forget those that need not."""

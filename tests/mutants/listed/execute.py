@@ -512,8 +512,8 @@ MUTANTS = [
     ),
     Mutant(
         "stages/watch.py",
-        "        if not self._rings_for(cluster, kinds):\n",
-        "        if self._rings_for(cluster, kinds):\n",
+        "        if not self._rings_for(cluster, kinds) and",
+        "        if self._rings_for(cluster, kinds) and",
         "No cluster rings for what is watched in it.",
     ),
     Mutant(
@@ -587,5 +587,11 @@ MUTANTS = [
         "if there and excluded else manifest\n",
         "if not there and excluded else manifest\n",
         "A preview shows as changed what is others' to decide.",
+    ),
+    Mutant(
+        "stages/watch.py",
+        " and not self._is_asked_for(untold):\n",
+        ":\n",
+        "Each of many profiles has its cluster swept.",
     ),
 ]

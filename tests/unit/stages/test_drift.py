@@ -442,6 +442,24 @@ def test_a_profile_that_is_watched_again_while_a_sweep_lets_go_of_it(
     assert [each.value.kinds for each in fleet.records.watches.of(EAST)] == [(CONFIG,)]
 
 
+def test_many_that_are_watched_at_once_ask_for_one_sweep(fleet: Fleet) -> None:
+    """A cluster that is registered into a fleet of hundreds is not swept hundreds of times."""
+    fleet.register("east", env="production")
+    fleet.pump()
+    for number in range(20):
+        name = f"own-{number}"
+        fleet.apply(join(profile(name=name, more=WATCHED), holder(name, config(name))))
+    asked = 0
+    for _ in range(200):
+        for inbox in ("deploy", "apply"):
+            fleet.work(inbox, fleet.queues[inbox].receive(1, wait=timedelta(0)))
+    while deliveries := fleet.queues["sweep"].receive(10, wait=timedelta(0)):
+        asked += sum(each.message.body == {"do": "sweep", "cluster": EAST} for each in deliveries)
+
+    assert len(list(fleet.records.watches.of(EAST))) == 20
+    assert asked == 1
+
+
 def test_a_watch_that_nobody_was_told_of_is_told_by_the_next(fleet: Fleet) -> None:
     """Who dies after it wrote the watch leaves it untold; a sweep is asked for once."""
     fleet.register("east", env="production")
