@@ -274,7 +274,9 @@ class Resolve(Envelope):
 class Apply(Envelope):
     """Bring one cluster to what a profile wants there, or withdraw the profile from it.
 
-    `contested` is an object that changed hands, or may, and makes this another piece of work.
+    `contested` is an object that changed hands, or may, and `touched` one that somebody else wrote
+    to, or deleted: each makes this another piece of work. The version before does not know of drift
+    and applies what is new alone.
     """
 
     do: ClassVar[str] = "apply"
@@ -284,6 +286,7 @@ class Apply(Envelope):
     profile: str
     destination: str
     contested: str = ""
+    touched: str = ""
     trace: str = ""
     rang: str = ""
 
@@ -326,6 +329,8 @@ class Sweep(Envelope):
 class Survey(Envelope):
     """Look at what profiles hold in a cluster; `full` also at kinds of which they hold nothing.
 
+    Where it is `held`, some of it is to stay as it was applied.
+
     `kind` (GROUP/KIND), `after` and `last` say how far it has come: where a list goes on, and
     beyond which place; `restarts` how often it began a kind anew.
     """
@@ -338,6 +343,7 @@ class Survey(Envelope):
     after: str = ""
     last: str = ""
     restarts: int = 0
+    held: bool = False
 
     @property
     def group(self) -> str:
@@ -355,7 +361,8 @@ class Confirm(Envelope):
     """Read one object back, after a hint that it is about to change.
 
     `before` is its resource version as the hint had it: seeing it again says that the change
-    is not stored yet, or never will be.
+    is not stored yet, or never will be. By one that may `drift` it may belong to a profile that is
+    to hear of it.
     """
 
     do: ClassVar[str] = "confirm"
@@ -364,6 +371,7 @@ class Confirm(Envelope):
     object: str
     uid: str
     before: int
+    drift: bool = False
     trace: str = ""
     rang: str = ""
 

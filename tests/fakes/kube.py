@@ -119,6 +119,9 @@ class FakeKube:
         """Write an object as a user of the cluster would: nothing is recorded as a call."""
         with self._lock:
             key, manifest = self._placed(manifest)
+            applied = self._applied.get(key.identity)
+            if applied is not None:
+                self._applied[key.identity] = _left(applied, manifest)
             return copy.deepcopy(self._store(key, manifest))
 
     def drop(self, gvk: GVK, namespace: str, name: str) -> None:
@@ -258,9 +261,11 @@ class FakeKube:
 
     def _with_managers(self, manifest: Manifest) -> Manifest:
         shown = copy.deepcopy(manifest)
-        if ObjectKey.of(manifest).identity in self._applied:
+        applied = self._applied.get(ObjectKey.of(manifest).identity)
+        if applied is not None:
             others = shown["metadata"].get("managedFields") or []
-            shown["metadata"]["managedFields"] = [*others, dict(_OURS)]
+            ours = {**_OURS, "fieldsV1": _fields(applied)}
+            shown["metadata"]["managedFields"] = [*others, ours]
         return shown
 
     def _served(self, group: str, kind: str) -> Sequence[Resource]:
@@ -413,6 +418,25 @@ def _without(there: Manifest, before: Mapping[str, Any], now: Mapping[str, Any])
         elif isinstance(value, Mapping) and isinstance(now[name], Mapping) and name in there:
             there[name] = _without(there[name], value, now[name])
     return there
+
+
+def _left(applied: Manifest, now: Mapping[str, Any]) -> Manifest:
+    """Return what stays ours of what was applied once another has written: what is as it was."""
+    left = {}
+    for name, value in applied.items():
+        if isinstance(value, Mapping) and isinstance(now.get(name), Mapping):
+            left[name] = _left(dict(value), now[name])
+        elif name in now and now[name] == value:
+            left[name] = value
+    return left
+
+
+def _fields(applied: Mapping[str, Any]) -> Manifest:
+    """Name the fields of what was applied, as an API server does; a list is one field."""
+    return {
+        f"f:{name}": _fields(value) if isinstance(value, Mapping) else {}
+        for name, value in applied.items()
+    }
 
 
 _Requirement = tuple[str, str, frozenset[str]]

@@ -47,6 +47,11 @@ def loop_timer(trigger: str, cluster: str, profile: str) -> str:
     return f"loop/{trigger}/{cluster}/{profile}"
 
 
+def drift_timer(cluster: str, profile: str, key: str) -> str:
+    """Name the timer after which an object that two fight over is put back."""
+    return f"drift/{cluster}/{profile}/{key}"
+
+
 def retry_timer(cluster: str, profile: str) -> str:
     """Name the timer of the next try to apply a profile to a cluster."""
     return f"apply/{cluster}/{profile}"

@@ -10,6 +10,7 @@ import base64
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from bellhop.model.gvk import Resource
@@ -17,6 +18,10 @@ from bellhop.model.gvk import Resource
 NAME = "bellhop-forwarder"
 NAMESPACE = "bellhop-system"
 WEBHOOK = "ring.bellhop.dev"
+HOLDING = "drift.bellhop.dev"
+
+APPLIED = ("projectsveltos.io/reason", "Resources")
+"""The label, and its value, of all that profiles bring."""
 
 MESSAGING_NAME = "sveltos-nats"
 MESSAGING_NAMESPACE = "projectsveltos"
@@ -31,7 +36,9 @@ _SERVICE_PATH = re.compile(rf"(?:/{_WORD}(?:\.{_WORD})*)+")
 
 
 def webhook_configuration(
-    resources: Sequence[Resource], forwarder: Mapping[str, str]
+    resources: Sequence[Resource],
+    forwarder: Mapping[str, str],
+    held: Sequence[Resource] = (),
 ) -> dict[str, Any]:
     """Return the ValidatingWebhookConfiguration that rings the forwarder.
 
@@ -40,7 +47,8 @@ def webhook_configuration(
     be ingest itself. A write never fails or waits for
     us: failurePolicy Ignore, a short timeout, no side effects on a dry run. Requests for
     objects in the forwarder's own namespace do not ring. A write rings once for each version of
-    its kind that counts, in that version.
+    its kind that counts, in that version. Of the resources that are `held` against drift only the
+    objects ring that have our label, or had it before the write.
     """
     client: dict[str, Any] = {}
     if forwarder["ca"]:
@@ -61,6 +69,10 @@ def webhook_configuration(
         "webhooks": [
             _webhook(f"{number}.{WEBHOOK}" if number else WEBHOOK, client, once)
             for number, once in enumerate(_one_version_each(resources))
+        ]
+        + [
+            _holding(f"{number}.{HOLDING}" if number else HOLDING, client, once)
+            for number, once in enumerate(_one_version_each(held))
         ],
     }
 
@@ -188,6 +200,20 @@ def _webhook(name: str, client: Mapping[str, Any], resources: Sequence[Resource]
         "admissionReviewVersions": ["v1"],
         "namespaceSelector": {"matchExpressions": [own]},
     }
+
+
+def _holding(name: str, client: Mapping[str, Any], resources: Sequence[Resource]) -> dict[str, Any]:
+    """Return the webhook of what profiles hold.
+
+    A status is no drift. What has replicas rings by it all the same: who scales it writes them by a
+    subresource that tells neither labels nor the kind, and the status follows.
+    """
+    ringing = [
+        replace(each, subresources=each.subresources if "scale" in each.subresources else ())
+        for each in resources
+    ]
+    label, value = APPLIED
+    return {**_webhook(name, client, ringing), "objectSelector": {"matchLabels": {label: value}}}
 
 
 def _one_version_each(resources: Sequence[Resource]) -> list[list[Resource]]:

@@ -468,10 +468,11 @@ def _forwarder(version: str) -> str:
 
 
 def _ringing(hooks: Sequence[Mapping[str, Any]]) -> set[str]:
-    """Return the resources that webhooks ring for."""
+    """Return the resources that webhooks ring for, whoever made the object."""
     return {
         str(plural)
         for hook in hooks
+        if not (hook.get("objectSelector") or {}).get("matchLabels")
         for rule in hook.get("rules") or []
         for plural in rule.get("resources") or []
     }

@@ -7,7 +7,7 @@ from typing import Any
 from bellhop.engine.naming import profile_kind
 from bellhop.engine.origin import origin_labels
 from bellhop.model.allow import ANNOTATION as ALLOW
-from bellhop.model.record import PLAIN, Handling, Profile
+from bellhop.model.record import PLAIN, Exclusion, Handling, Profile
 
 
 def manifest(profile: Profile, source: str) -> dict[str, Any]:
@@ -75,7 +75,22 @@ def _added(profile: Profile) -> dict[str, Any]:
     """Return the metadata that all objects of a profile get, as each of its contents has them."""
     how = profile.contents[0].how if profile.contents else PLAIN
     added = {"extraLabels": how.labels, "extraAnnotations": how.annotations}
-    return {field: dict(value) for field, value in added.items() if value}
+    told: dict[str, Any] = {field: dict(value) for field, value in added.items() if value}
+    return told | ({"driftExclusions": list(map(_excluded, how.excluded))} if how.excluded else {})
+
+
+def _excluded(exclusion: Exclusion) -> dict[str, Any]:
+    target = {
+        "group": exclusion.group,
+        "version": exclusion.version,
+        "kind": exclusion.kind,
+        "namespace": exclusion.namespace,
+        "name": exclusion.name,
+        "labelSelector": exclusion.labels,
+        "annotationSelector": exclusion.annotations,
+    }
+    asked = {field: text for field, text in target.items() if text}
+    return {"paths": list(exclusion.paths), **({"target": asked} if asked else {})}
 
 
 def cluster_ref(key: str) -> dict[str, str]:

@@ -14,13 +14,12 @@ from bellhop.model.names import (
     Share,
     Text,
 )
-from bellhop.model.record import PLAIN, Handling, Reading, Sync
+from bellhop.model.record import PLAIN, Exclusion, Handling, Reading, Sync
 
 Tier = Annotated[int, Field(ge=1, le=2**31 - 1)]
 DeploymentType = Literal["Remote", "Local"]
 ContentKind = Literal["ConfigMap", "Secret"]
 PolicyRefKind = Literal["ConfigMap", "Secret", "GitRepository", "OCIRepository", "Bucket"]
-SyncMode = Literal["OneTime", "Continuous", "ContinuousWithDriftDetection", "DryRun"]
 StopMatchingBehavior = Literal["WithdrawPolicies", "LeavePolicies"]
 
 
@@ -83,7 +82,7 @@ class PolicyRefSpec(Model):
 class AddonSpec(Model):
     """The add-ons and their roll-out, in EventTriggers and ClusterProfiles alike."""
 
-    sync_mode: SyncMode = "Continuous"
+    sync_mode: Sync = "Continuous"
     tier: Tier = 100
     continue_on_conflict: bool = False
     max_update: Share | None = None
@@ -121,12 +120,8 @@ class AddonSpec(Model):
 
     @property
     def sync(self) -> Sync:
-        """How it is kept in its clusters; what is not built yet is refused before."""
-        match self.sync_mode:
-            case "ContinuousWithDriftDetection":
-                return "Continuous"
-            case mode:
-                return mode
+        """How it is kept in its clusters."""
+        return self.sync_mode
 
     def readings(self) -> tuple[Reading, ...]:
         """List the objects that templates of deploy time read."""
@@ -149,7 +144,14 @@ class AddonSpec(Model):
             skip_namespace=ref.skip_namespace_creation,
             labels=self.extra_labels,
             annotations=self.extra_annotations,
+            excluded=self._excluded(),
         )
+
+    def _excluded(self) -> tuple[Exclusion, ...]:
+        """List what is others' to decide; without drift detection nothing is, as in Sveltos."""
+        if self.sync != "ContinuousWithDriftDetection":
+            return ()
+        return tuple(each.exclusion() for each in self.drift_exclusions)
 
 
 class ClusterRef(NamedTuple):

@@ -26,6 +26,9 @@ LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 FORCE_RECREATE = "projectsveltos.io/forceRecreate"
 """On an object that is deployed: where its API server refuses the change, it is made anew."""
 
+DRIFT_IGNORED = "projectsveltos.io/driftDetectionIgnore"
+"""On an object that is deployed: what others change of it is left alone, whatever the profile."""
+
 ADOPT = "bellhop.dev/adopt"
 """On an object that is to be deployed: what somebody else made under its name is taken over.
 

@@ -1,11 +1,22 @@
-"""Changes to rendered objects, and differences that are no drift; neither is built yet."""
+"""Changes to rendered objects, which are not built yet, and differences that are no drift."""
 
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import Field
+from pydantic import AfterValidator, Field, model_validator
 
-from bellhop.model.base import Many, Model
+from bellhop.model.base import Many, Model, mistake
 from bellhop.model.names import Text
+from bellhop.model.record import Exclusion
+from bellhop.model.selector import Selector
+
+_NAMING = frozenset({"/apiVersion", "/kind", "/metadata", "/metadata/name", "/metadata/namespace"})
+
+
+def _pointer(path: str) -> str:
+    """See that a path leads to a field that may be another's: of what names an object none may."""
+    if not path.startswith("/") or path == "/" or path in _NAMING:
+        raise mistake(f"{path!r} is no path that can be left to others; write /spec/replicas")
+    return path
 
 
 class PatchTarget(Model):
@@ -28,7 +39,48 @@ class Patch(Model):
 
 
 class DriftExclusion(Model):
-    """Paths in which a difference is no drift."""
+    """Paths in which a difference is no drift, as written."""
 
-    paths: Annotated[Many[Text], Field(min_length=1)]
+    paths: Annotated[Many[Annotated[Text, AfterValidator(_pointer)]], Field(min_length=1)]
     target: PatchTarget | None = None
+
+    @model_validator(mode="after")
+    def _is_read(self) -> Self:
+        target = self.target or PatchTarget()
+        for text in (target.label_selector, target.annotation_selector):
+            Selector.parse(text)
+        for field, pattern in (("namespace", target.namespace), ("name", target.name)):
+            if problem := _pattern_problem(pattern):
+                raise mistake(f"target.{field}: {problem}")
+        return self
+
+    def exclusion(self) -> Exclusion:
+        """Return it as it is kept."""
+        target = self.target or PatchTarget()
+        return Exclusion(
+            paths=tuple(self.paths),
+            group=target.group,
+            version=target.version,
+            kind=target.kind,
+            namespace=target.namespace,
+            name=target.name,
+            labels=target.label_selector,
+            annotations=target.annotation_selector,
+        )
+
+
+def _pattern_problem(pattern: str) -> str:
+    """Say what is wrong with a regular expression; nothing when it is right, or not there."""
+    if not pattern:
+        return ""
+    import re2  # noqa: PLC0415 - 4 ms, of use only to targets by name
+
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        re2.compile(pattern, options)
+    except re2.error as error:
+        told = error.args[0] if error.args else ""
+        text = told.decode("utf-8", "replace") if isinstance(told, bytes) else str(told)
+        return f"{text} in {pattern!r}"
+    return ""

@@ -18,8 +18,14 @@ Phase = Literal["Provisioning", "Provisioned", "DryRun", "Failed", "FailedNonRet
 Of one in DryRun it is known what would be done there, and nothing was.
 """
 
-Sync = Literal["OneTime", "Continuous", "DryRun"]
-"""Whether a profile is applied once, or whenever it changes, or what that would do is only told."""
+Sync = Literal["OneTime", "Continuous", "ContinuousWithDriftDetection", "DryRun"]
+"""Whether a profile is applied once, or whenever it changes, or what that would do is only told.
+
+With drift detection it is also applied again where somebody else changed what it brought.
+"""
+
+MOST_WATCHED = 256
+"""Kinds of one profile that ring in a cluster when others change them; sweeps look at all."""
 
 MOST_LABELS = 256
 """Labels of one cluster: with the longest names and values they take a hundred kilobytes."""
@@ -83,7 +89,11 @@ class Cluster:
             )
 
     def gate(
-        self, kinds: Iterable[WatchedKind], revision: int, listeners: Iterable[Listener] = ()
+        self,
+        kinds: Iterable[WatchedKind],
+        revision: int,
+        listeners: Iterable[Listener] = (),
+        held: Iterable[WatchedKind] = (),
     ) -> Gate:
         """Return what ingest must know of this cluster, where these kinds and events count."""
         return Gate(
@@ -94,6 +104,7 @@ class Cluster:
             self.former_until,
             direct=bool(self.forwarder.get("direct")),
             listeners=tuple(listeners),
+            held=tuple(held),
         )
 
 
@@ -159,7 +170,8 @@ class Walk:
     `cut`; `read` objects were on its pages so far, `known` were kept, and `missing` of these are
     on no page. `untold` says of a kind up to which place
     observations were written that may not have been told. `hand` names who wrote it last. In a
-    `mute` cluster the API server could not be told to ring.
+    `mute` cluster the API server could not be told to ring; in one that is `held` profiles have
+    objects that are to stay as they were applied.
     """
 
     id: str
@@ -186,6 +198,7 @@ class Walk:
     problems: tuple[str, ...] = ()
     hand: str = ""
     mute: bool = False
+    held: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +239,8 @@ class Gate:
     """All that ingest must know of one cluster: its tokens' digests and what counts.
 
     The former token counts until `former_until`, or without an end while that is None. In a
-    `direct` one the present token is an API server's: with that one rings, and tells nothing.
+    `direct` one the present token is an API server's: with that one rings, and tells nothing. Of
+    the kinds that are `held` profiles have objects that are to stay as they were applied.
     """
 
     token_digest: str
@@ -236,6 +250,7 @@ class Gate:
     former_until: datetime | None = None
     direct: bool = False
     listeners: tuple[Listener, ...] = ()
+    held: tuple[WatchedKind, ...] = ()
 
     def digests(self, now: datetime) -> tuple[str, str]:
         """Return the digests of the present and of the former token, the same one for none."""
@@ -464,12 +479,30 @@ class Pace:
 
 
 @dataclass(frozen=True, slots=True)
+class Exclusion:
+    """Paths of objects that are others' to decide once these are there.
+
+    Of the objects those are meant that fit all that is not empty: `namespace` and `name` are
+    regular expressions, `labels` and `annotations` selectors.
+    """
+
+    paths: tuple[str, ...]
+    group: str = ""
+    version: str = ""
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    labels: str = ""
+    annotations: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Handling:
     """How what a ref names is brought.
 
     Of two refs of a profile that want one object the one of the lower `tier` has it. By `force`
     an object whose change is refused is made anew; by `skip_namespace` no namespace is made for
-    one. All get the `labels` and `annotations`.
+    one. All get the `labels` and `annotations`. What is `excluded` is written once.
     """
 
     tier: int = 100
@@ -477,6 +510,7 @@ class Handling:
     skip_namespace: bool = False
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
+    excluded: tuple[Exclusion, ...] = ()
 
 
 PLAIN = Handling()
@@ -612,7 +646,9 @@ class Held:
     `version` is that of the kind in which it was written last; `uid` says which life of the
     object that was, and is empty as long as nobody knows. What an API server says of a `secret`
     one may quote a Secret; what was applied tells that it is none. One that was `adopted` names
-    who had made it, and stays when it is withdrawn.
+    who had made it, and stays when it is withdrawn. `fields` is a digest of the fields that were
+    ours once it was applied, where drift is watched: whoever changes one takes it from us.
+    It was `mended` so many times in a row, `mended_at` last.
     """
 
     digest: str
@@ -622,6 +658,24 @@ class Held:
     uid: str = ""
     secret: bool = True
     adopted: str = ""
+    fields: str = ""
+    mended: int = 0
+    mended_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """The kinds of which a profile holds objects in a cluster that are to stay as they are.
+
+    The cluster rings for these; it is `told` once a sweep was asked to see to that.
+    """
+
+    cluster: str
+    profile: str
+    trigger: str
+    source: str
+    kinds: tuple[GVK, ...]
+    told: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,6 @@ _PATCHES = "patches are not applied yet; leave the field out, or write the chang
 _FLUX = "Flux sources are not read yet; use kind ConfigMap or Secret"
 
 _ADDONS = {
-    "syncMode=ContinuousWithDriftDetection": (
-        "drift is not watched yet; use Continuous, or leave the field out"
-    ),
     "maxUpdate": "roll-outs are not paced yet; leave the field out",
     "reloader": "workloads are not restarted yet; leave the field out",
     "dependsOn": (
@@ -47,7 +44,6 @@ _ADDONS = {
     "postDeleteChecks": _CHECKS,
     "patches": _PATCHES,
     "patchesFrom": _PATCHES,
-    "driftExclusions": "drift is not watched yet; leave the field out",
 }
 
 _TRIGGER = {

@@ -41,6 +41,7 @@ from bellhop.records.titles import Titles
 from bellhop.records.trails import Trails
 from bellhop.records.versions import SCHEMAS, Versioned
 from bellhop.records.walks import Strikes, Walks
+from bellhop.records.watches import Watches
 
 
 class Records:
@@ -97,6 +98,7 @@ class Records:
         self.owners = Owners(store)
         self.inventories = Inventories(self._payloads, self.owners)
         self.findings = Findings(store, clock)
+        self.watches = Watches(store)
         self.outcomes = Outcomes(store)
         self.previews = Previews(self._payloads)
         self.ledger = Ledger(store, ledger)
@@ -169,6 +171,7 @@ class Records:
         self._payloads.forget(f"inventory/{key}")
         self.owners.forget(key)
         self.findings.forget(key)
+        self.watches.forget(key)
 
     def collect(self, now: datetime) -> int:
         """Delete blobs that no record has named for a day; return how many there were.

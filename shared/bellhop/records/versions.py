@@ -29,7 +29,7 @@ SCHEMAS: Mapping[str, int] = {
     "cluster": 2,
     "inventory": 2,
     "match": 2,
-    "profile": 3,
+    "profile": 4,
 }
 """The number of each kind of record, by the first word of its partition; 1 where it is not here.
 
@@ -41,6 +41,7 @@ SCHEMAS: Mapping[str, int] = {
     profile   2  `sync`: who does not know it applies what is to be tried dry; a Profile's, whose
                  name has its namespace: who does not know those marks its objects as another's
               3  `sync` may be OneTime: who does not know that applies what changes later
+              4  `sync` may be ContinuousWithDriftDetection: who does not know it cannot read it
 """
 
 _FIRST = 1

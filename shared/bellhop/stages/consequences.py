@@ -159,6 +159,7 @@ class Consequences:
             kinds = (
                 WatchedKind(gvk, plurals.get(gvk, ""), gvk in own) for gvk in catalog.kinds_in(key)
             )
-            gate = cluster.gate(kinds, catalog.revision, catalog.listeners_in(key))
+            held = old.value.held if old else ()
+            gate = cluster.gate(kinds, catalog.revision, catalog.listeners_in(key), held)
             if not old or replace(old.value, revision=gate.revision) != gate:
                 self._records.gates.put(key, gate)

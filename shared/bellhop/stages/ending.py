@@ -17,7 +17,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from bellhop.engine.allowing import NotAllowedError
-from bellhop.engine.pacing import retry_timer, spread
+from bellhop.engine.pacing import drift_timer, retry_timer, spread
 from bellhop.errors import (
     AwayError,
     BellhopError,
@@ -25,16 +25,28 @@ from bellhop.errors import (
     StaleError,
     TemporaryError,
 )
-from bellhop.model.record import Action, Change, Ended, Outcome, Phase, Preview, Profile
+from bellhop.model.marks import DRIFT_IGNORED
+from bellhop.model.record import (
+    Action,
+    Change,
+    Ended,
+    Outcome,
+    Phase,
+    Preview,
+    Profile,
+)
 from bellhop.ports.store import ABSENT
 from bellhop.records import Kept, Records
 from bellhop.records.departures import Place
 from bellhop.records.profiles import place
 from bellhop.settings import Settings
-from bellhop.stages.work import Work
+from bellhop.stages.work import Contest, Work
 
 _RETRIES = 8
 _DOUBLINGS = 16
+DRIFT = "Drift"
+"""The reason of an outcome where two fight over an object."""
+
 _SOON = timedelta(seconds=5)
 """Pauses up to this are left to the queue: a kind may be about to be served."""
 
@@ -63,6 +75,25 @@ class Endings:
             # Before we write: who fails and sets it anew after that has seen what we wrote.
             self._records.timers.cancel(retry_timer(work.cluster.key, profile.name))
         self._put(work, self._outcome(work, phase, reason=profile.error_code, message=message))
+
+    def slow(self, work: Work) -> None:
+        """Note what is changed as often as it is put back, and have it put back when it is due.
+
+        The timer comes first, and one that is set stays: those who fight ring all the time.
+        """
+        for each in work.contests:
+            name = drift_timer(work.cluster.key, work.profile.name, str(each.key))
+            timer = self._records.timers.get(name)
+            if timer is None or timer.value.at <= self._records.clock.now():
+                again = replace(work.message, touched=str(each.key), trace="", rang="")
+                self._records.timers.set(name, each.at, again.message().body)
+        message = "; ".join(contended(each) for each in work.contests)
+        old = work.outcome.value if work.outcome else None
+        if old and (old.phase, old.reason, old.message) == ("Failed", DRIFT, message):
+            return
+        outcome = self._outcome(work, "Failed", reason=DRIFT, message=message)
+        due = min(each.at for each in work.contests)
+        self._put(work, replace(outcome, failures=1, retry_at=due))
 
     def preview(self, work: Work, changes: Sequence[Change]) -> None:
         """Note what would be done, and that nothing was.
@@ -205,6 +236,18 @@ class Endings:
             message=message,
             reads=work.reads,
         )
+
+
+def contended(contest: Contest) -> str:
+    """Say who changes an object as often as it is put back, and what to do about it."""
+    key, seconds = contest.key, round(contest.pause.total_seconds())
+    place = "/".join(filter(None, (key.namespace, key.name)))
+    who = f"field manager '{contest.by}'" if contest.by else "somebody unknown"
+    return (
+        f"cannot keep {key.kind} '{place}': {who} changes it as often as it is put back,"
+        f" {contest.times} times in a row; it waits {seconds} s now; end one of the two, leave the"
+        f" fields out of the manifest, or annotate it with {DRIFT_IGNORED}"
+    )
 
 
 def by_feature(features: Sequence[str], at: str, outcome: Outcome) -> tuple[Ended, ...]:

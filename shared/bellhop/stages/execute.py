@@ -39,6 +39,7 @@ from bellhop.stages.features.resources.executor import Executor
 from bellhop.stages.hands import ALONE, Hands
 from bellhop.stages.lease import UNKNOWN, Leases, Peers
 from bellhop.stages.ledger import noting
+from bellhop.stages.watch import Watching
 from bellhop.stages.work import Work, is_done_once
 
 _ROUNDS = 4
@@ -63,6 +64,7 @@ class Execute:
         self._circuits = Circuits(records, access, publisher, settings, log)
         self._leases = Leases(records, settings, peers)
         self._endings = Endings(records, settings)
+        self._watching = Watching(records, publisher)
         self._features: tuple[Feature[Any], ...] = (
             Executor(records, access, publisher, settings, hands),
         )
@@ -184,10 +186,13 @@ class Execute:
             return
         if not all(plan.idle for _, plan in plans):
             self._carry_out(work, plans)
+        self._watching.keep(work)
         if work.failed:
             raise work.failed[0]
         if work.unfinished:
-            self._publisher.publish([replace(work.message, contested="")])
+            self._publisher.publish([replace(work.message, contested="", touched="")])
+        elif work.contests:
+            self._endings.slow(work)
         elif work.wanted:
             self._endings.settle(work)
         else:

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from bellhop.engine.observe import bury, observe
 from bellhop.errors import TemporaryError
-from bellhop.messages import Confirm, Evaluate, Publisher
+from bellhop.messages import Apply, Confirm, Evaluate, Publisher
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.record import Observation
 from bellhop.ports.access import Access
@@ -47,6 +47,22 @@ class Hints:
         for gvk in self._catalogs.current().kinds_in(hint.cluster):
             if gvk[::2] == rang.gvk[::2]:
                 self._read_back(kube, rang._replace(gvk=gvk), hint)
+        if hint.drift:
+            self._tell_holder(kube, rang, hint)
+
+    def _tell_holder(self, kube: Kube, key: ObjectKey, hint: Confirm) -> None:
+        """Tell the profile that has an object once it shows what was done to it."""
+        owner = self._records.owners.get(hint.cluster, key.identity)
+        if owner is None or not owner.value.profile:
+            return
+        there = kube.get(*key)
+        seen = observe(hint.cluster, there, self._records.clock.now()) if there else None
+        if seen and (seen.uid, seen.resource_version) == (hint.uid, hint.before):
+            self._wait(hint, self._records.clock.now())
+        place = owner.value.trigger, owner.value.source, owner.value.profile
+        touched = str(key.identity)
+        message = Apply(*place, hint.cluster, touched=touched, trace=hint.trace, rang=hint.rang)
+        self._publisher.publish([message])
 
     def _read_back(self, kube: Kube, key: ObjectKey, hint: Confirm) -> None:
         now = self._records.clock.now()

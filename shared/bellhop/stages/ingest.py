@@ -42,7 +42,8 @@ from bellhop.errors import (
     TooLargeError,
 )
 from bellhop.logs import Log
-from bellhop.messages import Confirm, Evaluate, Publisher, Sweep
+from bellhop.messages import Apply, Confirm, Evaluate, Publisher, Sweep
+from bellhop.model.gvk import ObjectKey
 from bellhop.model.record import Gate, Heard, Observation
 from bellhop.records import Records
 from bellhop.settings import Settings
@@ -200,7 +201,7 @@ class Ingest:
         if data.get("kind") == ALIVE and data.get("apiVersion") == "bellhop.dev/v1":
             heard = read_alive(data, heard)
         self._hearing.note(request.cluster, heard)
-        reply = self._read(request.cluster, data, Watched(gate.kinds))
+        reply = self._read(request.cluster, data, Counted(gate))
         if abs(skew) < SKEW or "response" in reply.body:
             return reply
         return Reply(reply.status, {**reply.body, "ahead": skew.total_seconds()}, reply.headers)
@@ -241,14 +242,14 @@ class Ingest:
             )
         return skew
 
-    def _read(self, cluster: str, data: Mapping[str, Any], watched: Watched) -> Reply:
+    def _read(self, cluster: str, data: Mapping[str, Any], counted: Counted) -> Reply:
         match (data.get("apiVersion"), data.get("kind")):
             case ("admission.k8s.io/v1", "AdmissionReview"):
-                return self._admission(cluster, data, watched)
+                return self._admission(cluster, data, counted)
             case ("audit.k8s.io/v1", "EventList"):
-                return self._audit(cluster, data, watched)
+                return self._audit(cluster, data, counted)
             case ("bellhop.dev/v1", kind) if kind == BATCH:
-                return self._batch(cluster, data, watched)
+                return self._batch(cluster, data, counted)
             case ("bellhop.dev/v1", kind) if kind == MISSED:
                 return self._look(cluster)
             case ("bellhop.dev/v1", kind) if kind == ALIVE:
@@ -272,12 +273,12 @@ class Ingest:
         self._publisher.publish([Sweep(cluster)])
         return Reply(200, {"sweep": True})
 
-    def _admission(self, cluster: str, data: Mapping[str, Any], watched: Watched) -> Reply:
+    def _admission(self, cluster: str, data: Mapping[str, Any], counted: Counted) -> Reply:
         request = data.get("request")
         if not isinstance(request, Mapping) or not isinstance(request.get("uid"), str):
             raise InvalidError("cannot read the AdmissionReview: it has no request with a uid")
-        found = () if changes_nothing(request) else admission(request, watched)
-        hints = [self._confirm(cluster, hint) for hint in found]
+        found = () if changes_nothing(request) else admission(request, counted.all)
+        hints = [self._confirm(cluster, hint, counted) for hint in found]
         if hints:
             self._publisher.publish(hints)
         response: dict[str, Any] = {"uid": request["uid"], "allowed": True}
@@ -290,24 +291,26 @@ class Ingest:
         }
         return Reply(200, review)
 
-    def _audit(self, cluster: str, data: Mapping[str, Any], watched: Watched) -> Reply:
+    def _audit(self, cluster: str, data: Mapping[str, Any], counted: Counted) -> Reply:
         events = _items(data)
         now = self._records.clock.now()
         hints: list[Confirm] = []
         told: list[Observation] = []
-        for found in audit(events, watched):
+        for found in audit(events, counted.all):
             with suppress(InvalidError):
                 if isinstance(found, Hint):
-                    hints.append(self._confirm(cluster, found))
+                    hints.append(self._confirm(cluster, found, counted))
                 else:
                     told.append(observe_told(cluster, found, now))
-        self._keep((observation, now.isoformat()) for observation in told)
+        rang = now.isoformat()
+        self._keep((each, rang) for each in told if each.key.gvk in counted.asked)
+        self._tell_holders(cluster, ((each.key, rang) for each in told if counted.held(each.key)))
         if hints:
             self._publisher.publish(hints)
         taken = len(hints) + len(told)
         return Reply(200, {"taken": taken, "dropped": max(0, len(events) - taken)})
 
-    def _batch(self, cluster: str, data: Mapping[str, Any], watched: Watched) -> Reply:
+    def _batch(self, cluster: str, data: Mapping[str, Any], counted: Counted) -> Reply:
         items = _items(data)
         # All are read before one is kept: a batch is taken or refused as a whole.
         now = self._records.clock.now()
@@ -315,10 +318,13 @@ class Ingest:
         counting = [
             (observation, rang)
             for observation, rang, own in found
-            if observation.key.gvk in watched.by(own=own)
+            if observation.key.gvk in counted.asked.by(own=own)
         ]
+        held = [(each.key, rang) for each, rang, own in found if not own and counted.held(each.key)]
         self._keep(counting)
-        return Reply(200, {"taken": len(counting), "dropped": len(items) - len(counting)})
+        self._tell_holders(cluster, held)
+        taken = len({each.key for each, _ in counting} | {key for key, _ in held})
+        return Reply(200, {"taken": taken, "dropped": len(items) - taken})
 
     def _cloud_events(self, request: Request, gate: Gate) -> Reply:
         """Take the CloudEvents of a request, whoever sends them: the cluster is not heard by it."""
@@ -349,15 +355,42 @@ class Ingest:
             for message, note in news:
                 write(self._records, message, message.cluster, message.object, note)
 
-    def _confirm(self, cluster: str, hint: Hint) -> Confirm:
+    def _tell_holders(self, cluster: str, touched: Iterable[tuple[ObjectKey, str]]) -> None:
+        """Tell the profiles that have objects that somebody else wrote to these, or deleted them.
+
+        One read tells whose an object is; whether anything of it is to be put back, its owner.
+        """
+        for key, rang in touched:
+            owner = self._records.owners.get(cluster, key.identity)
+            if owner and owner.value.profile:
+                place = owner.value.trigger, owner.value.source, owner.value.profile
+                about = str(key.identity)
+                message = Apply(*place, cluster, touched=about, trace=_trace(), rang=rang)
+                self._publisher.publish([message])
+
+    def _confirm(self, cluster: str, hint: Hint, counted: Counted) -> Confirm:
         return Confirm(
             cluster,
             str(hint.key),
             uid=hint.uid,
             before=hint.before,
+            drift=not hint.own and counted.held(hint.key),
             trace=_trace(),
             rang=self._records.clock.now().isoformat(),
         )
+
+
+class Counted:
+    """The kinds that count in a cluster: that sources ask for, and that are held against drift."""
+
+    def __init__(self, gate: Gate) -> None:
+        self.asked, self._held = Watched(gate.kinds), Watched(gate.held)
+        more = [each for each in gate.held if each.gvk not in self.asked]
+        self.all = Watched([*gate.kinds, *more]) if more else self.asked
+
+    def held(self, key: ObjectKey) -> bool:
+        """Say whether a profile may hold an object of this kind against drift."""
+        return bool(self._held.versions(key.gvk))
 
 
 _ONLY_RINGS = Reply(

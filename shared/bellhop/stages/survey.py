@@ -16,6 +16,7 @@ from functools import cache, partial
 from itertools import islice, takewhile
 from typing import Any, NamedTuple
 
+from bellhop.engine.drifting import own_fields
 from bellhop.errors import MissingError, PermanentError, StaleError, TemporaryError
 from bellhop.logs import Log
 from bellhop.messages import Apply, Publisher
@@ -151,6 +152,7 @@ class Survey:
         found: dict[Identity, Finding] = {}
         unsure: dict[_Who, list[Identity]] = {}
         held = cache(partial(self._held, message.cluster))
+        watched, touched = self._watched(message), list[Apply]()
         for key, owner in owned.items():
             if not owner.profile:
                 continue
@@ -160,12 +162,14 @@ class Survey:
             # What a backup brought back is ours, and not as it was applied.
             there = None if another and _bears_marks_of(owner, there or {}) else there
             if there is None:
-                who = (owner.trigger, owner.source, owner.profile)
-                unsure.setdefault(who, []).append(key)
+                unsure.setdefault(_who(owner), []).append(key)
             elif another:
                 found[key] = self._finding("foreign", there, owner.profile)
+            elif owner.profile in watched and _drifts(there, held(owner.profile).get(key)):
+                touched.append(Apply(*_who(owner), message.cluster, touched=str(key)))
         for who, keys in unsure.items():
             self._put_back(message.cluster, who, keys)
+        self._publisher.publish(touched)
         loose = {key: there for key, there in listed.items() if key not in owned}
         for key in self._strays(kube, message.cluster, loose, noted):
             found[key] = self._finding("stray", loose[key])
@@ -225,6 +229,11 @@ class Survey:
                 "Missed what was applied", cluster=cluster, profile=profile, objects=names
             )
             self._publisher.publish([Apply(trigger, source, profile, cluster)])
+
+    def _watched(self, message: Message) -> set[str]:
+        """Return the profiles whose objects are to stay as they were applied."""
+        found = self._records.watches.of(message.cluster) if message.held else ()
+        return {each.value.profile for each in found}
 
     # What is there beside it --------------------------------------------------------------------
 
@@ -323,6 +332,18 @@ def _is_another(key: Identity, owner: Owner, there: Manifest, held: _HeldBy) -> 
         return False
     known = held(owner.profile).get(key)
     return known is not None and known.uid not in ("", _uid(there))
+
+
+def _who(owner: Owner) -> _Who:
+    return owner.trigger, owner.source, owner.profile
+
+
+def _drifts(there: Manifest, held: Held | None) -> bool:
+    """Say whether fields of an object are ours no more.
+
+    Not if it is {}, nor while nobody knows how it was applied.
+    """
+    return bool(there) and held is not None and held.fields not in ("", own_fields(there))
 
 
 def _bears_marks_of(owner: Owner, there: Manifest) -> bool:

@@ -12,7 +12,7 @@ other sources begins the walk anew.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -75,6 +75,7 @@ from bellhop.stages.ledger import Nobody, Note, write
 from bellhop.stages.look import Look
 from bellhop.stages.subscribing import let_subscribe
 from bellhop.stages.survey import Survey as Holdings
+from bellhop.stages.watch import Watching
 
 _QUICK = 4
 """Tries that follow each other quickly; then a cluster that is away is left to the schedule."""
@@ -119,6 +120,7 @@ class Sweep:
         self._look = Look(records, publisher, settings, log)
         self._choosing = Choosing(records, catalogs, Consequences(records, publisher, settings))
         self._holdings = Holdings(records, access, publisher, settings, log)
+        self._watching = Watching(records, publisher)
 
     def handle(self, message: Envelope) -> None:
         """Do one message's work.
@@ -307,8 +309,16 @@ class Sweep:
             # There are other ways for a sender to prove itself, and the next sweep asks again.
             learn(self._records, course.kube, course.cluster)
         lacking: list[str] = []
-        resources: list[Resource] = []
-        for gvk in course.catalog.kinds_in(course.name):
+        asked = self._served(course, course.catalog.kinds_in(course.name), lacking)
+        held = self._served(course, self._watching.kinds(course.name), lacking)
+        # Ringing is set up before looking, so that nothing falls between the two.
+        mute = [] if lacking else self._wire(course, asked, held)
+        course.keep(uid=uid, problems=problems([*lacking, *mute]), mute=bool(mute), held=bool(held))
+
+    def _served(self, course: Course, kinds: Iterable[GVK], lacking: list[str]) -> list[Resource]:
+        """Return the resources of kinds that are served; those that are away now are `lacking`."""
+        found = []
+        for gvk in kinds:
             try:
                 resource = course.kube.resource(gvk)
             except TemporaryError as error:
@@ -316,10 +326,8 @@ class Sweep:
                 lacking.append(str(error))
                 continue
             if resource is not None:
-                resources.append(resource)
-        # Ringing is set up before looking, so that nothing falls between the two.
-        mute = [] if lacking else self._wire(course, resources)
-        course.keep(uid=uid, problems=problems([*lacking, *mute]), mute=bool(mute))
+                found.append(resource)
+        return found
 
     def _identify(self, kube: Kube, cluster: str, known: str) -> str:
         """Read which cluster this is; in one made anew under an old name we own nothing yet.
@@ -366,12 +374,17 @@ class Sweep:
             # Whoever changed it meanwhile knows no less, or the next sweep sees it.
             self._records.pending.delete(begun)
 
-    def _wire(self, course: Course, resources: list[Resource]) -> list[str]:
-        """Have the API server ring for these kinds, and the gate let them in; say what cannot."""
+    def _wire(self, course: Course, asked: list[Resource], held: list[Resource]) -> list[str]:
+        """Have the API server ring for these kinds, and the gate let them in; say what cannot.
+
+        What sources ask for rings, whoever holds it; of the rest what is ours does.
+        """
         cluster, catalog = course.cluster, course.catalog
         own, listeners = catalog.own_kinds_in(course.name), catalog.listeners_in(course.name)
-        kinds = [WatchedKind(each.gvk, each.plural, each.gvk in own) for each in resources]
-        self._records.gates.put(cluster.key, cluster.gate(kinds, catalog.revision, listeners))
+        kinds = [WatchedKind(each.gvk, each.plural, each.gvk in own) for each in asked]
+        keeps = [WatchedKind(each.gvk, each.plural) for each in held]
+        gate = cluster.gate(kinds, catalog.revision, listeners, keeps)
+        self._records.gates.put(cluster.key, gate)
         if not cluster.forwarder or is_audited(cluster.forwarder):
             return []
         forwarder = cluster.forwarder
@@ -385,14 +398,16 @@ class Sweep:
             return [_UNCALLABLE]
         if listeners and not is_direct(forwarder):
             let_subscribe(course.kube, course.name, self._log)
+        ringing = {each.gvk[::2] for each in asked}
+        rest = [each for each in held if each.gvk[::2] not in ringing]
         try:
             if not is_direct(forwarder):
-                course.kube.apply(forwarder_role(resources))
-            course.kube.apply(webhook_configuration(resources, forwarder))
+                course.kube.apply(forwarder_role([*asked, *rest]))
+            course.kube.apply(webhook_configuration(asked, forwarder, rest))
         except PermanentError as error:
             # Sweeps go on without the push; the cluster's health says what is missing.
             said = concealed(str(error), forwarder)
-            self._log.warning("Cannot set up ringing", cluster=cluster.key, error=said)
+            self._log.warning("Cannot set up ringing", cluster=course.name, error=said)
             return [f"its API server cannot be told to ring, and only sweeps find events: {said}"]
         return []
 
@@ -425,7 +440,7 @@ class Sweep:
             names = _triggers(course.catalog, course.name, touched)
             self._publisher.publish(Instantiate(name, course.name) for name in names)
         self._try_again(course.name, failed=health.state != "Healthy")
-        self._publisher.publish([Survey(course.name, full=course.walk.full)])
+        self._publisher.publish([Survey(course.name, full=course.walk.full, held=course.walk.held)])
         first = health.swept_at is None
         counted = health.walk == course.walk.id
         missed = 0 if counted or first or course.walk.full else course.walk.missed

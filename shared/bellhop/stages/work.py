@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from bellhop.engine.referring import is_elsewhere
 from bellhop.errors import BellhopError, ConflictError, PermanentError
@@ -34,6 +34,17 @@ class Claimed:
     refused: ConflictError | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Contest:
+    """An object that is changed again as often as it is put back: by whom, and when it is next."""
+
+    key: Identity
+    by: str
+    times: int
+    pause: timedelta
+    at: datetime
+
+
 @dataclass
 class Work:
     """A profile on its way to a cluster; `outcome` is that of the last time, as it was found.
@@ -42,7 +53,8 @@ class Work:
     `before` is what was held when we took the lease, `claimed` what was claimed since, ahead of
     applying any of it, `read` a digest of what templates were given to read. Of its `features`
     it is `at` one; at none before the first, and after the last. Of the threads that may be at it,
-    one writes.
+    one writes. Of the objects that have drifted those are `mending` that are put back now, each
+    with how often in a row, and its version; `contests` have to wait for their turn.
     """
 
     message: Apply
@@ -61,6 +73,8 @@ class Work:
     read: str = ""
     features: tuple[str, ...] = ()
     at: str = ""
+    mending: dict[Identity, tuple[int, int]] = field(default_factory=dict)
+    contests: list[Contest] = field(default_factory=list)
 
     @property
     def wanted(self) -> bool:
@@ -71,6 +85,11 @@ class Work:
     def dry(self) -> bool:
         """Say whether it is only to be told what would be done; what holds nothing may just go."""
         return self.profile.sync == "DryRun" and (self.wanted or bool(self.held))
+
+    @property
+    def watches(self) -> bool:
+        """Say whether what others change of it in the cluster is to be put back."""
+        return self.wanted and watches(self.profile)
 
     @property
     def reads(self) -> bool:
@@ -87,6 +106,11 @@ class Work:
             self.changed.append(f"{upshot.key.kind} {upshot.key.name}")
         if upshot.refused:
             self.failed.append(upshot.refused)
+
+
+def watches(profile: Profile) -> bool:
+    """Say whether what others change of what a profile brought is to be put back."""
+    return profile.sync == "ContinuousWithDriftDetection"
 
 
 def is_done_once(profile: Profile, outcome: Kept[Outcome] | None, inventory: Inventory) -> bool:

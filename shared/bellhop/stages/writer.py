@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
+from typing import Any
 
 from bellhop.engine import instantiate as engine
 from bellhop.engine.difference import readers, rereaders
@@ -17,7 +18,7 @@ from bellhop.engine.naming import GENERATED_NAMESPACE
 from bellhop.errors import ConflictError, MissingError, PermanentError, StaleError
 from bellhop.messages import Apply, Instantiate, Publisher, Resolve
 from bellhop.model.kinds import ConfigMap, Secret
-from bellhop.model.record import NO_OBJECT, PLAIN, Content, Profile, Sync, empty
+from bellhop.model.record import NO_OBJECT, PLAIN, Content, Handling, Profile, Sync, empty
 from bellhop.ports.store import ABSENT
 from bellhop.records import Kept, Records
 from bellhop.records.catalogs import Catalogs
@@ -256,13 +257,19 @@ def sealed(draft: Profile, contents: tuple[Content, ...]) -> Profile:
             content.namespace,
             content.missing,
             # What is brought as usual has the digest that it always had.
-            *([asdict(content.how)] if content.how != PLAIN else []),
+            *([_handled(content.how)] if content.how != PLAIN else []),
         ]
         for content in contents
     ]
     beside = [list(map(dict, draft.generated)), list(map(asdict, draft.reads))]
     told = [described, *beside] if any(beside) else described
     return replace(draft, contents=contents, digest=digest(told))
+
+
+def _handled(how: Handling) -> dict[str, Any]:
+    """Return how something is brought, without what an earlier version did not know, if unused."""
+    told = asdict(how)
+    return told if how.excluded else {key: told[key] for key in told if key != "excluded"}
 
 
 def _applications(profile: Profile, message: Origin) -> Iterator[Apply]:

@@ -176,4 +176,16 @@ MUTANTS = [
         "            pass\n",
         "What a forwarder subscribed to is no subject of its messages.",
     ),
+    Mutant(
+        "stages/ingest.py",
+        "in found if not own and counted.held(each.key)]",
+        "in found if counted.held(each.key)]",
+        "What we write ourselves is looked at.",
+    ),
+    Mutant(
+        "stages/consequences.py",
+        "            held = old.value.held if old else ()\n",
+        "            held = ()\n",
+        "A declaration closes the gate for what is held.",
+    ),
 ]

@@ -112,8 +112,8 @@ MUTANTS = [
     ),
     Mutant(
         "stages/sweep.py",
-        "        self._publisher.publish([Survey(course.name, full=course.walk.full)])\n",
-        "",
+        "self._publisher.publish([Survey(course.name, full=course.walk.full,",
+        "list([Survey(course.name, full=course.walk.full,",
         "Destinations are not looked at.",
     ),
     Mutant(
@@ -130,8 +130,8 @@ MUTANTS = [
     ),
     Mutant(
         "stages/survey.py",
-        "            if there is None:\n                who",
-        "            if there is None and not owner.profile:\n                who",
+        "            if there is None:\n                unsure",
+        "            if there is None and not owner.profile:\n                unsure",
         "What was deleted by hand is not put back.",
     ),
     Mutant(
@@ -151,5 +151,17 @@ MUTANTS = [
         "            known = _is_known(noted.get(key), listed)\n",
         "            known = False\n",
         "Each sweep reads each stray again.",
+    ),
+    Mutant(
+        "stages/survey.py",
+        'held is not None and held.fields not in ("", own_fields(there))\n',
+        "held is None\n",
+        "What drifted and did not ring is not found.",
+    ),
+    Mutant(
+        "stages/hints.py",
+        "            self._wait(hint, self._records.clock.now())\n        place",
+        "            pass\n        place",
+        "A profile is told before the change can be seen.",
     ),
 ]

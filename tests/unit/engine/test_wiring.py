@@ -212,3 +212,20 @@ def test_encodes_the_entries_of_the_secret() -> None:
 
     assert secret["data"] == {"token": "YWJj", "ingest-ca": ""}
     assert (secret["type"], secret["metadata"]["namespace"]) == ("Opaque", "bellhop-system")
+
+
+def test_what_is_held_rings_by_its_label_alone() -> None:
+    """With its status only where there are replicas, and apart from what sources ask for."""
+    found = wiring.webhook_configuration([CONFIG_MAP], OUTSIDE, [DEPLOYMENT, SERVICE])["webhooks"]
+
+    assert [each["name"] for each in found] == ["ring.bellhop.dev", "drift.bellhop.dev"]
+    asked, held = found
+    assert "objectSelector" not in asked
+    assert held["objectSelector"] == {"matchLabels": {"projectsveltos.io/reason": "Resources"}}
+    rules = {rule["resources"][0]: rule["resources"] for rule in held["rules"]}
+    assert rules == {
+        "deployments": ["deployments", "deployments/status"],
+        "services": ["services"],
+    }
+    alike = ("clientConfig", "failurePolicy", "timeoutSeconds", "namespaceSelector", "sideEffects")
+    assert [asked[each] for each in alike] == [held[each] for each in alike]

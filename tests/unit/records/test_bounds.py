@@ -17,6 +17,7 @@ from bellhop.model import record
 from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.model.record import (
     MOST_LABELS,
+    MOST_WATCHED,
     Criterion,
     Health,
     Issuer,
@@ -24,6 +25,7 @@ from bellhop.model.record import (
     Owner,
     Title,
     Walk,
+    Watch,
     WatchedKind,
 )
 from bellhop.ports.store import ABSENT
@@ -47,12 +49,15 @@ APART = {
     "Health.judgement",
     "Gate.kinds",
     "Gate.listeners",
+    "Gate.held",
     "Listener.criteria",
     "Observation.manifest",
     "Content.manifests",
     "Content.withheld",
     "Handling.labels",
     "Handling.annotations",
+    "Handling.excluded",
+    "Exclusion.paths",
     "Profile.contents",
     "Profile.generated",
     "Profile.reads",
@@ -82,6 +87,7 @@ BOUNDED = {
     "Trail.sources",
     "Entry.context",
     "Outcome.features",
+    "Watch.kinds",
 }
 """Fields of which whoever writes them keeps so few that an item holds them."""
 
@@ -181,7 +187,7 @@ def test_any_number_of_kinds_count_in_a_cluster(rig: Rig, records: Records) -> N
 
     It is the same with sources that take CloudEvents.
     """
-    wide = replace(gate(), kinds=WATCHED, listeners=LISTENING)
+    wide = replace(gate(), kinds=WATCHED, listeners=LISTENING, held=WATCHED)
     records.clusters.put(cluster())
     records.gates.put(EAST, wide)
     assert value_of(records.gates.get(EAST)) == wide
@@ -287,6 +293,16 @@ def test_a_walk_at_all_its_bounds_fits_into_an_item(rig: Rig) -> None:
     health = Health("Down", "; ".join(said), START, unseen=unseen, judgement=JUDGED)
     rig.records.health.put(EAST, health)
     assert rig.records.health.get(EAST).value == health
+
+
+def test_a_watch_of_all_its_kinds_fits_into_an_item(rig: Rig) -> None:
+    """With names as long as Kubernetes has them."""
+    kinds = tuple(numbered(number) for number in range(MOST_WATCHED))
+    watch = Watch(EAST, NAME, NAME, f"{NAME}/{NAME}", kinds)
+
+    rig.records.watches.put(watch)
+
+    assert value_of(rig.records.watches.get(EAST, NAME)) == watch
 
 
 def test_all_keys_that_are_taken_fit_into_an_item(rig: Rig) -> None:

@@ -19,6 +19,7 @@ from bellhop.model.record import (
     Selection,
     Sender,
     Walk,
+    Watch,
 )
 from bellhop.ports.store import ABSENT
 from bellhop.records.payloads import SHARDS
@@ -62,12 +63,13 @@ def fill(rig: Rig, key: str) -> None:
     rig.records.trails.name(rig.records.trails.get(key, WEB), ["s"])
     rig.records.inventories.put(Inventory(key, "p", {WEB.identity: Held("d", "x")}))
     rig.records.owners.put(key, WEB.identity, Owner("p", "t", key, 100), expect=ABSENT)
+    rig.records.watches.put(Watch(key, "p", "t", key, (SERVICE,)))
     rig.records.outcomes.put(Outcome(key, "p", "t", key, "Provisioned", START))
 
 
 def left(rig: Rig, key: str) -> set[str]:
     kinds = ("observation", "match", "selection", "trail", "sender", "receipt")
-    kinds += ("inventory", "owner", "outcome", "strikes", "suspect", "walk")
+    kinds += ("inventory", "owner", "outcome", "strikes", "suspect", "walk", "watch")
     found = {kind for kind in kinds if list(rig.store.query(f"{kind}/{key}"))}
     for kind in kinds:
         if any(list(rig.store.query(f"payload/{kind}/{key}/{shard}")) for shard in SHARDS):
@@ -93,7 +95,7 @@ def test_a_cluster_that_is_forgotten_leaves_nothing(rig: Rig) -> None:
     for key in (EAST, "fleet/east-2"):
         fill(rig, key)
     everything = left(rig, EAST)
-    assert (len(everything), rig.blobs()) == (25, 2)
+    assert (len(everything), rig.blobs()) == (26, 2)
 
     rig.records.forget_cluster(EAST)
     assert left(rig, EAST).isdisjoint({"cluster", "gate", "issuer", "caller", "sender"})
@@ -113,4 +115,4 @@ def test_a_cluster_that_is_another_one_keeps_all_but_what_is_owned_in_it(rig: Ri
     rig.records.forget_holdings(EAST)
 
     assert left(rig, EAST) >= {"cluster", "gate", "health", "observation", "match", "outcome"}
-    assert left(rig, EAST).isdisjoint({"inventory", "owner"})
+    assert left(rig, EAST).isdisjoint({"inventory", "owner", "watch"})

@@ -19,6 +19,7 @@ from bellhop.ports.access import Access
 from bellhop.records import Records
 from bellhop.settings import Settings
 from bellhop.stages.claim import Claims, taken_from
+from bellhop.stages.features.resources.drift import Drift
 from bellhop.stages.features.resources.planning import Plan, plan
 from bellhop.stages.features.resources.preview import Preview
 from bellhop.stages.features.resources.reading import Resources
@@ -59,13 +60,17 @@ class Executor:
         limits = Limits(seconds=settings.template_seconds, output=settings.template_output)
         resources = Resources(records, access, Titles(records, publisher), limits)
         self._wants = Wants(access, resources, limits)
+        self._drift = Drift(access, records.clock)
 
     def plan(self, work: Work) -> Plan:
         """Decide what to do about the objects of a profile in a cluster."""
         if work.message.contested:
             self._doubt(work, Identity.parse(work.message.contested))
         if work.wanted:
-            return plan(self._wants.of(work), work.held)
+            wanted = self._wants.of(work)
+            if work.watches:
+                self._drift.look(work, wanted)
+            return plan(wanted, work.held)
         return plan((), work.held, releases=work.profile.leaves_policies)
 
     def reads_otherwise(self, work: Work) -> bool:

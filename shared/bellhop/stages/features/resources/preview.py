@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from bellhop.engine.excluding import paths, withheld
 from bellhop.engine.secrecy import KIND as SECRET
 from bellhop.engine.secrecy import unquoted
 from bellhop.errors import ConflictError, InvalidError, MissingError, PermanentError
@@ -68,6 +69,8 @@ class Preview:
     ) -> Change:
         key, each = step.key, step.wanted
         manifest = decorate(each, work.profile.name, work.profile.tier, step.adopted)
+        excluded = paths(each.how.excluded, manifest)
+        manifest = withheld(manifest, there, excluded) if there and excluded else manifest
         try:
             then = kube.apply(manifest, dry_run=True)
         except MissingError:

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import Any
 
+from bellhop.engine.drifting import own_fields
+from bellhop.engine.excluding import paths, withheld
 from bellhop.engine.secrecy import KIND as SECRET
 from bellhop.engine.secrecy import unquoted
 from bellhop.errors import (
@@ -20,6 +23,7 @@ from bellhop.errors import (
     TemporaryError,
 )
 from bellhop.model.gvk import GVK, Identity, ObjectKey
+from bellhop.model.identity import version_of
 from bellhop.model.marks import FORCE_RECREATE, OWNER
 from bellhop.model.record import Held
 from bellhop.ports.clock import Clock
@@ -83,8 +87,21 @@ class Steps:
             uid=uid_of(stored),
             secret=each.secret,
             adopted=adopted_from(stored),
+            fields=own_fields(stored) if work.watches else "",
         )
+        held = self._counted(work, step, held, stored)
         return Upshot(key, held, changed=True)
+
+    def _counted(self, work: Work, step: Apply, held: Held, stored: Manifest) -> Held:
+        """Count that an object was put back.
+
+        What is applied for another reason counts nothing, nor what was as it is to be after all.
+        """
+        often, version = work.mending.get(step.key, (0, 0))
+        if often and version != version_of(stored.get("metadata") or {}):
+            return replace(held, mended=often, mended_at=held.applied_at)
+        before = step.held
+        return replace(held, mended=before.mended, mended_at=before.mended_at) if before else held
 
     def _write(self, kube: Kube, work: Work, step: Apply) -> Manifest:
         """Write an object to the life that is meant; where another is there, decide anew.
@@ -108,6 +125,7 @@ class Steps:
     def _send(self, kube: Kube, work: Work, step: Apply | Adopt) -> Manifest:
         each, profile = step.wanted, work.profile
         manifest = decorate(each, profile.name, profile.tier, step.adopted)
+        manifest = self._but_excluded(kube, step, manifest)
         try:
             return kube.apply(manifest, uid=step.life)
         except MissingError:
@@ -120,6 +138,12 @@ class Steps:
             # Who dies now leaves it unsure in the inventory: the next try makes it.
             self._clear(kube, each.key)
             return kube.apply(decorate(each, profile.name, profile.tier), uid="")
+
+    def _but_excluded(self, kube: Kube, step: Apply | Adopt, manifest: Manifest) -> Manifest:
+        """Leave as they are what paths of an object are others' to decide; a new one gets all."""
+        excluded = paths(step.wanted.how.excluded, manifest)
+        there = kube.get(*step.wanted.key) if excluded and step.life else None
+        return withheld(manifest, there, excluded) if there else manifest
 
     def claim(self, work: Work, step: Apply) -> Claimed:
         """Claim an object that is not held yet, before anything is applied."""

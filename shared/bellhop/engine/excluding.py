@@ -1,0 +1,123 @@
+"""Paths that are others' to decide: what stands there is not written again once an object is there.
+
+    created ─► all is written ─► another decides: the field is his, and is not written any more
+                              └► nobody did: the field is ours, and is written as it stands
+
+A field of ours that was simply left out would be taken away by server-side apply. A path is a JSON
+pointer into the object as it is brought; a step into a list is the place of an entry, which is
+found by its name in the cluster where it has one.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from bellhop.engine.drifting import our_fields
+from bellhop.model.record import Exclusion
+from bellhop.model.selector import Selector
+
+_NOTHING = object()
+
+
+def paths(exclusions: Iterable[Exclusion], manifest: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the paths that are excluded of an object, as it is brought."""
+    return tuple(path for each in exclusions if _targets(each, manifest) for path in each.paths)
+
+
+def _targets(exclusion: Exclusion, manifest: Mapping[str, Any]) -> bool:
+    group, _, version = str(manifest.get("apiVersion") or "").rpartition("/")
+    metadata = manifest.get("metadata") or {}
+    named = (
+        (exclusion.group, group),
+        (exclusion.version, version),
+        (exclusion.kind, manifest.get("kind")),
+    )
+    if any(asked not in ("", there) for asked, there in named):
+        return False
+    found = ((exclusion.namespace, "namespace"), (exclusion.name, "name"))
+    if not all(_is(pattern, str(metadata.get(field) or "")) for pattern, field in found):
+        return False
+    selected = ((exclusion.labels, "labels"), (exclusion.annotations, "annotations"))
+    return all(
+        not text or Selector.parse(text).admits(metadata.get(field) or {})
+        for text, field in selected
+    )
+
+
+def _is(pattern: str, text: str) -> bool:
+    if not pattern:
+        return True
+    import re2  # noqa: PLC0415 - 4 ms, of use only to exclusions by name
+
+    return re2.fullmatch(pattern, text) is not None
+
+
+def withheld(
+    manifest: Mapping[str, Any], there: Mapping[str, Any], excluded: Sequence[str]
+) -> dict[str, Any]:
+    """Return an object as it is written to one that is there, with its excluded paths as they are.
+
+    What others decided there, or took away, is left out; what is ours is as it stands.
+    """
+    written = copy.deepcopy(dict(manifest))
+    ours = our_fields(there)
+    for path in excluded:
+        steps = [each.replace("~1", "/").replace("~0", "~") for each in path.split("/")[1:]]
+        _withhold(written, there, ours, steps)
+    return written
+
+
+def _withhold(written: Any, there: Any, ours: Sequence[Any], steps: Sequence[str]) -> None:
+    """Follow the steps through the object, the one that is there, and whose its fields are."""
+    step, rest = steps[0], steps[1:]
+    place: Any = step
+    if isinstance(written, list):
+        place = int(step) if step.isdigit() and int(step) < len(written) else None
+    if place is None or not isinstance(written, dict | list):
+        return
+    if isinstance(written, dict) and place not in written:
+        return
+    below, fields = _below(there, ours, place, written[place])
+    if rest:
+        if fields or below is not _NOTHING:
+            _withhold(written[place], below, fields, rest)
+    elif below is _NOTHING or not fields:
+        del written[place]
+    else:
+        written[place] = copy.deepcopy(below)
+
+
+def _below(there: Any, ours: Sequence[Any], place: Any, entry: Any) -> tuple[Any, list[Any]]:
+    """Return what is there at a place, and what of its fields is ours, if any."""
+    if isinstance(place, str):
+        below = there.get(place, _NOTHING) if isinstance(there, dict) else _NOTHING
+        return below, [each[f"f:{place}"] for each in ours if f"f:{place}" in each]
+    below = _entry(there, place, entry)
+    return below, [
+        fields
+        for each in ours
+        for key, fields in each.items()
+        if key.startswith("k:") and _has(below, key)
+    ]
+
+
+def _entry(there: Any, place: int, entry: Any) -> Any:
+    """Find an entry of a list, by its name or else its place."""
+    if not isinstance(there, list):
+        return _NOTHING
+    name = entry.get("name") if isinstance(entry, dict) else None
+    if name:
+        named = (each for each in there if isinstance(each, dict) and each.get("name") == name)
+        return next(named, _NOTHING)
+    return there[place] if place < len(there) else _NOTHING
+
+
+def _has(entry: Any, key: str) -> bool:
+    try:
+        asked = json.loads(key[2:])
+    except ValueError:
+        return False
+    return isinstance(entry, dict) and asked.items() <= entry.items()

@@ -1,0 +1,68 @@
+"""Drift of one object: what somebody wrote to is looked at, and applied anew where it is not ours.
+
+Only what its cluster says now counts: who tells that an object was touched may be late, be
+mistaken, or tell it twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from bellhop.engine import contending
+from bellhop.engine.drifting import is_ignored, own_fields
+from bellhop.errors import MissingError
+from bellhop.model.gvk import Identity
+from bellhop.model.identity import version_of
+from bellhop.model.record import Held
+from bellhop.ports.access import Access
+from bellhop.ports.clock import Clock
+from bellhop.ports.kube import Manifest
+from bellhop.stages.features.resources.planning import Desired
+from bellhop.stages.work import Contest, Work
+
+
+class Drift:
+    """Finds what is held and is not as it was applied."""
+
+    def __init__(self, access: Access, clock: Clock) -> None:
+        self._access = access
+        self._clock = clock
+
+    def look(self, work: Work, wanted: Iterable[Desired]) -> None:
+        """Take for unsure what has drifted, and what was applied before drift was watched.
+
+        Of the latter nobody noted which fields are ours: it is applied once more. What is wanted
+        with the mark that has its drift ignored is passed over.
+        """
+        kept = {each.key.identity for each in wanted if not is_ignored(each.manifest)}
+        for key, held in list(work.held.items()):
+            if key in kept and held.digest and not held.fields:
+                work.held[key] = replace(held, digest="")
+        touched = Identity.parse(work.message.touched) if work.message.touched else None
+        if touched in kept:
+            self._look_at(work, touched)
+
+    def _look_at(self, work: Work, key: Identity) -> None:
+        held = work.held.get(key)
+        if held is None or not held.digest:
+            return
+        there = self._read(work, key, held)
+        if there is not None and own_fields(there) == held.fields:
+            return
+        now = self._clock.now()
+        often, left = contending.times(held, now), contending.wait(held, now)
+        if left:
+            by, pause = contending.writer(there), contending.pause(often)
+            work.contests.append(Contest(key, by, often, pause, now + left))
+            return
+        work.mending[key] = often + 1, version_of((there or {}).get("metadata") or {})
+        # What is known to be gone is made only where nobody else makes it meanwhile.
+        work.held[key] = replace(held, digest="", uid=held.uid if there else "")
+
+    def _read(self, work: Work, key: Identity, held: Held) -> Manifest | None:
+        kube = self._access.open(work.cluster.key, version=work.cluster.credentials)
+        try:
+            return kube.get(*key.at(held.version))
+        except MissingError:
+            return None  # With its kind went the object.

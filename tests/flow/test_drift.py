@@ -1,0 +1,176 @@
+"""What others change of what a profile brought is put back in a real cluster, once it rings."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bellhop.model.gvk import GVK, ObjectKey
+from tests.flow.conftest import Flow, until
+
+COLOURS = ObjectKey(GVK("", "v1", "ConfigMap"), "default", "colours")
+WEB = ObjectKey(GVK("apps", "v1", "Deployment"), "default", "web")
+QUICK = 3.0
+"""Far less than a sweep takes to come, and more than a busy machine takes to put something back."""
+
+PROFILE = """
+apiVersion: config.projectsveltos.io/v1beta1
+kind: ClusterProfile
+metadata: {name: held}
+spec:
+  syncMode: ContinuousWithDriftDetection
+  clusterSelector: {matchLabels: {env: production}}
+  policyRefs: [{kind: ConfigMap, namespace: default, name: held}]
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: held, namespace: default}
+data:
+  main.yaml: |
+    apiVersion: v1
+    kind: ConfigMap
+    metadata: {name: colours, namespace: default, labels: {tint: dark}}
+    data: {sky: blue}
+    ---
+    apiVersion: apps/v1
+    kind: Deployment
+    metadata: {name: web, namespace: default}
+    spec:
+      selector: {matchLabels: {app: web}}
+      template:
+        metadata: {labels: {app: web}}
+        spec: {containers: [{name: web, image: "web:1", ports: [{containerPort: 80}]}]}
+"""
+
+
+@pytest.fixture
+def held(flow: Flow, tmp_path: Path) -> Flow:
+    """Have a cluster hold what is to stay, and ring for it: API servers follow within seconds."""
+    file = tmp_path / "held.yaml"
+    file.write_text(PROFILE)
+    flow.stand.do("apply", "-f", str(file))
+    until("all is there", lambda: flow.source.get(COLOURS) and flow.source.get(WEB))
+    until("the cluster rings", lambda: put_back(flow, {"data": {"sky": "grey"}}), patience=60)
+    return flow
+
+
+def colours(flow: Flow) -> dict[str, Any]:
+    return flow.source.get(COLOURS) or {}
+
+
+def put_back(flow: Flow, change: dict[str, Any]) -> bool:
+    """Change an object, and say whether it soon is what it was declared as."""
+    flow.source.patch(COLOURS, change)
+    deadline = time.monotonic() + QUICK
+    while time.monotonic() < deadline:
+        found = colours(flow)
+        if (
+            found.get("data") == {"sky": "blue"}
+            and (found["metadata"].get("labels") or {}).get("tint") == "dark"
+        ):
+            return True
+        time.sleep(0.01)
+    return False
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({"data": {"sky": "grey"}}, id="a value"),
+        pytest.param({"data": {"sky": None}}, id="a value that is gone"),
+        pytest.param({"metadata": {"labels": {"tint": None}}}, id="a label that is gone"),
+        pytest.param(
+            {"metadata": {"labels": {"projectsveltos.io/reason": None, "tint": "light"}}},
+            id="the label by which it rings",
+        ),
+        pytest.param(
+            {"data": {"sky": "grey"}, "metadata": {"managedFields": [{}]}},
+            id="a value, and what tells whose it was",
+        ),
+    ],
+)
+def test_an_edit_is_put_back(held: Flow, change: dict[str, Any]) -> None:
+    """Long before any sweep."""
+    assert put_back(held, change)
+
+
+def test_what_is_deleted_comes_back(held: Flow) -> None:
+    """As another object of that name."""
+    before = colours(held)["metadata"]["uid"]
+
+    held.source.delete(COLOURS)
+
+    until("it is there again", lambda: colours(held), patience=QUICK)
+    assert colours(held)["metadata"]["uid"] != before
+    assert put_back(held, {"data": {"sky": "red"}})
+
+
+def test_what_others_decide_is_theirs(held: Flow) -> None:
+    """A value that the profile never set, and replicas, stay; what is ours beside them does not."""
+    held.source.patch(WEB, {"spec": {"replicas": 3}}, "scale")
+    held.source.patch(COLOURS, {"data": {"sea": "green"}})
+    held.source.patch(WEB, {"spec": {"template": {"metadata": {"labels": {"team": "blue"}}}}})
+    held.source.patch(WEB, {"spec": {"selector": {}, "minReadySeconds": 7}})
+    image = {"name": "web", "image": "web:2", "ports": [{"containerPort": 80}]}
+    held.source.patch(WEB, {"spec": {"template": {"spec": {"containers": [image]}}}})
+
+    def image_now() -> str:
+        found = held.source.get(WEB) or {}
+        return str(found["spec"]["template"]["spec"]["containers"][0]["image"])
+
+    until("the image is put back", lambda: image_now() == "web:1", patience=QUICK)
+    spec = (held.source.get(WEB) or {})["spec"]
+    assert (spec["replicas"], spec["minReadySeconds"]) == (3, 7)
+    assert spec["template"]["metadata"]["labels"] == {"app": "web", "team": "blue"}
+    assert colours(held)["data"] == {"sky": "blue", "sea": "green"}
+
+
+def test_a_change_of_replicas_that_the_profile_sets_is_put_back(held: Flow, tmp_path: Path) -> None:
+    """Who scales writes a subresource, which tells neither kind nor labels: its status rings."""
+    file = tmp_path / "scaled.yaml"
+    file.write_text(
+        PROFILE.replace("    spec:\n      selector", "    spec:\n      replicas: 2\n      selector")
+    )
+    held.stand.do("apply", "-f", str(file))
+
+    def replicas() -> int:
+        return int((held.source.get(WEB) or {})["spec"]["replicas"])
+
+    until("it is scaled by the profile", lambda: replicas() == 2)
+    held.source.patch(WEB, {"spec": {"replicas": 5}}, "scale")
+    # The clusters of the lab have no controllers: this is what that of Deployments does next.
+    held.source.patch(WEB, {"status": {"observedGeneration": 7}}, "status")
+
+    until("it is put back", lambda: replicas() == 2, patience=QUICK)
+
+
+def test_replicas_that_are_excluded_are_left_to_who_scales(held: Flow, tmp_path: Path) -> None:
+    """Neither a change of the profile nor a ring writes the number that somebody else decided."""
+    file = tmp_path / "excluded.yaml"
+    scaled = PROFILE.replace(
+        "    spec:\n      selector", "    spec:\n      replicas: 2\n      selector"
+    )
+    exclusion = "driftExclusions: [{paths: [/spec/replicas], target: {kind: Deployment}}]"
+    excluded = scaled.replace("  clusterSelector", f"  {exclusion}\n  clusterSelector")
+    file.write_text(excluded)
+    held.source.patch(WEB, {"spec": {"replicas": 4}}, "scale")
+    held.stand.do("apply", "-f", str(file))
+    file.write_text(excluded.replace("web:1", "web:3"))
+    held.stand.do("apply", "-f", str(file))
+
+    def spec() -> dict[str, Any]:
+        return dict((held.source.get(WEB) or {})["spec"])
+
+    def image() -> str:
+        return str(spec()["template"]["spec"]["containers"][0]["image"])
+
+    until("the new image is there", lambda: image() == "web:3")
+    assert spec()["replicas"] == 4
+    held.source.patch(WEB, {"spec": {"replicas": 6}}, "scale")
+    held.source.patch(WEB, {"status": {"observedGeneration": 9}}, "status")
+    held.source.delete(COLOURS)
+    until("a deleted object is there again", lambda: colours(held), patience=QUICK)
+    assert spec()["replicas"] == 6
