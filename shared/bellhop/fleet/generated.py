@@ -35,11 +35,21 @@ def manifest(profile: Profile, source: str) -> dict[str, Any]:
             "stopMatchingBehavior": (
                 "LeavePolicies" if profile.leaves_policies else "WithdrawPolicies"
             ),
+            **_stopped(profile),
             **_added(profile),
             **_read(profile),
             "policyRefs": list(refs.values()),
         },
     }
+
+
+def _stopped(profile: Profile) -> dict[str, Any]:
+    """Return what stops a profile in a cluster, where that is not the usual."""
+    asked = {
+        "continueOnError": profile.rollout.continues,
+        "maxConsecutiveFailures": profile.rollout.most_failures,
+    }
+    return {field: value for field, value in asked.items() if value}
 
 
 def _read(profile: Profile) -> dict[str, Any]:

@@ -22,6 +22,8 @@ class Asked(NamedTuple):
 def redeploy(here: Installation, profile: str = "", cluster: str = "") -> Sequence[Asked]:
     """Take all that a profile, or a cluster, or everybody holds for unsure, and ask for it.
 
+    What was given up for its failures is tried again, for as many.
+
     Raises:
         MissingError: there is no such cluster, or the profile is in none.
     """
@@ -37,6 +39,7 @@ def redeploy(here: Installation, profile: str = "", cluster: str = "") -> Sequen
             if profile not in ("", outcome.profile):
                 continue
             now = here.records.clock.now()
+            here.records.outcomes.recount(key, outcome.profile)
             doubted = here.records.inventories.doubt(key, outcome.profile, now)
             kept = None if doubted else here.records.inventories.get(key, outcome.profile)
             here.publisher.publish([Apply(outcome.trigger, outcome.source, outcome.profile, key)])

@@ -17,6 +17,7 @@ from bellhop.model.core import Declaration
 from bellhop.model.marks import PROFILE_PAUSED
 from bellhop.model.names import Text
 from bellhop.model.record import Cluster, Reading, Sync
+from bellhop.model.rollout import Rollout
 from bellhop.model.selector import Selector
 
 
@@ -27,7 +28,7 @@ class ClusterProfileSpec(AddonSpec):
     cluster_refs: Many[ClusterReference] = ()
     set_refs: Many[Text] = ()
     continue_on_error: bool = False
-    max_consecutive_failures: int | None = Field(default=None, ge=0)
+    max_consecutive_failures: int | None = Field(default=None, ge=1, le=2**31 - 1)
 
 
 class ClusterProfile(Declaration):
@@ -100,6 +101,14 @@ class ClusterProfile(Declaration):
     def continue_on_conflict(self) -> bool:
         """Tell whether the rest is deployed when an object has another owner."""
         return self.spec.continue_on_conflict
+
+    @property
+    def rollout(self) -> Rollout:
+        """What stops it in a cluster."""
+        return Rollout(
+            continues=self.spec.continue_on_error,
+            most_failures=self.spec.max_consecutive_failures or 0,
+        )
 
 
 class ProfileSpec(ClusterProfileSpec):

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from bellhop.errors import InvalidError
 from bellhop.model.gvk import GVK, Identity, ObjectKey
+from bellhop.model.rollout import AT_ONCE, Rollout
 
 Phase = Literal["Provisioning", "Provisioned", "DryRun", "Failed", "FailedNonRetriable", "Removed"]
 """A profile's state on one cluster; FailedNonRetriable waits for somebody to change an input.
@@ -580,7 +581,7 @@ class Profile:
     it `reads` is read anew whenever it is rendered for a cluster. By its `sync` it may be tried
     dry: no cluster is touched then; or be brought once to each, whatever changes later. So many
     `turns` led to it, of what we brought ourselves and was made anew of it, `turning` since then,
-    as long as the catalog's revision is `turned_under`.
+    as long as the catalog's revision is `turned_under`. Its `rollout` says what stops it.
     """
 
     name: str
@@ -609,6 +610,7 @@ class Profile:
     turns: int = 0
     turning: datetime | None = None
     turned_under: int = 0
+    rollout: Rollout = AT_ONCE
 
     @property
     def namespace(self) -> str:
@@ -737,6 +739,8 @@ class Outcome:
     `failures` counts those in a row; without a `retry_at` somebody has to change an input. One that
     `reads` was made of objects of which nobody tells when they change: each sweep asks it again.
     How each feature ended is in `features`; of one that an earlier version wrote nobody knows.
+    Of the failures in a row so many were `counted` that count against the profile's most, while it
+    was `made_of` the same and its templates were given the same to `read`.
     """
 
     cluster: str
@@ -751,6 +755,9 @@ class Outcome:
     retry_at: datetime | None = None
     reads: bool = False
     features: tuple[Ended, ...] = ()
+    counted: int = 0
+    made_of: str = ""
+    read: str = ""
 
 
 Action = Literal["Create", "Adopt", "Update", "Delete", "No Action", "Conflict", "Error"]

@@ -54,13 +54,7 @@ _TRIGGER = {
 NOT_YET: dict[str, dict[str, str]] = {
     "EventSource": {},
     "EventTrigger": {f"spec.{field}": sentence for field, sentence in _TRIGGER.items()},
-    "ClusterProfile": {
-        **{f"spec.{field}": sentence for field, sentence in _ADDONS.items()},
-        "spec.continueOnError": (
-            "going on after an error cannot be chosen yet; leave the field out"
-        ),
-        "spec.maxConsecutiveFailures": "failures are not counted yet; leave the field out",
-    },
+    "ClusterProfile": {f"spec.{field}": sentence for field, sentence in _ADDONS.items()},
     "ClusterSet": {},
     "Set": {},
     "ConfigMap": {},

@@ -41,7 +41,8 @@ SCHEMAS: Mapping[str, int] = {
     profile   2  `sync`: who does not know it applies what is to be tried dry; a Profile's, whose
                  name has its namespace: who does not know those marks its objects as another's
               3  `sync` may be OneTime: who does not know that applies what changes later
-              4  `sync` may be ContinuousWithDriftDetection: who does not know it cannot read it
+              4  `sync` may be ContinuousWithDriftDetection: who does not know it cannot read it;
+                 `rollout`: who does not know it loses it, and never stops trying
 """
 
 _FIRST = 1
@@ -51,7 +52,9 @@ _AS_BEFORE: Mapping[str, Callable[[Item], bool]] = {
     "inventory": lambda item: item.value.get("adopts") is False,
     "match": lambda item: not item.value.get("held"),
     "profile": lambda item: (
-        item.value.get("sync") == "Continuous" and "/" not in item.value.get("name", "")
+        item.value.get("sync") == "Continuous"
+        and "/" not in item.value.get("name", "")
+        and not any(item.value.get("rollout", {}).values())
     ),
 }
 """Whether a record makes no use of what is new, by the first word of its partition."""

@@ -24,6 +24,7 @@ from bellhop.errors import (
     ConflictError,
     StaleError,
     TemporaryError,
+    UnreachableError,
 )
 from bellhop.model.marks import DRIFT_IGNORED
 from bellhop.model.record import (
@@ -123,20 +124,43 @@ class Endings:
         Raises:
             TemporaryError: the next try is so soon that the queue had better keep the message.
         """
-        failures = (work.outcome.value.failures if work.outcome else 0) + 1
-        pause = self._pause(work, error, failures)
+        old = work.outcome.value if work.outcome else None
+        failures, counted = (old.failures if old else 0) + 1, self._counted(work, error)
+        given_up = 0 < work.profile.rollout.most_failures <= counted
+        pause = None if given_up else self._pause(work, error, failures)
         at = self._records.clock.now() + pause if pause else None
+        if given_up and old and old.retry_at:
+            self._records.timers.cancel(retry_timer(work.cluster.key, work.profile.name))
         if pause and pause > _SOON:
             body = replace(work.message, trace="", rang="").message().body
             self._records.timers.set(
                 retry_timer(work.cluster.key, work.profile.name), at or work.begun_at, body
             )
         inputs = error.code in _INPUTS or isinstance(error, NotAllowedError)
-        phase: Phase = "FailedNonRetriable" if inputs else "Failed"
-        outcome = self._outcome(work, phase, reason=error.code, message=str(error))
-        self._put(work, replace(outcome, failures=failures, retry_at=at))
+        phase: Phase = "FailedNonRetriable" if inputs or given_up else "Failed"
+        message = _given_up(work, error, counted) if given_up else str(error)
+        outcome = self._outcome(work, phase, reason=error.code, message=message)
+        outcome = replace(outcome, failures=failures, retry_at=at)
+        self._put(work, replace(outcome, counted=counted, made_of=work.made_of, read=work.read))
         if pause and pause <= _SOON:
             raise TemporaryError(str(error), delay=pause)
+
+    def _counted(self, work: Work, error: BellhopError) -> int:
+        """Count the failures in a row that count against the profile's most.
+
+        A cluster that does not answer says nothing about a profile. Nor does a try before the time
+        that was set for it, which a message brings that comes twice. What is withdrawn, or tried
+        dry, is tried without an end.
+        """
+        old = work.outcome.value if work.outcome else None
+        if not work.profile.rollout.most_failures or not work.wanted or work.dry:
+            return 0
+        before, early = 0, False
+        # Who failed before it read anything says nothing about that.
+        if old and old.made_of == work.made_of and (old.read == work.read or not work.read):
+            before = old.counted
+            early = old.retry_at is not None and self._records.clock.now() < old.retry_at
+        return before + (not early and not isinstance(error, UnreachableError))
 
     def wait(self, work: Work, error: AwayError) -> bool:
         """Note that it goes on once the cluster answers: who finds that out tries it again.
@@ -149,7 +173,15 @@ class Endings:
         if old and old.retry_at:
             self._records.timers.cancel(retry_timer(work.cluster.key, work.profile.name))
         outcome = self._outcome(work, "Failed", reason=error.code, message=str(error))
-        self._put(work, replace(outcome, failures=old.failures if old else 0))
+        if old:
+            outcome = replace(
+                outcome,
+                failures=old.failures,
+                counted=old.counted,
+                made_of=old.made_of,
+                read=old.read,
+            )
+        self._put(work, outcome)
         return True
 
     def leave(self, profile: Profile, cluster: str, outcome: Kept[Outcome] | None) -> None:
@@ -262,6 +294,13 @@ def by_feature(features: Sequence[str], at: str, outcome: Outcome) -> tuple[Ende
         *(Ended(each, "Provisioned") for each in features[:number]),
         *(Ended(each, *said) for each in whose),
         *(Ended(each, "Provisioning") for each in features[number + len(whose) :]),
+    )
+
+
+def _given_up(work: Work, error: BellhopError, counted: int) -> str:
+    return (
+        f"{error}; it has failed {counted} times in a row, as often as maxConsecutiveFailures lets"
+        f" it: change the profile, or what it reads, or `bellhop redeploy {work.profile.name}`"
     )
 
 

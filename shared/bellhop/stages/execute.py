@@ -106,14 +106,27 @@ class Execute:
                     held=dict(inventory.held),
                     token=kept.token if kept else ABSENT,
                     begun_at=self._records.clock.now(),
+                    made_of=" ".join(_inputs(message, found, record)),
                     features=tuple(feature.name for feature in self._features),
                 )
+                if self._stays_given_up(work):
+                    return True
                 self._try(work)
                 if any(feature.reads_otherwise(work) for feature in self._features):
                     return False
         except StaleError:
             return False
         return self._inputs(message) == _inputs(message, found, record)
+
+    def _stays_given_up(self, work: Work) -> bool:
+        """Say whether it was given up, and nothing that it is made of has changed since.
+
+        An object that changed hands is a reason to try: nobody tells of it again.
+        """
+        if not work.given_up or work.message.contested or not work.outcome:
+            return False
+        work.read = work.outcome.value.read
+        return not any(feature.reads_otherwise(work) for feature in self._features)
 
     def _inputs(self, message: Apply) -> tuple[str, ...]:
         """Name what it would be made of now."""

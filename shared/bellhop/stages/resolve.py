@@ -82,6 +82,7 @@ class Resolution:
             digest="",
             allow=declared.allow,
             sync=declared.sync,
+            rollout=declared.rollout,
         )
         try:
             namespaces = {key.partition("/")[0] for key in draft.destinations}

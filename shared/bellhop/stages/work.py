@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from bellhop.engine.referring import is_elsewhere
-from bellhop.errors import BellhopError, ConflictError, PermanentError
+from bellhop.errors import BellhopError, ConflictError
 from bellhop.messages import Apply
 from bellhop.model.gvk import Identity
 from bellhop.model.record import Cluster, Held, Inventory, Outcome, Profile
@@ -22,7 +22,7 @@ class Upshot:
     key: Identity
     held: Held | None
     changed: bool = False
-    refused: PermanentError | None = None
+    refused: BellhopError | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +51,11 @@ class Work:
 
     `held` is what the inventory is to say, and `token` that of the inventory as we know it;
     `before` is what was held when we took the lease, `claimed` what was claimed since, ahead of
-    applying any of it, `read` a digest of what templates were given to read. Of its `features`
-    it is `at` one; at none before the first, and after the last. Of the threads that may be at it,
-    one writes. Of the objects that have drifted those are `mending` that are put back now, each
-    with how often in a row, and its version; `contests` have to wait for their turn.
+    applying any of it, `made_of` names what it is made of, and `read` is a digest of what templates
+    were given to read. Of its `features` it is `at` one; at none before the first, and after the
+    last. Of the threads that may be at it, one writes. Of the objects that have drifted those are
+    `mending` that are put back now, each with how often in a row, and its version; `contests` have
+    to wait for their turn.
     """
 
     message: Apply
@@ -70,6 +71,7 @@ class Work:
     failed: list[BellhopError] = field(default_factory=list)
     under_way: bool = False
     unfinished: bool = False
+    made_of: str = ""
     read: str = ""
     features: tuple[str, ...] = ()
     at: str = ""
@@ -90,6 +92,12 @@ class Work:
     def watches(self) -> bool:
         """Say whether what others change of it in the cluster is to be put back."""
         return self.wanted and watches(self.profile)
+
+    @property
+    def given_up(self) -> bool:
+        """Say whether it failed as often as its profile allows, made of what it is made of now."""
+        most, old = self.profile.rollout.most_failures, self.outcome.value if self.outcome else None
+        return old is not None and 0 < most <= old.counted and old.made_of == self.made_of
 
     @property
     def reads(self) -> bool:

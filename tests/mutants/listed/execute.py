@@ -6,6 +6,54 @@ from tests.mutants.mutant import Mutant
 
 MUTANTS = [
     Mutant(
+        "stages/execute.py",
+        "                if self._stays_given_up(work):\n                    return True\n",
+        "",
+        "What was given up is tried whenever a message comes.",
+    ),
+    Mutant(
+        "stages/work.py",
+        " and old.made_of == self.made_of\n",
+        "\n",
+        "What was given up is not tried again when it changes.",
+    ),
+    Mutant(
+        "stages/ending.py",
+        "before + (not early and not isinstance(error, UnreachableError))",
+        "before + (not isinstance(error, UnreachableError))",
+        "A message that comes twice counts as two failures.",
+    ),
+    Mutant(
+        "stages/ending.py",
+        "before + (not early and not isinstance(error, UnreachableError))",
+        "before + (not early)",
+        "A cluster that does not answer counts as a failure of its profiles.",
+    ),
+    Mutant(
+        "stages/ending.py",
+        "                counted=old.counted,\n",
+        "",
+        "While a cluster is away the failures before it are forgotten.",
+    ),
+    Mutant(
+        "stages/features/resources/executor.py",
+        "lambda: not ended and self._goes_on(work)",
+        "lambda: self._goes_on(work)",
+        "Objects are begun behind one that failed.",
+    ),
+    Mutant(
+        "stages/features/resources/executor.py",
+        "    return not profile.rollout.continues\n",
+        "    return bool(profile)\n",
+        "No profile goes on after an error.",
+    ),
+    Mutant(
+        "fleet/redeploying.py",
+        "            here.records.outcomes.recount(key, outcome.profile)\n",
+        "",
+        "Who asks for what was given up is not heard.",
+    ),
+    Mutant(
         "stages/lease.py",
         "work.token = self._records.inventories.put(inventory, expect=work.token)\n\n",
         "pass\n\n",

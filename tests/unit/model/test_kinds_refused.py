@@ -388,13 +388,10 @@ def problems(text: str) -> list[str]:
         pytest.param(
             PROFILE + "spec: {clusterRefs: [{name: x}], maxConsecutiveFailures: -1}\n",
             [
-                (
-                    "line 4, spec.maxConsecutiveFailures: failures are not counted yet; "
-                    "leave the field out"
-                ),
                 "line 4, spec.clusterRefs[0].namespace: the field 'namespace' is missing",
+                "line 4, spec.maxConsecutiveFailures: this must be at least 1",
             ],
-            id="a profile; nothing is said below what is refused as a whole",
+            id="a profile",
         ),
         pytest.param(
             TRIGGER + "  helmCharts: [{nonsense: 1}]\n  maxUpdate: [1]\n",

@@ -15,6 +15,7 @@ from bellhop.errors import InvalidError, TemporaryError
 from bellhop.messages import INBOXES, Resolve, Sweep
 from bellhop.model.gvk import Identity
 from bellhop.model.record import Choice, Held, Inventory, Sync
+from bellhop.model.rollout import AT_ONCE, Rollout
 from bellhop.ports.store import ABSENT, Item
 from bellhop.records.versions import SCHEMAS, Versioned
 from tests.fakes.fleet import Fleet, service
@@ -158,6 +159,18 @@ def test_a_profile_has_a_number_only_while_it_is_tried_dry(rig: Rig) -> None:
         now.profiles.put(replace(profile(), sync=sync))
         (found,) = (each for each in rig.store.all() if each.partition.startswith("profile/"))
         with pytest.raises(TemporaryError) if sync == "DryRun" else nullcontext():
+            then.get(found.partition, found.sort)
+
+
+@pytest.mark.parametrize("asked", [Rollout(continues=True), Rollout(most_failures=3)])
+def test_a_profile_that_says_what_stops_it_has_a_number(rig: Rig, asked: Rollout) -> None:
+    """The version before would lose that when it writes the profile; it goes on without it."""
+    before = {name: number for name, number in SCHEMAS.items() if name != "profile"}
+    now, then = rig.anew(rig.store), Versioned(rig.store, before)  # type: ignore[arg-type]
+    for rollout in (AT_ONCE, asked, AT_ONCE):
+        now.profiles.put(replace(profile(), rollout=rollout))
+        (found,) = (each for each in rig.store.all() if each.partition.startswith("profile/"))
+        with nullcontext() if rollout == AT_ONCE else pytest.raises(TemporaryError):
             then.get(found.partition, found.sort)
 
 

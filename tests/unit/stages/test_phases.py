@@ -145,7 +145,7 @@ def test_all_that_was_applied_is_held(fleet: Fleet, east: FakeKube) -> None:
 
 
 def test_what_is_refused_holds_up_nobody(fleet: Fleet, east: FakeKube) -> None:
-    """Every third object is refused: the others are applied, and the outcome tells of the first."""
+    """With continueOnError all is applied but what is refused; the outcome tells of the first."""
     apply = east.apply
 
     def refusing(manifest: dict[str, Any], **how: Any) -> Any:
@@ -155,7 +155,8 @@ def test_what_is_refused_holds_up_nobody(fleet: Fleet, east: FakeKube) -> None:
         return apply(manifest, **how)
 
     east.apply = refusing  # type: ignore[method-assign]
-    fleet.apply(profile(), holder("own", *(config(f"a{each}") for each in range(COUNT))))
+    contents = holder("own", *(config(f"a{each}") for each in range(COUNT)))
+    fleet.apply(profile(more="continueOnError: true"), contents)
     fleet.pump()
 
     good = {f"a{each}" for each in range(COUNT) if each % 3 != 2}

@@ -10,17 +10,18 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
-from bellhop.errors import ConflictError
+from bellhop.errors import BellhopError, ConflictError, TemporaryError
 from bellhop.gotemplate import Limits
 from bellhop.messages import Publisher
 from bellhop.model.gvk import Identity
-from bellhop.model.record import Change
+from bellhop.model.record import Change, Profile
 from bellhop.ports.access import Access
+from bellhop.ports.kube import Kube
 from bellhop.records import Records
 from bellhop.settings import Settings
 from bellhop.stages.claim import Claims, taken_from
 from bellhop.stages.features.resources.drift import Drift
-from bellhop.stages.features.resources.planning import Plan, plan
+from bellhop.stages.features.resources.planning import Apply, Plan, plan
 from bellhop.stages.features.resources.preview import Preview
 from bellhop.stages.features.resources.reading import Resources
 from bellhop.stages.features.resources.step import Steps
@@ -84,7 +85,7 @@ class Executor:
         for wanted in plan.forth:
             if self._stops(work):
                 break
-            self._do(work, partial(self._steps.apply, kube, work), wanted)
+            self._do(work, partial(self._apply, kube, work), wanted)
         if not work.failed:
             # A profile that could not be applied as a whole takes nothing away.
             for unwanted in plan.back:
@@ -133,9 +134,21 @@ class Executor:
         return done
 
     def _stops(self, work: Work) -> bool:
-        """Say whether nothing more is begun, since another profile has one of the objects."""
-        conflicts = any(isinstance(each, ConflictError) for each in work.failed)
-        return conflicts and not work.profile.continue_on_conflict
+        """Say whether nothing more is begun, since one of the objects could not be applied."""
+        return any(_ends(work.profile, each) for each in work.failed)
+
+    def _apply(self, kube: Kube, work: Work, step: Apply) -> Upshot:
+        """Apply one object; where the profile goes on, what fails for now is passed over.
+
+        Whoever knows no more of it than that it failed says so; a cluster that does not answer
+        fails them all.
+        """
+        try:
+            return self._steps.apply(kube, work, step)
+        except TemporaryError as error:
+            if type(error) is not TemporaryError or not work.profile.rollout.continues:
+                raise
+            return Upshot(step.key, work.held.get(step.key), refused=error)
 
     def _do(self, work: Work, step: Callable[[T], Upshot], objects: Sequence[T]) -> None:
         """Take a step for each object of a phase, with all hands that are free.
@@ -143,7 +156,16 @@ class Executor:
         Raises:
             TemporaryError: one could not be taken now; what was done is noted.
         """
-        upshots, error = self._hands.each(step, objects, lambda: self._goes_on(work))
+        ended: list[BellhopError] = []
+
+        def taken(each: T) -> Upshot:
+            upshot = step(each)
+            # What is to go is tried as a whole, whatever stays.
+            if upshot.refused and isinstance(each, Apply) and _ends(work.profile, upshot.refused):
+                ended.append(upshot.refused)
+            return upshot
+
+        upshots, error = self._hands.each(taken, objects, lambda: not ended and self._goes_on(work))
         for upshot in upshots:
             work.note(upshot)
         if error:
@@ -155,3 +177,10 @@ class Executor:
         work.unfinished = work.under_way and used > self._settings.turn
         work.under_way = True
         return not work.unfinished
+
+
+def _ends(profile: Profile, error: BellhopError) -> bool:
+    """Say whether a profile goes no further once one of its objects has failed so."""
+    if isinstance(error, ConflictError):
+        return not profile.continue_on_conflict
+    return not profile.rollout.continues
