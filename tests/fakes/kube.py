@@ -14,13 +14,14 @@ import re
 import threading
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
 from bellhop.errors import BellhopError, InvalidError, MissingError, StaleError
 from bellhop.model.gvk import GVK, Identity, ObjectKey, Resource
 from bellhop.ports.kube import Manifest, Page
+from tests.fakes.rights import Rights
 
 NAMESPACE = GVK("", "v1", "Namespace")
 CRD = GVK("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
@@ -56,7 +57,7 @@ _VERSION = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
 class Call:
     """What was asked of the cluster; `name` is empty for a list, and so for each of its pages.
 
-    Who asks which versions are served names none.
+    Who asks which versions are served names none. By an `account` its rights count.
     """
 
     verb: str
@@ -64,6 +65,7 @@ class Call:
     namespace: str = ""
     name: str = ""
     dry_run: bool = False
+    account: str = ""
 
 
 class FakeKube:
@@ -75,6 +77,8 @@ class FakeKube:
 
     def __init__(self, cluster: str = "fleet/fake") -> None:
         self.cluster = cluster
+        self.account = ""
+        self.rights = Rights()
         self.calls: list[Call] = []
         self.skew: timedelta | None = None
         self.kubernetes = "v1.20.2"
@@ -88,6 +92,12 @@ class FakeKube:
         self._failures: dict[str, BellhopError] = {}
         for name in ("default", "kube-system"):
             self.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+
+    def acting_as(self, account: str) -> FakeKube:
+        """Return the same cluster, as a service account may use it."""
+        acting = copy.copy(self)
+        acting.account = account
+        return acting
 
     def fail_with(self, error: BellhopError | None, *verbs: str) -> None:
         """Raise `error` from the verbs (those of `Call`; all, if none is named).
@@ -269,9 +279,10 @@ class FakeKube:
 
     def _called(self, call: Call) -> None:
         with self._lock:
-            self.calls.append(call)
+            self.calls.append(replace(call, account=self.account))
         if call.verb in self._failures:
             raise self._failures[call.verb]
+        self.rights.refuse(self.account, call.verb, call.gvk.kind, call.namespace)
 
     def _known(self, gvk: GVK, *, any_version: bool = False) -> Resource:
         found = self._resources.get(gvk)

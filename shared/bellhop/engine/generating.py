@@ -66,6 +66,7 @@ def draft_profile(catalog: Catalog, trigger: EventTrigger, cluster: str, key: st
         digest="",
         allow=trigger.allow,
         sync=trigger.sync,
+        account=trigger.account,
     )
 
 

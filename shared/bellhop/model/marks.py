@@ -44,6 +44,10 @@ MADE_BY = "bellhop.dev/made-by"
 Nothing takes it away again: it stays true.
 """
 
+ACCOUNT_NAME = "projectsveltos.io/serviceaccount-name"
+ACCOUNT_NAMESPACE = "projectsveltos.io/serviceaccount-namespace"
+"""Labels of a rule: the service account whose rights count in clusters."""
+
 OWNER = "projectsveltos.io/owner-name"
 """On an object that is deployed: the profile that it comes from."""
 
@@ -62,10 +66,13 @@ class Mark(NamedTuple):
     refused: Mapping[str, str] = {}
 
 
-_TENANT = dict.fromkeys(
+_READER = dict.fromkeys(
+    _SOURCES,
+    "what a source reads is not limited yet: it would count with all rights; take the label away",
+)
+_FORMER = dict.fromkeys(
     _RULES,
-    "tenants are not told apart yet: it would count with all rights; take the label away, and name"
-    " what may be brought by the annotation bellhop.dev/allow",
+    f"it is the former name; write {ACCOUNT_NAME} and {ACCOUNT_NAMESPACE} instead",
 )
 _ON_HOLDERS = dict.fromkeys(
     _RULES, "it belongs on the ConfigMap or Secret that policyRefs name; move it there"
@@ -74,9 +81,9 @@ _PAUSES_PROFILES = "it pauses profiles alone"
 _PAUSES_TRIGGERS = "it pauses triggers alone"
 
 MARKS: dict[str, Mark] = {
-    "projectsveltos.io/serviceaccount-name": Mark("labels", (), _TENANT),
-    "projectsveltos.io/serviceaccount-namespace": Mark("labels", (), _TENANT),
-    "projectsveltos.io/admin-name": Mark("labels", (), _TENANT),
+    ACCOUNT_NAME: Mark("labels", (*_TRIGGERS, *_PROFILES), _READER),
+    ACCOUNT_NAMESPACE: Mark("labels", (*_TRIGGERS, *_PROFILES), _READER),
+    "projectsveltos.io/admin-name": Mark("labels", (), _FORMER),
     "projectsveltos.io/instantiate": Mark("annotations", _HOLDERS, _ON_HOLDERS),
     "projectsveltos.io/template": Mark("annotations", _HOLDERS, _ON_HOLDERS),
     "projectsveltos.io/lua": Mark(

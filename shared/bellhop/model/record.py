@@ -546,7 +546,8 @@ class Profile:
     it `reads` is read anew whenever it is rendered for a cluster. By its `sync` it may be tried
     dry: no cluster is touched then; or be brought once to each, whatever changes later. So many
     `turns` led to it, of what we brought ourselves and was made anew of it, `turning` since then,
-    as long as the catalog's revision is `turned_under`.
+    as long as the catalog's revision is `turned_under`. With the rights of its `account`, a service
+    account `namespace/name`, all is done in clusters; with our own where it has none.
     """
 
     name: str
@@ -575,6 +576,7 @@ class Profile:
     turns: int = 0
     turning: datetime | None = None
     turned_under: int = 0
+    account: str = ""
 
     @property
     def namespace(self) -> str:

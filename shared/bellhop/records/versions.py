@@ -29,7 +29,7 @@ SCHEMAS: Mapping[str, int] = {
     "cluster": 2,
     "inventory": 2,
     "match": 2,
-    "profile": 3,
+    "profile": 4,
 }
 """The number of each kind of record, by the first word of its partition; 1 where it is not here.
 
@@ -41,6 +41,7 @@ SCHEMAS: Mapping[str, int] = {
     profile   2  `sync`: who does not know it applies what is to be tried dry; a Profile's, whose
                  name has its namespace: who does not know those marks its objects as another's
               3  `sync` may be OneTime: who does not know that applies what changes later
+              4  `account`: who does not know it applies with all rights what has a tenant's alone
 """
 
 _FIRST = 1
@@ -50,7 +51,9 @@ _AS_BEFORE: Mapping[str, Callable[[Item], bool]] = {
     "inventory": lambda item: item.value.get("adopts") is False,
     "match": lambda item: not item.value.get("held"),
     "profile": lambda item: (
-        item.value.get("sync") == "Continuous" and "/" not in item.value.get("name", "")
+        item.value.get("sync") == "Continuous"
+        and "/" not in item.value.get("name", "")
+        and not item.value.get("account")
     ),
 }
 """Whether a record makes no use of what is new, by the first word of its partition."""

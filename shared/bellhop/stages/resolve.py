@@ -82,6 +82,7 @@ class Resolution:
             digest="",
             allow=declared.allow,
             sync=declared.sync,
+            account=declared.account,
         )
         try:
             namespaces = {key.partition("/")[0] for key in draft.destinations}
