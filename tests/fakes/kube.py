@@ -20,7 +20,7 @@ from typing import Any
 
 from bellhop.errors import BellhopError, InvalidError, MissingError, StaleError
 from bellhop.model.gvk import GVK, Identity, ObjectKey, Resource
-from bellhop.ports.kube import Manifest, Page
+from bellhop.ports.kube import Check, Manifest, Page
 from tests.fakes.rights import Rights
 
 NAMESPACE = GVK("", "v1", "Namespace")
@@ -49,7 +49,7 @@ _CLUSTER_SCOPED = {
 }
 _SERVERS_FIELDS = ("uid", "resourceVersion", "creationTimestamp", "deletionTimestamp")
 _OURS = {"manager": "bellhop", "operation": "Apply"}
-_VERBS = ("resource", "served", "get", "list", "apply", "merge", "remove", "issuer")
+_VERBS = ("resource", "served", "get", "list", "apply", "merge", "remove", "issuer", "rights")
 _VERSION = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
 
 
@@ -78,7 +78,7 @@ class FakeKube:
     def __init__(self, cluster: str = "fleet/fake") -> None:
         self.cluster = cluster
         self.account = ""
-        self.rights = Rights()
+        self.rbac = Rights()
         self.calls: list[Call] = []
         self.skew: timedelta | None = None
         self.kubernetes = "v1.20.2"
@@ -238,6 +238,18 @@ class FakeKube:
             self._store(ObjectKey(gvk, namespace, name), _patched(there, patch))
             return True
 
+    def rights(self, checks: Sequence[Check]) -> Sequence[Check]:
+        """Return those rights that are missing."""
+        if "rights" in self._failures:
+            raise self._failures["rights"]
+        self.rbac.refuse(self.account, "rights", "", "")
+        kinds = {(each.gvk.group, each.plural): each.gvk.kind for each in self._resources.values()}
+        return [
+            check
+            for check in checks
+            if not self.rbac.may(self.account, check[0], kinds[check[1], check[2]], check[4])
+        ]
+
     def remove(self, gvk: GVK, namespace: str, name: str, *, uid: str = "") -> bool:
         """Delete one object (only if it still has `uid`, where given); say if it was there."""
         with self._lock:
@@ -282,7 +294,7 @@ class FakeKube:
             self.calls.append(replace(call, account=self.account))
         if call.verb in self._failures:
             raise self._failures[call.verb]
-        self.rights.refuse(self.account, call.verb, call.gvk.kind, call.namespace)
+        self.rbac.refuse(self.account, call.verb, call.gvk.kind, call.namespace)
 
     def _known(self, gvk: GVK, *, any_version: bool = False) -> Resource:
         found = self._resources.get(gvk)

@@ -10,6 +10,7 @@ _VERBS = {
     "apply": ("create", "patch"),
     "merge": ("patch",),
     "remove": ("delete",),
+    "rights": (),
 }
 ALL = ("get", "list", "create", "patch", "delete")
 
@@ -36,8 +37,8 @@ class Rights:
 
     def refuse(self, account: str, verb: str, kind: str, namespace: str) -> None:
         """Refuse what an account may not do."""
-        if account and not self.impersonates:
-            raise DeniedError(f"cannot ask about {kind}: Bellhop's credentials may not act for it")
+        if account and verb in _VERBS and not self.impersonates:
+            raise DeniedError(f"cannot {verb}: Bellhop's credentials may not act for '{account}'")
         for each in _VERBS.get(verb, ()):
             if not self.may(account, each, kind, namespace):
                 raise DeniedError(f"'{account}' may not {each} {kind} in namespace '{namespace}'")

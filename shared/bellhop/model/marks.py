@@ -66,10 +66,6 @@ class Mark(NamedTuple):
     refused: Mapping[str, str] = {}
 
 
-_READER = dict.fromkeys(
-    _SOURCES,
-    "what a source reads is not limited yet: it would count with all rights; take the label away",
-)
 _FORMER = dict.fromkeys(
     _RULES,
     f"it is the former name; write {ACCOUNT_NAME} and {ACCOUNT_NAMESPACE} instead",
@@ -81,8 +77,8 @@ _PAUSES_PROFILES = "it pauses profiles alone"
 _PAUSES_TRIGGERS = "it pauses triggers alone"
 
 MARKS: dict[str, Mark] = {
-    ACCOUNT_NAME: Mark("labels", (*_TRIGGERS, *_PROFILES), _READER),
-    ACCOUNT_NAMESPACE: Mark("labels", (*_TRIGGERS, *_PROFILES), _READER),
+    ACCOUNT_NAME: Mark("labels", _RULES),
+    ACCOUNT_NAMESPACE: Mark("labels", _RULES),
     "projectsveltos.io/admin-name": Mark("labels", (), _FORMER),
     "projectsveltos.io/instantiate": Mark("annotations", _HOLDERS, _ON_HOLDERS),
     "projectsveltos.io/template": Mark("annotations", _HOLDERS, _ON_HOLDERS),

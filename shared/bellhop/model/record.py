@@ -451,6 +451,24 @@ class Trail:
 
 
 @dataclass(frozen=True, slots=True)
+class Permit:
+    """Whether a service account may get and list a kind in a namespace, or in all of them.
+
+    So the cluster said `at` that time; without it nobody knows. It is `told` once all objects were
+    asked to be evaluated that a change of it is about; with an `error` the cluster gave no answer.
+    """
+
+    cluster: str
+    account: str
+    gvk: GVK
+    namespace: str
+    allowed: bool = False
+    at: datetime | None = None
+    told: bool = True
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Pace:
     """A source whose script keeps taking long: `digest` is the source's as it was written then.
 

@@ -147,12 +147,30 @@ def limits_what_is_written(fleet: Fleet, east: FakeKube) -> None:
         f"metadata: {{labels: {{{marks.ACCOUNT_NAME}: ann, {marks.ACCOUNT_NAMESPACE}: team}}, ",
         1,
     )
-    east.rights.grant("team/ann", "ConfigMap", "default")
-    east.rights.grant("team/ann", "Namespace")
+    east.rbac.grant("team/ann", "ConfigMap", "default")
+    east.rbac.grant("team/ann", "Namespace")
     fleet.apply(join(own, holder("own", config("hers"), config("other", namespace="kube-system"))))
     fleet.pump()
 
     assert names(east) == {"hers"}
+
+
+def limits_what_matches(fleet: Fleet, east: FakeKube) -> None:
+    """Of the objects that a source selects those match that its account may get and list."""
+    for each in ("a", "b"):
+        east.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": each}})
+        east.put(service(f"in-{each}", namespace=each))
+    east.rbac.grant("team/ann", "Service", "a", "get", "list")
+    hers = source().replace(
+        "metadata: {",
+        f"metadata: {{labels: {{{marks.ACCOUNT_NAME}: ann, {marks.ACCOUNT_NAMESPACE}: team}}, ",
+        1,
+    )
+    named = config("{{ .Resource.metadata.name }}")
+    fleet.apply(join(hers, trigger(), holder("made", named, annotations=INSTANTIATE)))
+    fleet.pump()
+
+    assert names(east) == {"in-a"}
 
 
 PROOFS: dict[tuple[str, str], Callable[[Fleet, FakeKube], None]] = {
@@ -163,6 +181,8 @@ PROOFS: dict[tuple[str, str], Callable[[Fleet, FakeKube], None]] = {
     (marks.PROFILE_PAUSED, "ClusterProfile"): pauses_a_profile,
     (marks.ACCOUNT_NAME, "ClusterProfile"): limits_what_is_written,
     (marks.ACCOUNT_NAMESPACE, "ClusterProfile"): limits_what_is_written,
+    (marks.ACCOUNT_NAME, "EventSource"): limits_what_matches,
+    (marks.ACCOUNT_NAMESPACE, "EventSource"): limits_what_matches,
     (marks.FORCE_RECREATE, "object"): is_made_anew,
     ("projectsveltos.io/driftDetectionIgnore", "object"): is_not_watched,
 }

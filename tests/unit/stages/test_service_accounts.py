@@ -51,7 +51,7 @@ def east(fleet: Fleet) -> FakeKube:
 
 def test_all_that_is_asked_of_objects_is_asked_as_the_account(fleet: Fleet, east: FakeKube) -> None:
     """Apply, change, removal removal; which kinds are served is asked by ourselves."""
-    east.rights.grant(ANN, "ConfigMap")
+    east.rbac.grant(ANN, "ConfigMap")
     fleet.apply(anns(profile()), holder("own", config("a"), config("b")))
     fleet.pump()
     fleet.apply(holder("own", config("a", "v: '1'")))
@@ -65,7 +65,7 @@ def test_all_that_is_asked_of_objects_is_asked_as_the_account(fleet: Fleet, east
 
 def test_what_is_denied_is_told_and_the_rest_goes_on(fleet: Fleet, east: FakeKube) -> None:
     """It is tried again in the usual pauses, and works as soon as the right is there."""
-    east.rights.grant(ANN, "ConfigMap", "default")
+    east.rbac.grant(ANN, "ConfigMap", "default")
     there = config("there", namespace="kube-system")
     fleet.apply(anns(profile()), holder("own", there, config("here")))
     fleet.pump()
@@ -76,7 +76,7 @@ def test_what_is_denied_is_told_and_the_rest_goes_on(fleet: Fleet, east: FakeKub
     assert "'team/ann' may not create ConfigMap in namespace 'kube-system'" in failed.message
     assert failed.retry_at
 
-    east.rights.grant(ANN, "ConfigMap", "kube-system")
+    east.rbac.grant(ANN, "ConfigMap", "kube-system")
     later(fleet)
     assert names(east) == {"here", "there"}
     assert outcome(fleet).phase == "Provisioned"
@@ -84,30 +84,30 @@ def test_what_is_denied_is_told_and_the_rest_goes_on(fleet: Fleet, east: FakeKub
 
 def test_a_namespace_is_made_by_who_may_make_it(fleet: Fleet, east: FakeKube) -> None:
     """A tenant who may write into a namespace may not therefore make it."""
-    east.rights.grant(ANN, "ConfigMap")
+    east.rbac.grant(ANN, "ConfigMap")
     fleet.apply(anns(profile()), holder("own", config("a", namespace="new")))
     fleet.pump()
     assert names(east) == set()
     assert "may not get Namespace" in outcome(fleet).message
 
-    east.rights.grant(ANN, "Namespace")
+    east.rbac.grant(ANN, "Namespace")
     later(fleet)
     assert names(east) == {"a"}
 
 
 def test_a_withdrawal_has_the_rights_of_the_account(fleet: Fleet, east: FakeKube) -> None:
     """What it may not delete stays, is known to be held, and goes once it may."""
-    east.rights.grant(ANN, "ConfigMap")
+    east.rbac.grant(ANN, "ConfigMap")
     fleet.apply(anns(profile()), holder("own", config("a")))
     fleet.pump()
-    east.rights.take(ANN, "ConfigMap", "", "delete")
+    east.rbac.take(ANN, "ConfigMap", "", "delete")
 
     fleet.declare.delete([("ClusterProfile", "", "own")])
     fleet.pump()
     assert names(east) == {"a"}
     assert "may not delete ConfigMap" in outcome(fleet).message
 
-    east.rights.grant(ANN, "ConfigMap", "", "delete")
+    east.rbac.grant(ANN, "ConfigMap", "", "delete")
     later(fleet)
     assert names(east) == set()
     assert not list(fleet.records.inventories.of("fleet/east"))
@@ -126,7 +126,7 @@ def test_a_dry_run_shows_what_the_account_would_meet(fleet: Fleet, east: FakeKub
 
 
 RULES = join(
-    source(),
+    anns(source()),
     anns(trigger()),
     holder("made", config("for-{{ .Resource.metadata.name }}"), annotations=INSTANTIATE),
 )
@@ -134,7 +134,8 @@ RULES = join(
 
 def test_what_a_trigger_makes_has_its_account(fleet: Fleet, east: FakeKube) -> None:
     """As Sveltos copies the labels: the ClusterProfile bears them, and is held to them."""
-    east.rights.grant(ANN, "ConfigMap", "default")
+    east.rbac.grant(ANN, "ConfigMap", "default")
+    east.rbac.grant(ANN, "Service")
     fleet.apply(RULES)
     fleet.write("east", service("web"))
     fleet.pump()
@@ -148,11 +149,13 @@ def test_what_a_trigger_makes_has_its_account(fleet: Fleet, east: FakeKube) -> N
 
 def test_rights_taken_away_between_evaluate_and_deploy_count(fleet: Fleet, east: FakeKube) -> None:
     """What was matched while it had the right is not written once it has it no more."""
-    east.rights.grant(ANN, "ConfigMap")
+    east.rbac.grant(ANN, "ConfigMap")
+    east.rbac.grant(ANN, "Service")
     fleet.apply(RULES)
+    fleet.pump()
     fleet.write("east", service("web"))
     fleet.work("evaluate", fleet.queues["evaluate"].receive(1, wait=timedelta(0)))
-    east.rights.take(ANN, "ConfigMap")
+    east.rbac.take(ANN, "ConfigMap")
     fleet.pump()
 
     assert names(east) == set()
@@ -166,7 +169,7 @@ def test_a_rule_that_changes_hands_is_made_anew(fleet: Fleet, east: FakeKube) ->
     fleet.pump()
     assert names(east) == set()
 
-    east.rights.grant("team/bob", "ConfigMap")
+    east.rbac.grant("team/bob", "ConfigMap")
     fleet.apply(anns(profile()).replace("name: ann", "name: bob"))
     later(fleet)
 
@@ -178,13 +181,13 @@ def test_a_cluster_where_nobody_may_act_for_others_gets_nothing(
     fleet: Fleet, east: FakeKube
 ) -> None:
     """Without that right there is no falling back on our own."""
-    east.rights.grant(ANN, "ConfigMap")
-    east.rights.impersonates = False
+    east.rbac.grant(ANN, "ConfigMap")
+    east.rbac.impersonates = False
     fleet.apply(anns(profile()), holder("own", config("a")))
     fleet.pump()
 
     assert names(east) == set()
-    assert "may not act for it" in outcome(fleet).message
+    assert "may not act for 'team/ann'" in outcome(fleet).message
 
 
 READS = (
@@ -200,7 +203,7 @@ def test_templates_read_the_management_cluster_as_the_account(fleet: Fleet, east
     assert found
     fleet.declare.register(replace(found, namespace="mgmt", name="mgmt", labels={}))
     mgmt.put(service("web"))
-    east.rights.grant(ANN, "ConfigMap")
+    east.rbac.grant(ANN, "ConfigMap")
     text = config("saw-{{ (getResource `It`).metadata.name }}")
     annotations = "projectsveltos.io/template: ok"
     fleet.apply(anns(profile(more=READS)), holder("own", text, annotations=annotations))
@@ -208,7 +211,7 @@ def test_templates_read_the_management_cluster_as_the_account(fleet: Fleet, east
     assert names(east) == set()
     assert "may not get Service" in outcome(fleet).message
 
-    mgmt.rights.grant(ANN, "Service", "default", "get")
+    mgmt.rbac.grant(ANN, "Service", "default", "get")
     later(fleet)
     assert names(east) == {"saw-web"}
 
