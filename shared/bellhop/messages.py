@@ -131,7 +131,8 @@ class Evaluate(Envelope):
     """Run the sources over an object's newest observation.
 
     `rang` is when the cluster noticed, in ISO 8601, for the ledger's total. With a `source` it is
-    that one alone, whose script gets all its time.
+    that one alone, whose script gets all its time. One that was `asked` for comes after the
+    cluster has said what accounts may see there.
     """
 
     do: ClassVar[str] = "evaluate"
@@ -142,6 +143,7 @@ class Evaluate(Envelope):
     trace: str = ""
     rang: str = ""
     source: str = ""
+    asked: bool = False
 
     @property
     def form(self) -> int:
@@ -387,6 +389,35 @@ class Confirm(Envelope):
 
 
 @dataclass(frozen=True, slots=True)
+class AskRights(Envelope):
+    """Ask a cluster whether an account may see a kind, in a namespace or, by an empty one, in all.
+
+    Then the `object` is evaluated that waits for it, if there is one.
+    """
+
+    do: ClassVar[str] = "ask-rights"
+    usual: ClassVar[str] = "confirm"
+    schema: ClassVar[int] = 2
+    cluster: str
+    account: str
+    kind: str
+    namespace: str = ""
+    object: str = ""
+    trace: str = ""
+    rang: str = ""
+
+    @property
+    def group(self) -> str:
+        """One account's rights over one kind in one namespace."""
+        return f"{self.cluster}/{self.account}/{self.kind}/{self.namespace}"
+
+    @property
+    def share(self) -> str:
+        """The cluster that is called."""
+        return _in_turn(self.cluster, self.rang)
+
+
+@dataclass(frozen=True, slots=True)
 class Probe(Envelope):
     """Ask a cluster that did not answer whether it does, for all who wait for it."""
 
@@ -491,6 +522,7 @@ _KINDS: tuple[type[Envelope], ...] = (
     Sweep,
     Survey,
     Confirm,
+    AskRights,
     Probe,
     Renew,
     ReadKeys,

@@ -103,8 +103,8 @@ class Clusters:
         self._secrets = secrets
         self._known: OrderedDict[str, None] = OrderedDict()
 
-    def open(self, cluster: str, *, version: str = "") -> Kube:
-        del version
+    def open(self, cluster: str, *, version: str = "", account: str = "") -> Kube:
+        del version, account
         if cluster not in self._known:
             self._secrets.read(f"kubeconfig/{cluster}")
             self._known[cluster] = None

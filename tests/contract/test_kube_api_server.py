@@ -99,11 +99,11 @@ def limited(kube: KubeClient, kubeconfig: Kubeconfig) -> Iterator[KubeClient]:
                 "kind": "ClusterRole",
                 "name": "reader",
             },
-            "subjects": [{"kind": "User", "name": "carol"}],
+            "subjects": [{"kind": "ServiceAccount", "name": "carol", "namespace": "web"}],
         }
     )
-    client = KubeClient("prod/eu-1", kubeconfig, as_user="carol", reach=HERE)
-    yield client
+    client = KubeClient("prod/eu-1", kubeconfig, reach=HERE)
+    yield client.acting_as("web/carol")
     client.close()
 
 

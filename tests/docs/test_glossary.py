@@ -16,6 +16,7 @@ from bellhop.model import record
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "glossary.md"
 SAID_OTHERWISE = {
+    "askrights": "ask rights",
     "envelope": "message",
     "publisher": "message",
     "readkeys": "read keys",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bellhop.model.marks import ACCOUNT_NAME, ACCOUNT_NAMESPACE
 from tests.fakes.manifests import INSTANTIATE, config, holder, profile, source, trigger
 
 Key = tuple[str, str, str]
@@ -33,6 +34,7 @@ spec: {{{selected}}}
 """
 
 
+_ANN = f"{ACCOUNT_NAMESPACE}: team, {ACCOUNT_NAME}: ann"
 _RING = ", selector: {matchLabels: {ring: 'yes'}}"
 _ENG = "destinationClusterSelector: {matchLabels: {dep: eng}}"
 _EACH = "each-{{ .Cluster.metadata.name }}-{{ lower .Resource.kind }}-{{ .Resource.metadata.name }}"
@@ -75,6 +77,7 @@ DECLARED: dict[Key, tuple[str, ...]] = {
         source(),
         source("ServiceAccount", more=_RING),
         source("Widget", more=_RING, group="shop.io"),
+        source(more=_RING).replace("metadata: {", f"metadata: {{labels: {{{_ANN}}}, "),
     ),
     OF_EAST: (source(name="of-east", more=_RING),),
     EACH: (
@@ -147,5 +150,5 @@ DECLARED |= {
 }
 """What CloudEvents bring; nobody declares it at random, as no draw sends any."""
 
-PLAIN = {OWN_TEXT: 3}
+PLAIN = {OWN_TEXT: 3, WATCHED: 4}
 """How many variants are chosen at random, where it is not all: steps of their own take the rest."""

@@ -94,7 +94,11 @@ class FakeAccess:
         self.versioned: set[str] = set()
         self._opened: dict[str, tuple[str, FakeKube]] = {}
 
-    def open(self, cluster: str, *, version: str = "") -> Kube:
+    def open(self, cluster: str, *, version: str = "", account: str = "") -> Kube:
+        kube = self._own(cluster, version)
+        return kube.acting_as(account) if account else kube
+
+    def _own(self, cluster: str, version: str) -> FakeKube:
         if cluster not in self.clusters:
             raise MissingError(f"cannot open cluster '{cluster}': it has no credentials")
         if cluster not in self.versioned:

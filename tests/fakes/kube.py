@@ -14,13 +14,14 @@ import re
 import threading
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
 from bellhop.errors import BellhopError, InvalidError, MissingError, StaleError
 from bellhop.model.gvk import GVK, Identity, ObjectKey, Resource
-from bellhop.ports.kube import Manifest, Page
+from bellhop.ports.kube import Check, Manifest, Page
+from tests.fakes.rights import Rights
 
 NAMESPACE = GVK("", "v1", "Namespace")
 CRD = GVK("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
@@ -48,7 +49,7 @@ _CLUSTER_SCOPED = {
 }
 _SERVERS_FIELDS = ("uid", "resourceVersion", "creationTimestamp", "deletionTimestamp")
 _OURS = {"manager": "bellhop", "operation": "Apply"}
-_VERBS = ("resource", "served", "get", "list", "apply", "merge", "remove", "issuer")
+_VERBS = ("resource", "served", "get", "list", "apply", "merge", "remove", "issuer", "rights")
 _VERSION = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
 
 
@@ -56,7 +57,7 @@ _VERSION = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
 class Call:
     """What was asked of the cluster; `name` is empty for a list, and so for each of its pages.
 
-    Who asks which versions are served names none.
+    Who asks which versions are served names none. By an `account` its rights count.
     """
 
     verb: str
@@ -64,6 +65,7 @@ class Call:
     namespace: str = ""
     name: str = ""
     dry_run: bool = False
+    account: str = ""
 
 
 class FakeKube:
@@ -75,6 +77,8 @@ class FakeKube:
 
     def __init__(self, cluster: str = "fleet/fake") -> None:
         self.cluster = cluster
+        self.account = ""
+        self.rbac = Rights()
         self.calls: list[Call] = []
         self.skew: timedelta | None = None
         self.kubernetes = "v1.20.2"
@@ -88,6 +92,12 @@ class FakeKube:
         self._failures: dict[str, BellhopError] = {}
         for name in ("default", "kube-system"):
             self.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+
+    def acting_as(self, account: str) -> FakeKube:
+        """Return the same cluster, as a service account may use it."""
+        acting = copy.copy(self)
+        acting.account = account
+        return acting
 
     def fail_with(self, error: BellhopError | None, *verbs: str) -> None:
         """Raise `error` from the verbs (those of `Call`; all, if none is named).
@@ -231,6 +241,18 @@ class FakeKube:
             self._store(ObjectKey(gvk, namespace, name), _patched(there, patch))
             return True
 
+    def rights(self, checks: Sequence[Check]) -> Sequence[Check]:
+        """Return those rights that are missing."""
+        if "rights" in self._failures:
+            raise self._failures["rights"]
+        self.rbac.refuse(self.account, "rights", "", "")
+        kinds = {(each.gvk.group, each.plural): each.gvk.kind for each in self._resources.values()}
+        return [
+            check
+            for check in checks
+            if not self.rbac.may(self.account, check[0], kinds[check[1], check[2]], check[4])
+        ]
+
     def remove(self, gvk: GVK, namespace: str, name: str, *, uid: str = "") -> bool:
         """Delete one object (only if it still has `uid`, where given); say if it was there."""
         with self._lock:
@@ -274,9 +296,10 @@ class FakeKube:
 
     def _called(self, call: Call) -> None:
         with self._lock:
-            self.calls.append(call)
+            self.calls.append(replace(call, account=self.account))
         if call.verb in self._failures:
             raise self._failures[call.verb]
+        self.rbac.refuse(self.account, call.verb, call.gvk.kind, call.namespace)
 
     def _known(self, gvk: GVK, *, any_version: bool = False) -> Resource:
         found = self._resources.get(gvk)

@@ -158,6 +158,36 @@ OVERLAPS = [
         acts={"a": None, "b": None, "s": [_put("yes", 2, large=True)]},
     ),
     _overlap(
+        "rights are taken away while an object is judged",
+        declared={**_ONE, WATCHED: 4},
+        before=[("permit", "east", True), _THERE],
+        asked=[_put("yes", 1), ("sweep", "east", False)],
+        acts={"a": None, "b": None, "u": [("permit", "east", False)]},
+    ),
+    _overlap(
+        "rights are given while a sweep asks",
+        declared={**_ONE, WATCHED: 4},
+        asked=[("sweep", "east", True)],
+        acts={"a": None, "b": None, "u": [("permit", "east", True)]},
+    ),
+    _overlap(
+        "rights come and go while they are asked for",
+        declared={**_ONE, WATCHED: 4},
+        before=[],
+        asked=[("permit", "east", True), _put("yes", 1)],
+        acts={
+            "a": None,
+            "b": None,
+            "u": [("permit", "east", False), _put("yes", 2), ("permit", "east", True)],
+        },
+    ),
+    _overlap(
+        "a source changes hands while an object is judged",
+        before=[("permit", "east", True), _THERE],
+        asked=[("tenant", True)],
+        acts={"a": None, "b": None, "u": [("permit", "east", False), _put("yes", 1)]},
+    ),
+    _overlap(
         "a sweep meets an event",
         asked=[("put", "east", "Service", "b", "yes", 1, "lost"), ("sweep", "east", False)],
         acts={"a": None, "b": None, "s": [_put("yes", 1)]},

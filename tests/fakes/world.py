@@ -54,6 +54,10 @@ MADE = "made"
 
 _SECOND = timedelta(seconds=1)
 _KINDS = {"Service": SERVICE, "ServiceAccount": ACCOUNT, "Widget": WIDGET}
+_TENANT = ("team/ann", "Service", "default")
+"""An account, and what it may see, if anything."""
+_THEIRS = 4
+"""The variant of a source that reads with its rights."""
 _PATIENCE = 5
 _ROUNDS = 60
 """Of work until nothing is due: of four hundred histories none took more than four."""
@@ -186,6 +190,15 @@ class World:
             number = which % len(self.late)
             item = self.late[number] if again else self.late.pop(number)
             self._send(*item)
+
+    def do_permit(self, cluster: str, allowed: bool) -> None:
+        """Let a tenant's account see what it watches, or let it no more, without a word."""
+        rbac = self.kube(cluster).rbac
+        (rbac.grant if allowed else rbac.take)(*_TENANT, "get", "list")
+
+    def do_tenant(self, allowed: bool) -> None:
+        """Have a source read with the rights of the tenant's account, or with all."""
+        self._declare(WATCHED, _THEIRS if allowed else 0)
 
     def do_widgets(self, cluster: str, there: bool) -> None:
         """Delete the definition of what sources watch, without a word, or define it again."""
@@ -569,6 +582,9 @@ class World:
         if source not in self.declared:
             return []
         kinds = {2: ACCOUNT, 3: WIDGET} if source == WATCHED else {}
+        theirs = source == WATCHED and self.declared[source] == _THEIRS
+        if theirs and not self.kube(cluster).rbac.may(_TENANT[0], "list", *_TENANT[1:]):
+            return []
         return [
             each
             for each in self.kube(cluster).objects(kinds.get(self.declared[source], SERVICE))

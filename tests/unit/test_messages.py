@@ -12,6 +12,7 @@ from bellhop.errors import InvalidError
 from bellhop.messages import (
     Aggregate,
     Apply,
+    AskRights,
     Confirm,
     Evaluate,
     Instantiate,
@@ -44,6 +45,7 @@ EVERY = [
     Survey("fleet/east", kind="/Service", after="token", last="default/web"),
     Confirm("fleet/east", "/v1/Service/default/web", "uid", 7),
     ReadKeys("fleet/east"),
+    AskRights("fleet/east", "team/ann", "v1/Service", "default", "/v1/Service/default/web"),
     Tidy("fleet/east"),
 ]
 

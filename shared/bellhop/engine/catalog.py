@@ -226,6 +226,13 @@ class Catalog:
         asking = self.asking & self._in_force(cluster).keys()
         return frozenset().union(*(self.sources[name].kinds for name in asking))
 
+    def accounts_in(self, cluster: str) -> frozenset[tuple[str, GVK]]:
+        """Return the accounts with whose rights sources in force in a cluster read, by kind."""
+        found = (self.sources[name] for name in self._in_force(cluster))
+        return frozenset(
+            (each.account, gvk) for each in found if each.account for gvk in each.kinds
+        )
+
     def judgement(self, cluster: str) -> Mapping[str, str]:
         """Return a digest of each source in force in a cluster: what decides what matches."""
         return {name: self.digest(name) for name in self._in_force(cluster)}
@@ -234,9 +241,10 @@ class Catalog:
         """Return a digest of a source: what decides what matches it."""
         if source not in self._digests:
             found = self.sources[source]
-            ttl = found.annotations.get(CLOUD_EVENT_TTL)
+            beside = filter(None, (found.annotations.get(CLOUD_EVENT_TTL), found.account))
             told = found.manifest()["spec"]
-            self._digests[source] = digest([told, ttl] if ttl else told)[:_DIGEST]
+            more = list(beside)
+            self._digests[source] = digest([told, *more] if more else told)[:_DIGEST]
         return self._digests[source]
 
     def problems_in(self, cluster: str) -> Mapping[str, PermanentError]:

@@ -21,7 +21,7 @@ from bellhop.engine.instantiate import (
 from bellhop.engine.naming import GENERATED_NAMESPACE, profile_name
 from bellhop.engine.origin import GENERATED, instance_labels
 from bellhop.engine.referring import with_event
-from bellhop.errors import InvalidError, MissingError
+from bellhop.errors import DeniedError, InvalidError, MissingError
 from bellhop.gotemplate import Limits
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.kinds import ConfigMap, EventSource, EventTrigger, Secret, of
@@ -66,7 +66,23 @@ def draft_profile(catalog: Catalog, trigger: EventTrigger, cluster: str, key: st
         digest="",
         allow=trigger.allow,
         sync=trigger.sync,
+        account=trigger.account,
     )
+
+
+def _refuse_strangers(trigger: EventTrigger, source: EventSource) -> None:
+    """Refuse to show a tenant what a source matched that reads with other rights.
+
+    Raises:
+        DeniedError: the trigger's account is not the source's.
+    """
+    if trigger.account and trigger.account != source.account:
+        whose = f"those of '{source.account}'" if source.account else "all rights"
+        raise DeniedError(
+            f"cannot show {trigger.kind} '{trigger.name}', which counts with the rights of"
+            f" '{trigger.account}', what EventSource '{source.name}' reads with {whose}; give both"
+            " the same labels"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +111,7 @@ class Maker:
                 read or is not allowed.
         """
         trigger, namespace = self.trigger, self.cluster.namespace
+        _refuse_strangers(trigger, self.source)
         collect = self.source.collect_resources
         root = variables(trigger, cluster_object(self.cluster), matched, collect=collect)
         fields = Fields(root, self.limits, trigger.annotations, quoting=self.quoting)

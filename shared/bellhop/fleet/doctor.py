@@ -34,7 +34,13 @@ from bellhop.fleet import overview, senders
 from bellhop.fleet.calling import at_once
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.renewal import ends_at
-from bellhop.fleet.rights import brought, missing_for_applying, missing_for_watching, watched
+from bellhop.fleet.rights import (
+    brought,
+    missing_for_acting,
+    missing_for_applying,
+    missing_for_watching,
+    watched,
+)
 from bellhop.fleet.ringing import digest_of, entries_of
 from bellhop.fleet.unwiring import identify, known_uid
 from bellhop.fleet.vitals import Ticking
@@ -256,6 +262,13 @@ class _Examination:
                 cure = "install its definition, or name a version that is served"
                 yield wrong("sources", f"the cluster does not serve {gvk}, which one names", cure)
 
+    def _accounts(self) -> set[str]:
+        """Return the service accounts for which anything may be done in the cluster."""
+        catalog = self._here.catalogs.known()
+        accounts = {account for account, _ in catalog.accounts_in(self._cluster.key)}
+        rules = (*catalog.triggers.values(), *catalog.profiles.values())
+        return accounts | {each.account for each in rules if each.account}
+
     def _rights(self) -> Iterator[Sign]:
         missing = missing_for_watching(
             self._kube,
@@ -267,6 +280,7 @@ class _Examination:
             # They need not reach everything: what counts is what is to be brought there.
             kinds = brought(self._here, self._cluster.key)
             missing += missing_for_applying(self._kube, kinds)
+        missing += missing_for_acting(self._kube, self._accounts())
         cure = (
             "give them to whom the kubeconfig belongs; the how-to 'Register a cluster' lists them"
         )

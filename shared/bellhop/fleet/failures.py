@@ -16,7 +16,7 @@ from bellhop.engine import looping
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.naming import set_kind
 from bellhop.errors import AwayError, UnreachableError
-from bellhop.fleet import held, overview, senders, strays
+from bellhop.fleet import held, overview, permitted, senders, strays
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.queues import Letters, dead_letters
 from bellhop.fleet.renewal import ends_at, next_at
@@ -77,6 +77,7 @@ def failures(
     yield from _scripts(here)
     yield from _matches(here)
     yield from _held(here)
+    yield from _unseen(here)
     yield from _profiles(here, silent)
     yield from _loops(here)
     yield from _findings(here)
@@ -288,6 +289,15 @@ def _held(here: Installation) -> Iterator[Failure]:
             which = f"{each.hold.source} in {each.hold.cluster}"
             sentence = f"{each.why}; held are {each.named}"
             yield Failure("held", which, each.hold.since, sentence, each.number)
+
+
+def _unseen(here: Installation) -> Iterator[Failure]:
+    """Tell what tenants' sources do not match since their accounts may not see it."""
+    catalog = here.catalogs.known()
+    for cluster in catalog.clusters:
+        for name in catalog.sources_in(cluster):
+            for sentence in permitted.lacks(here.records, cluster, catalog.sources[name]):
+                yield Failure("rights", f"{name} in {cluster}", None, sentence)
 
 
 def _profiles(here: Installation, silent: Mapping[str, str]) -> Iterator[Failure]:

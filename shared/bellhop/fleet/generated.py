@@ -6,6 +6,7 @@ from typing import Any
 
 from bellhop.engine.naming import profile_kind
 from bellhop.engine.origin import origin_labels
+from bellhop.model.account import labels_of
 from bellhop.model.allow import ANNOTATION as ALLOW
 from bellhop.model.record import PLAIN, Exclusion, Handling, Profile
 
@@ -24,7 +25,7 @@ def manifest(profile: Profile, source: str) -> dict[str, Any]:
         "metadata": {
             "name": profile.name.rpartition("/")[2],
             **({"namespace": profile.namespace} if profile.namespace else {}),
-            "labels": origin_labels(profile, source),
+            "labels": {**origin_labels(profile, source), **labels_of(profile.account)},
             **({"annotations": {ALLOW: profile.allow}} if profile.allow else {}),
         },
         "spec": {

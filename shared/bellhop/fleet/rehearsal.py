@@ -19,7 +19,7 @@ from bellhop.engine.naming import GENERATED_NAMESPACE, instance_name
 from bellhop.engine.origin import instance_labels
 from bellhop.engine.referring import referred, shown
 from bellhop.errors import InvalidError, MissingError
-from bellhop.fleet import advising, generated
+from bellhop.fleet import advising, generated, permitted
 from bellhop.fleet.trial import Trial, Tried, objects
 from bellhop.gotemplate import Limits
 from bellhop.model.document import Document
@@ -135,6 +135,7 @@ class Rehearsal:
         yield from advising.of_trigger(
             self._catalog, self.trigger, find, namespace=self.cluster.namespace
         )
+        yield from permitted.offline(self.source(), self.trigger)
 
     def judge(self, documents: Sequence[Document], *, force: bool) -> list[Tried]:
         """Evaluate the source on objects, in the order in which a report has them.

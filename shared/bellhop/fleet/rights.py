@@ -100,6 +100,13 @@ def missing_for_applying(kube: Examined, kinds: Iterable[GVK] | None = None) -> 
     return _sentences(kube.rights(checks))
 
 
+def missing_for_acting(kube: Examined, accounts: Iterable[str]) -> list[str]:
+    """Tell where the right is missing to act for service accounts, a sentence each."""
+    namespaces = sorted({each.partition("/")[0] for each in accounts})
+    checks = [("impersonate", "", "serviceaccounts", "", each) for each in namespaces]
+    return _sentences(kube.rights(checks))
+
+
 def brought(here: Installation, cluster: str) -> list[GVK]:
     """Return the kinds of what profiles hold in a cluster, or are to bring there."""
     kinds = {

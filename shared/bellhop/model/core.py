@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 from pydantic import Field, PrivateAttr, field_validator, model_validator
 
+from bellhop.model.account import account_of
 from bellhop.model.allow import ANNOTATION as ALLOW
 from bellhop.model.base import Model, mistake
 from bellhop.model.marks import LAST_APPLIED
@@ -64,6 +65,8 @@ class Declaration(Model):
     """Whether it takes add-ons to clusters, and may say which."""
     pauses: ClassVar[str] = ""
     """The annotation that pauses it."""
+    for_tenants: ClassVar[bool] = False
+    """Whether it may count with the rights of a service account."""
 
     api_version: str
     kind: str
@@ -99,6 +102,11 @@ class Declaration(Model):
     def allow(self) -> str:
         """What it may bring to clusters, as `read_allow` reads it; empty for everything."""
         return self.annotations.get(ALLOW, "")
+
+    @property
+    def account(self) -> str:
+        """The service account whose rights count in clusters; empty for Bellhop's own."""
+        return account_of(self.metadata.labels) if self.for_tenants else ""
 
     @property
     def paused(self) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from bellhop.errors import InvalidError
-from bellhop.model import marks
+from bellhop.model import account, marks
 from bellhop.model.addon import ClusterRef, PolicyRef
 from bellhop.model.cluster_set import ClusterSet, NamespacedSet
 from bellhop.model.core import (
@@ -130,6 +130,8 @@ def _read(document: Document, problems: list[InvalidError]) -> Declaration | Non
     written = without_server_fields(document.data)
     kind = written["kind"]
     found = dict([*refusals(kind, model, written), *marks.refusals(kind, written)])
+    if model.for_tenants:
+        found |= dict(account.mistakes(written))
     declaration: Declaration | None = None
     try:
         declaration = model.model_validate(written)

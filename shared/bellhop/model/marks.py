@@ -47,6 +47,10 @@ MADE_BY = "bellhop.dev/made-by"
 Nothing takes it away again: it stays true.
 """
 
+ACCOUNT_NAME = "projectsveltos.io/serviceaccount-name"
+ACCOUNT_NAMESPACE = "projectsveltos.io/serviceaccount-namespace"
+"""Labels of a rule: the service account whose rights count in clusters."""
+
 OWNER = "projectsveltos.io/owner-name"
 """On an object that is deployed: the profile that it comes from."""
 
@@ -65,10 +69,9 @@ class Mark(NamedTuple):
     refused: Mapping[str, str] = {}
 
 
-_TENANT = dict.fromkeys(
+_FORMER = dict.fromkeys(
     _RULES,
-    "tenants are not told apart yet: it would count with all rights; take the label away, and name"
-    " what may be brought by the annotation bellhop.dev/allow",
+    f"it is the former name; write {ACCOUNT_NAME} and {ACCOUNT_NAMESPACE} instead",
 )
 _ON_HOLDERS = dict.fromkeys(
     _RULES, "it belongs on the ConfigMap or Secret that policyRefs name; move it there"
@@ -77,9 +80,9 @@ _PAUSES_PROFILES = "it pauses profiles alone"
 _PAUSES_TRIGGERS = "it pauses triggers alone"
 
 MARKS: dict[str, Mark] = {
-    "projectsveltos.io/serviceaccount-name": Mark("labels", (), _TENANT),
-    "projectsveltos.io/serviceaccount-namespace": Mark("labels", (), _TENANT),
-    "projectsveltos.io/admin-name": Mark("labels", (), _TENANT),
+    ACCOUNT_NAME: Mark("labels", _RULES),
+    ACCOUNT_NAMESPACE: Mark("labels", _RULES),
+    "projectsveltos.io/admin-name": Mark("labels", (), _FORMER),
     "projectsveltos.io/instantiate": Mark("annotations", _HOLDERS, _ON_HOLDERS),
     "projectsveltos.io/template": Mark("annotations", _HOLDERS, _ON_HOLDERS),
     "projectsveltos.io/lua": Mark(

@@ -35,6 +35,7 @@ class ClusterProfile(Declaration):
     """Add-ons, and the clusters they belong on: selected, named, or both."""
 
     brings: ClassVar[bool] = True
+    for_tenants: ClassVar[bool] = True
     pauses: ClassVar[str] = PROFILE_PAUSED
 
     spec: ClusterProfileSpec

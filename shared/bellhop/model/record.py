@@ -467,6 +467,24 @@ class Trail:
 
 
 @dataclass(frozen=True, slots=True)
+class Permit:
+    """Whether a service account may get and list a kind in a namespace, or in all of them.
+
+    So the cluster said `at` that time; without it nobody knows. It is `told` once all objects were
+    asked to be evaluated that a change of it is about; with an `error` the cluster gave no answer.
+    """
+
+    cluster: str
+    account: str
+    gvk: GVK
+    namespace: str
+    allowed: bool = False
+    at: datetime | None = None
+    told: bool = True
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Pace:
     """A source whose script keeps taking long: `digest` is the source's as it was written then.
 
@@ -581,7 +599,9 @@ class Profile:
     it `reads` is read anew whenever it is rendered for a cluster. By its `sync` it may be tried
     dry: no cluster is touched then; or be brought once to each, whatever changes later. So many
     `turns` led to it, of what we brought ourselves and was made anew of it, `turning` since then,
-    as long as the catalog's revision is `turned_under`. Its `rollout` says what stops it.
+    as long as the catalog's revision is `turned_under`. Its `rollout` says what stops it. With the
+    rights of its `account`, a service account `namespace/name`, all is done in clusters; with our
+    own where it has none.
     """
 
     name: str
@@ -611,6 +631,7 @@ class Profile:
     turning: datetime | None = None
     turned_under: int = 0
     rollout: Rollout = AT_ONCE
+    account: str = ""
 
     @property
     def namespace(self) -> str:

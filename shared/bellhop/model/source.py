@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -162,6 +162,8 @@ class MessageSelector:
 class EventSource(Declaration):
     """Which objects are an event, and whether they are collected whole."""
 
+    for_tenants: ClassVar[bool] = True
+
     spec: EventSourceSpec = Field(default_factory=EventSourceSpec)
 
     @cached_property
@@ -199,6 +201,11 @@ class EventSource(Declaration):
         ttl = self.annotations.get(CLOUD_EVENT_TTL)
         if ttl is not None and not _duration(ttl):
             raise mistake(f"{CLOUD_EVENT_TTL} is {ttl[:40]!r}; write it like '24h' or '1h30m'")
+        if self.account and self.messages:
+            raise mistake(
+                "messagingMatchCriteria stand beside the labels of a service account, and no right"
+                " in a cluster says which CloudEvents it may see; take one of them away"
+            )
         return self
 
     @property

@@ -63,6 +63,7 @@ class EventTrigger(Declaration):
     """Which events, in which clusters, bring which add-ons where."""
 
     brings: ClassVar[bool] = True
+    for_tenants: ClassVar[bool] = True
     pauses: ClassVar[str] = TRIGGER_PAUSED
 
     spec: EventTriggerSpec

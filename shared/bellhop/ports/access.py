@@ -10,11 +10,13 @@ from bellhop.ports.kube import Kube
 class Access(Protocol):
     """Clients for registered clusters."""
 
-    def open(self, cluster: str, *, version: str = "") -> Kube:
+    def open(self, cluster: str, *, version: str = "", account: str = "") -> Kube:
         """Return a client for the cluster `namespace/name`; clients are shared between threads.
 
         `version` is that of the credentials, as the cluster's record has it: a client of other
-        credentials is not used any more. Without it a change is noticed only after a while.
+        credentials is not used any more. Without it a change is noticed only after a while. With an
+        `account`, a service account `namespace/name`, what is asked of objects is asked with its
+        rights alone: whoever may not act for it is denied.
 
         Raises:
             MissingError: the cluster has no stored credentials.

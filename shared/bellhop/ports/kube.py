@@ -12,6 +12,10 @@ Manifest = dict[str, Any]
 """A Kubernetes object as JSON; integers are int, as in Go's unstructured int64."""
 
 
+Check = tuple[str, str, str, str, str]
+"""A right to ask for: verb, group, resource, subresource, namespace."""
+
+
 class Page(NamedTuple):
     """A part of a list; `after` asks for the next one and is empty on the last."""
 
@@ -118,6 +122,10 @@ class Kube(Protocol):
             MissingError: the cluster does not know the kind in any version.
             InvalidError: the API server refuses what would become of it, in its words.
         """
+        ...
+
+    def rights(self, checks: Sequence[Check]) -> Sequence[Check]:
+        """Return those rights that are missing, of who asks; an empty namespace means all."""
         ...
 
     def remove(self, gvk: GVK, namespace: str, name: str, *, uid: str = "") -> bool:

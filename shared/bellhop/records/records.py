@@ -28,6 +28,7 @@ from bellhop.records.observations import Observations
 from bellhop.records.outcomes import Outcomes
 from bellhop.records.paces import Paces
 from bellhop.records.payloads import SHORT, Payloads, Sealed
+from bellhop.records.permits import Permits
 from bellhop.records.previews import Previews
 from bellhop.records.profiles import Profiles
 from bellhop.records.pulses import Pulses
@@ -93,6 +94,7 @@ class Records:
         self.departures = Departures(store)
         self.trails = Trails(store, clock)
         self.paces = Paces(store, clock)
+        self.permits = Permits(store)
         self.profiles = Profiles(self._payloads, self.departures)
         self.titles = Titles(store)
         self.owners = Owners(store)
@@ -142,6 +144,7 @@ class Records:
         self.holds.forget(key)
         self.selections.forget(key)
         self.trails.forget(key)
+        self.permits.forget(key)
         self.forget_holdings(key)
         self.outcomes.forget(key)
         self.previews.forget(key)

@@ -42,7 +42,8 @@ SCHEMAS: Mapping[str, int] = {
                  name has its namespace: who does not know those marks its objects as another's
               3  `sync` may be OneTime: who does not know that applies what changes later
               4  `sync` may be ContinuousWithDriftDetection: who does not know it cannot read it;
-                 `rollout`: who does not know it loses it, and never stops trying
+                 `rollout`: who does not know it loses it, and never stops trying;
+                 `account`: who does not know it applies with all rights what has a tenant's alone
 """
 
 _FIRST = 1
@@ -55,6 +56,7 @@ _AS_BEFORE: Mapping[str, Callable[[Item], bool]] = {
         item.value.get("sync") == "Continuous"
         and "/" not in item.value.get("name", "")
         and not any(item.value.get("rollout", {}).values())
+        and not item.value.get("account")
     ),
 }
 """Whether a record makes no use of what is new, by the first word of its partition."""

@@ -20,8 +20,8 @@ from bellhop.engine.observe import bury
 from bellhop.errors import ScriptError, StaleError
 from bellhop.logs import Log
 from bellhop.messages import Aggregate as Aggregation
+from bellhop.messages import AskRights, Publisher, Weigh
 from bellhop.messages import Evaluate as Message
-from bellhop.messages import Publisher, Weigh
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.kinds import EventSource
 from bellhop.model.record import Cause, Match, Observation
@@ -35,6 +35,7 @@ from bellhop.stages.following import follow_up
 from bellhop.stages.guard import Guard
 from bellhop.stages.ledger import noting
 from bellhop.stages.pacing import Pacing
+from bellhop.stages.permitting import may_see
 
 _ROUNDS = 8
 _RETRIES = 8
@@ -48,12 +49,19 @@ class _Judged:
 
     source: EventSource
     candidate: Candidate | None
-    matching: bool
-    message: str
-    error: str
-    took: float
+    matching: bool = False
+    message: str = ""
+    error: str = ""
+    took: float = 0
     late: bool = False
     """Whether its script needs more time than there is here."""
+    unknown: bool = False
+    """Whether nobody knows if its account may see the object."""
+
+    @property
+    def open(self) -> bool:
+        """Say whether it is judged at another time."""
+        return self.late or self.unknown
 
     @property
     def leaves(self) -> bool:
@@ -167,24 +175,38 @@ class Evaluate:
             if trail.may_name(each.name)
         }
         judged = [self._judge(catalog, each, candidate, message) for each in sources]
-        self._put_off((each.source.name for each in judged if each.late), message)
+        self._put_off([each for each in judged if each.open], message)
         leaves = [each.source.name for each in judged if each.leaves]
         if leaves and (trail.ended or not all(map(trail.may_name, leaves))):
             self._records.trails.name(kept, leaves)
         return {
             each.source.name
             for each in judged
-            if (each.leaves or (each.source.name in there and not each.late))
+            if (each.leaves or (each.source.name in there and not each.open))
             and self._bring(catalog, each, there.get(each.source.name), observation, message)
         }
 
-    def _put_off(self, sources: Iterable[str], message: Message) -> None:
-        """Have sources judge the object apart, where their scripts get all their time."""
-        self._publisher.publish(replace(message, source=each) for each in sources)
+    def _put_off(self, judged: Iterable[_Judged], message: Message) -> None:
+        """Have sources judge the object apart, where their scripts get all their time.
+
+        Or once their accounts' rights are known.
+        """
+        key = ObjectKey.parse(message.object)
+        place = message.cluster, str(key.gvk), key.namespace
+        late = [replace(message, source=each.source.name) for each in judged if each.late]
+        asks = {
+            AskRights(place[0], each.source.account, *place[1:], message.object, *_of(message))
+            for each in judged
+            if each.unknown
+        }
+        self._publisher.publish([*late, *sorted(asks, key=lambda each: each.account)])
 
     def _judge(
         self, catalog: Catalog, source: EventSource, candidate: Candidate | None, message: Message
     ) -> _Judged:
+        sees = self._sees(source, candidate, message)
+        if not sees:
+            return _Judged(source, candidate, unknown=sees is None)
         begun, used = time.perf_counter(), celbox.thread_time()
         digest = catalog.digest(source.name)
         limits: luabox.Limits | None = self._limits
@@ -205,6 +227,15 @@ class Evaluate:
             self._pacing.ended(source.name, digest)
         took = (time.perf_counter() - begun) * 1000
         return _Judged(source, candidate, matching, said, error, took, late)
+
+    def _sees(
+        self, source: EventSource, candidate: Candidate | None, message: Message
+    ) -> bool | None:
+        """Say whether a source may see an object that is there; None where nobody knows."""
+        if not source.account or candidate is None:
+            return True
+        key = ObjectKey.parse(message.object)
+        return may_see(self._records, message.cluster, source.account, key, asked=message.asked)
 
     def _bring(
         self,
@@ -238,8 +269,8 @@ class Evaluate:
                         observation.cluster, source.name, observation.key
                     )
                     judged = self._judge(catalog, source, judged.candidate, message)
-                    if judged.late:
-                        self._put_off([source.name], message)
+                    if judged.open:
+                        self._put_off([judged], message)
                         return True
                     continue
                 if changed and (match.error or not kept or _tells(match, kept.value)):
@@ -330,6 +361,10 @@ def _cause(judged: _Judged, kept: Kept[Match] | None, message: Message) -> Cause
         return "rings"
     same = kept and judged.candidate and judged.digest == kept.value.digest
     return "declaration" if same else "sweep"
+
+
+def _of(message: Message) -> tuple[str, str]:
+    return message.trace, message.rang
 
 
 def _tells(match: Match, old: Match) -> bool:

@@ -83,6 +83,7 @@ class Resolution:
             allow=declared.allow,
             sync=declared.sync,
             rollout=declared.rollout,
+            account=declared.account,
         )
         try:
             namespaces = {key.partition("/")[0] for key in draft.destinations}

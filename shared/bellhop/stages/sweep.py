@@ -42,6 +42,7 @@ from bellhop.logs import Log
 from bellhop.messages import (
     Aggregate,
     Apply,
+    AskRights,
     Confirm,
     Envelope,
     Evaluate,
@@ -73,6 +74,7 @@ from bellhop.stages.guard import Guard
 from bellhop.stages.hints import Hints
 from bellhop.stages.ledger import Nobody, Note, write
 from bellhop.stages.look import Look
+from bellhop.stages.permitting import Permitting
 from bellhop.stages.subscribing import let_subscribe
 from bellhop.stages.survey import Survey as Holdings
 from bellhop.stages.watch import Watching
@@ -96,6 +98,9 @@ _TOKENLESS = (
 _END = "\U0010ffff"
 
 
+_Calls = Confirm | AskRights | Message | Survey | ReadKeys
+
+
 class Sweep:
     """Brings the observations of a cluster up to date."""
 
@@ -115,6 +120,7 @@ class Sweep:
         self._settings = settings
         self._log = log
         self._circuits = Circuits(records, access, publisher, settings, log)
+        self._permitting = Permitting(records, catalogs, access, publisher)
         self._hints = Hints(records, catalogs, access, publisher)
         self._guard = Guard(records, catalogs, publisher, settings, log)
         self._look = Look(records, publisher, settings, log)
@@ -130,7 +136,7 @@ class Sweep:
             TemporaryError: the cluster does not answer, or does not show a change yet.
         """
         match message:
-            case Confirm() | Message() | Survey() | ReadKeys():
+            case Confirm() | AskRights() | Message() | Survey() | ReadKeys():
                 self._call(message)
             case Probe():
                 self._circuits.probe(message)
@@ -144,7 +150,7 @@ class Sweep:
             case _:
                 raise InvalidError(f"cannot {message.do}: it is not the sweep stage's work")
 
-    def _call(self, message: Confirm | Message | Survey | ReadKeys) -> None:
+    def _call(self, message: _Calls) -> None:
         """Do what calls a cluster, where it answers; once it does again, it is swept.
 
         Raises:
@@ -161,11 +167,15 @@ class Sweep:
             if isinstance(message, Message):
                 # Somebody wants to know now.
                 self._publisher.publish([Probe(message.cluster)])
+            elif isinstance(message, AskRights):
+                self._permitting.owe(message)
 
-    def _ask(self, message: Confirm | Message | Survey | ReadKeys) -> None:
+    def _ask(self, message: _Calls) -> None:
         match message:
             case Confirm():
                 self._hints.confirm(message)
+            case AskRights():
+                self._permitting.handle(message)
             case Message():
                 try:
                     self._sweep(message)
@@ -305,6 +315,7 @@ class Sweep:
         """See which cluster this is, and have it ring for the kinds that count."""
         uid = self._identify(course.kube, course.name, known)
         self._renew_version(course)
+        self._permitting.ask_again(course.catalog, course.name)
         with suppress(TemporaryError):
             # There are other ways for a sender to prove itself, and the next sweep asks again.
             learn(self._records, course.kube, course.cluster)

@@ -7,6 +7,90 @@ from tests.mutants.mutant import Mutant
 MUTANTS = [
     Mutant(
         "stages/evaluate.py",
+        "            return _Judged(source, candidate, unknown=sees is None)\n",
+        "            pass\n",
+        "What an account may not see matches.",
+    ),
+    Mutant(
+        "stages/evaluate.py",
+        "unknown=sees is None)",
+        "unknown=False)",
+        "What nobody knows of an account's rights is taken for no.",
+    ),
+    Mutant(
+        "stages/evaluate.py",
+        "if not source.account or candidate is None:",
+        "if not source.account:",
+        "What is gone waits for its account's rights.",
+    ),
+    Mutant(
+        "stages/permitting.py",
+        "elif kept.value.allowed:",
+        "else:",
+        "A denial is taken for a permit.",
+    ),
+    Mutant(
+        "stages/permitting.py",
+        "return permit.at is not None and abs(now - permit.at) <= longest",
+        "return permit.at is not None",
+        "A permit counts for ever.",
+    ),
+    Mutant(
+        "stages/permitting.py",
+        "            self.owe(message)\n            raise\n",
+        "            raise\n",
+        "Who waited while a cluster was away is told nothing.",
+    ),
+    Mutant(
+        "stages/permitting.py",
+        "told = old is None or (old.told and old.allowed == allowed)",
+        "told = True",
+        "That rights changed is told to nobody.",
+    ),
+    Mutant(
+        "stages/permitting.py",
+        "if old and fresh and old.told:",
+        "if old and fresh:",
+        "What one who died had to tell is told by nobody.",
+    ),
+    Mutant(
+        "stages/permitting.py",
+        "return not kube.rights(checks)",
+        "return len(kube.rights(checks)) < len(checks)",
+        "One of two rights is enough.",
+    ),
+    Mutant(
+        "stages/permitting.py",
+        "account=message.account\n",
+        'account=""\n',
+        "Bellhop's own rights are asked for.",
+    ),
+    Mutant(
+        "stages/permitting.py",
+        "            if (permit.account, permit.gvk) not in needed:\n",
+        "            if not needed:\n",
+        "Permits that nobody needs are kept.",
+    ),
+    Mutant(
+        "stages/sweep.py",
+        "        self._permitting.ask_again(course.catalog, course.name)\n",
+        "",
+        "Rights that come and go are never found.",
+    ),
+    Mutant(
+        "engine/generating.py",
+        "        _refuse_strangers(trigger, self.source)\n",
+        "",
+        "A tenant is shown what others read.",
+    ),
+    Mutant(
+        "engine/catalog.py",
+        "CLOUD_EVENT_TTL), found.account))",
+        "CLOUD_EVENT_TTL),))",
+        "A source that changes hands keeps what it matched.",
+    ),
+    Mutant(
+        "stages/evaluate.py",
         "            self._records.matches.delete(match.cluster, match.source,"
         " match.key, expect=token)\n",
         "            self._records.matches.put(replace(match, told=True), expect=token)\n",
@@ -129,13 +213,13 @@ MUTANTS = [
     ),
     Mutant(
         "stages/evaluate.py",
-        "        self._put_off((each.source.name for each in judged if each.late), message)\n",
+        "        self._put_off([each for each in judged if each.open], message)\n",
         "",
         "A script that takes long is never asked again.",
     ),
     Mutant(
         "stages/evaluate.py",
-        "(each.leaves or (each.source.name in there and not each.late))",
+        "(each.leaves or (each.source.name in there and not each.open))",
         "(each.leaves or each.source.name in there)",
         "What a script had no time to say is taken for no.",
     ),

@@ -54,6 +54,36 @@ MUTANTS = [
         "Who asks for what was given up is not heard.",
     ),
     Mutant(
+        "stages/features/resources/executor.py",
+        "account=work.profile.account",
+        'account=""',
+        "What is a tenant's is written with all rights.",
+    ),
+    Mutant(
+        "stages/features/resources/reading.py",
+        "account=profile.account",
+        'account=""',
+        "A tenant's templates read what only Bellhop may.",
+    ),
+    Mutant(
+        "stages/resolve.py",
+        "            account=declared.account,\n",
+        "",
+        "A tenant's own profile has all rights.",
+    ),
+    Mutant(
+        "engine/generating.py",
+        "        account=trigger.account,\n",
+        "",
+        "What a tenant's trigger makes has all rights.",
+    ),
+    Mutant(
+        "records/versions.py",
+        '        and not item.value.get("account")\n',
+        "",
+        "An older version applies with all rights what has a tenant's.",
+    ),
+    Mutant(
         "stages/lease.py",
         "work.token = self._records.inventories.put(inventory, expect=work.token)\n\n",
         "pass\n\n",

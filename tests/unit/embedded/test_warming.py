@@ -30,7 +30,8 @@ class Called:
         self.asked: list[tuple[str, str]] = []
         self.kinds: list[tuple[str, str]] = []
 
-    def open(self, cluster: str, *, version: str = "") -> FakeKube:
+    def open(self, cluster: str, *, version: str = "", account: str = "") -> FakeKube:
+        assert not account
         self.asked.append((cluster, version))
         if cluster == self.away:
             raise UnreachableError(f"cannot reach cluster '{cluster}'")

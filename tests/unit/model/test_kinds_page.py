@@ -1,6 +1,7 @@
 """The reference page of the kinds lists every field, and says truly what works."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -30,8 +31,13 @@ TITLES = {
 
 def rows(text: str) -> dict[str, list[str]]:
     """Give the cells of every table row that begins with a field."""
-    found = re.findall(r"^\| `([^`]*)` \| (.*) \|$", text, re.MULTILINE)
-    return {field: cells.split(" | ") for field, cells in found}
+    return dict(each_row(text))
+
+
+def each_row(text: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield the rows, of which several may begin alike."""
+    for field, cells in re.findall(r"^\| `([^`]*)` \| (.*) \|$", text, re.MULTILINE):
+        yield field, cells.split(" | ")
 
 
 def fields(kind: str) -> dict[str, list[str]]:
@@ -109,7 +115,7 @@ def test_lists_every_mark() -> None:
     """The table of marks has each mark, where it stands, and whether it works."""
     told = {
         (mark, kind, cells[1])
-        for mark, cells in rows(PAGE[PAGE.index("### Marks") : PAGE.index("### Selectors")]).items()
+        for mark, cells in each_row(PAGE[PAGE.index("### Marks") : PAGE.index("### Selectors")])
         for kind in cells[0].split(", ")
         if kind in TITLES
     }

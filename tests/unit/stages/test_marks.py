@@ -140,20 +140,63 @@ def is_not_watched(fleet: Fleet, east: FakeKube) -> None:
     assert [each["data"] for each in east.objects(CONFIG)] == [{"v": "by hand"}]
 
 
+def limits_what_is_written(fleet: Fleet, east: FakeKube) -> None:
+    """The service account that labels name brings what it may write, and nothing else."""
+    own = profile().replace(
+        "metadata: {",
+        f"metadata: {{labels: {{{marks.ACCOUNT_NAME}: ann, {marks.ACCOUNT_NAMESPACE}: team}}, ",
+        1,
+    )
+    east.rbac.grant("team/ann", "ConfigMap", "default")
+    east.rbac.grant("team/ann", "Namespace")
+    fleet.apply(join(own, holder("own", config("hers"), config("other", namespace="kube-system"))))
+    fleet.pump()
+
+    assert names(east) == {"hers"}
+
+
+def limits_what_matches(fleet: Fleet, east: FakeKube) -> None:
+    """Of the objects that a source selects those match that its account may get and list."""
+    for each in ("a", "b"):
+        east.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": each}})
+        east.put(service(f"in-{each}", namespace=each))
+    east.rbac.grant("team/ann", "Service", "a", "get", "list")
+    hers = source().replace(
+        "metadata: {",
+        f"metadata: {{labels: {{{marks.ACCOUNT_NAME}: ann, {marks.ACCOUNT_NAMESPACE}: team}}, ",
+        1,
+    )
+    named = config("{{ .Resource.metadata.name }}")
+    fleet.apply(join(hers, trigger(), holder("made", named, annotations=INSTANTIATE)))
+    fleet.pump()
+
+    assert names(east) == {"in-a"}
+
+
 PROOFS: dict[tuple[str, str], Callable[[Fleet, FakeKube], None]] = {
     ("projectsveltos.io/instantiate", "ConfigMap"): is_rendered_with_the_event,
     ("projectsveltos.io/template", "ConfigMap"): is_rendered_for_the_cluster,
     ("projectsveltos.io/tex-template", "ClusterProfile"): has_the_same_functions,
     (marks.TRIGGER_PAUSED, "EventTrigger"): pauses_a_trigger,
     (marks.PROFILE_PAUSED, "ClusterProfile"): pauses_a_profile,
+    (marks.ACCOUNT_NAME, "ClusterProfile"): limits_what_is_written,
+    (marks.ACCOUNT_NAMESPACE, "ClusterProfile"): limits_what_is_written,
+    (marks.ACCOUNT_NAME, "EventSource"): limits_what_matches,
+    (marks.ACCOUNT_NAMESPACE, "EventSource"): limits_what_matches,
     (marks.FORCE_RECREATE, "object"): is_made_anew,
     ("projectsveltos.io/driftDetectionIgnore", "object"): is_not_watched,
 }
 """What shows that a mark is honoured, on one of the kinds that share the code."""
+BESIDE = {
+    marks.ACCOUNT_NAME: {marks.ACCOUNT_NAMESPACE: "ok"},
+    marks.ACCOUNT_NAMESPACE: {marks.ACCOUNT_NAME: "ok"},
+}
+"""What a mark means nothing without."""
 SHARED = {
     "EventBasedAddOn": "EventTrigger",
     "Secret": "ConfigMap",
     "EventTrigger": "ClusterProfile",
+    "Profile": "ClusterProfile",
 }
 
 
@@ -166,7 +209,10 @@ def fixed(value: str, force: str = "true") -> str:
 
 def manifest(kind: str, part: str, mark: str) -> dict[str, Any]:
     spec = {"spec": SPECS[kind]} if kind in SPECS else {}
-    metadata = {"name": "x", part: {mark: "ok"}}
+    metadata = {
+        "name": "x",
+        part: {mark: "ok", **(BESIDE.get(mark, {}) if proven(mark, kind) else {})},
+    }
     return {"apiVersion": KINDS[kind][1][0], "kind": kind, "metadata": metadata, **spec}
 
 

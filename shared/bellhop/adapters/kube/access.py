@@ -74,13 +74,19 @@ class KubeAccess:
         self._lock = threading.Lock()
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
 
-    def open(self, cluster: str, *, version: str = "") -> KubeClient:
+    def open(self, cluster: str, *, version: str = "", account: str = "") -> KubeClient:
         """Return a client for the cluster `namespace/name`; clients are shared between threads.
+
+        One for an `account` is none that is kept: it has the connections of the cluster's own.
 
         Raises:
             MissingError: the cluster has no stored credentials.
             InvalidError: what is stored is not a kubeconfig that is taken.
         """
+        client = self._open(cluster, version)
+        return client.acting_as(account) if account else client
+
+    def _open(self, cluster: str, version: str) -> KubeClient:
         entry = self._entry(cluster)
         with entry.lock:  # Threads that want one cluster wait for one of them to read its secret.
             if entry.client is not None and self._fresh(entry, version):

@@ -28,7 +28,7 @@ from http import HTTPStatus
 from typing import Any
 
 from bellhop.adapters.kube.errors import Call, Refusal
-from bellhop.adapters.kube.transport import Request, Transport
+from bellhop.adapters.kube.transport import Request, Sends
 from bellhop.model.identity import MANAGER
 from bellhop.ports.kube import Manifest
 
@@ -59,7 +59,7 @@ _ANOTHER = Refusal(HTTPStatus.CONFLICT, "Conflict", "what is there is not what w
 Path = list[str]
 
 
-def apply(transport: Transport, path: str, body: Manifest, call: Call, *, dry_run: bool) -> Any:
+def apply(transport: Sends, path: str, body: Manifest, call: Call, *, dry_run: bool) -> Any:
     """Send one apply to the object's `path`; return the object, or the `Refusal`."""
     answer = _send(transport, path, body, call, dry_run=dry_run)
     if isinstance(answer, Refusal) and _may_be_conditional(answer, body):
@@ -102,7 +102,7 @@ def applicable(manifest: Manifest, namespace: str, uid: str | None) -> Manifest:
     return {**manifest, "metadata": metadata}
 
 
-def _send(transport: Transport, path: str, body: Manifest, call: Call, *, dry_run: bool) -> Any:
+def _send(transport: Sends, path: str, body: Manifest, call: Call, *, dry_run: bool) -> Any:
     query = {"fieldManager": MANAGER, "force": "true"}
     query |= {"dryRun": "All"} if dry_run else {}
     return transport.ask(Request("PATCH", path, query, body, _APPLY), call)
@@ -121,7 +121,7 @@ def _may_be_conditional(refusal: Refusal, body: Manifest) -> bool:
     )
 
 
-def _look(transport: Transport, path: str, body: Manifest, call: Call) -> str | Refusal:
+def _look(transport: Sends, path: str, body: Manifest, call: Call) -> str | Refusal:
     """Read which life is there, empty for none; the `Refusal` if nobody can tell."""
     live = transport.ask(Request("GET", path), call)
     if not isinstance(live, Refusal):
@@ -187,7 +187,7 @@ def _clearing(live: Manifest, paths: list[Path]) -> Manifest:
 
 
 def _preview(
-    transport: Transport,
+    transport: Sends,
     path: str,
     body: Manifest,
     call: Call,

@@ -9,6 +9,7 @@ import builtins
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
+from copy import copy
 from dataclasses import replace
 from datetime import timedelta
 from http import HTTPStatus
@@ -18,7 +19,7 @@ from urllib.parse import quote
 from bellhop.adapters.kube import applying
 from bellhop.adapters.kube.discovery import Discovery, group_path
 from bellhop.adapters.kube.errors import Call, LateError, Refusal, refusal_error
-from bellhop.adapters.kube.transport import Renew, Request, Transport, Waiting
+from bellhop.adapters.kube.transport import Acting, Renew, Request, Sends, Transport, Waiting
 from bellhop.errors import (
     InvalidError,
     MissingError,
@@ -62,7 +63,6 @@ class KubeClient:
         name: str,
         kubeconfig: Kubeconfig,
         *,
-        as_user: str = "",
         renew: Renew = lambda _: None,
         reach: Reach = ABROAD,
         waiting: Waiting = nullcontext,
@@ -70,12 +70,19 @@ class KubeClient:
         self._name = name
         self._server = kubeconfig.server
         self._renew = renew
-        self._transport = Transport(
-            name, kubeconfig, as_user=as_user, renew=self._renewed, reach=reach, waiting=waiting
+        self._transport: Sends = Transport(
+            name, kubeconfig, renew=self._renewed, reach=reach, waiting=waiting
         )
+        # Which kinds are served, and as what, is no tenant's secret: it is asked for once, by us.
         self._discovery = Discovery(name, self._transport)
         # How many objects of a kind a page holds at most, where pages turned out too large.
         self._fitting: dict[GVK, int] = {}
+
+    def acting_as(self, account: str) -> KubeClient:
+        """Return a client with the rights of a service account, over the same connections."""
+        acting = copy(self)
+        vars(acting)["_transport"] = Acting(self._transport, account)
+        return acting
 
     def resource(self, gvk: GVK) -> Resource | None:
         """Find the resource that serves a kind in just this version; None if there is none."""

@@ -36,6 +36,9 @@ _MISSING_RIGHT = re.compile(
     r"(?: in the namespace \"[^\"]*\"| at the cluster scope)?"
 )
 
+# Its code and reason are those of any missing right: only these words say whose it is.
+_NO_IMPERSONATION = re.compile(r" cannot impersonate resource \"serviceaccounts\"")
+
 _REASONS = frozenset(
     {"AlreadyExists", "BadRequest", "Conflict", "Expired", "Forbidden", "Gone", "InternalError"}
     | {"Invalid", "MethodNotAllowed", "NotAcceptable", "NotFound", "RequestEntityTooLarge"}
@@ -103,6 +106,8 @@ class Refusal:
     message: str = ""
     details: Mapping[str, Any] = field(default_factory=dict)
     retry_after: timedelta | None = None
+    account: str = ""
+    """The service account as which it was asked for."""
 
     @classmethod
     def read(cls, code: int, body: bytes | str | None, headers: Mapping[str, str]) -> Refusal:
@@ -239,7 +244,14 @@ def _forbidden(refusal: Refusal, call: Call, words: str) -> BellhopError:
         return StaleError(
             f"{call}: namespace '{call.namespace}' is being deleted; try again once it is gone"
         )
-    return DeniedError(f"{call}{words or ': it is forbidden'}")
+    who = f"service account '{refusal.account}'"
+    if refusal.account and _NO_IMPERSONATION.search(refusal.message):
+        return DeniedError(
+            f"{call}: Bellhop's credentials there may not act for {who}, whose rights count; grant"
+            " them the verb impersonate on serviceaccounts, or register the cluster with others"
+        )
+    cure = f"; the rights of {who} count: grant it this one" if refusal.account else ""
+    return DeniedError(f"{call}{words or ': it is forbidden'}{cure}")
 
 
 def _not_found(refusal: Refusal, call: Call, words: str) -> BellhopError:

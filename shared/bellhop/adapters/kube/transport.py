@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from functools import partial
@@ -76,6 +76,9 @@ class Request:
     accept: str = "application/json"
     """The kind of JSON that is asked for."""
 
+    account: str = ""
+    """The service account whose rights count."""
+
 
 _GREETING = Request("GET", "/version", {"timeout": f"{GREETING_SECONDS}s"}, answers_json=False)
 
@@ -88,18 +91,16 @@ class Transport:
         cluster: str,
         kubeconfig: Kubeconfig,
         *,
-        as_user: str = "",
         renew: Renew = lambda _: None,
         reach: Reach = ABROAD,
         lookups: Lookups = LOOKUPS,
         waiting: Waiting = nullcontext,
     ) -> None:
         self._waiting = waiting
-        self._as_user = as_user
         self._renew = renew
         self._wire = partial(_wire, cluster, reach=reach, lookups=lookups)
         self._renewing = threading.Lock()
-        self._session = _Session(kubeconfig, self._wire(kubeconfig), as_user)
+        self._session = _Session(kubeconfig, self._wire(kubeconfig))
         self._greeting = Greeting()
 
     def send(self, request: Request, call: Call) -> Any:
@@ -152,14 +153,46 @@ class Transport:
             kubeconfig = self._renew(refused.kubeconfig)
             if kubeconfig is None or kubeconfig == refused.kubeconfig:
                 return None
-            self._session = _Session(kubeconfig, self._wire(kubeconfig), self._as_user)
+            self._session = _Session(kubeconfig, self._wire(kubeconfig))
             return self._session
+
+
+class Acting:
+    """A transport whose requests are made with the rights of a service account."""
+
+    def __init__(self, transport: Transport | Acting, account: str) -> None:
+        self._transport = transport
+        self._account = account
+
+    def send(self, request: Request, call: Call) -> Any:
+        """Return the JSON of a successful answer, as a transport does."""
+        answer = self.ask(request, call)
+        if isinstance(answer, Refusal):
+            raise refusal_error(answer, call)
+        return answer
+
+    def ask(self, request: Request, call: Call) -> Any:
+        """Return the JSON of a successful answer, or the `Refusal`, as a transport does."""
+        answer = self._transport.ask(replace(request, account=self._account), call)
+        return replace(answer, account=self._account) if isinstance(answer, Refusal) else answer
+
+    def close(self) -> None:
+        """Close nothing: the connections are the transport's."""
+
+    @property
+    def skew(self) -> timedelta | None:
+        """Say how far the API server's clock is ahead of ours, by its latest answer."""
+        return self._transport.skew
+
+
+Sends = Transport | Acting
+"""What sends requests, be it with our own rights or with those of a service account."""
 
 
 class _Session:
     """One set of credentials with its connections."""
 
-    def __init__(self, kubeconfig: Kubeconfig, wire: Wire, as_user: str) -> None:
+    def __init__(self, kubeconfig: Kubeconfig, wire: Wire) -> None:
         self.kubeconfig = kubeconfig
         self.wire = wire
         self._dated = ("", datetime.now(UTC))
@@ -168,8 +201,6 @@ class _Session:
         self._headers["Accept-Encoding"] = "gzip"
         if kubeconfig.token:
             self._headers["Authorization"] = f"Bearer {kubeconfig.token}"
-        if as_user:
-            self._headers["Impersonate-User"] = as_user
 
     def greet(self, call: Call) -> None:
         """Ask for the version, which every server tells, or refuses to.
@@ -202,6 +233,8 @@ class _Session:
             "Accept": request.accept,
             "Content-Type": request.content_type,
         }
+        if request.account:
+            headers["Impersonate-User"] = _user(request.account)
         try:
             answer = self.wire.request(
                 request.method,
@@ -244,6 +277,16 @@ class _Session:
             return None
         # A zone that is not told is UTC, as in all of HTTP.
         return (theirs if theirs.tzinfo else theirs.replace(tzinfo=UTC)) - at
+
+
+def _user(account: str) -> str:
+    """Name the user that an API server takes a service account `namespace/name` for.
+
+    Of this one it knows the groups by itself (apiserver's impersonation filter), so that nobody
+    needs the right to name groups.
+    """
+    namespace, _, name = account.partition("/")
+    return f"system:serviceaccount:{namespace}:{name}"
 
 
 def _silent(call: Call) -> UnreachableError:

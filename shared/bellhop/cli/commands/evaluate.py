@@ -12,7 +12,7 @@ import click
 from bellhop.cli.completing import complete_file
 from bellhop.cli.examples import Command
 from bellhop.cli.options import headers_option, output_option, state_option
-from bellhop.cli.output import Column, present
+from bellhop.cli.output import Column, present, say
 from bellhop.errors import InvalidError, MissingError
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ def command(
     aggregatedSelection the objects are all that the cluster has.
     """
     from bellhop.cli.reading import documents, files
+    from bellhop.fleet.permitted import offline
     from bellhop.fleet.trial import Trial, objects
     from bellhop.settings import read
 
@@ -82,6 +83,8 @@ def command(
     found = list(objects(documents(files(paths, recursive=recursive))))
     trial = Trial(read(os.environ), quoting=show_secrets)
     tried = [(each, one) for each in sources for one in trial.attempt_all(each, found)]
+    for hint in offline(*sources):
+        say(f"warning: {hint}", err=True)
     rows = [_row(of.name, one) for of, one in tried]
     several = Column("SOURCE", "source", wide=len(sources) == 1)
     present((several, *_COLUMNS), rows, form, nothing="No objects found.", headers=headers)

@@ -8,7 +8,7 @@ from bellhop.cli.output import Column, Row, age, count
 from bellhop.cli.story import Story
 from bellhop.cli.views.view import Query, View, labels_of, name_of
 from bellhop.engine.cloud_events import CHANNEL
-from bellhop.fleet import overview
+from bellhop.fleet import overview, permitted
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.reports import reports
 from bellhop.model.gvk import CLOUD_EVENT
@@ -71,6 +71,10 @@ def _tell(here: Installation, source: EventSource, story: Story) -> None:
     for pace in overview.slow(here):
         if pace.source == source.name:
             story.fact("Slow", overview.slowness(here, pace))
+    if source.account:
+        story.fact("Reads as", f"service account '{source.account}' of each cluster")
+        lacks = ((each, permitted.lacks(here.records, each, source)) for each in found)
+        story.section("May not see", (f"{place}: {said}" for place, all_ in lacks for said in all_))
     story.section(
         "Selects", (f"{_selects(each)}, {_conditions(each)}" for each in _selectors(source))
     )

@@ -16,7 +16,7 @@ from bellhop.engine.judging import Candidate, judge, why, why_not
 from bellhop.engine.naming import profile_name
 from bellhop.engine.observe import observe
 from bellhop.errors import InvalidError, ScriptError, StaleError, TemporaryError
-from bellhop.fleet import naming, overview
+from bellhop.fleet import naming, overview, permitted
 from bellhop.fleet.explain.chain import Chain, Explanation, Link
 from bellhop.fleet.explain.result import Results, Serves
 from bellhop.fleet.held import reported
@@ -288,6 +288,8 @@ class _Story:
         candidate = self._candidate_for(source)
         if candidate is None:
             return _Verdict(matching=False, said="there is no object that it could take")
+        if source.account and (said := self._denied(source)):
+            return _Verdict(matching=False, said=said)
         if time.monotonic() > self._until:
             match = self._match(source)
             matching = bool(match and match.matching)
@@ -300,6 +302,11 @@ class _Story:
             return _Verdict(matching=True, said=why(ruling))
         reasons = dict.fromkeys(why_not(each, candidate.manifest) for each in ruling.declined)
         return _Verdict(matching=False, said="; ".join(reasons) or NOTHING)
+
+    def _denied(self, source: EventSource) -> str:
+        """Say why the account of a source does not see the object; empty where it does."""
+        key = self._matched_key(source)
+        return permitted.denied(self._here.records, self._cluster, source.account, key)
 
     def _candidate_for(self, source: EventSource) -> Candidate | None:
         """Return the object in the version that a source names, where that is known, too."""

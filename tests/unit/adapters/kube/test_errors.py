@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -219,6 +220,34 @@ def test_of_secrets_only_fields_and_rights_are_said(refusal: Refusal, said: str)
 
     assert str(error).endswith(said)
     assert "hunter2" not in str(error)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        pytest.param(
+            'User "system:serviceaccount:team:ann" cannot patch resource "configmaps"',
+            "cannot patch resource \"configmaps\"; the rights of service account 'team/ann' count:"
+            " grant it this one",
+            id="its own right",
+        ),
+        pytest.param(
+            'User "bellhop" cannot impersonate resource "serviceaccounts" in API group ""',
+            "Bellhop's credentials there may not act for service account 'team/ann', whose rights"
+            " count; grant them the verb impersonate on serviceaccounts, or register the cluster"
+            " with others",
+            id="ours to act for it",
+        ),
+    ],
+)
+def test_says_whose_right_is_missing(words: str, said: str) -> None:
+    """The account's own is the tenant's to ask for; that of acting for it is the operator's."""
+    refusal = replace(_status(403, "Forbidden", words), account="team/ann")
+
+    error = refusal_error(refusal, APPLY)
+
+    assert isinstance(error, DeniedError)
+    assert str(error).endswith(said)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ import pytest
 
 from bellhop.adapters.kube import transport
 from bellhop.adapters.kube.errors import Call
-from bellhop.adapters.kube.transport import Request, Transport
+from bellhop.adapters.kube.transport import Acting, Request, Transport
 from bellhop.errors import DeniedError, InvalidError, MissingError, UnreachableError
 from bellhop.model.kubeconfig import Kubeconfig
 from bellhop.model.reach import HERE
@@ -32,12 +32,12 @@ def test_sends_the_token_and_asks_for_json(api: ScriptedApi) -> None:
     """Each request carries who it is, and as whom it acts if that is set."""
     api.script = [Answer()]
 
-    Transport("prod/eu-1", api.kubeconfig, as_user="alice", reach=HERE).send(GET, CALL)
+    Acting(Transport("prod/eu-1", api.kubeconfig, reach=HERE), "team/alice").send(GET, CALL)
 
     headers = api.seen[0].headers
     assert headers["Authorization"] == "Bearer first"
     assert headers["Accept"] == "application/json"
-    assert headers["Impersonate-User"] == "alice"
+    assert headers["Impersonate-User"] == "system:serviceaccount:team:alice"
 
 
 def test_sends_a_body_as_json(api: ScriptedApi) -> None:

@@ -61,7 +61,10 @@ class Drift:
         work.held[key] = replace(held, digest="", uid=held.uid if there else "")
 
     def _read(self, work: Work, key: Identity, held: Held) -> Manifest | None:
-        kube = self._access.open(work.cluster.key, version=work.cluster.credentials)
+        cluster = work.cluster
+        kube = self._access.open(
+            cluster.key, version=cluster.credentials, account=work.profile.account
+        )
         try:
             return kube.get(*key.at(held.version))
         except MissingError:

@@ -80,7 +80,7 @@ class Executor:
 
     def carry_out(self, work: Work, plan: Plan) -> None:
         """Carry a plan out, for as long as a turn lasts."""
-        kube = self._access.open(work.cluster.key, version=work.cluster.credentials)
+        kube = self._open(work)
         self._claim(work, plan)
         for wanted in plan.forth:
             if self._stops(work):
@@ -93,12 +93,19 @@ class Executor:
 
     def preview(self, work: Work, plan: Plan) -> Sequence[Change]:
         """Tell what a plan would change; what is held as it is wanted is not looked at."""
-        kube = self._access.open(work.cluster.key, version=work.cluster.credentials)
+        kube = self._open(work)
         brought = {each.key: each.wanted for each in plan.applies if each.held is None}
         applied = self._hand_out(partial(self._preview.apply, kube, work, brought), plan.applies)
         left = self._hand_out(partial(self._preview.leave, kube, work), plan.leaves)
         same = [Change(key, "No Action", "it is as it was applied") for key in plan.unchanged]
         return [*applied, *left, *same]
+
+    def _open(self, work: Work) -> Kube:
+        """Open the cluster with the rights of whose profile it is."""
+        cluster = work.cluster
+        return self._access.open(
+            cluster.key, version=cluster.credentials, account=work.profile.account
+        )
 
     def _doubt(self, work: Work, key: Identity) -> None:
         """Take for uncertain what is said to have changed hands, or to have been overwritten."""

@@ -1,7 +1,7 @@
 """Reads the objects that templates of deploy time refer to, as they are now.
 
 What users declared and triggers generated is read from the records, as are clusters; any other
-kind from the cluster that is registered as `mgmt/mgmt`.
+kind from the cluster that is registered as `mgmt/mgmt`, with the rights of whose profile it is.
 """
 
 from __future__ import annotations
@@ -81,7 +81,9 @@ class Resources:
                 f"cannot read {what}: {each.kind} is kept in clusters, and none is registered as"
                 f" '{MANAGEMENT}'; register the one to read it from by that name"
             )
-        kube = self._access.open(MANAGEMENT, version=kept.value.credentials)
+        kube = self._access.open(
+            MANAGEMENT, version=kept.value.credentials, account=profile.account
+        )
         gvk = GVK.parse(each.api_version, each.kind)
         try:
             resource = kube.resource(gvk)

@@ -1,0 +1,195 @@
+"""A tenant's rights are those that a real API server's RBAC gives its service account."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from bellhop.adapters.kube.client import KubeClient
+from bellhop.errors import DeniedError
+from bellhop.model import marks
+from bellhop.model.gvk import GVK
+from bellhop.model.kubeconfig import sanitise
+from bellhop.model.reach import HERE
+from bellhop.ports.kube import Manifest
+from infra.lab.cluster import Cluster
+from tests.fakes.fleet import Fleet
+from tests.fakes.kept import value_of
+from tests.fakes.manifests import config, holder, profile
+
+pytest_plugins = ["tests.kube_fixtures"]
+
+EAST = "fleet/east"
+ANN = "team/ann"
+CONFIG = GVK("", "v1", "ConfigMap")
+WRITE = ("create", "patch", "delete")
+OWN = profile().replace(
+    "metadata: {",
+    f"metadata: {{labels: {{{marks.ACCOUNT_NAME}: ann, {marks.ACCOUNT_NAMESPACE}: team}}, ",
+    1,
+)
+
+
+@pytest.fixture
+def kube(source_cluster: Cluster) -> Iterator[KubeClient]:
+    """The administrator of a cluster that has the tenant's service account."""
+    client = KubeClient(EAST, sanitise(source_cluster.kubeconfig(), reach=HERE), reach=HERE)
+    make_account(client, "ann")
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def fleet(tmp_path: Path, kube: KubeClient) -> Iterator[Fleet]:
+    """An installation that knows the cluster."""
+    one = Fleet(tmp_path)
+    one.access.clusters[EAST] = kube  # type: ignore[assignment]
+    one.register("east", env="production")
+    yield one
+    one.close()
+
+
+def make_account(kube: KubeClient, name: str) -> None:
+    """Make a service account in the namespace team."""
+    kube.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
+    metadata = {"name": name, "namespace": "team"}
+    kube.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})
+
+
+def grant(
+    kube: KubeClient,
+    name: str,
+    *verbs: str,
+    resources: Sequence[str] = ("configmaps",),
+    namespace: str = "default",
+) -> None:
+    """Let a service account do something in a namespace, and by the same role nothing else."""
+    rbac = "rbac.authorization.k8s.io"
+    metadata = {"name": f"for-{name}", "namespace": namespace}
+    rules = [{"apiGroups": [""], "resources": [*resources], "verbs": [*verbs]}]
+    role: Manifest = {"apiVersion": f"{rbac}/v1", "kind": "Role", "metadata": metadata}
+    kube.apply({**role, "rules": rules})
+    kube.apply(
+        {
+            **role,
+            "kind": "RoleBinding",
+            "roleRef": {"apiGroup": rbac, "kind": "Role", "name": f"for-{name}"},
+            "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": "team"}],
+        }
+    )
+
+
+def told(fleet: Fleet) -> str:
+    """Return what came of the profile."""
+    found = value_of(fleet.records.outcomes.get(EAST, "own"))
+    return found.message or found.phase if found else ""
+
+
+def later(fleet: Fleet) -> None:
+    """Let so much time go by that what failed is tried again."""
+    fleet.clock.advance(timedelta(hours=1))
+    fleet.pump()
+
+
+def test_allowed_then_denied_a_verb_and_a_namespace(fleet: Fleet, kube: KubeClient) -> None:
+    """What is denied is named with verb, kind, namespace and account; the rest is as declared."""
+    grant(kube, "ann", *WRITE)
+    fleet.apply(OWN, holder("own", config("a"), config("b")))
+    fleet.pump()
+    assert told(fleet) == "Provisioned"
+
+    grant(kube, "ann", "create", "patch")
+    fleet.apply(holder("own", config("a", "v: '1'")))
+    fleet.pump()
+    assert "cannot remove ConfigMap 'default/b' on cluster 'fleet/east': " in told(fleet)
+    assert (
+        'User "system:serviceaccount:team:ann" cannot delete resource "configmaps" in API group ""'
+        " in the namespace \"default\"; the rights of service account 'team/ann' count"
+    ) in told(fleet)
+
+    fleet.apply(
+        holder("own", config("c", namespace="kube-system"), config("a", "v: '2'"), config("b"))
+    )
+    later(fleet)
+    assert 'cannot patch resource "configmaps" in API group "" in the namespace "kube-system"' in (
+        told(fleet)
+    )
+    changed = kube.get(CONFIG, "default", "a")
+    assert changed
+    assert changed["data"] == {"v": "2"}
+    assert kube.get(CONFIG, "kube-system", "c") is None
+
+
+def test_an_account_that_is_not_there_may_nothing(fleet: Fleet, kube: KubeClient) -> None:
+    """Nobody has bound a role to it."""
+    fleet.apply(OWN.replace("name: ann", "name: nobody"), holder("own", config("a")))
+    fleet.pump()
+
+    assert 'User "system:serviceaccount:team:nobody" cannot patch resource' in told(fleet)
+    assert kube.get(CONFIG, "default", "a") is None
+
+
+def test_its_groups_count(fleet: Fleet, kube: KubeClient) -> None:
+    """The API server adds the groups of a service account, so that roles bound to these help."""
+    grant(kube, "ann", *WRITE)
+    binding = kube.get(GVK("rbac.authorization.k8s.io", "v1", "RoleBinding"), "default", "for-ann")
+    assert binding
+    group = {"kind": "Group", "name": "system:serviceaccounts:team"}
+    kube.apply(
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "RoleBinding",
+            "metadata": {"name": "for-ann", "namespace": "default"},
+            "roleRef": binding["roleRef"],
+            "subjects": [{**group, "apiGroup": "rbac.authorization.k8s.io"}],
+        }
+    )
+    fleet.apply(OWN, holder("own", config("a")))
+    fleet.pump()
+
+    assert told(fleet) == "Provisioned"
+
+
+def test_credentials_that_may_not_act_for_it(
+    fleet: Fleet, kube: KubeClient, source_cluster: Cluster
+) -> None:
+    """They may write everything themselves, and still nothing is written for the tenant."""
+    make_account(kube, "bellhop")
+    grant(kube, "bellhop", "get", "list", *WRITE)
+    kubeconfig = replace(
+        sanitise(source_cluster.kubeconfig(), reach=HERE),
+        token=kube.token_request("team", "bellhop"),
+        client_certificate_data="",
+        client_key_data="",
+    )
+    limited = KubeClient(EAST, kubeconfig, reach=HERE)
+    fleet.access.clusters[EAST] = limited  # type: ignore[assignment]
+    fleet.apply(OWN, holder("own", config("a")))
+    fleet.pump()
+
+    assert told(fleet) == (
+        "cannot apply ConfigMap 'default/a' on cluster 'fleet/east': Bellhop's credentials there"
+        " may not act for service account 'team/ann', whose rights count; grant them the verb"
+        " impersonate on serviceaccounts, or register the cluster with others"
+    )
+    assert kube.get(CONFIG, "default", "a") is None
+
+    grant(kube, "bellhop", "impersonate", resources=("serviceaccounts",), namespace="team")
+    grant(kube, "ann", *WRITE)
+    later(fleet)
+    assert told(fleet) == "Provisioned"
+    limited.close()
+
+
+def test_a_client_for_an_account_shares_what_it_knows_and_nothing_else(kube: KubeClient) -> None:
+    """Who asked for one keeps their own rights."""
+    acting = kube.acting_as(ANN)
+    with pytest.raises(DeniedError):
+        acting.get(GVK("", "v1", "Namespace"), "", "team")
+
+    assert kube.get(GVK("", "v1", "Namespace"), "", "team")
+    assert acting._discovery is kube._discovery

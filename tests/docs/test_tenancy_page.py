@@ -1,0 +1,82 @@
+"""The page on tenants: typed where a real API server's RBAC decides."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from bellhop.adapters.kube.client import KubeClient
+from bellhop.cli.main import cli
+from bellhop.model.document import read_documents
+from bellhop.model.gvk import GVK
+from bellhop.model.kubeconfig import sanitise
+from bellhop.model.reach import HERE
+from infra.lab.cluster import Cluster
+from tests.docs.test_preview_page import served
+
+__all__ = ["served"]
+
+pytest_plugins = ["tests.kube_fixtures"]
+
+PAGE = (Path(__file__).parents[2] / "docs/how-to/multi-tenancy.md").read_text()
+CONFIG = GVK("", "v1", "ConfigMap")
+_PATIENCE_SECONDS = 60.0
+
+
+def file(name: str) -> str:
+    """Return a file of the page."""
+    return PAGE.partition(f"```yaml file={name}\n")[2].partition("```")[0]
+
+
+def prepare(kube: KubeClient) -> None:
+    """Make the tenant's namespace, the page's accounts and rights, and two Services."""
+    kube.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
+    for name in ("bellhop.yaml", "tenant-rights.yaml"):
+        for document in read_documents(file(name), source=name):
+            kube.apply(document.data)
+    for namespace, name in (("team", "hers"), ("default", "theirs")):
+        spec = {"ports": [{"port": 80, "protocol": "TCP"}]}
+        metadata = {"name": name, "namespace": namespace}
+        kube.apply({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec})
+
+
+def until(done: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while not done():
+        assert time.monotonic() < deadline, typed("show failures")
+        time.sleep(0.1)
+
+
+def typed(command: str) -> str:
+    """Type a command, and return what it says as one line."""
+    return " ".join(CliRunner().invoke(cli, command.split()).output.split())
+
+
+def test_a_tenant_gets_what_it_may_and_is_told_of_the_rest(
+    served: Path, destination_cluster: Cluster
+) -> None:
+    """Its Service matches, the other's does not; one object is written, the other is denied."""
+    kubeconfig = sanitise(destination_cluster.kubeconfig(), reach=HERE)
+    kube = KubeClient("fleet/east", kubeconfig, reach=HERE)
+    prepare(kube)
+    (served / "tenant.yaml").write_text(file("tenant.yaml"))
+    assert CliRunner().invoke(cli, ["apply", "-f", "tenant.yaml"]).exit_code == 0
+    until(lambda: kube.get(CONFIG, "team", "ports") is not None)
+
+    written = kube.get(CONFIG, "team", "ports")
+    assert written
+    assert written["data"] == {"of": "team/hers "}
+    assert kube.get(CONFIG, "kube-public", "ports") is None
+    until(lambda: 'in the namespace "kube-public"' in typed("show failures"))
+    said = typed("show failures")
+    assert 'User "system:serviceaccount:team:ann" cannot patch resource "configmaps"' in said
+    assert "service account 'team/ann' may not get and list Service objects in namespace" in said
+    described = typed("describe eventsource anns-services")
+    assert "service account 'team/ann' of each cluster" in described
+    assert "1 match" in described
+    assert "may not get and list Service objects" in typed("explain fleet/east service/theirs")
+    assert "its credentials may do all that is asked of them" in typed("doctor fleet/east")
+    kube.close()

@@ -1,0 +1,281 @@
+"""What a tenant's rules write and read, their service account may write and read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from bellhop.fleet import generated
+from bellhop.model import marks
+from bellhop.model.gvk import GVK
+from bellhop.model.kinds import InvalidDocuments
+from bellhop.model.record import Outcome
+from tests.fakes.fleet import Fleet, service
+from tests.fakes.kept import value_of
+from tests.fakes.kube import FakeKube
+from tests.fakes.manifests import INSTANTIATE, config, holder, join, profile, source, trigger
+
+CONFIG = GVK("", "v1", "ConfigMap")
+ANN = "team/ann"
+LABELS = f"labels: {{{marks.ACCOUNT_NAME}: ann, {marks.ACCOUNT_NAMESPACE}: team}}"
+
+
+def anns(manifest: str) -> str:
+    """Return a rule that counts with the rights of the service account team/ann."""
+    return manifest.replace("metadata: {", f"metadata: {{{LABELS}, ", 1)
+
+
+def names(kube: FakeKube) -> set[str]:
+    return {each["metadata"]["name"] for each in kube.objects(CONFIG)}
+
+
+def outcome(fleet: Fleet, name: str = "own") -> Outcome:
+    found = value_of(fleet.records.outcomes.get("fleet/east", name))
+    assert found
+    return found
+
+
+def later(fleet: Fleet) -> None:
+    """Let so much time go by that what failed is tried again."""
+    fleet.clock.advance(timedelta(hours=1))
+    fleet.schedule.tick()
+    fleet.pump()
+
+
+@pytest.fixture
+def east(fleet: Fleet) -> FakeKube:
+    return fleet.register("east", env="production")
+
+
+def test_all_that_is_asked_of_objects_is_asked_as_the_account(fleet: Fleet, east: FakeKube) -> None:
+    """Apply, change, removal removal; which kinds are served is asked by ourselves."""
+    east.rbac.grant(ANN, "ConfigMap")
+    fleet.apply(anns(profile()), holder("own", config("a"), config("b")))
+    fleet.pump()
+    fleet.apply(holder("own", config("a", "v: '1'")))
+    fleet.pump()
+
+    assert names(east) == {"a"}
+    asked = {(each.verb, each.account) for each in east.calls}
+    assert {each for each in asked if each[1]} == {("apply", ANN), ("remove", ANN)}
+    assert not {"apply", "remove", "merge"} & {verb for verb, account in asked if not account}
+
+
+def test_what_others_change_is_looked_at_and_put_back_as_the_account(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """Who may not read an object is not told what others made of it."""
+    east.rbac.grant(ANN, "ConfigMap")
+    watched = profile(more="syncMode: ContinuousWithDriftDetection")
+    fleet.apply(anns(watched), holder("own", config("a", "v: '1'")))
+    fleet.pump()
+    [there] = east.objects(CONFIG)
+    stored = east.put({**there, "data": {"v": "theirs"}})
+    east.calls.clear()
+
+    fleet.send("east", {"object": stored})
+    fleet.pump()
+
+    [back] = east.objects(CONFIG)
+    assert back["data"] == {"v": "1"}
+    assert {each.account for each in east.calls if each.gvk == CONFIG} == {ANN}
+
+
+def test_what_is_denied_is_told_and_the_rest_goes_on(fleet: Fleet, east: FakeKube) -> None:
+    """It is tried again in the usual pauses, and works as soon as the right is there."""
+    east.rbac.grant(ANN, "ConfigMap", "default")
+    there = config("there", namespace="kube-system")
+    fleet.apply(anns(profile(more="continueOnError: true")), holder("own", there, config("here")))
+    fleet.pump()
+
+    assert names(east) == {"here"}
+    failed = outcome(fleet)
+    assert (failed.phase, failed.reason) == ("Failed", "Denied")
+    assert "'team/ann' may not create ConfigMap in namespace 'kube-system'" in failed.message
+    assert failed.retry_at
+
+    east.rbac.grant(ANN, "ConfigMap", "kube-system")
+    later(fleet)
+    assert names(east) == {"here", "there"}
+    assert outcome(fleet).phase == "Provisioned"
+
+
+def test_a_namespace_is_made_by_who_may_make_it(fleet: Fleet, east: FakeKube) -> None:
+    """A tenant who may write into a namespace may not therefore make it."""
+    east.rbac.grant(ANN, "ConfigMap")
+    fleet.apply(anns(profile()), holder("own", config("a", namespace="new")))
+    fleet.pump()
+    assert names(east) == set()
+    assert "may not get Namespace" in outcome(fleet).message
+
+    east.rbac.grant(ANN, "Namespace")
+    later(fleet)
+    assert names(east) == {"a"}
+
+
+def test_a_withdrawal_has_the_rights_of_the_account(fleet: Fleet, east: FakeKube) -> None:
+    """What it may not delete stays, is known to be held, and goes once it may."""
+    east.rbac.grant(ANN, "ConfigMap")
+    fleet.apply(anns(profile()), holder("own", config("a")))
+    fleet.pump()
+    east.rbac.take(ANN, "ConfigMap", "", "delete")
+
+    fleet.declare.delete([("ClusterProfile", "", "own")])
+    fleet.pump()
+    assert names(east) == {"a"}
+    assert "may not delete ConfigMap" in outcome(fleet).message
+
+    east.rbac.grant(ANN, "ConfigMap", "", "delete")
+    later(fleet)
+    assert names(east) == set()
+    assert not list(fleet.records.inventories.of("fleet/east"))
+
+
+def test_a_dry_run_shows_what_the_account_would_meet(fleet: Fleet, east: FakeKube) -> None:
+    """What it may not do is an error of that object; nothing is done with more rights."""
+    fleet.apply(anns(profile(more="syncMode: DryRun")), holder("own", config("a")))
+    fleet.pump()
+
+    assert names(east) == set()
+    (preview,) = fleet.records.previews.of("fleet/east")
+    (change,) = preview.changes
+    assert change.action == "Error"
+    assert "'team/ann' may not" in change.message
+
+
+RULES = join(
+    anns(source()),
+    anns(trigger()),
+    holder("made", config("for-{{ .Resource.metadata.name }}"), annotations=INSTANTIATE),
+)
+
+
+def test_what_a_trigger_makes_has_its_account(fleet: Fleet, east: FakeKube) -> None:
+    """As Sveltos copies the labels: the ClusterProfile bears them, and is held to them."""
+    east.rbac.grant(ANN, "ConfigMap", "default")
+    east.rbac.grant(ANN, "Service")
+    fleet.apply(RULES)
+    fleet.write("east", service("web"))
+    fleet.pump()
+
+    assert names(east) == {"for-web"}
+    (made,) = fleet.records.profiles.of("made")
+    assert made.account == ANN
+    labels = generated.manifest(made, "watched")["metadata"]["labels"]
+    assert (labels[marks.ACCOUNT_NAMESPACE], labels[marks.ACCOUNT_NAME]) == ("team", "ann")
+
+
+def test_rights_taken_away_between_evaluate_and_deploy_count(fleet: Fleet, east: FakeKube) -> None:
+    """What was matched while it had the right is not written once it has it no more."""
+    east.rbac.grant(ANN, "ConfigMap")
+    east.rbac.grant(ANN, "Service")
+    fleet.apply(RULES)
+    fleet.pump()
+    fleet.write("east", service("web"))
+    fleet.work("evaluate", fleet.queues["evaluate"].receive(1, wait=timedelta(0)))
+    east.rbac.take(ANN, "ConfigMap")
+    fleet.pump()
+
+    assert names(east) == set()
+    (made,) = fleet.records.profiles.of("made")
+    assert "may not create ConfigMap" in outcome(fleet, made.name).message
+
+
+def test_a_rule_that_changes_hands_is_made_anew(fleet: Fleet, east: FakeKube) -> None:
+    """Its clusters are asked again: what one account may not, its successor may."""
+    fleet.apply(anns(profile()), holder("own", config("a")))
+    fleet.pump()
+    assert names(east) == set()
+
+    east.rbac.grant("team/bob", "ConfigMap")
+    fleet.apply(anns(profile()).replace("name: ann", "name: bob"))
+    later(fleet)
+
+    assert names(east) == {"a"}
+    assert {each.account for each in east.calls if each.verb == "apply"} == {ANN, "team/bob"}
+
+
+def test_a_cluster_where_nobody_may_act_for_others_gets_nothing(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """Without that right there is no falling back on our own."""
+    east.rbac.grant(ANN, "ConfigMap")
+    east.rbac.impersonates = False
+    fleet.apply(anns(profile()), holder("own", config("a")))
+    fleet.pump()
+
+    assert names(east) == set()
+    assert "may not act for 'team/ann'" in outcome(fleet).message
+
+
+READS = (
+    "templateResourceRefs: [{identifier: It, resource: "
+    "{apiVersion: v1, kind: Service, namespace: default, name: web}}]"
+)
+
+
+def test_templates_read_the_management_cluster_as_the_account(fleet: Fleet, east: FakeKube) -> None:
+    """What it may not get there is not rendered for it."""
+    mgmt = fleet.access.clusters["mgmt/mgmt"] = FakeKube("mgmt/mgmt")
+    found = value_of(fleet.records.clusters.get("fleet/east"))
+    assert found
+    fleet.declare.register(replace(found, namespace="mgmt", name="mgmt", labels={}))
+    mgmt.put(service("web"))
+    east.rbac.grant(ANN, "ConfigMap")
+    text = config("saw-{{ (getResource `It`).metadata.name }}")
+    annotations = "projectsveltos.io/template: ok"
+    fleet.apply(anns(profile(more=READS)), holder("own", text, annotations=annotations))
+    fleet.pump()
+    assert names(east) == set()
+    assert "may not get Service" in outcome(fleet).message
+
+    mgmt.rbac.grant(ANN, "Service", "default", "get")
+    later(fleet)
+    assert names(east) == {"saw-web"}
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        pytest.param(f"{marks.ACCOUNT_NAME}: ann", "together with", id="a name alone"),
+        pytest.param(f"{marks.ACCOUNT_NAMESPACE}: a", "together with", id="a namespace alone"),
+        pytest.param(
+            f"{marks.ACCOUNT_NAME}: ann, {marks.ACCOUNT_NAMESPACE}: ''",
+            "together",
+            id="an empty one",
+        ),
+        pytest.param(
+            f"{marks.ACCOUNT_NAME}: Ann, {marks.ACCOUNT_NAMESPACE}: a",
+            "names no service account: 'Ann' is not a name",
+            id="no name",
+        ),
+        pytest.param(
+            f"{marks.ACCOUNT_NAME}: ann, {marks.ACCOUNT_NAMESPACE}: a.b",
+            "names no service account: 'a.b' is not a namespace",
+            id="no namespace",
+        ),
+    ],
+)
+def test_labels_that_name_nobody_are_refused(fleet: Fleet, labels: str, said: str) -> None:
+    """Half of them, taken and ignored, would have all rights count."""
+    with pytest.raises(InvalidDocuments) as caught:
+        fleet.apply(profile().replace("metadata: {", f"metadata: {{labels: {{{labels}}}, ", 1))
+
+    assert said in str(caught.value)
+    assert "metadata.labels['projectsveltos.io/serviceaccount-name" in str(caught.value)
+
+
+def test_an_older_version_takes_no_profile_with_an_account(fleet: Fleet, east: FakeKube) -> None:
+    """It would apply with all rights: the record has a number that it does not know."""
+    del east
+    fleet.apply(anns(profile()), profile(name="plain"), holder("own"), holder("plain"))
+    fleet.pump()
+    numbers = {
+        item.sort: item.value.get("schema")
+        for item in fleet.store.all()
+        if item.partition.startswith("profile/")
+    }
+
+    assert numbers == {"/own": 4, "/plain": None}
