@@ -35,8 +35,9 @@ def mistakes(manifest: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
 
     One alone would have all rights count where somebody meant to limit them.
     """
-    labels = (manifest.get("metadata") or {}).get("labels")
-    if not isinstance(labels, dict):
+    metadata = manifest.get("metadata")
+    labels = metadata.get("labels") if isinstance(metadata, Mapping) else None
+    if not isinstance(labels, Mapping):
         return
     for label, (other, problem_of) in _BOTH.items():
         value = labels.get(label)

@@ -80,7 +80,8 @@ def test_what_others_change_is_looked_at_and_put_back_as_the_account(
 
     [back] = east.objects(CONFIG)
     assert back["data"] == {"v": "1"}
-    assert {each.account for each in east.calls if each.gvk == CONFIG} == {ANN}
+    asked = {(each.verb, each.account) for each in east.calls if each.gvk == CONFIG}
+    assert {each for each in asked if each[0] in ("get", "apply")} == {("get", ANN), ("apply", ANN)}
 
 
 def test_what_is_denied_is_told_and_the_rest_goes_on(fleet: Fleet, east: FakeKube) -> None:
@@ -265,6 +266,13 @@ def test_labels_that_name_nobody_are_refused(fleet: Fleet, labels: str, said: st
 
     assert said in str(caught.value)
     assert "metadata.labels['projectsveltos.io/serviceaccount-name" in str(caught.value)
+
+
+@pytest.mark.parametrize("metadata", ["{}", "true", "[]", "{labels: 1}", "{labels: [a]}"])
+def test_labels_are_looked_for_wherever_they_may_be(fleet: Fleet, metadata: str) -> None:
+    """Metadata of another form has a sentence of its own."""
+    with pytest.raises(InvalidDocuments):
+        fleet.apply(f"{{apiVersion: v1, kind: ConfigMap, metadata: {metadata}}}")
 
 
 def test_an_older_version_takes_no_profile_with_an_account(fleet: Fleet, east: FakeKube) -> None:
