@@ -27,7 +27,7 @@ EAST = "fleet/east"
 ANN = "team/ann"
 CONFIG = GVK("", "v1", "ConfigMap")
 WRITE = ("create", "patch", "delete")
-OWN = profile().replace(
+OWN = profile(more="continueOnError: true").replace(
     "metadata: {",
     f"metadata: {{labels: {{{marks.ACCOUNT_NAME}: ann, {marks.ACCOUNT_NAMESPACE}: team}}, ",
     1,

@@ -241,7 +241,7 @@ def test_a_refused_secret_is_not_quoted(kube: KubeClient, manifest: Manifest) ->
         ),
         pytest.param(
             lambda kube: kube.apply(secret()),
-            '"carol" cannot patch resource "secrets" in API group "" in the namespace "default"',
+            ':carol" cannot patch resource "secrets" in API group "" in the namespace "default"',
             id="apply a secret",
         ),
         pytest.param(
