@@ -27,4 +27,4 @@ def test_a_loop_is_named_and_slowed_and_nothing_else_is(flow: Flow) -> None:
     closed = GVK("networking.k8s.io", "v1", "NetworkPolicy")
     until("another is served", lambda: flow.source.names(closed, "team-a") == ["closed"])
     assert count() == 16
-    assert "slowed" in flow.stand.do("show", "events")
+    until("it is told of", lambda: "slowed" in flow.stand.do("show", "events"))

@@ -23,16 +23,18 @@ from typing import Any, NamedTuple
 
 from bellhop.adapters.aws.queue import DEAD
 from bellhop.adapters.aws.services import Services
+from bellhop.engine.cloud_events import parse
 from bellhop.engine.observe import observe
 from bellhop.messages import INBOXES, Envelope, Evaluate
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.record import Cluster
 from bellhop.ports.queue import Message
+from bellhop.stages.arriving import Arriving
 from infra.demo.user import User as Someone
 from infra.lab import cluster as lab
 from infra.lab.lambdas import ACCOUNT
 from infra.lab.moto import REGION, Moto
-from tests.fakes.fleet import service
+from tests.fakes.fleet import cloud_event, service
 from tests.fakes.manifests import FOR_EACH, INSTANTIATE, config, holder, join, source, trigger
 from tests.functions.lab import Account, Lambda, User
 
@@ -42,6 +44,17 @@ EAST, SOUTH, WEST, NORTH, EKS = (
 RANG = "2026-11-22T00:00:00+00:00"
 SPUN = "function evaluate() for i = 1, 3e7 do end return {matching = true} end"
 ALL = "function evaluate() return {resources = resources} end"
+TENANT = (
+    "labels: {projectsveltos.io/serviceaccount-name: ann,"
+    " projectsveltos.io/serviceaccount-namespace: team}, "
+)
+BUILDS = """
+apiVersion: lib.projectsveltos.io/v1beta1
+kind: EventSource
+metadata: {name: builds}
+spec:
+  messagingMatchCriteria: [{cloudEventSource: ^ci}]
+"""
 WORDS = "words: '{{ .Resource.spec.externalName }}'"
 RULES = join(
     source(),
@@ -51,6 +64,12 @@ RULES = join(
     trigger("slow", origin="slow", ref="made"),
     source("Node", name="many") + f"  aggregatedSelection: {json.dumps(ALL)}\n",
     trigger("many", origin="many", ref="made"),
+    source("Endpoints", name="tenants").replace("metadata: {", "metadata: {" + TENANT),
+    trigger("tenants", origin="tenants", ref="made"),
+    BUILDS,
+    trigger("over", origin="builds", ref="made", more="cloudEventAction: Delete"),
+    trigger("watched", ref="kept", more="syncMode: ContinuousWithDriftDetection"),
+    holder("kept", config("kept-" + FOR_EACH), annotations=INSTANTIATE),
 )
 
 
@@ -124,6 +143,13 @@ class Site:
     def observed(self, cluster: str, words: str = "") -> ObjectKey:
         """Keep a Service, and return its key."""
         seen = observe(cluster, self.stored(words), datetime.now(UTC))
+        assert self.here.records.observations.put(seen)
+        return seen.key
+
+    def told(self) -> ObjectKey:
+        """Keep a CloudEvent for `builds`, and return its key."""
+        event, now = parse(cloud_event(self.name()), datetime.now(UTC)), datetime.now(UTC)
+        [seen] = Arriving(self.here.records).observe(EAST, [(event, ["builds"])], now)
         assert self.here.records.observations.put(seen)
         return seen.key
 

@@ -19,7 +19,7 @@ from bellhop.adapters.aws.blobs import S3Blobs
 from bellhop.adapters.aws.queue import DEAD
 from bellhop.engine.naming import profile_name
 from bellhop.engine.observe import observe
-from bellhop.engine.pacing import probe_timer, retry_timer, sweep_timer
+from bellhop.engine.pacing import hold_timer, probe_timer, retry_timer, sweep_timer
 from bellhop.errors import AwayError
 from bellhop.fleet.registration import Registration, register
 from bellhop.messages import (
@@ -33,11 +33,12 @@ from bellhop.messages import (
     Probe,
     Renew,
     Sweep,
+    Weigh,
 )
 from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.model.kubeconfig import sanitise
 from bellhop.model.reach import HERE
-from bellhop.model.record import Circuit, Outcome, WatchedKind
+from bellhop.model.record import Circuit, Outcome, Owner, WatchedKind
 from bellhop.ports.store import Item
 from bellhop.records.trash import Trash
 from infra.lab.lambdas import ACCOUNT
@@ -221,6 +222,20 @@ def says_that_kinds_are_lost(post: Post) -> None:
     assert (answer["statusCode"], "it is lost" in answer["body"]) == (503, True)
 
 
+def hears_of_drift(post: Post) -> None:
+    """Whoever has an object is told that somebody else wrote to it."""
+    web, gates = post.site.stored(), post.here.records.gates
+    key = ObjectKey.of(web)
+    post.here.records.owners.put(EAST, key.identity, Owner("own", "made", EAST, 0))
+    kept = gates.get(EAST)
+    assert kept
+    gates.put(EAST, replace(kept.value, held=(WatchedKind(key.gvk),)))
+    try:
+        sends(post, batch({"object": web}), "apply")
+    finally:
+        gates.put(EAST, kept.value)
+
+
 @contextmanager
 def _very_many_kinds(post: Post) -> Iterator[str]:
     """Have very many kinds count in the cluster; yield the name of their blob."""
@@ -275,6 +290,13 @@ def puts_off_a_slow_script(post: Post) -> None:
     evaluates(post, ObjectKey.of(plain), "patient")
 
 
+def wonders_what_a_tenant_sees(post: Post) -> None:
+    """The cluster is to be asked."""
+    held = {**post.site.stored(), "kind": "Endpoints"}
+    assert post.here.records.observations.put(observe(EAST, held, datetime.now(UTC)))
+    evaluates(post, ObjectKey.of(held), "confirm")
+
+
 def buries(post: Post, key: ObjectKey) -> None:
     """Have the object be gone."""
     gone = {"key": str(key), "uid": key.name, "version": 8}
@@ -326,6 +348,25 @@ def applies_a_large_profile(post: Post) -> None:
         post.work(message)
 
     assert _there(post, key)
+
+
+def ends_a_cloud_event(post: Post, rang: str, tells: str) -> None:
+    """It is to be judged once more, as what rang or as what a sweep found."""
+    key = post.site.told()
+    post.work(Evaluate(EAST, str(key), rang=RANG), by=post.others())
+
+    assert post.work(Instantiate("over", EAST, str(key), rang=rang), tells)
+
+
+def watches_what_it_brought(post: Post) -> None:
+    """The cluster's sender is to tell of kinds that nobody has asked for before."""
+    for kept in list(post.here.records.watches.of(EAST)):
+        post.here.records.watches.delete(EAST, kept.value.profile, expect=kept.token)
+    key = post.matching()
+    post.work(Instantiate("watched", EAST, str(key)), by=post.others())
+    name = profile_name("watched", EAST, str(key))
+
+    assert post.work(Apply("watched", EAST, name, EAST), "sweep")
 
 
 def calls_a_cluster_of_eks(post: Post) -> None:
@@ -519,6 +560,7 @@ SITUATIONS: Mapping[str, Sequence[Situation]] = {
     "ingest": [
         takes_an_object,
         takes_a_hint,
+        hears_of_drift,
         is_asked_for_a_look,
         takes_a_longer_object_twice,
         takes_a_large_object,
@@ -531,6 +573,7 @@ SITUATIONS: Mapping[str, Sequence[Situation]] = {
         finds_a_match,
         finds_a_match_no_more,
         puts_off_a_slow_script,
+        wonders_what_a_tenant_sees,
         reads_a_large_object,
         *reading_rules(finds_a_match),
         *fed_from("evaluate", "review", "patient"),
@@ -541,6 +584,9 @@ SITUATIONS: Mapping[str, Sequence[Situation]] = {
         makes_a_profile,
         applies_a_profile,
         withdraws_a_profile,
+        partial(ends_a_cloud_event, rang=RANG, tells="evaluate"),
+        partial(ends_a_cloud_event, rang="", tells="review"),
+        watches_what_it_brought,
         applies_a_large_profile,
         calls_a_cluster_of_eks,
         *reading_rules(asks_for_each_object),
@@ -551,7 +597,10 @@ SITUATIONS: Mapping[str, Sequence[Situation]] = {
         confirms_a_hint,
         asks_for_a_probe,
         tells_who_waited,
-        *(partial(sweeps, tells=inbox) for inbox in ("sweep", "review", "deploy", "patient")),
+        *(
+            partial(sweeps, tells=inbox)
+            for inbox in ("sweep", "review", "deploy", "patient", "confirm")
+        ),
         collects_blobs,
         silences_the_one_before,
         registers_anew,
@@ -565,6 +614,8 @@ SITUATIONS: Mapping[str, Sequence[Situation]] = {
         partial(ticks, name=sweep_timer(SOUTH), message=Sweep(SOUTH)),
         partial(ticks, name=probe_timer(SOUTH), message=Probe(SOUTH)),
         partial(ticks, name=retry_timer(SOUTH, "own"), message=Apply("made", EAST, "own", SOUTH)),
+        partial(ticks, name=hold_timer(SOUTH, "watched"), message=Weigh(SOUTH, "watched")),
+        partial(ticks, name="cloud-event/over", message=Evaluate(SOUTH, "CloudEvent/builds/over")),
         resumes,
         *reading_rules(resumes),
         logs,

@@ -3,22 +3,25 @@
 locals {
   rights = {
     ingest = {
-      publishes = ["confirm", "evaluate", "sweep"]
+      # Of what drifts its owner hears at once.
+      publishes = ["apply", "confirm", "evaluate", "sweep"]
       blobs     = ["GetObject", "PutObject"]
       secrets   = {}
     }
     evaluate = {
-      publishes = ["deploy", "patient"]
+      # What a service account may see is asked of the cluster.
+      publishes = ["confirm", "deploy", "patient"]
       blobs     = ["GetObject", "PutObject"]
       secrets   = {}
     }
     deploy = {
-      publishes = ["apply", "deploy"]
+      # What a CloudEvent's action takes away is judged once more; a sweep has what was brought ring.
+      publishes = ["apply", "deploy", "evaluate", "review", "sweep"]
       blobs     = ["GetObject", "PutObject"]
       secrets   = { "kubeconfig/*" = ["GetSecretValue"] }
     }
     sweep = {
-      publishes = ["apply", "deploy", "evaluate", "patient", "probe", "review", "sweep"]
+      publishes = ["apply", "confirm", "deploy", "evaluate", "patient", "probe", "review", "sweep"]
       blobs     = ["DeleteObject", "GetObject", "PutObject"]
       # It registers clusters anew, before what their senders show has ended, and puts aside what led
       # to another cluster of the name. A cluster that left is not made again.
@@ -28,7 +31,7 @@ locals {
       }
     }
     schedule = {
-      publishes = ["apply", "deploy", "probe", "sweep"]
+      publishes = ["apply", "deploy", "patient", "probe", "review", "sweep"]
       blobs     = ["GetObject", "PutObject"]
       secrets   = {}
     }

@@ -2,15 +2,18 @@
 locals {
   rights = {
     ingest = {
-      publishes = ["confirm", "evaluate", "sweep"]
+      # Of what drifts its owner hears at once.
+      publishes = ["apply", "confirm", "evaluate", "sweep"]
       secrets   = {}
     }
     evaluate = {
-      publishes = ["deploy", "evaluate", "patient", "review"]
+      # What a service account may see is asked of the cluster.
+      publishes = ["confirm", "deploy", "evaluate", "patient", "review"]
       secrets   = {}
     }
     deploy = {
-      publishes = ["apply", "deploy"]
+      # What a CloudEvent's action takes away is judged once more; a sweep has what was brought ring.
+      publishes = ["apply", "deploy", "evaluate", "review", "sweep"]
       secrets   = { kubeconfig = "read_secrets" }
     }
     sweep = {
