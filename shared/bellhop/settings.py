@@ -81,10 +81,14 @@ class Settings:
 
     hold_share: float = 0.5
     """Where more than this share of what matches a source in a cluster ends at once, nothing is
-    withdrawn until somebody releases it; 0, or 1 and more, switches that off."""
+    withdrawn until somebody releases it or sweeps agree; 0, or 1 and more, switches that off."""
 
     hold_from: int = 20
     """Where fewer objects match a source in a cluster, nothing is held."""
+
+    hold_agreement: int = 3
+    """How many sweeps in a row must find what is held gone before it is withdrawn without anybody
+    releasing it; 0 is never."""
 
     hold_window: timedelta = timedelta(seconds=10)
     """What ends within this time ends at once; for this long it must have been quiet before it is

@@ -85,6 +85,18 @@ def _held(name: str, **given: object) -> Overlap:
     return _overlap(name, **{**defaults, **given})
 
 
+def _agreed() -> list[Step]:
+    """Return what leads to a moment before sweeps have agreed that an object which is held is gone.
+
+    The second of them has ended, and nobody has taken note of that.
+    """
+    wait: Step = ("work", 61, rig.STAGES, 0)
+    sweep: Step = ("sweep", "east", False)
+    weigh: Step = ("weigh", "east")
+    held: list[Step] = [*_BOTH, wait, _gone("a"), wait, weigh, wait]
+    return [*held, sweep, wait, weigh, wait, sweep, wait]
+
+
 def _tell(minute: int, what: str = "built") -> Step:
     return ("tell", "east", "web", minute, what, minute)
 
@@ -433,6 +445,24 @@ OVERLAPS = [
         before=[*_BOTH, ("drop", "east", "Service", "a", "lost")],
         asked=[("sweep", "east", True)],
         acts={"a": None, "b": None, "s": [_gone("b")]},
+    ),
+    _held(
+        "an object comes back while sweeps agree that it is gone",
+        before=_agreed(),
+        asked=[("weigh", "east")],
+        acts={"a": None, "b": None, "s": [_put("yes", 1)]},
+    ),
+    _held(
+        "another object ends while sweeps agree about the first",
+        before=_agreed(),
+        asked=[("weigh", "east")],
+        acts={"a": None, "b": None, "s": [_gone("b")]},
+    ),
+    _held(
+        "what sweeps agree on is released at that moment",
+        before=_agreed(),
+        asked=[("weigh", "east"), ("weigh", "east")],
+        acts={"a": None, "b": None, "u": [("release",)]},
     ),
     _held(
         "a source is written anew while a sweep finds what has ended",

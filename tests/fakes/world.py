@@ -94,7 +94,7 @@ class World:
         settings = Settings(adopt="always")
         # Of two objects one that ends is held already, and none goes before it is known.
         if guarded:
-            settings = replace(settings, hold_from=2, hold_share=0.4)
+            settings = replace(settings, hold_from=2, hold_share=0.4, hold_agreement=1)
         self.fleet = Fleet(folder, settings)
         self.recorded: list[tuple[str, Any]] = []
         self.refusing: set[str] = set()

@@ -31,6 +31,8 @@ class HeldReport(NamedTuple):
     hold: Hold
     number: int
     examples: tuple[str, ...]
+    sweeps: int
+    """How many must agree before what is gone is let go without anybody asking for it."""
 
     @property
     def why(self) -> str:
@@ -39,9 +41,10 @@ class HeldReport(NamedTuple):
         cause = _CAUSES[hold.cause]
         if hold.held_at is None:
             return f"{ended} objects {cause}; they are counted until {hold.until:%H:%M:%S} UTC"
+        agree = f" {self.sweeps} sweeps agree that they are gone," if self.sweeps else ""
         return (
             f"{ended} of {hold.of} objects {cause} at once; add-ons stay until they match again,"
-            f" or `bellhop release {hold.cluster} {hold.source}` lets them go"
+            f"{agree} or `bellhop release {hold.cluster} {hold.source}` lets them go"
         )
 
     @property
@@ -63,7 +66,8 @@ def reported(here: Installation, hold: Hold) -> HeldReport:
     """Return how much of a report is held, and some of it."""
     first = islice(objects(here, hold), _EXAMPLES)
     number = here.records.holds.count(hold.cluster, hold.source)
-    return HeldReport(hold, number, tuple(object_name(each) for each in first))
+    names = tuple(object_name(each) for each in first)
+    return HeldReport(hold, number, names, here.settings.hold_agreement)
 
 
 def objects(here: Installation, hold: Hold) -> Iterator[ObjectKey]:

@@ -73,10 +73,11 @@ class Holds:
         state: Mapping[str, Any] | None = found.payload if found else None
         return state
 
-    def staying(self, cluster: str, source: str, most: int | None = None) -> Iterator[Staying]:
-        """Yield what is held in a report, by object."""
+    def staying(self, cluster: str, source: str, *, after: str = "") -> Iterator[Staying]:
+        """Yield what is held in a report, by object, beyond the one that is `after`."""
         prefix = f"{source}/"
-        for item in self._store.query(f"held/{cluster}", prefix=prefix, limit=most):
+        place = prefix + after if after else ""
+        for item in self._store.query(f"held/{cluster}", prefix=prefix, after=place):
             key = ObjectKey.parse(item.sort.removeprefix(prefix))
             yield Staying(key, item.value["lot"], item.token)
 

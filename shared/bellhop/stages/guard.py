@@ -4,6 +4,7 @@
                  └► others ─► held, under a lot ─► quiet for a while ─► weighed ─┬► let go
                                   │                                             └► too much: stays
                                   ├► it matches again ─► held no more
+                                  ├► sweeps agree that it is gone ─► let go
                                   └► somebody releases the lot ─► let go
 
 A list that lies, a definition that was deleted and takes all its objects along, a selector with a
@@ -32,6 +33,7 @@ from bellhop.records import Kept, Records
 from bellhop.records.catalogs import Catalogs
 from bellhop.records.holds import Staying
 from bellhop.settings import Settings
+from bellhop.stages.agreeing import Agreement
 from bellhop.stages.following import follow_up
 from bellhop.stages.ledger import Nobody, Note, write
 from bellhop.stages.objects import Objects
@@ -60,6 +62,7 @@ class Guard:
         self._log = log
         self._rule = Rule(settings.hold_from, settings.hold_share)
         self._objects = Objects(records)
+        self._agreement = Agreement(records, settings.hold_agreement)
 
     # One match ----------------------------------------------------------------------------------
 
@@ -151,9 +154,9 @@ class Guard:
                 return hold
         raise StaleError(f"cannot hold '{match.key}': others let go of its report all the time")
 
-    def _set_timer(self, hold: Hold) -> None:
+    def _set_timer(self, hold: Hold, at: datetime | None = None) -> None:
         body = Message(hold.cluster, hold.source).message().body
-        self._records.timers.set(hold_timer(hold.cluster, hold.source), hold.until, body)
+        self._records.timers.set(hold_timer(hold.cluster, hold.source), at or hold.until, body)
 
     # A report -----------------------------------------------------------------------------------
 
@@ -190,7 +193,7 @@ class Guard:
             self._close(kept)
             return True
         if hold.held_at and self._rule.is_on:
-            return True
+            return self._heed_sweeps(kept)
         ended, of = count + hold.gone, self._size(hold, count)
         if self._rule.exceeds(ended, of):
             self._keep(kept, count)
@@ -240,14 +243,51 @@ class Guard:
     def _keep(self, kept: Kept[Hold], count: int) -> None:
         hold, now = kept.value, self._records.clock.now()
         of = self._records.matches.count(hold.cluster, hold.source) + hold.gone
+        self._wait_for_sweeps(hold)
         self._records.holds.put(replace(hold, of=of, held_at=now), expect=kept.token)
+        sweeps = self._settings.hold_agreement
+        agree = f" {sweeps} sweeps agree that they are gone," if sweeps else ""
         detail = (
             f"{count + hold.gone} of {of} objects that matched '{hold.source}' ended at once;"
-            f" {count} are held until they match again or `bellhop release` lets them go"
+            f" {count} are held until they match again,{agree} or `bellhop release` lets them go"
         )
         self._log.warning("Held a withdrawal", cluster=hold.cluster, source=hold.source, held=count)
         note = Note("held", detail, context={"source": hold.source})
         write(self._records, Nobody(), hold.cluster, "", note)
+
+    # What sweeps agree on -----------------------------------------------------------------------
+
+    def _wait_for_sweeps(self, hold: Hold) -> None:
+        if self._agreement.is_on:
+            self._set_timer(hold, self._records.clock.now() + self._settings.sweep_interval)
+
+    def _heed_sweeps(self, kept: Kept[Hold]) -> bool:
+        """Count the last sweep; once enough agree, let go what was gone before, for a turn.
+
+        Say whether that is all for now.
+
+        Raises:
+            StaleError: another writer was quicker.
+        """
+        old, catalog = kept.value, self._catalogs.current()
+        if not self._agreement.is_on:
+            return True
+        hold = self._agreement.marked(catalog, old)
+        self._wait_for_sweeps(hold)
+        if not self._agreement.is_reached(hold):
+            if hold != old:
+                self._records.holds.put(hold, expect=kept.token)
+            return True
+        begun = self._records.clock.now()
+        for each in self._records.holds.staying(hold.cluster, hold.source, after=hold.looked):
+            if self._agreement.is_over(catalog, hold, each.key):
+                self._withdraw(hold, each, "sweeps agree that it is gone")
+            if self._records.clock.now() - begun > self._settings.turn:
+                self._records.holds.put(replace(hold, looked=str(each.key)), expect=kept.token)
+                self._publisher.publish([Message(hold.cluster, hold.source)])
+                return True
+        self._records.holds.put(replace(hold, marks=(), looked=""), expect=kept.token)
+        return False
 
     # What goes ----------------------------------------------------------------------------------
 
@@ -257,12 +297,12 @@ class Guard:
         for each in self._records.holds.staying(hold.cluster, hold.source):
             if each.lot == hold.lot:
                 continue
-            self._withdraw(hold, each)
+            self._withdraw(hold, each, "it was held, and let go")
             if self._records.clock.now() - begun > self._settings.turn:
                 return False
         return True
 
-    def _withdraw(self, hold: Hold, staying: Staying) -> None:
+    def _withdraw(self, hold: Hold, staying: Staying, why: str) -> None:
         """End a match, tell deploy, and forget that it was held, in this order.
 
         Raises:
@@ -271,12 +311,12 @@ class Guard:
         cluster, source, key = hold.cluster, hold.source, staying.key
         kept = self._records.matches.get(cluster, source, key)
         if kept:
-            self._end(kept)
+            self._end(kept, why)
         with suppress(StaleError):
             # It may have come back, and ended anew.
             self._records.holds.leave(cluster, source, key, expect=staying.token)
 
-    def _end(self, kept: Kept[Match]) -> None:
+    def _end(self, kept: Kept[Match], why: str) -> None:
         match, token = kept.value, kept.token
         if match.held:
             match = replace(match, matching=False, digest="", error="", told=False, held=False)
@@ -288,11 +328,11 @@ class Guard:
         with suppress(StaleError):
             # Whoever has written it meanwhile tells of it.
             self._records.matches.delete(match.cluster, match.source, match.key, expect=token)
-        note = Note("unmatched", "it was held, and let go", context={"source": match.source})
+        note = Note("unmatched", why, context={"source": match.source})
         write(self._records, Nobody(), match.cluster, str(match.key), note)
 
 
 def released(hold: Hold, now: datetime, window: timedelta) -> Hold:
     """Return a hold under which all that was held until now is let go, and what follows stays."""
     free = replace(hold, lot=uuid.uuid4().hex, since=now, until=now + window)
-    return replace(free, gone=0, counted=0, of=0, held_at=None)
+    return replace(free, gone=0, counted=0, of=0, held_at=None, marks=(), looked="")

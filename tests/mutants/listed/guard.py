@@ -49,9 +49,64 @@ MUTANTS = [
     ),
     Mutant(
         "stages/guard.py",
-        "        if hold.held_at and self._rule.is_on:\n            return True\n",
+        "        if hold.held_at and self._rule.is_on:\n"
+        "            return self._heed_sweeps(kept)\n",
         "",
         "What is held is let go when it has been quiet for long.",
+    ),
+    Mutant(
+        "stages/guard.py",
+        'self._records.holds.put(replace(hold, marks=(), looked=""), expect=kept.token)',
+        "self._records.holds.put(hold, expect=kept.token)",
+        "What went after sweeps agreed about others is never agreed on.",
+    ),
+    Mutant(
+        "stages/guard.py",
+        "            if self._agreement.is_over(catalog, hold, each.key):\n",
+        "            if True:\n",
+        "Sweeps let go what is there and matches no more.",
+    ),
+    Mutant(
+        "stages/agreeing.py",
+        "or last is None or ended <= last:",
+        "or last is None:",
+        "A sweep counts as often as somebody looks at what it said.",
+    ),
+    Mutant(
+        "stages/agreeing.py",
+        "        return len(hold.marks) > self._sweeps\n",
+        "        return len(hold.marks) >= self._sweeps\n",
+        "A sweep counts that may have looked before something went.",
+    ),
+    Mutant(
+        "stages/agreeing.py",
+        "(kept.value.gone and kept.value.seen_at <= hold.marks[0])",
+        "kept.value.gone",
+        "What went a moment ago goes with what sweeps agree on.",
+    ),
+    Mutant(
+        "stages/agreeing.py",
+        "        if source is None or key.gvk not in source.kinds:\n",
+        "        if source is None:\n",
+        "What no sweep looks for any more is taken for gone.",
+    ),
+    Mutant(
+        "stages/agreeing.py",
+        'health.state != "Healthy" or source.kinds & {*health.unseen}:',
+        'health.state != "Healthy":',
+        "A sweep that could not list a kind agrees about it.",
+    ),
+    Mutant(
+        "stages/agreeing.py",
+        'source is None or health.state != "Healthy" or',
+        "source is None or",
+        "A cluster that does not answer agrees.",
+    ),
+    Mutant(
+        "stages/agreeing.py",
+        "        return not any(strikes.get(hold.cluster, gvk).value for gvk in source.kinds)\n",
+        "        return bool(strikes)\n",
+        "A list that is doubted agrees.",
     ),
     Mutant(
         "stages/guard.py",

@@ -1,0 +1,63 @@
+"""Agreement: what is held and gone is let go once sweeps in a row have not found it either.
+
+    too much ended ─► a mark for each sweep since that looked at all ─► enough: let go what was gone
+                                                                        before the first ─► no mark
+
+What is there still, and matches no more, waits for a person: however often it is looked at, a sweep
+judges it by the same source, and that may be what somebody wrote wrong.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bellhop.engine.catalog import Catalog
+from bellhop.model.gvk import ObjectKey
+from bellhop.model.record import Hold
+from bellhop.records import Records
+
+
+class Agreement:
+    """Knows what sweeps have said since a report was held."""
+
+    def __init__(self, records: Records, sweeps: int) -> None:
+        self._records = records
+        self._sweeps = sweeps
+
+    @property
+    def is_on(self) -> bool:
+        """Say whether sweeps may ever let anything go."""
+        return self._sweeps > 0
+
+    def marked(self, catalog: Catalog, hold: Hold) -> Hold:
+        """Return a hold with a mark for the last sweep, if that is another one and saw all."""
+        ended = self._records.health.get(hold.cluster).value.swept_at
+        last = hold.marks[-1] if hold.marks else hold.held_at
+        if self.is_reached(hold) or ended is None or last is None or ended <= last:
+            return hold
+        return replace(hold, marks=(*hold.marks, ended)) if self._saw_all(catalog, hold) else hold
+
+    def is_reached(self, hold: Hold) -> bool:
+        """Say whether so many sweeps agree as are to; the first mark is only when they began.
+
+        A sweep that ended then may have looked before something went.
+        """
+        return len(hold.marks) > self._sweeps
+
+    def is_over(self, catalog: Catalog, hold: Hold, key: ObjectKey) -> bool:
+        """Say whether all these sweeps looked for an object, and it was gone before the first."""
+        source = catalog.sources.get(hold.source)
+        if source is None or key.gvk not in source.kinds:
+            return False
+        kept = self._records.observations.get(hold.cluster, key)
+        # A tombstone goes after a week, and what is there would have been found.
+        return kept is None or (kept.value.gone and kept.value.seen_at <= hold.marks[0])
+
+    def _saw_all(self, catalog: Catalog, hold: Hold) -> bool:
+        """Say whether the last sweep looked at each kind of the source, and doubted no list."""
+        source = catalog.sources.get(hold.source)
+        health = self._records.health.get(hold.cluster).value
+        if source is None or health.state != "Healthy" or source.kinds & {*health.unseen}:
+            return False
+        strikes = self._records.strikes
+        return not any(strikes.get(hold.cluster, gvk).value for gvk in source.kinds)
