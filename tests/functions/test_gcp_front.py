@@ -189,6 +189,8 @@ def test_takes_events_only_from_where_they_may_come(project: Project) -> None:
     # Somebody who calls past Google's front has the address of his connection.
     assert ask(front, environ_base={"REMOTE_ADDR": "203.0.113.9"})[0] == 200
     assert ask(front, environ_base={"REMOTE_ADDR": "127.0.0.1"})[0] == 403
+    # What is no address is none from which anybody may send.
+    assert [status(each) for each in ("somewhere", "203.0.113.9:80", "203.0.113.9, ,")] == [403] * 3
 
 
 def test_is_healthy_without_asking_anybody() -> None:

@@ -125,7 +125,12 @@ def _answer(reply: Reply) -> Answer:
 def _may_send(here: Resources, address: str) -> bool:
     if not here.ingest_allow:
         return True
-    return any(ipaddress.ip_address(address) in each for each in here.ingest_allow)
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        # Nobody knows from where it comes.
+        return False
+    return any(found in each for each in here.ingest_allow)
 
 
 def _unready(error: Exception) -> Reply:
