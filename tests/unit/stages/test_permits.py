@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,7 @@ from bellhop.errors import DeniedError, UnreachableError
 from bellhop.messages import AskRights, Evaluate, Sweep
 from bellhop.model.gvk import GVK
 from bellhop.model.kinds import InvalidDocuments
+from bellhop.settings import Settings
 from bellhop.stages.permitting import FRESH
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube
@@ -123,6 +125,36 @@ def test_rights_that_come_and_go_are_found_by_sweeps(fleet: Fleet, east: FakeKub
     east.rbac.take(ANN, "Service", "", *SEES)
     sweep(fleet)
     assert matched(fleet) == ["b/old"]
+
+
+def test_much_that_may_be_seen_no_more_is_held(tmp_path: Path) -> None:
+    """A right that is taken away by mistake takes a few add-ons, and given back it frees the rest.
+
+    Sweeps never agree about the others: they are there still, and only not to be seen.
+    """
+    fleet = Fleet(tmp_path, Settings(hold_from=8, hold_share=0.25, hold_agreement=1))
+    east = fleet.register("east", env="production")
+    east.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}})
+    for number in range(10):
+        east.put(service(f"old-{number}", namespace="a"))
+    east.rbac.grant(ANN, "Service", "a", *SEES)
+    fleet.apply(rules())
+    fleet.pump()
+    assert len(matched(fleet)) == 10
+
+    east.rbac.take(ANN, "Service", "a", *SEES)
+    for _ in range(6):
+        sweep(fleet)
+    assert len(matched(fleet)) == 8
+    [hold] = fleet.records.holds.all()
+    assert hold.held_at
+
+    east.rbac.grant(ANN, "Service", "a", *SEES)
+    for _ in range(2):
+        sweep(fleet)
+    assert len(matched(fleet)) == 10
+    assert list(fleet.records.holds.all()) == []
+    fleet.close()
 
 
 def test_a_ring_finds_out_within_a_minute(fleet: Fleet, east: FakeKube) -> None:
