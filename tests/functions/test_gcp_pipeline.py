@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from bellhop.model.gvk import GVK, ObjectKey
-from tests.functions.gcp_lab import ADDRESSES, SERVICE, WEB, Flow
+from tests.fakes.manifests import feeding, join, seed, watching
+from tests.functions.gcp_lab import ADDRESSES, BATCH, SERVICE, WEB, Flow
 
 POLICY = GVK("networking.k8s.io", "v1", "NetworkPolicy")
 
@@ -118,3 +119,29 @@ class TestSeeds:
         gone = {**headers, "Ce-Id": "2", "Ce-Type": "example.image.removed"}
         assert flow.stand.hear("source", {}, **gone).json()["taken"] == 1
         flow.stand.wait(lambda: flow.source.get(shop) is None)
+
+    def test_what_feeds_itself_is_slowed_and_named(self, flow: Flow) -> None:
+        """A source that watches what its trigger applies: sixteen turns, then a line names it."""
+        stand, one = flow.stand, ObjectKey(GVK("", "v1", "ConfigMap"), "default", "one")
+        rules = join(watching("watched", "seed"), feeding("grow", "watched", "one", "seed"))
+        flow.owner.apply(rules)
+        sent: dict[str, Any] = {}
+
+        def ring() -> bool:
+            """Send the object whenever it has changed, as the forwarder does for such a source."""
+            found = flow.source.get(one)
+            if found and found["metadata"] != sent.get("metadata"):
+                sent.update(found)
+                item = {"object": found, "own": True}
+                assert stand.send("source", {**BATCH, "items": [item]}).status == 200
+            return bool(stand.lines(what="slowed"))
+
+        flow.source.create(seed("seed"))
+        try:
+            stand.wait(ring)
+            assert sent["data"] == {"count": "16"}
+            [line] = stand.lines(what="slowed")
+            assert "trigger 'grow' feeds itself" in line["detail"]
+        finally:
+            flow.owner.withdraw(rules)
+            flow.source.delete(one)
