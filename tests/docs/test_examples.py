@@ -94,7 +94,7 @@ def test_an_example_shows_a_whole_report() -> None:
     assert {path for path, _ in written(report) if path.count(".") == 1} >= {
         *(f"spec.cluster{each}" for each in ("Name", "Namespace", "Type")),
         *("spec.eventSourceName", "spec.matchingResources", "spec.resources", "spec.cloudEvents"),
-        *("status.phase", "status.failureMessage", "status.agentFailureMessage"),
+        *("status.phase", "status.failureMessage", "status.agentFailureMessage", "status.sweptAt"),
     }
 
 

@@ -64,8 +64,8 @@ def read(result: Result) -> Any:
         pytest.param(
             "er",
             [
-                f"NAMESPACE   NAME{'':<33}MATCHES   ERRORS   PHASE       CHANGED",
-                f"default     {REPORT}   1         0        Processed   6m",
+                f"NAMESPACE   NAME{'':<33}MATCHES   ERRORS   PHASE       CHANGED   SWEPT",
+                f"default     {REPORT}   1         0        Processed   6m        2m",
             ],
             id="reports",
         ),
@@ -133,6 +133,13 @@ def test_every_kind_has_every_form(
         assert len(parsed["items"]) == 1
 
 
+def swept(here: Installation) -> str:
+    """Return when the cluster was looked at last, as it is shown."""
+    at = here.records.health.head("default/workload").swept_at
+    assert at
+    return f"{at:%Y-%m-%dT%H:%M:%SZ}"
+
+
 def test_a_report_has_the_shape_that_users_know(bellhop: Bellhop, here: Installation) -> None:
     """Name, labels, matchingResources and base64 of JSON lines with --- behind each."""
     fleet.populate(here)
@@ -165,7 +172,7 @@ def test_a_report_has_the_shape_that_users_know(bellhop: Bellhop, here: Installa
                 }
             ],
         },
-        "status": {"phase": "Processed"},
+        "status": {"phase": "Processed", "sweptAt": swept(here)},
     }
     assert resources.endswith("\n---")
     assert json.loads(resources.removesuffix("\n---")) == fleet.service()
@@ -184,7 +191,7 @@ def test_a_report_that_collects_nothing_has_references_alone(
     expected = event_report(
         "default", "workload", "sveltos-service", [fleet.service()], collect=False
     )
-    assert report == {**expected, "status": {"phase": "Processed"}}
+    assert report == {**expected, "status": {"phase": "Processed", "sweptAt": swept(here)}}
 
 
 @pytest.mark.parametrize(
@@ -212,9 +219,20 @@ def test_a_report_says_how_far_it_has_come(
     here.records.profiles.put(fleet.profile(**profile))
 
     shown = read(bellhop("get", "er", "sveltos--sveltos-service--workload", "-o", "yaml"))
-    assert shown["status"] == {"phase": phase}
+    assert shown["status"] == {"phase": phase, "sweptAt": swept(here)}
     assert f" {phase} " in bellhop("get", "er").stdout
     assert phase in bellhop("describe", "er", "sveltos--sveltos-service--workload").stdout
+
+
+def test_a_report_says_how_old_it_may_be(bellhop: Bellhop, here: Installation) -> None:
+    """When its cluster was looked at last as a whole: what has not rung since is not in it."""
+    fleet.populate(here)
+    swept = here.records.clock.now() - timedelta(minutes=7)
+    here.records.health.put("default/workload", Health("Healthy", swept_at=swept))
+
+    report = read(bellhop("get", "er", "sveltos--sveltos-service--workload", "-o", "yaml"))
+    assert report["status"]["sweptAt"] == f"{swept:%Y-%m-%dT%H:%M:%SZ}"
+    assert bellhop("get", "er").stdout.splitlines()[1].split()[-1] == "7m"
 
 
 def test_a_report_says_what_fails(bellhop: Bellhop, here: Installation) -> None:
@@ -237,6 +255,7 @@ def test_a_report_says_what_fails(bellhop: Bellhop, here: Installation) -> None:
 
     assert report["status"] == {
         "phase": "WaitingForDelivery",
+        "sweptAt": swept(here),
         "agentFailureMessage": "Service default/odd: attempt to index a nil value",
         "failureMessage": f"{fleet.PROFILE}: template: policy.yaml:1: oops",
     }

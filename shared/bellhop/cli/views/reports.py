@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from bellhop.cli.output import Column, Row, age, count
+from bellhop.cli.output import Column, Row, age, count, stamp
 from bellhop.cli.redaction import hidden
 from bellhop.cli.story import Story
 from bellhop.cli.views.view import Query, View
@@ -26,6 +26,7 @@ COLUMNS = (
     Column("ERRORS", "errors"),
     Column("PHASE", "phase"),
     Column("CHANGED", "changed", shown=lambda value: value or "-"),
+    Column("SWEPT", "swept"),
     Column("EVENTSOURCE", "source", wide=True),
     Column("CLUSTER", "cluster", wide=True),
     Column("MESSAGE", "message", wide=True),
@@ -41,8 +42,11 @@ def manifests(here: Installation, query: Query) -> Iterator[Manifest]:
         ]
         namespace, _, name = cluster.partition("/")
         manifest = event_report(namespace, name, source, resources, collect=collect)
-        reached = phase(here, cluster, source, each)
-        yield {**manifest, "status": {"phase": reached, **_status(here, cluster, source, each)}}
+        status: dict[str, str] = {"phase": phase(here, cluster, source, each)}
+        swept = here.records.health.head(cluster).swept_at
+        if swept:
+            status["sweptAt"] = stamp(swept)
+        yield {**manifest, "status": {**status, **_status(here, cluster, source, each)}}
 
 
 def rows(here: Installation, query: Query) -> Iterator[Row]:
@@ -58,6 +62,7 @@ def rows(here: Installation, query: Query) -> Iterator[Row]:
             "errors": len(each.errors),
             "phase": phase(here, cluster, source, each),
             "changed": age(newest, now) if newest else "",
+            "swept": age(here.records.health.head(cluster).swept_at, now),
             "source": source,
             "cluster": cluster,
             "message": "; ".join(status.values()),
