@@ -233,7 +233,7 @@ def test_what_is_healthy_is_not_asked_again(fleet: Fleet, east: FakeKube) -> Non
     assert outcome(fleet).phase == "Provisioned"
 
 
-@pytest.mark.parametrize("more", ["tier: 7", "", "drift"])
+@pytest.mark.parametrize("more", ["maxConsecutiveFailures: 3", "tier: 7", "", "drift"])
 def test_what_is_new_is_asked_anew(fleet: Fleet, east: FakeKube, more: str) -> None:
     """A new revision, be it of fields alone, and an object that is put back are checked again."""
     gate(east, ready="yes")
@@ -245,7 +245,7 @@ def test_what_is_new_is_asked_anew(fleet: Fleet, east: FakeKube, more: str) -> N
         fleet.publisher.publish([APPLY])
         fleet.pump()
     else:
-        brings(fleet, f"{more}\n  {check('validateHealths')}", "a" if more else "c")
+        brings(fleet, f"{more}\n  {check('validateHealths')}", "a", "b" if more else "c")
 
     assert outcome(fleet).phase == "Provisioning"
 
