@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 from bellhop.model import check
 from bellhop.model.base import Many, Model, mistake
 from bellhop.model.gvk import GVK
-from bellhop.model.names import Duration, Text
+from bellhop.model.names import Duration, Namespace, Text
 from bellhop.model.ref import SecretRef
 from bellhop.model.rules import CelRule
 from bellhop.model.source import LabelFilter
@@ -44,7 +44,7 @@ class Check(Model):
     version: str = ""
     kind: str = ""
     label_filters: Many[LabelFilter] = ()
-    namespace: str = ""
+    namespace: Namespace = ""
     metric_source: MetricSource | None = None
     metric_queries: Many[MetricQuery] = ()
     script: str = ""

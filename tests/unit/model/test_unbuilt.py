@@ -96,6 +96,13 @@ def test_takes(path: str, value: Any) -> None:
             id="check of no version",
         ),
         pytest.param(
+            "spec.preDeployChecks",
+            {"name": "n", "featureID": "Resources", "namespace": "{{ .Cluster.metadata.name }}"},
+            "'{{ .Cluster.metadata.name }}' is not a namespace: it takes lower-case letters, digits"
+            " and '-'",
+            id="check by a template",
+        ),
+        pytest.param(
             "spec",
             {"eventSourceName": "s", "postDeleteChecks": [CHECK]},
             "the check 'n' of postDeleteChecks asks nothing, and would always pass; give it a"

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from bellhop.errors import ConflictError, UnreachableError
+from bellhop.fleet.failures import failures
 from bellhop.fleet.generated import manifest
 from bellhop.fleet.redeploying import redeploy
 from bellhop.messages import Apply
@@ -195,6 +196,20 @@ def test_what_is_tried_dry_is_not_checked(fleet: Fleet) -> None:
     assert (outcome(fleet).phase, outcome(fleet).message) == ("DryRun", "2 to create")
 
 
+@pytest.mark.usefixtures("east")
+def test_only_what_waits_for_long_is_told_as_a_failure(fleet: Fleet) -> None:
+    """Most checks need a moment; one that has not passed for a minute is looked at."""
+    brings(fleet, check("preDeployChecks"))
+    wait(fleet)
+    assert list(failures(fleet.installation())) == []
+
+    wait(fleet, 6)
+    [told] = failures(fleet.installation())
+    assert (told.what, told.which) == ("deployment", "own to fleet/east")
+    assert told.sentence.startswith("waits for check 'ready': there is no ConfigMap in namespace")
+    assert "(asked " in told.sentence
+
+
 # After ---------------------------------------------------------------------------------------
 
 
@@ -284,6 +299,20 @@ def test_a_trigger_checks_what_it_makes(fleet: Fleet, east: FakeKube) -> None:
 
 def _place(name: str) -> dict[str, Any]:
     return {"name": name, "namespace": "default"}
+
+
+@pytest.mark.parametrize("one", ["true", "false"])
+def test_checks_of_a_trigger_can_change(fleet: Fleet, east: FakeKube, one: str) -> None:
+    """What is written anew is what counts, for each object and for all."""
+    text = join(source(), holder("made", config("made"), annotations=INSTANTIATE))
+    fleet.apply(text, trigger(one=one, more=check("preDeployChecks")))
+    fleet.write("east", {"apiVersion": "v1", "kind": "Service", "metadata": _place("web")})
+    fleet.pump()
+    assert names(east) == []
+
+    fleet.apply(trigger(one=one))
+    wait(fleet, 2)
+    assert names(east) == ["made"]
 
 
 # What goes ------------------------------------------------------------------------------------
