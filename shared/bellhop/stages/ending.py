@@ -130,7 +130,10 @@ class Endings:
             TemporaryError: the next try is so soon that the queue had better keep the message.
         """
         old = work.outcome.value if work.outcome else None
-        failures, counted = (old.failures if old else 0) + 1, self._counted(work, error)
+        # What was just brought is soon healthy, however long its ground took to be ready.
+        anew = isinstance(error, UnmetError) and bool(work.changed)
+        failures = 1 if anew or old is None else old.failures + 1
+        counted = self._counted(work, error)
         given_up = 0 < work.profile.rollout.most_failures <= counted
         pause = None if given_up else self._pause(work, error, failures)
         at = self._records.clock.now() + pause if pause else None

@@ -42,6 +42,12 @@ MUTANTS = [
         "A check that does not pass yet counts as a failure.",
     ),
     Mutant(
+        "stages/ending.py",
+        "failures = 1 if anew or old is None",
+        "failures = 1 if old is None",
+        "Health is asked after pauses that grew before anything was brought.",
+    ),
+    Mutant(
         "stages/execute.py",
         "            self._check(work, self._checks.before)\n",
         "",

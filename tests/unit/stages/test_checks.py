@@ -40,6 +40,8 @@ READY = """
         return {healthy = ready, message = "it is not ready"}
       end"""
 
+UP = READY.replace("ready", "up")
+
 
 def check(
     when: str, name: str = "ready", *, script: str = READY, more: str = "", kind: str = "ConfigMap"
@@ -263,6 +265,23 @@ def test_what_is_new_is_asked_anew(fleet: Fleet, east: FakeKube, more: str) -> N
         brings(fleet, f"{more}\n  {check('validateHealths')}", "a", "b" if more else "c")
 
     assert outcome(fleet).phase == "Provisioning"
+
+
+def test_health_is_asked_soon_however_long_the_ground_took(fleet: Fleet, east: FakeKube) -> None:
+    """Pauses that grew before anything was brought are not those of what is brought now."""
+    both = f"{check('preDeployChecks')}\n  {check('validateHealths', 'up', script=UP)}"
+    gate(east, ready="no")
+    brings(fleet, both)
+    wait(fleet, 12)
+    gate(east, ready="yes", up="no")
+    wait(fleet)
+    assert "'up'" in outcome(fleet).message
+
+    gate(east, ready="yes", up="yes")
+    for _ in range(5):
+        fleet.clock.advance(timedelta(seconds=1))
+        fleet.pump()
+    assert outcome(fleet).phase == "Provisioned"
 
 
 def test_once_is_done_when_it_is_healthy(fleet: Fleet, east: FakeKube) -> None:
