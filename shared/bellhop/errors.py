@@ -13,6 +13,7 @@ BellhopError                     .code is stable, .context is safe to log
    ├─ UnreachableError           a cluster, a cloud or a repository does not answer
    │  └─ AwayError               a cluster is known not to; who waits is told once it does
    ├─ ThrottledError             asked to slow down
+   ├─ UnmetError                 a check of a cluster does not pass yet
    ├─ StaleError                 lost an optimistic write; read again
    └─ BusyError                  another worker holds the claim
 
@@ -117,6 +118,12 @@ class ThrottledError(TemporaryError):
     """The other side asks to slow down."""
 
     code = "Throttled"
+
+
+class UnmetError(TemporaryError):
+    """A check that a profile asks for does not pass yet, in a cluster."""
+
+    code = "Unmet"
 
 
 class StaleError(TemporaryError):

@@ -37,6 +37,21 @@ spec: {{{selected}}}
 _ANN = f"{ACCOUNT_NAMESPACE}: team, {ACCOUNT_NAME}: ann"
 _RING = ", selector: {matchLabels: {ring: 'yes'}}"
 _ENG = "destinationClusterSelector: {matchLabels: {dep: eng}}"
+_WORDS = ("preDeployChecks", "validateHealths", "preDeleteChecks", "postDeleteChecks")
+
+
+def _check(when: str) -> str:
+    """Ask of the ConfigMaps in kube-system that none of them says no to what is checked."""
+    script = f'function evaluate() return {{healthy = (obj.data or {{}}).{when} ~= "no"}} end'
+    kind = "featureID: Resources, version: v1, kind: ConfigMap, namespace: kube-system"
+    return f"  {when}: [{{name: gate, {kind}, script: '{script}'}}]"
+
+
+def _checked(tier: int) -> str:
+    more = "\n".join((f"tier: {tier}", *map(_check, _WORDS)))
+    return profile("clusterSelector: {matchLabels: {dep: eng}}", name="checked", more=more)
+
+
 _EACH = "each-{{ .Cluster.metadata.name }}-{{ lower .Resource.kind }}-{{ .Resource.metadata.name }}"
 _V = "{{ .Resource.metadata.labels.v }}"
 _ALL = "{{ range .Resources }}{{ .metadata.name }}{{ .metadata.labels.v }} {{ end }}"
@@ -67,6 +82,8 @@ OWN_TEXT: Key = ("ConfigMap", "default", "own")
 TEAM: Key = ("Profile", "fleet", "own")
 TEAM_SET: Key = ("Set", "fleet", "own")
 TEAM_TEXT: Key = ("ConfigMap", "fleet", "own")
+CHECKED: Key = ("ClusterProfile", "", "checked")
+CHECKED_TEXT: Key = ("ConfigMap", "default", "checked")
 HEARD: Key = ("EventSource", "", "heard")
 TOLD: Key = ("EventTrigger", "", "told")
 TOLD_TEXT: Key = ("ConfigMap", "default", "told")
@@ -141,7 +158,16 @@ DECLARED |= {
 }
 """A Profile and a Set: in histories alone, as who comes first decides of several objects."""
 
-KEYS = [*DRAWN, TEAM, TEAM_SET, TEAM_TEXT]
+DECLARED |= {
+    CHECKED: (_checked(50), _checked(60)),
+    CHECKED_TEXT: (
+        holder("checked", _made("checked", "1")),
+        holder("checked", _made("checked", "2")),
+    ),
+}
+"""A profile that is checked at each time; nobody declares it at random, as no draw opens gates."""
+
+KEYS = [*DRAWN, TEAM, TEAM_SET, TEAM_TEXT, CHECKED, CHECKED_TEXT]
 
 DECLARED |= {
     HEARD: (_HEARD,),

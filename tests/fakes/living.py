@@ -16,6 +16,16 @@ WIDGET = GVK("shop.io", "v1", "Widget")
 GADGET = GVK("shop.io", "v1", "Gadget")
 """Another one; profiles bring it."""
 
+CHECKED = "checked"
+"""The name of what is touched only where a gate is open; gates are opened, and never shut again."""
+
+_GATE = Identity("", "ConfigMap", "kube-system", "gate")
+_PLAIN_GATE: Manifest = {
+    "apiVersion": "v1",
+    "kind": "ConfigMap",
+    "metadata": {"name": "gate", "namespace": "kube-system"},
+}
+
 BUDGET = GVK("policy", "v1", "PodDisruptionBudget")
 OLD_BUDGET = BUDGET._replace(version="v1beta1")
 
@@ -44,7 +54,7 @@ class LivingKube(FakeKube):
         """The lives of objects that began otherwise than through the port."""
         super().__init__(cluster)
         self.wronged: list[ObjectKey] = []
-        """What was removed through the port though it began otherwise."""
+        """What was removed through the port though it began otherwise, or touched behind a gate."""
         for resource in _SERVED:
             self.serve(resource)
 
@@ -69,6 +79,25 @@ class LivingKube(FakeKube):
             self._applied = copy.deepcopy(backup.applied)
             self._versions = itertools.count(backup.version)
 
+    def gate(self, word: str, *, open: bool) -> None:  # noqa: A002 - as doors are.
+        """Say yes or no to what checks ask for; without a word yes to all."""
+        there = self._objects.get(_GATE)
+        said = (there or {}).get("data") or {}
+        data = {**said, word: "yes" if open else "no"} if word else {}
+        super().put({**_PLAIN_GATE, "data": data})
+
+    def _shut(self, word: str) -> bool:
+        there = self._objects.get(_GATE)
+        return there is not None and (there.get("data") or {}).get(word) == "no"
+
+    def apply(
+        self, manifest: Manifest, *, uid: str | None = None, dry_run: bool = False
+    ) -> Manifest:
+        key = ObjectKey.of(manifest)
+        if key.name == CHECKED and self._shut("preDeployChecks"):
+            self.wronged.append(key)
+        return super().apply(manifest, uid=uid, dry_run=dry_run)
+
     def put(self, manifest: Manifest) -> Manifest:
         with self._lock:
             before = {each["metadata"]["uid"] for each in self._objects.values()}
@@ -83,6 +112,6 @@ class LivingKube(FakeKube):
             key.identity not in self._applied or there["metadata"]["uid"] in self.theirs
         )
         removed = super().remove(*key, uid=uid)
-        if removed and strange:
+        if removed and (strange or (name == CHECKED and self._shut("preDeleteChecks"))):
             self.wronged.append(key)
         return removed

@@ -17,6 +17,8 @@ from tests.fakes import rig
 from tests.fakes.declared import (
     ALL,
     ALL_TEXT,
+    CHECKED,
+    CHECKED_TEXT,
     EACH,
     EACH_TEXT,
     FLIP,
@@ -95,6 +97,21 @@ def _agreed() -> list[Step]:
     weigh: Step = ("weigh", "east")
     held: list[Step] = [*_BOTH, wait, _gone("a"), wait, weigh, wait]
     return [*held, sweep, wait, weigh, wait, sweep, wait]
+
+
+_APPLY, _WELL, _REMOVE, _GONE = (
+    ("gate", "east", word, False)
+    for word in ("preDeployChecks", "validateHealths", "preDeleteChecks", "postDeleteChecks")
+)
+
+
+def _open(gate: Step) -> Step:
+    return (*gate[:3], True)
+
+
+def _checked(name: str, **given: object) -> Overlap:
+    """Return a history of a profile that is checked before and after all that is done."""
+    return _overlap(name, **{"declared": {CHECKED: 0, CHECKED_TEXT: 0}, **given})
 
 
 def _tell(minute: int, what: str = "built") -> Step:
@@ -388,6 +405,54 @@ OVERLAPS = [
         before=[("put", "east", "Widget", "a", "yes", 0, "sent")],
         asked=[("put", "east", "Widget", "a", "yes", 1, "sent")],
         acts={"a": None, "b": None, "u": [("widgets", "east", False)]},
+    ),
+    _checked(
+        "the ground becomes ready while a new revision comes",
+        before=[_APPLY],
+        asked=[("apply", _which(CHECKED_TEXT), 1)],
+        acts={"a": None, "b": None, "u": [_open(_APPLY), ("apply", _which(CHECKED), 1)]},
+    ),
+    _checked(
+        "what was brought becomes healthy while a new revision comes",
+        before=[_WELL],
+        asked=[("sweep", "east", True), ("apply", _which(CHECKED), 1)],
+        acts={"a": None, "b": None, "u": [_open(_WELL), ("apply", _which(CHECKED_TEXT), 1)]},
+    ),
+    _checked(
+        "a profile goes that waits to be healthy",
+        before=[_WELL],
+        asked=[("apply", _which(CHECKED_TEXT), 1)],
+        acts={"a": None, "b": None, "u": [("delete", _which(CHECKED)), _open(_WELL)]},
+    ),
+    _checked(
+        "a profile comes back whose removal waits for its check",
+        before=[("gate", "east", "", True), _REMOVE],
+        asked=[("delete", _which(CHECKED))],
+        acts={"a": None, "b": None, "u": [("apply", _which(CHECKED), 0)]},
+    ),
+    _checked(
+        "a removal is let go while its profile comes back",
+        before=[("gate", "east", "", True), _REMOVE],
+        asked=[("delete", _which(CHECKED))],
+        acts={"a": None, "b": None, "u": [_open(_REMOVE), ("apply", _which(CHECKED), 1)]},
+    ),
+    _checked(
+        "a cluster is chosen again while what follows its removal is waited for",
+        before=[("gate", "east", "", True), _GONE],
+        asked=[("label", "east", "dep", None)],
+        acts={"a": None, "b": None, "u": [("label", "east", "dep", "eng"), _open(_GONE)]},
+    ),
+    _checked(
+        "a profile goes whose clusters wait for their checks",
+        before=[
+            ("gate", "east", "", True),
+            ("gate", "west", "", True),
+            _REMOVE,
+            ("gate", "west", "postDeleteChecks", False),
+        ],
+        asked=[("delete", _which(CHECKED))],
+        acts={"a": None, "b": None, "u": [_open(_REMOVE)]},
+        clusters=("east", "west"),
     ),
     _held("two objects end at once and are held", asked=[_gone("a"), _gone("b")]),
     _held(

@@ -24,6 +24,8 @@ from bellhop.settings import Settings
 from tests.fakes import rig
 from tests.fakes.declared import (
     ALL,
+    CHECKED,
+    CHECKED_TEXT,
     DECLARED,
     EACH,
     EACH_TEXT,
@@ -238,6 +240,10 @@ class World:
         self.fleet.access.clusters[key] = LivingKube(key)
         self.backups.pop(cluster, None)
         self.anybodys = {each for each in self.anybodys if each[0] != cluster}
+
+    def do_gate(self, cluster: str, word: str, open_: bool) -> None:
+        """Have what checks of a time ask for be so, or not."""
+        self.kube(cluster).gate(word, open=open_)
 
     def do_down(self, cluster: str, how: str, *verbs: str) -> None:
         """Let a cluster not answer, or refuse."""
@@ -506,6 +512,8 @@ class World:
         for name in self.clusters:
             self.kube(name).fail_with(None)
             self.kube(name).define(GADGET, there=True)
+            if CHECKED in self.ever:
+                self.do_gate(name, "", open_=True)
         while self.late:
             self.do_late(0, again=False)
         for key in KEYS:
@@ -542,6 +550,7 @@ class World:
         """Return what the model wants: a function of what is, not of what was."""
         found = [self._own()] if OWN in self.declared else []
         found += [self._team()] if TEAM in self.declared else []
+        found += [self._checked()] if CHECKED in self.declared else []
         for cluster in self.clusters:
             for trigger in (EACH, ALL, FLIP):
                 found += self._wished(trigger, cluster)
@@ -613,6 +622,12 @@ class World:
         form = self.declared[TEAM_TEXT]
         objects = {("ConfigMap", "own" if form == 2 else "team"): str(form + 1)}
         return Wish("fleet/own", 60, frozenset(clusters.intersection(self.clusters)), objects)
+
+    def _checked(self) -> Wish:
+        value = str(self.declared[CHECKED_TEXT] + 1)
+        objects = {("ConfigMap", "checked"): value}
+        tier = (50, 60)[self.declared[CHECKED]]
+        return Wish("checked", tier, frozenset(self._engineering()), objects)
 
     def _wished(self, trigger: Key, cluster: str) -> list[Wish]:
         matching = self.matching(cluster, trigger)

@@ -56,7 +56,10 @@ HEAVY = {
         *("bellhop.adapters.kube", "bellhop.fleet", "bellhop.stages.ingest"),
         *("bellhop.stages.deploy", "bellhop.engine.hints", "jinja2"),
     ],
-    "deploy": ["bellhop.fleet", "bellhop.stages.ingest", "bellhop.stages.sweep"],
+    "deploy": [
+        *("bellhop.fleet", "bellhop.stages.ingest", "bellhop.stages.sweep"),
+        *("lupa", "bellhop.luabox", "bellhop.celbox"),
+    ],
     "sweep": ["bellhop.stages.ingest", "bellhop.stages.deploy", "bellhop.embedded", "bellhop.cli"],
     "schedule": ["bellhop.adapters.kube", "bellhop.fleet", "bellhop.stages.ingest", "lupa"],
 }

@@ -32,10 +32,15 @@ _STAGES = "tests/unit/stages/test_"
 _LONG = (f"{_STAGES}ingest_hostile.py", f"{_STAGES}dialects.py")
 _HISTORIES = (f"{_STAGES}interleaving.py", f"{_STAGES}properties.py")
 _NEAR = {
+    "stages/checks": "checks",
+    "engine/checking": "checks",
+    "fleet/redeploying": "checks giving_up",
     "stages/claim": "ownership failures overlap",
     "stages/work": "dry_run",
-    "stages/execute": "dry_run outcomes holding phases races ownership overlap failures pipeline",
-    "stages/ending": "outcomes failures pipeline overlap races dry_run",
+    "stages/execute": (
+        "checks dry_run outcomes holding phases races ownership overlap failures pipeline"
+    ),
+    "stages/ending": "checks outcomes failures pipeline overlap races dry_run",
     "stages/hands": "hands phases",
     "stages/lease": "holding races ownership overlap",
     "stages/features/resources/step": "ownership holding failures races",
@@ -55,7 +60,7 @@ _NEAR = {
     "stages/loops": "loops",
     "engine/looping": "loops",
     "stages/instantiate": "loops gathering overlap pipeline profiles failures dry_run",
-    "stages/resolve": "service_accounts own_profiles overlap pipeline profiles failures",
+    "stages/resolve": "checks service_accounts own_profiles overlap pipeline profiles failures",
     "stages/writer": "gathering overlap pipeline profiles failures",
     "stages/declare": "touched overlap pipeline healing races",
     "stages/consequences": "touched overlap pipeline healing races",
@@ -65,7 +70,7 @@ _NEAR = {
     "stages/sweep": "permits sweep survey walks healing",
     "stages/": "sweep survey walks healing schedule ingest pipeline",
     "engine/catalog": "permits tenants touched sets",
-    "engine/generating": "service_accounts permits pipeline",
+    "engine/generating": "checks service_accounts permits pipeline",
     "engine/": "touched pipeline ownership races tenants",
     "model/": "tenants",
     "records/timers": "schedule",

@@ -20,7 +20,16 @@ from infra.lab.cluster import Cluster
 from infra.lab.lambdas import Function, Lambdas
 from infra.package.build import STAGES
 from tests.fakes.fleet import service
-from tests.fakes.manifests import FOR_EACH, INSTANTIATE, config, holder, join, source, trigger
+from tests.fakes.manifests import (
+    FOR_EACH,
+    INSTANTIATE,
+    config,
+    holder,
+    join,
+    profile,
+    source,
+    trigger,
+)
 from tests.functions.lab import Account, User, event
 from tests.package.zipped import Zipped, environment
 
@@ -129,6 +138,51 @@ def test_evaluate_judges_by_cel_where_its_layer_is(
     assert told == {
         name: (True, "") if layered else (False, missing.format(name, name)) for name in rules
     }
+
+
+CHECKED = """
+  preDeployChecks:
+  - name: ground
+    featureID: Resources
+    version: v1
+    kind: Namespace
+    script: function evaluate() return {healthy = obj.kind == "Namespace"} end
+  validateHealths:
+  - name: up
+    featureID: Resources
+    version: v1
+    kind: Namespace
+    evaluateCEL: [{name: active, rule: resource.status.phase == 'Active'}]
+"""
+
+
+@pytest.mark.parametrize("layered", [True, False], ids=["with the layer", "without it"])
+def test_deploy_checks_by_lua_and_where_its_layer_is_by_cel(
+    account: Account,
+    source_cluster: Cluster,
+    lambdas: Lambdas,
+    packages: dict[str, Path],
+    cel_layer: Path,
+    *,
+    layered: bool,
+) -> None:
+    """A check in Lua is run by the zip alone; of one in CEL the outcome says what is missing."""
+    user = User(account)
+    user.register("east", source_cluster.kubeconfig(), env="production")
+    layers = {"deploy": [cel_layer] if layered else []}
+    functions = Zipped(account, lambdas, {"deploy": packages["deploy"]}, layers)
+    user.apply(join(profile(more=CHECKED.strip()), holder("own", config("checked"))))
+    outcomes = user.here.records.outcomes
+
+    functions.pump("deploy", "apply", until=lambda: outcomes.get("fleet/east", "own"))
+
+    [found] = outcomes.of("fleet/east")
+    missing = "cannot be checked: up, rule 'active': CEL's runtime is not installed; install"
+    assert (found.phase == "Provisioned") == layered
+    assert (missing in found.message) != layered
+    kube = KubeClient("fleet/east", sanitise(source_cluster.kubeconfig(), reach=HERE), reach=HERE)
+    assert _there(kube, "checked")
+    kube.close()
 
 
 def _there(kube: KubeClient, name: str) -> bool:

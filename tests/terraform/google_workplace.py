@@ -16,7 +16,7 @@ from infra.lab.google_schema_provider import SchemaProvider
 from infra.lab.terraform import ROOT
 
 MODULE = ROOT / "modules" / "gcp"
-PACKAGES = ("deploy", "evaluate", "evaluate-cel", "ingest", "schedule", "sweep")
+PACKAGES = ("deploy", "deploy-cel", "evaluate", "evaluate-cel", "ingest", "schedule", "sweep")
 
 
 _NAMED = (

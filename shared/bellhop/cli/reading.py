@@ -9,7 +9,7 @@ from pathlib import Path
 from bellhop.cli.files import explained
 from bellhop.errors import InvalidError, MissingError
 from bellhop.model.document import Document, InvalidDocuments, read_documents
-from bellhop.model.kinds import Declaration, EventSource, parse
+from bellhop.model.kinds import ClusterProfile, Declaration, EventSource, EventTrigger, parse
 
 STDIN = "-"
 _SUFFIXES = (".yaml", ".yml", ".json")
@@ -80,6 +80,8 @@ def _collect(read: Sequence[Document], problems: list[InvalidError]) -> list[Dec
             continue
         if isinstance(declaration, EventSource):
             problems.extend(_scripts(declaration, document))
+        elif isinstance(declaration, EventTrigger | ClusterProfile) and declaration.checks:
+            problems.extend(_checks(declaration, document))
         found.append(declaration)
     return found
 
@@ -89,6 +91,16 @@ def _scripts(source: EventSource, document: Document) -> Iterator[InvalidError]:
     from bellhop.engine.scripts import objections
 
     for place, said in objections(source):
+        yield InvalidError(said, where=document.where(place))
+
+
+def _checks(
+    declaration: EventTrigger | ClusterProfile, document: Document
+) -> Iterator[InvalidError]:
+    """Yield what Lua and CEL have against the checks of a trigger or profile."""
+    from bellhop.engine.scripts import check_objections
+
+    for place, said in check_objections(declaration.spec):
         yield InvalidError(said, where=document.where(place))
 
 

@@ -23,6 +23,7 @@ from bellhop.engine.origin import GENERATED, instance_labels
 from bellhop.engine.referring import with_event
 from bellhop.errors import DeniedError, InvalidError, MissingError
 from bellhop.gotemplate import Limits
+from bellhop.model.check import times
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.kinds import ConfigMap, EventSource, EventTrigger, Secret, of
 from bellhop.model.names import name_problem
@@ -67,6 +68,8 @@ def draft_profile(catalog: Catalog, trigger: EventTrigger, cluster: str, key: st
         allow=trigger.allow,
         sync=trigger.sync,
         account=trigger.account,
+        checked=times(trigger.checks),
+        checks=trigger.checks,
     )
 
 

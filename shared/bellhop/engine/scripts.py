@@ -1,8 +1,8 @@
-"""What Lua, CEL and RE2 have against what a source has them run, before any of it is."""
+"""What Lua, CEL and RE2 have against what they are to run, before any of it is run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from bellhop import celbox, luabox
@@ -12,22 +12,42 @@ from bellhop.model.kinds import EventSource
 from bellhop.model.source import EventSourceSpec
 
 if TYPE_CHECKING:
+    from bellhop.model.addon import AddonSpec
     from bellhop.model.rules import CelRule
 
 
 def objections(source: EventSource) -> Iterator[tuple[Path, str]]:
     """Yield where a script, rule or expression stands that is none, and why, with its place."""
-    for path, text in _scripts(source):
+    yield from _of_scripts(_scripts(source), source.name)
+    for path, pattern in _patterns(source):
+        if said := problem(pattern):
+            yield path, f"the regular expression cannot be compiled: {said}"
+    yield from _of_rules(_rules(source))
+
+
+def check_objections(spec: AddonSpec) -> Iterator[tuple[Path, str]]:
+    """Yield where a script or rule of a check stands that is none, and why, with its place."""
+    for when, checks in spec.checks_written().items():
+        for index, check in enumerate(checks):
+            place = ("spec", when, index)
+            if check.script:
+                yield from _of_scripts([((*place, "script"), check.script)], check.name)
+            rules = enumerate(check.evaluate_cel)
+            yield from _of_rules(((*place, _CEL, number, "rule"), rule) for number, rule in rules)
+
+
+def _of_scripts(scripts: Iterable[tuple[Path, str]], name: str) -> Iterator[tuple[Path, str]]:
+    for path, text in scripts:
         try:
-            luabox.Script(text, name=source.name)
+            luabox.Script(text, name=name)
         except luabox.LuaError as error:
             place = f" in its line {error.line}" if error.line else ""
             line = f"; the line is `{error.excerpt}`" if error.excerpt else ""
             yield path, f"the Lua script cannot be compiled{place}: {error.wording}{line}"
-    for path, pattern in _patterns(source):
-        if said := problem(pattern):
-            yield path, f"the regular expression cannot be compiled: {said}"
-    for path, rule in _rules(source):
+
+
+def _of_rules(rules: Iterable[tuple[Path, CelRule]]) -> Iterator[tuple[Path, str]]:
+    for path, rule in rules:
         try:
             celbox.Rule(rule.rule, name=rule.name)
         except celbox.CelError as error:

@@ -15,7 +15,7 @@ from bellhop.adapters.local.certificates import life
 from bellhop.engine import looping
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.naming import set_kind
-from bellhop.errors import AwayError, UnreachableError
+from bellhop.errors import AwayError, UnmetError, UnreachableError
 from bellhop.fleet import held, overview, permitted, senders, strays
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.queues import Letters, dead_letters
@@ -28,6 +28,7 @@ from bellhop.ports.queue import DeadLetter
 
 _YEAR = timedelta(days=365)
 _OVERDUE = timedelta(days=1)
+_MANY_CHECKS = 6
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 _DECLARED = (
@@ -317,17 +318,24 @@ def _profiles(here: Installation, silent: Mapping[str, str]) -> Iterator[Failure
             told = (
                 told or overview.waits(outcome) or (outcome.cluster in down and _is_away(outcome))
             )
-            if outcome.phase in {"Failed", "FailedNonRetriable"} and not told:
+            failed = outcome.phase in {"Failed", "FailedNonRetriable"} or _is_unmet(outcome)
+            if failed and not told:
                 # Of one trigger's profiles that fail in one cluster, the objects' names differ.
                 cause = outcome.trigger or outcome.profile, outcome.cluster, outcome.reason
                 causes.setdefault(cause, []).append(outcome)
     for outcomes in causes.values():
         first = outcomes[0]
-        tries = f" (failed {first.failures} times)" if first.failures > 1 else ""
+        tried = "asked" if first.reason == UnmetError.code else "failed"
+        tries = f" ({tried} {first.failures} times)" if first.failures > 1 else ""
         tries += overview.next_try(first)
         which = f"{first.profile} to {first.cluster}"
         sentence = f"{first.message}{tries}"
         yield _of_several("deployment", which, first.at, sentence, len(outcomes), "profiles")
+
+
+def _is_unmet(outcome: Outcome) -> bool:
+    """Say whether a check has not passed for a minute or so: most need some time."""
+    return outcome.reason == UnmetError.code and outcome.failures >= _MANY_CHECKS
 
 
 def _loops(here: Installation) -> Iterator[Failure]:

@@ -39,6 +39,7 @@ def manifest(profile: Profile, source: str) -> dict[str, Any]:
             **_stopped(profile),
             **_added(profile),
             **_read(profile),
+            **_checked(profile),
             "policyRefs": list(refs.values()),
         },
     }
@@ -69,6 +70,36 @@ def _read(profile: Profile) -> dict[str, Any]:
         for each in profile.reads
     ]
     return {"templateResourceRefs": refs} if refs else {}
+
+
+def _checked(profile: Profile) -> dict[str, list[dict[str, Any]]]:
+    """Return the checks by the fields that they stand in."""
+    told: dict[str, list[dict[str, Any]]] = {when: [] for when in profile.checked}
+    for each in profile.checks:
+        rules = [{"name": rule.name, "rule": rule.rule} for rule in each.rules]
+        asked = {
+            "group": each.kind.group,
+            "version": each.kind.version,
+            "kind": each.kind.kind,
+            "namespace": each.namespace,
+            "labelFilters": [_filter(text) for text in each.labels.split(",") if text],
+            "script": each.script,
+            "evaluateCEL": rules,
+        }
+        beside = {field: value for field, value in asked.items() if value}
+        told[each.when].append({"name": each.name, "featureID": each.feature, **beside})
+    return told
+
+
+def _filter(text: str) -> dict[str, str]:
+    """Return one condition of a label selector as labelFilters have it."""
+    if text.startswith("!"):
+        return {"key": text[1:], "operation": "DoesNotHave"}
+    for sign, operation in (("!=", "Different"), ("=", "Equal")):
+        key, found, value = text.partition(sign)
+        if found:
+            return {"key": key, "operation": operation, "value": value}
+    return {"key": text, "operation": "Has"}
 
 
 def _handling(how: Handling) -> dict[str, Any]:

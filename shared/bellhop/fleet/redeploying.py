@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
 from typing import NamedTuple
 
 from bellhop.engine.naming import profile_kind
-from bellhop.errors import MissingError
+from bellhop.errors import ConflictError, MissingError, StaleError
 from bellhop.fleet.installation import Installation
 from bellhop.messages import Apply
+from bellhop.model.record import Outcome
+from bellhop.records.table import RETRIES
 
 
 class Asked(NamedTuple):
@@ -19,13 +23,17 @@ class Asked(NamedTuple):
     busy: bool
 
 
-def redeploy(here: Installation, profile: str = "", cluster: str = "") -> Sequence[Asked]:
+def redeploy(
+    here: Installation, profile: str = "", cluster: str = "", *, unchecked: bool = False
+) -> Sequence[Asked]:
     """Take all that a profile, or a cluster, or everybody holds for unsure, and ask for it.
 
-    What was given up for its failures is tried again, for as many.
+    What was given up for its failures is tried again, for as many. By `unchecked` a profile that
+    is to go everywhere does so without its checks.
 
     Raises:
         MissingError: there is no such cluster, or the profile is in none.
+        ConflictError: a profile is to go unchecked that is not to go.
     """
     known = here.catalogs.known().clusters
     if cluster and cluster not in known:
@@ -39,6 +47,8 @@ def redeploy(here: Installation, profile: str = "", cluster: str = "") -> Sequen
             if profile not in ("", outcome.profile):
                 continue
             now = here.records.clock.now()
+            if unchecked:
+                _uncheck(here, outcome)
             here.records.outcomes.recount(key, outcome.profile)
             doubted = here.records.inventories.doubt(key, outcome.profile, now)
             kept = None if doubted else here.records.inventories.get(key, outcome.profile)
@@ -51,3 +61,27 @@ def redeploy(here: Installation, profile: str = "", cluster: str = "") -> Sequen
             f" `bellhop get {profile_kind(profile).lower()}s` lists those that are"
         )
     return asked
+
+
+def _uncheck(here: Installation, outcome: Outcome) -> None:
+    """Have a profile that is to go do so without its checks, whatever became of these.
+
+    Raises:
+        ConflictError: it is not to go, or only from some clusters.
+        StaleError: other writers keep winning.
+    """
+    profiles, which = here.records.profiles, (outcome.trigger, outcome.source, outcome.profile)
+    for _ in range(RETRIES):
+        head = profiles.head(*which)
+        if head is None:
+            return
+        if head.value.destinations or head.value.digest or head.value.error:
+            raise ConflictError(
+                f"cannot leave the checks of '{outcome.profile}' out: it is still wanted; take them"
+                " out of what declares it"
+            )
+        with suppress(StaleError):
+            # What is to go holds nothing else: a lost payload is nothing to keep.
+            profiles.put(replace(head.value, checked=(), checks=()), expect=head.token)
+            return
+    raise StaleError(f"cannot leave the checks of '{outcome.profile}' out: others keep writing it")

@@ -10,7 +10,15 @@ it cannot reach the process, outlast its limits, or leave anything behind for th
 Who has many scripts for one object gives them a `Subject`: it is converted once.
 """
 
-from bellhop.luabox.contract import Selection, Subject, Verdict, evaluate, select
+from bellhop.luabox.contract import (
+    Health,
+    Selection,
+    Subject,
+    Verdict,
+    diagnose,
+    evaluate,
+    select,
+)
 from bellhop.luabox.errors import (
     LuaError,
     LuaLimitError,
@@ -22,6 +30,7 @@ from bellhop.luabox.limits import Limits
 from bellhop.luabox.script import Script
 
 __all__ = [
+    "Health",
     "Limits",
     "LuaError",
     "LuaLimitError",
@@ -32,6 +41,7 @@ __all__ = [
     "Selection",
     "Subject",
     "Verdict",
+    "diagnose",
     "evaluate",
     "select",
 ]

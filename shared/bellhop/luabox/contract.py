@@ -1,4 +1,7 @@
-"""What Sveltos asks of a script: `evaluate` judges one object, or selects among many."""
+"""What Sveltos asks of a script: `evaluate` judges one object, or selects among many.
+
+Whoever judges says whether an object matches, or in a check whether it is healthy.
+"""
 
 from __future__ import annotations
 
@@ -64,10 +67,29 @@ def evaluate(script: Script, obj: dict[str, Any] | Subject) -> Verdict:
     if written in _USUAL:
         return _USUAL[written]
     returned = _table(script, convert.restore(written))
-    matching = _field(returned, "matching", default=False)
-    if not isinstance(matching, bool):
-        raise _unfit(script, f"'matching' must be a boolean, not {_kind(matching)}")
-    return Verdict(matching, _message(script, returned))
+    return Verdict(_bool(script, returned, "matching"), _message(script, returned))
+
+
+class Health(NamedTuple):
+    """Whether an object is healthy, and what the script has to say about it."""
+
+    healthy: bool
+    message: str
+
+
+def diagnose(script: Script, obj: dict[str, Any]) -> Health:
+    """Ask `evaluate()` of a check about one object, which it sees as `evaluate` above does.
+
+    Without `healthy` in the returned table the object is not, as in Sveltos. There is an empty
+    table `metrics`, too: scripts that look into it find nothing.
+
+    Raises:
+        LuaError: the script failed, or returned no table with the right fields.
+    """
+    returned = _table(
+        script, script.call("evaluate", globals={"obj": obj, "metrics": {}}, args=[obj])
+    )
+    return Health(_bool(script, returned, "healthy"), _message(script, returned))
 
 
 def select(script: Script, resources: list[dict[str, Any]]) -> Selection:
@@ -102,6 +124,13 @@ def _field(returned: dict[str, Any], name: str, default: Any = None) -> Any:
     if name in returned:
         return returned[name]
     return next((returned[each] for each in sorted(returned) if each.lower() == name), default)
+
+
+def _bool(script: Script, returned: dict[str, Any], name: str) -> bool:
+    value = _field(returned, name, default=False)
+    if not isinstance(value, bool):
+        raise _unfit(script, f"'{name}' must be a boolean, not {_kind(value)}")
+    return value
 
 
 def _message(script: Script, returned: dict[str, Any]) -> str:

@@ -1,10 +1,12 @@
 """What triggers and profiles have in common: the add-ons, and how they are rolled out."""
 
-from typing import Annotated, Any, Literal, NamedTuple, Self
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
 from bellhop.model.base import Later, Many, Model, mistake
+from bellhop.model.check import Check, When
 from bellhop.model.names import (
     Annotations,
     Labels,
@@ -15,6 +17,9 @@ from bellhop.model.names import (
     Text,
 )
 from bellhop.model.record import PLAIN, Exclusion, Handling, Reading, Sync
+
+if TYPE_CHECKING:
+    from bellhop.model.checks import Check as CheckSpec
 
 Tier = Annotated[int, Field(ge=1, le=2**31 - 1)]
 DeploymentType = Literal["Remote", "Local"]
@@ -110,6 +115,16 @@ class AddonSpec(Model):
             raise mistake(f"two of templateResourceRefs have the identifier {twice[0]!r}")
         return self
 
+    @model_validator(mode="after")
+    def _asks_something_of_what_goes(self) -> Self:
+        for check in self.checks():
+            if check.of_removal and not (check.script or check.rules):
+                raise mistake(
+                    f"the check {check.name!r} of {check.when} asks nothing, and would always pass;"
+                    " give it a script or evaluateCEL"
+                )
+        return self
+
     def refs(self) -> tuple[PolicyRef, ...]:
         """List the ConfigMaps and Secrets that hold the manifests, in their order."""
         return tuple(
@@ -136,6 +151,24 @@ class AddonSpec(Model):
             )
             for each in self.template_resource_refs
         )
+
+    def checks(self) -> tuple[Check, ...]:
+        """List what must be so in a cluster before and after it is brought, and taken back.
+
+        Checks by Jobs and metrics, which are refused, are none.
+        """
+        written = self.checks_written().items()
+        asked = (each.record(when) for when, checks in written for each in checks)
+        return tuple(each for each in asked if each.kind.kind)
+
+    def checks_written(self) -> "Mapping[When, tuple[CheckSpec, ...]]":
+        """Return the checks as they are written, by their fields."""
+        return {
+            "preDeployChecks": self.pre_deploy_checks,
+            "validateHealths": self.validate_healths,
+            "preDeleteChecks": self.pre_delete_checks,
+            "postDeleteChecks": self.post_delete_checks,
+        }
 
     def _handling(self, ref: PolicyRefSpec) -> Handling:
         return Handling(

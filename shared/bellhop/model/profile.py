@@ -13,6 +13,7 @@ from bellhop.model.addon import (
     PolicyRef,
 )
 from bellhop.model.base import Many
+from bellhop.model.check import Check
 from bellhop.model.core import Declaration
 from bellhop.model.marks import PROFILE_PAUSED
 from bellhop.model.names import Text
@@ -97,6 +98,11 @@ class ClusterProfile(Declaration):
     def sync(self) -> Sync:
         """Whether it is applied, or only tried dry."""
         return self.spec.sync
+
+    @property
+    def checks(self) -> tuple[Check, ...]:
+        """What must be so in a cluster before and after it is brought, and taken back."""
+        return self.spec.checks()
 
     @property
     def continue_on_conflict(self) -> bool:

@@ -10,10 +10,19 @@ from functools import cached_property
 from typing import Any, Literal
 
 from bellhop.errors import InvalidError
+from bellhop.model.check import Check, When
 from bellhop.model.gvk import GVK, Identity, ObjectKey
 from bellhop.model.rollout import AT_ONCE, Rollout
 
-Phase = Literal["Provisioning", "Provisioned", "DryRun", "Failed", "FailedNonRetriable", "Removed"]
+Phase = Literal[
+    "Provisioning",
+    "Provisioned",
+    "DryRun",
+    "Failed",
+    "FailedNonRetriable",
+    "Removing",
+    "Removed",
+]
 """A profile's state on one cluster; FailedNonRetriable waits for somebody to change an input.
 
 Of one in DryRun it is known what would be done there, and nothing was.
@@ -605,7 +614,8 @@ class Profile:
     `turns` led to it, of what we brought ourselves and was made anew of it, `turning` since then,
     as long as the catalog's revision is `turned_under`. Its `rollout` says what stops it. With the
     rights of its `account`, a service account `namespace/name`, all is done in clusters; with our
-    own where it has none.
+    own where it has none. It has `checks` of each time at which it is `checked`: who finds none
+    has lost them.
     """
 
     name: str
@@ -636,6 +646,8 @@ class Profile:
     turned_under: int = 0
     rollout: Rollout = AT_ONCE
     account: str = ""
+    checked: tuple[When, ...] = ()
+    checks: tuple[Check, ...] = ()
 
     @property
     def namespace(self) -> str:

@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 from bellhop.errors import InvalidError
 from bellhop.model.addon import AddonSpec, ContentKind, GeneratorRef, PolicyRef
 from bellhop.model.base import Later, Many, mistake
+from bellhop.model.check import Check
 from bellhop.model.core import Declaration
 from bellhop.model.marks import TRIGGER_PAUSED
 from bellhop.model.names import NameOrTemplate, Text, is_template
@@ -162,6 +163,11 @@ class EventTrigger(Declaration):
     def sync(self) -> Sync:
         """Whether it is applied, or only tried dry."""
         return self.spec.sync
+
+    @property
+    def checks(self) -> tuple[Check, ...]:
+        """What must be so in a cluster before and after it is brought, and taken back."""
+        return self.spec.checks()
 
     @property
     def continue_on_conflict(self) -> bool:

@@ -14,7 +14,13 @@ _KUSTOMIZE = (
     "kustomizations are not built yet; leave the field out, or deploy built manifests "
     "through policyRefs"
 )
-_CHECKS = "checks are not run yet; leave the field out"
+_CHECKS = {
+    "featureID=Helm": "Helm charts are not deployed yet; use featureID Resources",
+    "featureID=Kustomize": "kustomizations are not built yet; use featureID Resources",
+    "jobCheck": "checks by Jobs are not run; use script or evaluateCEL",
+    "metricSource": "metrics are not asked for; use script or evaluateCEL on objects",
+    "metricQueries": "metrics are not asked for; use script or evaluateCEL on objects",
+}
 _PATCHES = "patches are not applied yet; leave the field out, or write the change into the manifest"
 _FLUX = "Flux sources are not read yet; use kind ConfigMap or Secret"
 
@@ -38,10 +44,11 @@ _ADDONS = {
     ),
     "helmCharts": _CHARTS,
     "kustomizationRefs": _KUSTOMIZE,
-    "preDeployChecks": _CHECKS,
-    "validateHealths": _CHECKS,
-    "preDeleteChecks": _CHECKS,
-    "postDeleteChecks": _CHECKS,
+    **{
+        f"{when}[].{field}": sentence
+        for when in ("preDeployChecks", "validateHealths", "preDeleteChecks", "postDeleteChecks")
+        for field, sentence in _CHECKS.items()
+    },
     "patches": _PATCHES,
     "patchesFrom": _PATCHES,
 }

@@ -24,6 +24,7 @@ from bellhop.errors import (
     ConflictError,
     StaleError,
     TemporaryError,
+    UnmetError,
     UnreachableError,
 )
 from bellhop.model.marks import DRIFT_IGNORED
@@ -69,13 +70,17 @@ class Endings:
 
     def _settle(self, work: Work, phase: Phase, message: str, *, anew: bool) -> None:
         old, profile = work.outcome.value if work.outcome else None, work.profile
-        same = old and (old.phase, old.message, old.reads) == (phase, message, work.reads)
+        # Where health is checked it says of what it was found well.
+        made_of = work.made_of if "validateHealths" in profile.checked else ""
+        new = phase, message, work.reads, made_of
+        same = old and (old.phase, old.message, old.reads, old.made_of) == new
         if same and not anew:
             return
         if old and old.retry_at:
             # Before we write: who fails and sets it anew after that has seen what we wrote.
             self._records.timers.cancel(retry_timer(work.cluster.key, profile.name))
-        self._put(work, self._outcome(work, phase, reason=profile.error_code, message=message))
+        outcome = self._outcome(work, phase, reason=profile.error_code, message=message)
+        self._put(work, replace(outcome, made_of=made_of))
 
     def slow(self, work: Work) -> None:
         """Note what is changed as often as it is put back, and have it put back when it is due.
@@ -125,7 +130,10 @@ class Endings:
             TemporaryError: the next try is so soon that the queue had better keep the message.
         """
         old = work.outcome.value if work.outcome else None
-        failures, counted = (old.failures if old else 0) + 1, self._counted(work, error)
+        # What was just brought is soon healthy, however long its ground took to be ready.
+        anew = isinstance(error, UnmetError) and bool(work.changed)
+        failures = 1 if anew or old is None else old.failures + 1
+        counted = self._counted(work, error)
         given_up = 0 < work.profile.rollout.most_failures <= counted
         pause = None if given_up else self._pause(work, error, failures)
         at = self._records.clock.now() + pause if pause else None
@@ -138,6 +146,8 @@ class Endings:
             )
         inputs = error.code in _INPUTS or isinstance(error, NotAllowedError)
         phase: Phase = "FailedNonRetriable" if inputs or given_up else "Failed"
+        if isinstance(error, UnmetError):
+            phase = "Provisioning" if work.wanted else "Removing"
         message = _given_up(work, error, counted) if given_up else str(error)
         outcome = self._outcome(work, phase, reason=error.code, message=message)
         outcome = replace(outcome, failures=failures, retry_at=at)
@@ -148,8 +158,9 @@ class Endings:
     def _counted(self, work: Work, error: BellhopError) -> int:
         """Count the failures in a row that count against the profile's most.
 
-        A cluster that does not answer says nothing about a profile. Nor does a try before the time
-        that was set for it, which a message brings that comes twice. What is withdrawn, or tried
+        A cluster that does not answer says nothing about a profile, and a check that does not pass
+        yet is waited for. Nor does a try count before the time that was set for it, which a message
+        brings that comes twice. What is withdrawn, or tried
         dry, is tried without an end.
         """
         old = work.outcome.value if work.outcome else None
@@ -160,7 +171,7 @@ class Endings:
         if old and old.made_of == work.made_of and (old.read == work.read or not work.read):
             before = old.counted
             early = old.retry_at is not None and self._records.clock.now() < old.retry_at
-        return before + (not early and not isinstance(error, UnreachableError))
+        return before + (not early and not isinstance(error, (UnreachableError, UnmetError)))
 
     def wait(self, work: Work, error: AwayError) -> bool:
         """Note that it goes on once the cluster answers: who finds that out tries it again.

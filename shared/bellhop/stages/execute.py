@@ -1,8 +1,8 @@
 """Deploy, second half: one profile to one cluster, from plan to inventory.
 
-    read ─► each feature's plan ─► lease ─► carried out ─► lease given up ─► outcome
-      ▲                                                                         │
-      └─────────────────────────────── read again ◄─────────────────────────────┘
+    read ─► each feature's plan ─► checks ─► lease ─► carried out ─► given up ─► checks ─► outcome
+      ▲                                                                                       │
+      └───────────────────────────────────── read again ◄─────────────────────────────────────┘
 
 Every try starts from the records, and holds the lease of the inventory while it works. Since a
 worker that was slow may have carried out what is wanted no more, it looks again at what it began
@@ -11,7 +11,7 @@ with when it has ended. What there is to plan, and how it is done, is a feature'
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -22,6 +22,7 @@ from bellhop.errors import (
     MissingError,
     StaleError,
     TemporaryError,
+    UnmetError,
     UnreachableError,
 )
 from bellhop.logs import Log
@@ -32,13 +33,14 @@ from bellhop.ports.access import Access
 from bellhop.ports.store import ABSENT
 from bellhop.records import Kept, Records
 from bellhop.settings import Settings
+from bellhop.stages.checks import Checks
 from bellhop.stages.circuit import Circuits
 from bellhop.stages.ending import Endings
 from bellhop.stages.features.feature import Feature, Plan
 from bellhop.stages.features.resources.executor import Executor
 from bellhop.stages.hands import ALONE, Hands
 from bellhop.stages.lease import UNKNOWN, Leases, Peers
-from bellhop.stages.ledger import noting
+from bellhop.stages.ledger import Note, noting
 from bellhop.stages.watch import Watching
 from bellhop.stages.work import Work, is_done_once
 
@@ -65,6 +67,7 @@ class Execute:
         self._leases = Leases(records, settings, peers)
         self._endings = Endings(records, settings)
         self._watching = Watching(records, publisher)
+        self._checks = Checks(records, access, settings)
         self._features: tuple[Feature[Any], ...] = (
             Executor(records, access, publisher, settings, hands),
         )
@@ -148,12 +151,15 @@ class Execute:
                 self._look_again(work)
                 return
             except BellhopError as error:
-                note.what, note.detail = "failed", str(error)
+                if isinstance(error, UnmetError) and work.changed:
+                    _tell_changed(work, note)
+                else:
+                    waits = isinstance(error, UnmetError)
+                    note.what, note.detail = "waits" if waits else "failed", str(error)
                 self._endings.fail(work, error)
                 return
             if work.changed:
-                note.what = "applied" if work.wanted else "removed"
-                note.detail = ", ".join(work.changed)
+                _tell_changed(work, note)
 
     def _call(self, work: Work) -> None:
         """Bring it about, where the cluster answers.
@@ -197,7 +203,9 @@ class Execute:
         if work.dry:
             self._preview(work, plans)
             return
-        if not all(plan.idle for _, plan in plans):
+        idle = all(plan.idle for _, plan in plans)
+        if not idle:
+            self._check(work, self._checks.before)
             self._carry_out(work, plans)
         self._watching.keep(work)
         if work.failed:
@@ -206,10 +214,25 @@ class Execute:
             self._publisher.publish([replace(work.message, contested="", touched="")])
         elif work.contests:
             self._endings.slow(work)
-        elif work.wanted:
+        else:
+            if not (idle and self._checks.have_passed(work)):
+                self._check(work, self._checks.after)
+            self._end(work)
+
+    def _end(self, work: Work) -> None:
+        if work.wanted:
             self._endings.settle(work)
         else:
             self._endings.leave(work.profile, work.cluster.key, work.outcome)
+
+    def _check(self, work: Work, checks: Callable[[Work], None]) -> None:
+        """Ask the checks of each feature.
+
+        Raises:
+            UnmetError: one does not pass yet.
+        """
+        for _ in self._each(work):
+            checks(work)
 
     def _each(self, work: Work) -> Iterator[Feature[Any]]:
         """Yield the features in order, and note at which one the work is."""
@@ -242,6 +265,11 @@ class Execute:
                     break
         finally:
             self._leases.give_up(work)
+
+
+def _tell_changed(work: Work, note: Note) -> None:
+    note.what = "applied" if work.wanted else "removed"
+    note.detail = ", ".join(work.changed)
 
 
 def _inputs(

@@ -10,6 +10,7 @@ from bellhop.engine.catalog import Catalog
 from bellhop.errors import PermanentError, StaleError
 from bellhop.gotemplate import Limits
 from bellhop.messages import Resolve
+from bellhop.model.check import times
 from bellhop.model.kinds import ClusterProfile
 from bellhop.model.record import Profile
 from bellhop.records import Records
@@ -84,6 +85,8 @@ class Resolution:
             sync=declared.sync,
             rollout=declared.rollout,
             account=declared.account,
+            checked=times(declared.checks),
+            checks=declared.checks,
         )
         try:
             namespaces = {key.partition("/")[0] for key in draft.destinations}

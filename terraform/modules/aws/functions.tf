@@ -15,8 +15,8 @@ locals {
     }
   }
 
-  # Those that judge objects by rules.
-  judging = toset(["evaluate"])
+  # Those that judge objects by rules, of sources and of checks.
+  judging = toset(["deploy", "evaluate"])
 
   # Those that call API servers.
   reaching = toset(["deploy", "sweep"])

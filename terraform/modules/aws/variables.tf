@@ -32,7 +32,7 @@ variable "architecture" {
 }
 
 variable "cel" {
-  description = "Whether sources may have rules in CEL (`evaluateCEL`): its runtime, 6 MB, is then a layer of evaluate."
+  description = "Whether sources and checks may have rules in CEL (`evaluateCEL`): its runtime, 6 MB, is then a layer of deploy and evaluate."
   type        = bool
   default     = false
 }

@@ -17,8 +17,8 @@ locals {
   deployed = merge(local.functions, { for each in local.hearing : each => merge(local.functions.ingest, { warm = 0 }) })
   stage_of = { for each in keys(local.deployed) : each => contains(local.hearing, each) ? "ingest" : each }
 
-  # Those that judge objects by rules, with CEL's runtime if it is wanted.
-  judging  = toset(["evaluate"])
+  # Those that judge objects by rules, of sources and of checks, with CEL's runtime if it is wanted.
+  judging  = toset(["deploy", "evaluate"])
   packages = { for stage in keys(local.stages) : stage => "${var.packages}/${stage}${var.cel && contains(local.judging, stage) ? "-cel" : ""}.zip" }
 
   # Those that call API servers, of which none is placed where there is no network.

@@ -26,7 +26,7 @@ variable "packages" {
 }
 
 variable "cel" {
-  description = "Whether sources may have rules in CEL (`evaluateCEL`): its runtime, 6 MB, is then in evaluate's package."
+  description = "Whether sources and checks may have rules in CEL (`evaluateCEL`): its runtime, 6 MB, is then in the packages of deploy and evaluate."
   type        = bool
   default     = false
 }

@@ -381,3 +381,41 @@ def test_refuses_to_guess_what_to_delete(
     result = bellhop("delete", *arguments, stdin="kind: Pod\nmetadata: {}\n")
 
     assert (result.exit_code, said in result.stderr) == (2, True)
+
+
+CHECKED = """
+apiVersion: config.projectsveltos.io/v1beta1
+kind: ClusterProfile
+metadata: {name: gateway}
+spec:
+  clusterSelector: {matchLabels: {env: prod}}
+  validateHealths:
+  - name: up
+    featureID: Resources
+    version: v1
+    kind: Service
+    script: |
+      function evaluate()
+        return {healthy = true
+      end
+    evaluateCEL:
+    - {name: counted, rule: size(resource.spec.ports)}
+"""
+
+
+@pytest.mark.parametrize("options", [(), ("--validate-only",)])
+def test_refuses_a_check_that_cannot_be_compiled(
+    bellhop: Bellhop, here: Installation, options: Sequence[str]
+) -> None:
+    """Be it in Lua or CEL: with the place in the file, and the line of the script."""
+    result = bellhop("apply", "-f", "-", *options, stdin=CHECKED)
+    *_, script, rule = result.stderr.splitlines()
+
+    assert result.exit_code == 2
+    assert script == (
+        "error: standard input, document 1, line 12, spec.validateHealths[0].script: the Lua"
+        " script cannot be compiled in its line 3: '}' expected (to close '{' at line 2) near"
+        " 'end'; the line is `end`"
+    )
+    assert "spec.validateHealths[0].evaluateCEL[0].rule: the CEL rule 'counted' cannot" in rule
+    assert not list(here.records.manifests.names("ClusterProfile"))

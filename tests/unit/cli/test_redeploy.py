@@ -35,6 +35,16 @@ def test_what_is_not_there_cannot_be_asked_for(bellhop: Bellhop, here: Installat
     assert "there is no cluster 'a/b'" in bellhop("remove-strays", "a/b").stderr
 
 
+def test_only_what_is_to_go_goes_unchecked(bellhop: Bellhop, here: Installation) -> None:
+    """Who names no profile, or one that is wanted, is told so."""
+    fleet.populate(here)
+
+    assert "--unchecked goes with one profile" in bellhop("redeploy", "--unchecked").stderr
+    refused = bellhop("redeploy", fleet.PROFILE, "--unchecked")
+    assert f"leave the checks of '{fleet.PROFILE}' out: it is still wanted" in refused.stderr
+    assert refused.exit_code == 1
+
+
 def test_shows_strays(bellhop: Bellhop, here: Installation) -> None:
     """Each with the profile that its marks name; what is foreign is none."""
     fleet.populate(here)

@@ -105,6 +105,8 @@ def test_tells_the_whole_chain_of_what_is_well(fleet: Fleet) -> None:
     assert of_trigger(fleet).next == about(fleet).next
 
 
+CHECKED = "preDeployChecks: [{name: ground, featureID: Resources, version: v1, kind: Pod}]"
+
 MISTAKES = [
     pytest.param(
         join(source("Service"), trigger("made").replace("production", "prod"), MADE),
@@ -124,6 +126,12 @@ MISTAKES = [
         "change Service default/web, or EventSource 'watched': its labels are not what the"
         " selector asks for: sveltos=vf",
         id="wrong selector",
+    ),
+    pytest.param(
+        join(source("Service"), trigger(more=CHECKED), MADE),
+        "waits for check 'ground': there is no Pod; next try at",
+        "it goes on by itself once the check passes",
+        id="check that does not pass",
     ),
     pytest.param(
         join(scripted("return obj.x.y"), trigger(), MADE),

@@ -13,6 +13,7 @@ from bellhop.luabox import (
     Selection,
     Subject,
     Verdict,
+    diagnose,
     evaluate,
     select,
 )
@@ -260,3 +261,23 @@ def test_each_object_is_judged_as_itself() -> None:
         ]
         * 2
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("return {healthy = true, message = 'up'}", (True, "up"), id="healthy"),
+        pytest.param("return {Healthy = true}", (True, ""), id="whatever the case"),
+        pytest.param("return {matching = true}", (False, ""), id="absent is false"),
+        pytest.param("return {healthy = metrics ~= nil}", (True, ""), id="metrics are there"),
+    ],
+)
+def test_reads_the_health(text: str, expected: tuple[bool, str]) -> None:
+    """`healthy` and `message` are read as Sveltos reads them."""
+    assert diagnose(body(text), SERVICE) == expected
+
+
+def test_refuses_health_that_is_no_word_for_it() -> None:
+    """A result that says neither is an error, never a guess."""
+    with pytest.raises(LuaResultError, match="'healthy' must be a boolean, not a string"):
+        diagnose(body("return {healthy = 'yes'}"), SERVICE)

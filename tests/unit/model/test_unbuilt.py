@@ -10,7 +10,7 @@ from bellhop.model.shape import field_at, model_in, paths_of
 from bellhop.model.trigger import EventTrigger
 
 CHART = {"repositoryURL": "https://x", "releaseName": "r", "releaseNamespace": "n"}
-CHECK = {"name": "n", "featureID": "Helm"}
+CHECK = {"name": "n", "featureID": "Helm", "kind": "Job", "version": "v1"}
 
 
 def validate(path: str, value: Any) -> Any:
@@ -82,6 +82,32 @@ def test_takes(path: str, value: Any) -> None:
             {**CHECK, "script": "x", "jobCheck": {"jobRef": {"name": "j"}}},
             "jobCheck stands beside script or evaluateCEL; keep one of them",
             id="two checks",
+        ),
+        pytest.param(
+            "spec.preDeployChecks",
+            {"name": "n", "featureID": "Resources", "script": "x"},
+            "kind is missing; a check looks at the objects of one kind",
+            id="check of nothing",
+        ),
+        pytest.param(
+            "spec.validateHealths",
+            {"name": "n", "featureID": "Resources", "kind": "Pod"},
+            "version is missing; a check looks at the objects of one kind",
+            id="check of no version",
+        ),
+        pytest.param(
+            "spec.preDeployChecks",
+            {"name": "n", "featureID": "Resources", "namespace": "{{ .Cluster.metadata.name }}"},
+            "'{{ .Cluster.metadata.name }}' is not a namespace: it takes lower-case letters, digits"
+            " and '-'",
+            id="check by a template",
+        ),
+        pytest.param(
+            "spec",
+            {"eventSourceName": "s", "postDeleteChecks": [CHECK]},
+            "the check 'n' of postDeleteChecks asks nothing, and would always pass; give it a"
+            " script or evaluateCEL",
+            id="check that always passes",
         ),
         pytest.param(
             "spec.policyRefs",

@@ -61,6 +61,7 @@ APART = {
     "Profile.contents",
     "Profile.generated",
     "Profile.reads",
+    "Profile.checks",
     "Profile.destinations",
     "Profile.leaving",
     "Inventory.held",
@@ -88,6 +89,7 @@ BOUNDED = {
     "Entry.context",
     "Outcome.features",
     "Watch.kinds",
+    "Profile.checked",
 }
 """Fields of which whoever writes them keeps so few that an item holds them."""
 

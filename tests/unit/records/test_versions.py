@@ -13,7 +13,8 @@ import pytest
 from bellhop import messages
 from bellhop.errors import InvalidError, TemporaryError
 from bellhop.messages import INBOXES, Resolve, Sweep
-from bellhop.model.gvk import Identity
+from bellhop.model.check import Check, times
+from bellhop.model.gvk import GVK, Identity
 from bellhop.model.record import Choice, Held, Inventory, Sync
 from bellhop.model.rollout import AT_ONCE, Rollout
 from bellhop.ports.store import ABSENT, Item
@@ -172,6 +173,22 @@ def test_a_profile_that_says_what_stops_it_has_a_number(rig: Rig, asked: Rollout
         (found,) = (each for each in rig.store.all() if each.partition.startswith("profile/"))
         with nullcontext() if rollout == AT_ONCE else pytest.raises(TemporaryError):
             then.get(found.partition, found.sort)
+
+
+def test_a_profile_that_is_checked_has_a_number(rig: Rig) -> None:
+    """The version before would apply and remove it unchecked; it goes on without checks."""
+    before = {**SCHEMAS, "profile": 4}
+    now, then = rig.anew(rig.store), Versioned(rig.store, before)  # type: ignore[arg-type]
+    asked = Check("preDeleteChecks", "unused", GVK("", "v1", "Pod"), script="function x() end")
+    for checks in ((), (asked,), ()):
+        now.profiles.put(replace(profile(), checked=times(checks), checks=checks))
+        (found,) = (each for each in rig.store.all() if each.partition.startswith("profile/"))
+        with pytest.raises(TemporaryError) if checks else nullcontext():
+            then.get(found.partition, found.sort)
+        # As it was written, by whoever knows it: head and payload.
+        read = value_of(rig.anew(rig.store).profiles.get("t", "fleet/east", "p"))
+        assert read
+        assert read.checks == checks
 
 
 def test_what_has_a_namespace_is_left_to_who_knows_it(rig: Rig) -> None:

@@ -22,6 +22,7 @@ _CLUSTER = "cluster"
         "bellhop redeploy kyverno",
         "bellhop redeploy --cluster prod/eu-1",
         "bellhop redeploy cluster prod/eu-1",
+        "bellhop redeploy kyverno --unchecked",
     ),
 )
 @click.argument(
@@ -31,19 +32,28 @@ _CLUSTER = "cluster"
     shell_complete=complete_profile,
 )
 @cluster_option
+@click.option(
+    "--unchecked",
+    is_flag=True,
+    help="Remove a profile that is to go without its checks.",
+)
 @state_option
-def command(words: tuple[str, ...], namespace: str, cluster: str) -> None:
+def command(words: tuple[str, ...], namespace: str, cluster: str, *, unchecked: bool) -> None:
     """Have all that a profile, or a cluster, holds applied again.
 
     Sweeps put back what is gone; this applies what is there, too, and undoes what others changed
-    in it. It is done by `bellhop serve` or by functions; this asks for it. A profile is a name, or
+    in it. It is done by `bellhop serve` or by functions; this asks for it. A profile that was
+    withdrawn and waits for its preDeleteChecks or postDeleteChecks goes without them by
+    --unchecked. A profile is a name, or
     ClusterProfile/NAME; a Profile is NAMESPACE/NAME, or Profile/NAMESPACE/NAME.
     """
     from bellhop.fleet.redeploying import redeploy
 
     profile, cluster = _read(words, namespace, cluster)
     here = session.installation()
-    asked = redeploy(here, profile, known(here, cluster, namespace))
+    if unchecked and not profile:
+        raise click.UsageError("--unchecked goes with one profile")
+    asked = redeploy(here, profile, known(here, cluster, namespace), unchecked=unchecked)
     say(f"Asked for {count(len(asked), 'deployment')}.")
     for each in asked:
         if each.busy:

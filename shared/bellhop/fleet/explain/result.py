@@ -10,7 +10,7 @@ from typing import Any
 from bellhop.engine import looping
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.pacing import loop_timer
-from bellhop.errors import AwayError, MissingError
+from bellhop.errors import AwayError, MissingError, UnmetError
 from bellhop.fleet import overview
 from bellhop.fleet.explain.chain import MOST, Chain, Link
 from bellhop.fleet.installation import Installation
@@ -113,6 +113,10 @@ class Results:
 
     def _destination(self, profile: Profile, cluster: str, outcome: Outcome | None) -> Link:
         which = profile.name
+        if outcome and outcome.reason == UnmetError.code:
+            said = f"{which} {outcome.message}{overview.next_try(outcome)}"
+            cure = "it goes on by itself once the check passes"
+            return Link("destination", cluster, "waits", said, cure)
         if outcome is None or outcome.phase == "Provisioning":
             said = f"{which} is still to be applied"
             return Link("destination", cluster, "waits", said, self.waiting(which))

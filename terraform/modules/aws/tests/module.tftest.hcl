@@ -72,8 +72,8 @@ run "brings_cel_to_who_judges" {
   }
 
   assert {
-    condition     = [for stage, each in aws_lambda_function.stage : stage if length(coalesce(each.layers, [])) > 0] == ["evaluate"]
-    error_message = "Only evaluate judges."
+    condition     = [for stage, each in aws_lambda_function.stage : stage if length(coalesce(each.layers, [])) > 0] == ["deploy", "evaluate"]
+    error_message = "Only deploy and evaluate judge."
   }
 }
 

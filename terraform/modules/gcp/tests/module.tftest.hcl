@@ -241,8 +241,8 @@ run "follows_what_is_said" {
   }
 
   assert {
-    condition     = google_storage_bucket_object.source["evaluate"].source == "./tests/packages/evaluate-cel.zip" && google_storage_bucket_object.source["deploy"].source == "./tests/packages/deploy.zip"
-    error_message = "Only evaluate judges by rules in CEL."
+    condition     = google_storage_bucket_object.source["evaluate"].source == "./tests/packages/evaluate-cel.zip" && google_storage_bucket_object.source["deploy"].source == "./tests/packages/deploy-cel.zip" && google_storage_bucket_object.source["sweep"].source == "./tests/packages/sweep.zip"
+    error_message = "Only deploy and evaluate judge by rules in CEL."
   }
 
   assert {

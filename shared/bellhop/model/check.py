@@ -1,0 +1,49 @@
+"""A check of a cluster, as the record of a profile carries it; `checks.py` is how it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from bellhop.model.gvk import GVK
+
+When = Literal["preDeployChecks", "validateHealths", "preDeleteChecks", "postDeleteChecks"]
+"""When a check is asked, by the field it was written in."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRule:
+    """A CEL rule of a check, by its name."""
+
+    name: str
+    rule: str
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What must be so of the objects of a kind in a cluster before a profile goes on.
+
+    Those are meant that are in the `namespace` and fit the label selector `labels`, where these
+    are not empty. Each is to be healthy by the `script`, and by one of the `rules`. It belongs to
+    one `feature` of the profile.
+    """
+
+    when: When
+    name: str
+    kind: GVK
+    namespace: str = ""
+    labels: str = ""
+    script: str = ""
+    rules: tuple[CheckRule, ...] = ()
+    feature: str = "Resources"
+
+    @property
+    def of_removal(self) -> bool:
+        """Say whether it is asked where a profile leaves a cluster: nothing there is fine then."""
+        return self.when in {"preDeleteChecks", "postDeleteChecks"}
+
+
+def times(checks: Iterable[Check]) -> tuple[When, ...]:
+    """Say when there is something to check."""
+    return tuple(sorted({each.when for each in checks}))
