@@ -12,6 +12,7 @@ BellhopError                     .code is stable, .context is safe to log
 └─ TemporaryError                may pass: leave the message in the queue, for .delay at least
    ├─ UnreachableError           a cluster, a cloud or a repository does not answer
    │  └─ AwayError               a cluster is known not to; who waits is told once it does
+   ├─ WaitingError               another profile comes first; who waits is told once it is done
    ├─ ThrottledError             asked to slow down
    ├─ StaleError                 lost an optimistic write; read again
    └─ BusyError                  another worker holds the claim
@@ -111,6 +112,12 @@ class AwayError(UnreachableError):
     """A cluster did not answer when it was asked last; whoever waits is told once it does."""
 
     code = "Away"
+
+
+class WaitingError(TemporaryError):
+    """Another profile comes first in a cluster; whoever waits is told once it is done."""
+
+    code = "Waiting"
 
 
 class ThrottledError(TemporaryError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 from dataclasses import dataclass
+from typing import Any
 
 from bellhop.model.gvk import GVK, Identity, ObjectKey, Resource
 from bellhop.ports.kube import Manifest
@@ -45,6 +46,9 @@ class LivingKube(FakeKube):
         super().__init__(cluster)
         self.wronged: list[ObjectKey] = []
         """What was removed through the port though it began otherwise."""
+        self.order: tuple[str, str] | None = None
+        """Two ConfigMaps, of which the first is to be there whenever the second is."""
+        self.disordered: list[str] = []
         for resource in _SERVED:
             self.serve(resource)
 
@@ -76,7 +80,21 @@ class LivingKube(FakeKube):
             self.theirs |= {written["metadata"]["uid"]} - before
             return written
 
+    def apply(self, manifest: Manifest, **how: Any) -> Manifest:
+        self._keep_order("applied", manifest["metadata"]["name"], 1)
+        return super().apply(manifest, **how)
+
+    def _keep_order(self, what: str, name: str, number: int) -> None:
+        """Note what is applied before the first is there, or removed before the second is gone."""
+        if self.order is None or name != self.order[number]:
+            return
+        other = self.order[1 - number]
+        there = any(key.name == other for key in self._objects)
+        if there is not bool(number):
+            self.disordered.append(f"{name} {what} while {other} is{'' if there else ' not'} there")
+
     def remove(self, gvk: GVK, namespace: str, name: str, *, uid: str = "") -> bool:
+        self._keep_order("removed", name, 0)
         key = ObjectKey(gvk, namespace, name)
         there = self._objects.get(key.identity)
         strange = there is not None and (

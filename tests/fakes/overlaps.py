@@ -22,12 +22,14 @@ from tests.fakes.declared import (
     FLIP,
     FLIP_TEXT,
     HEARD,
-    KEYS,
     OWN,
     OWN_TEXT,
+    STEPS,
     TEAM,
     TEAM_SET,
     TEAM_TEXT,
+    THEN,
+    THEN_TEXT,
     TOLD,
     TOLD_TEXT,
     WATCHED,
@@ -47,7 +49,7 @@ _BOTH: Sequence[Step] = (_THERE, ("put", "east", "Service", "b", "yes", 0, "sent
 
 
 def _which(key: Key) -> int:
-    return KEYS.index(key)
+    return STEPS.index(key)
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,12 @@ def _agreed() -> list[Step]:
     weigh: Step = ("weigh", "east")
     held: list[Step] = [*_BOTH, wait, _gone("a"), wait, weigh, wait]
     return [*held, sweep, wait, weigh, wait, sweep, wait]
+
+
+def _ordered(name: str, **given: object) -> Overlap:
+    """Return a history of two profiles, of which one comes after the other."""
+    declared = {OWN: 0, OWN_TEXT: 0, THEN: 0, THEN_TEXT: 0}
+    return _overlap(name, **{"declared": declared, "before": [], **given})
 
 
 def _tell(minute: int, what: str = "built") -> Step:
@@ -322,6 +330,49 @@ OVERLAPS = [
         before=[],
         asked=[("apply", _which(OWN), 1)],
         acts={"a": None, "b": None, "u": [("apply", _which(OWN), 0)]},
+    ),
+    _ordered(
+        "a profile and the one before it change at once",
+        asked=[("apply", _which(OWN_TEXT), 1), ("apply", _which(THEN_TEXT), 1)],
+    ),
+    _ordered(
+        "a profile is withdrawn with the one before it",
+        asked=[("delete", _which(THEN)), ("delete", _which(OWN))],
+    ),
+    _ordered(
+        "a profile and the one before it leave a cluster",
+        asked=[("label", "east", "dep", None)],
+        acts={"a": None, "b": None, "u": [("label", "east", "dep", "eng")]},
+    ),
+    _ordered(
+        "what a profile waits for is applied",
+        declared={OWN_TEXT: 0, THEN: 0, THEN_TEXT: 0},
+        asked=[("apply", _which(THEN_TEXT), 1)],
+        acts={"a": None, "b": None, "u": [("apply", _which(OWN), 0)]},
+    ),
+    _ordered(
+        "what a profile stands on goes and comes while it is applied",
+        asked=[("apply", _which(THEN_TEXT), 1)],
+        acts={"a": None, "b": None, "u": [("delete", _which(OWN)), ("apply", _which(OWN), 0)]},
+    ),
+    _ordered(
+        "a profile goes while what it stands on is withdrawn",
+        asked=[("delete", _which(OWN))],
+        acts={"a": None, "b": None, "u": [("delete", _which(THEN))]},
+    ),
+    _ordered(
+        "a profile stands on another no more while that is withdrawn",
+        asked=[("delete", _which(OWN))],
+        acts={"a": None, "b": None, "u": [("apply", _which(THEN), 1)]},
+    ),
+    _ordered(
+        "a profile comes back while it goes before the one that it stands on",
+        asked=[("delete", _which(THEN))],
+        acts={
+            "a": None,
+            "b": None,
+            "u": [("apply", _which(THEN), 0), ("delete", _which(THEN)), ("delete", _which(OWN))],
+        },
     ),
     _overlap(
         "a source cluster is chosen no more while it is swept",

@@ -67,6 +67,7 @@ def draft_profile(catalog: Catalog, trigger: EventTrigger, cluster: str, key: st
         allow=trigger.allow,
         sync=trigger.sync,
         account=trigger.account,
+        rollout=trigger.rollout,
     )
 
 

@@ -15,7 +15,7 @@ from bellhop.adapters.local.certificates import life
 from bellhop.engine import looping
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.naming import set_kind
-from bellhop.errors import AwayError, UnreachableError
+from bellhop.errors import AwayError, UnreachableError, WaitingError
 from bellhop.fleet import held, overview, permitted, senders, strays
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.queues import Letters, dead_letters
@@ -317,7 +317,8 @@ def _profiles(here: Installation, silent: Mapping[str, str]) -> Iterator[Failure
             told = (
                 told or overview.waits(outcome) or (outcome.cluster in down and _is_away(outcome))
             )
-            if outcome.phase in {"Failed", "FailedNonRetriable"} and not told:
+            waits = outcome.reason == WaitingError.code
+            if waits or (outcome.phase in {"Failed", "FailedNonRetriable"} and not told):
                 # Of one trigger's profiles that fail in one cluster, the objects' names differ.
                 cause = outcome.trigger or outcome.profile, outcome.cluster, outcome.reason
                 causes.setdefault(cause, []).append(outcome)
@@ -327,7 +328,8 @@ def _profiles(here: Installation, silent: Mapping[str, str]) -> Iterator[Failure
         tries += overview.next_try(first)
         which = f"{first.profile} to {first.cluster}"
         sentence = f"{first.message}{tries}"
-        yield _of_several("deployment", which, first.at, sentence, len(outcomes), "profiles")
+        what = "waiting" if first.reason == WaitingError.code else "deployment"
+        yield _of_several(what, which, first.at, sentence, len(outcomes), "profiles")
 
 
 def _loops(here: Installation) -> Iterator[Failure]:

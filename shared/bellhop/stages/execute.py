@@ -23,6 +23,7 @@ from bellhop.errors import (
     StaleError,
     TemporaryError,
     UnreachableError,
+    WaitingError,
 )
 from bellhop.logs import Log
 from bellhop.messages import Apply, Publisher
@@ -39,6 +40,7 @@ from bellhop.stages.features.resources.executor import Executor
 from bellhop.stages.hands import ALONE, Hands
 from bellhop.stages.lease import UNKNOWN, Leases, Peers
 from bellhop.stages.ledger import noting
+from bellhop.stages.order import Order
 from bellhop.stages.watch import Watching
 from bellhop.stages.work import Work, is_done_once
 
@@ -65,6 +67,7 @@ class Execute:
         self._leases = Leases(records, settings, peers)
         self._endings = Endings(records, settings)
         self._watching = Watching(records, publisher)
+        self._order = Order(records, publisher)
         self._features: tuple[Feature[Any], ...] = (
             Executor(records, access, publisher, settings, hands),
         )
@@ -91,11 +94,15 @@ class Execute:
         self._leases.refuse_busy(inventory)
         found = self._found(message)
         if found and (found.value.paused or is_done_once(found.value, outcome, inventory)):
+            if not found.value.paused:
+                # Who waits for it may have come since.
+                self._order.tell(found.value, cluster, outcome)
             return True
         record = self._records.clusters.get(cluster)
         profile = found.value if found else _closed(message)
         try:
             if record is None or (found is None and not inventory.held):
+                self._order.leave(profile, cluster, outcome)
                 self._endings.leave(profile, cluster, outcome)
             else:
                 work = Work(
@@ -139,9 +146,15 @@ class Execute:
         with noting(self._records, message, work.cluster.key, profile.object) as note:
             note.context = {"profile": profile.name, "trigger": profile.trigger}
             try:
+                self._order.refuse_early(work)
                 self._call(work)
             except StaleError:
                 raise
+            except WaitingError as error:
+                if self._endings.wait(work, error, "Provisioning"):
+                    note.what, note.detail = "waits", str(error)
+                self._keep_doubts(work)
+                return
             except AwayError as error:
                 if self._endings.wait(work, error):
                     note.what, note.detail = "waits", str(error)
@@ -208,7 +221,9 @@ class Execute:
             self._endings.slow(work)
         elif work.wanted:
             self._endings.settle(work)
+            self._order.tell(work.profile, work.cluster.key, work.outcome)
         else:
+            self._order.leave(work.profile, work.cluster.key, work.outcome)
             self._endings.leave(work.profile, work.cluster.key, work.outcome)
 
     def _each(self, work: Work) -> Iterator[Feature[Any]]:
@@ -219,15 +234,17 @@ class Execute:
         work.at = ""
 
     def _preview(self, work: Work, plans: Sequence[tuple[Feature[Any], Plan]]) -> None:
-        """Note what plans would change; of what we hold only that it may not be as it was.
-
-        Nobody tells again of an object that changed hands: it is to be known once it is meant.
-        """
+        """Note what plans would change; of what we hold only that it may not be as it was."""
         changes = [each for feature, plan in plans for each in feature.preview(work, plan)]
         if work.message.contested:
-            key = Identity.parse(work.message.contested)
-            self._records.inventories.doubt(work.cluster.key, work.profile.name, None, [key])
+            self._keep_doubts(work)
         self._endings.preview(work, changes)
+
+    def _keep_doubts(self, work: Work) -> None:
+        """Keep what a message says of objects that may not be as they were: it is said once."""
+        told = filter(None, (work.message.contested, work.message.touched))
+        if keys := [Identity.parse(each) for each in told]:
+            self._records.inventories.doubt(work.cluster.key, work.profile.name, None, keys)
 
     def _carry_out(self, work: Work, plans: Sequence[tuple[Feature[Any], Plan]]) -> None:
         """Carry plans out under the lease; the inventory keeps what was done."""
@@ -236,12 +253,26 @@ class Execute:
             begun = plan.begun(begun)
         self._leases.take(work, begun)
         try:
+            self._look_ahead(work)
             for feature, (_, plan) in zip(self._each(work), plans, strict=True):
                 feature.carry_out(work, plan)
                 if work.failed:
                     break
         finally:
             self._leases.give_up(work)
+
+    def _look_ahead(self, work: Work) -> None:
+        """See once more whether what comes first stays: who withdraws it sees our lease, or we it.
+
+        Raises:
+            WaitingError: it does not; nothing was begun.
+        """
+        try:
+            if work.in_turn:
+                self._order.refuse_early(work)
+        except WaitingError:
+            work.held = dict(work.before)
+            raise
 
 
 def _inputs(

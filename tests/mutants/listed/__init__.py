@@ -10,11 +10,12 @@ from tests.mutants.listed import (
     evaluate,
     execute,
     guard,
+    order,
     records,
     sweep,
 )
 
-_LISTS = (claim, execute, evaluate, guard, records, deploy, sweep, declare, doors)
+_LISTS = (claim, execute, evaluate, guard, order, records, deploy, sweep, declare, doors)
 MUTANTS = [mutant for each in _LISTS for mutant in each.MUTANTS]
 
 EXPLAINED = {
