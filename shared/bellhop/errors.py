@@ -13,6 +13,7 @@ BellhopError                     .code is stable, .context is safe to log
    ├─ UnreachableError           a cluster, a cloud or a repository does not answer
    │  └─ AwayError               a cluster is known not to; who waits is told once it does
    ├─ WaitingError               another profile comes first; who waits is told once it is done
+   │  └─ QueuedError             other clusters change first; who waits is told at its turn
    ├─ ThrottledError             asked to slow down
    ├─ StaleError                 lost an optimistic write; read again
    └─ BusyError                  another worker holds the claim
@@ -118,6 +119,12 @@ class WaitingError(TemporaryError):
     """Another profile comes first in a cluster; whoever waits is told once it is done."""
 
     code = "Waiting"
+
+
+class QueuedError(WaitingError):
+    """Other clusters change first; whoever waits is told at its turn."""
+
+    code = "Queued"
 
 
 class ThrottledError(TemporaryError):

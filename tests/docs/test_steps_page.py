@@ -41,13 +41,15 @@ def test_a_reader_sees_what_waits_and_what_goes_on(served: Path) -> None:
         lambda said: "Waiting" in said,
         lambda said: said.count("Provisioned") == 2,
         lambda said: "stand on it" in said,
-        lambda said: said == "No ClusterProfiles found\n" or "dashboards" not in said,
+        lambda said: "dashboards" not in said,
+        lambda said: "1 updated" in said,
     ]
     watched = [
         ("describe", "clusterprofile", "dashboards"),
         ("get", "clusterprofiles"),
         ("show", "failures"),
         ("get", "clusterprofiles"),
+        ("describe", "clusterprofile", "agent"),
     ]
     assert len(parts) == 1 + 2 * len(awaited)
     type_page(parts[0], served)
@@ -55,5 +57,6 @@ def test_a_reader_sees_what_waits_and_what_goes_on(served: Path) -> None:
         assert bellhop(*command.split())
         until(is_so, *words)
         type_page(text, served)
-
-    until(lambda said: "default" not in said, "show", "addons")
+    addons = bellhop("show", "addons")
+    assert "agent" in addons
+    assert "monitoring" not in addons

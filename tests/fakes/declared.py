@@ -156,10 +156,14 @@ DECLARED |= {
     THEN: (
         profile("clusterSelector: {matchLabels: {dep: eng}}", name="then", more="dependsOn: [own]"),
         profile("clusterSelector: {matchLabels: {dep: eng}}", name="then"),
+        profile("clusterSelector: {matchLabels: {dep: eng}}", name="then", more="maxUpdate: 1"),
     ),
     THEN_TEXT: (holder("then", _made("then", "1")), holder("then", _made("then", "2"))),
 }
-"""A profile that comes after `own`, or does not: in histories in which `own` ends well."""
+"""A profile that comes after `own`, or does not, or goes to one cluster at a time.
+
+In histories in which `own` ends well.
+"""
 
 STEPS = [*KEYS, THEN, THEN_TEXT]
 """What steps declare and delete, by number."""

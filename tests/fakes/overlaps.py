@@ -105,6 +105,13 @@ def _ordered(name: str, **given: object) -> Overlap:
     return _overlap(name, **{"declared": declared, "before": [], **given})
 
 
+def _paced(name: str, **given: object) -> Overlap:
+    """Return a history of a profile that goes to one of two clusters at a time."""
+    defaults = {"before": [], "asked": [("apply", _which(THEN_TEXT), 1)]}
+    declared = {THEN: 2, THEN_TEXT: 0}
+    return _overlap(name, declared=declared, clusters=("east", "west"), **{**defaults, **given})
+
+
 def _tell(minute: int, what: str = "built") -> Step:
     return ("tell", "east", "web", minute, what, minute)
 
@@ -373,6 +380,27 @@ OVERLAPS = [
             "b": None,
             "u": [("apply", _which(THEN), 0), ("delete", _which(THEN)), ("delete", _which(OWN))],
         },
+    ),
+    _paced("two clusters change one after the other"),
+    _paced(
+        "another revision comes while clusters change one after the other",
+        acts={"a": None, "b": None, "u": [("apply", _which(THEN_TEXT), 0)]},
+    ),
+    _paced(
+        "a cluster leaves, and comes back, while clusters change one after the other",
+        acts={
+            "a": None,
+            "b": None,
+            "u": [("label", "east", "dep", None), ("label", "east", "dep", "eng")],
+        },
+    ),
+    _paced(
+        "a profile goes while its clusters change one after the other",
+        acts={"a": None, "b": None, "u": [("delete", _which(THEN))]},
+    ),
+    _paced(
+        "clusters change all at once from now on",
+        acts={"a": None, "b": None, "u": [("apply", _which(THEN), 1), ("apply", _which(THEN), 2)]},
     ),
     _overlap(
         "a source cluster is chosen no more while it is swept",

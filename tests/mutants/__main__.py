@@ -34,7 +34,7 @@ _HISTORIES = (f"{_STAGES}interleaving.py", f"{_STAGES}properties.py")
 _NEAR = {
     "stages/claim": "ownership failures overlap",
     "stages/work": "dry_run",
-    "stages/execute": "order dry_run outcomes holding phases races ownership failures pipeline",
+    "stages/execute": "order turns dry_run outcomes holding phases races ownership failures",
     "stages/ending": "outcomes failures order pipeline overlap races dry_run",
     "stages/hands": "hands phases",
     "stages/lease": "holding races ownership overlap",
@@ -61,6 +61,7 @@ _NEAR = {
     "stages/consequences": "touched overlap pipeline healing races",
     "stages/choosing": "sets",
     "stages/order": "order",
+    "stages/turns": "turns",
     "engine/order": "order",
     "stages/in": "ingest outside overlap",
     "stages/outside": "outside",

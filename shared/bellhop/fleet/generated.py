@@ -47,6 +47,7 @@ def manifest(profile: Profile, source: str) -> dict[str, Any]:
 def _stopped(profile: Profile) -> dict[str, Any]:
     """Return what a profile waits for in a cluster, and what stops it, where there is such."""
     asked = {
+        "maxUpdate": profile.rollout.share,
         "dependsOn": [each.rpartition("/")[2] for each in profile.rollout.after],
         "continueOnError": profile.rollout.continues,
         "maxConsecutiveFailures": profile.rollout.most_failures,

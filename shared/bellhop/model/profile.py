@@ -116,6 +116,7 @@ class ClusterProfile(Declaration):
             continues=self.spec.continue_on_error,
             most_failures=self.spec.max_consecutive_failures or 0,
             after=self.after,
+            share=self.spec.share,
         )
 
 

@@ -177,7 +177,7 @@ class EventTrigger(Declaration):
     @property
     def rollout(self) -> Rollout:
         """What its profiles wait for in a cluster."""
-        return Rollout(after=self.after)
+        return Rollout(after=self.after, share=self.spec.share)
 
     def refuse_change(self, old: "EventTrigger") -> None:
         """Refuse what may not change once it was applied.

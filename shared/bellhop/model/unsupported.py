@@ -19,7 +19,6 @@ _PATCHES = "patches are not applied yet; leave the field out, or write the chang
 _FLUX = "Flux sources are not read yet; use kind ConfigMap or Secret"
 
 _ADDONS = {
-    "maxUpdate": "roll-outs are not paced yet; leave the field out",
     "reloader": "workloads are not restarted yet; leave the field out",
     "policyRefs[].kind=GitRepository": _FLUX,
     "policyRefs[].kind=OCIRepository": _FLUX,

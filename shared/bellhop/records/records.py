@@ -34,6 +34,7 @@ from bellhop.records.previews import Previews
 from bellhop.records.profiles import Profiles
 from bellhop.records.pulses import Pulses
 from bellhop.records.refusals import RefusalCounts
+from bellhop.records.rotas import Rotas
 from bellhop.records.sealing import Sealer
 from bellhop.records.selections import Selections
 from bellhop.records.senders import Receipts, Senders
@@ -103,6 +104,7 @@ class Records:
         self.findings = Findings(store, clock)
         self.watches = Watches(store)
         self.outcomes = Outcomes(store)
+        self.rotas = Rotas(store)
         self.waiting = Followers(store, "waiting")
         self.needing = Followers(store, "needing")
         self.previews = Previews(self._payloads)

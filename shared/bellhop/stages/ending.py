@@ -326,7 +326,8 @@ def _counted(changes: Sequence[Change]) -> str:
 
 def _revision(work: Work) -> str:
     """Return what of a profile an outcome is about, where others are to know that."""
-    return work.profile.revision if work.profile.rollout.ordered else ""
+    rollout = work.profile.rollout
+    return work.profile.revision if rollout.ordered or rollout.paced else ""
 
 
 def _token(outcome: Kept[Outcome] | None) -> str:

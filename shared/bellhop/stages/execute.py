@@ -28,7 +28,7 @@ from bellhop.errors import (
 from bellhop.logs import Log
 from bellhop.messages import Apply, Publisher
 from bellhop.model.gvk import Identity
-from bellhop.model.record import Cluster, Inventory, Profile
+from bellhop.model.record import Cluster, Inventory, Outcome, Profile
 from bellhop.ports.access import Access
 from bellhop.ports.store import ABSENT
 from bellhop.records import Kept, Records
@@ -41,6 +41,7 @@ from bellhop.stages.hands import ALONE, Hands
 from bellhop.stages.lease import UNKNOWN, Leases, Peers
 from bellhop.stages.ledger import noting
 from bellhop.stages.order import Order
+from bellhop.stages.turns import Turns
 from bellhop.stages.watch import Watching
 from bellhop.stages.work import Work, is_done_once
 
@@ -68,6 +69,7 @@ class Execute:
         self._endings = Endings(records, settings)
         self._watching = Watching(records, publisher)
         self._order = Order(records, publisher)
+        self._turns = Turns(records, publisher)
         self._features: tuple[Feature[Any], ...] = (
             Executor(records, access, publisher, settings, hands),
         )
@@ -95,15 +97,13 @@ class Execute:
         found = self._found(message)
         if found and (found.value.paused or is_done_once(found.value, outcome, inventory)):
             if not found.value.paused:
-                # Who waits for it may have come since.
-                self._order.tell(found.value, cluster, outcome)
+                self._let_others(found.value, cluster, outcome)
             return True
         record = self._records.clusters.get(cluster)
         profile = found.value if found else _closed(message)
         try:
             if record is None or (found is None and not inventory.held):
-                self._order.leave(profile, cluster, outcome)
-                self._endings.leave(profile, cluster, outcome)
+                self._leave(profile, cluster, outcome)
             else:
                 work = Work(
                     message=message,
@@ -147,6 +147,7 @@ class Execute:
             note.context = {"profile": profile.name, "trigger": profile.trigger}
             try:
                 self._order.refuse_early(work)
+                self._turns.refuse_early(work)
                 self._call(work)
             except StaleError:
                 raise
@@ -221,10 +222,21 @@ class Execute:
             self._endings.slow(work)
         elif work.wanted:
             self._endings.settle(work)
-            self._order.tell(work.profile, work.cluster.key, work.outcome)
+            self._let_others(work.profile, work.cluster.key, work.outcome)
         else:
-            self._order.leave(work.profile, work.cluster.key, work.outcome)
-            self._endings.leave(work.profile, work.cluster.key, work.outcome)
+            self._leave(work.profile, work.cluster.key, work.outcome)
+
+    def _let_others(self, profile: Profile, cluster: str, outcome: Kept[Outcome] | None) -> None:
+        """Let those go on who wait for a profile that is done in a cluster."""
+        self._order.tell(profile, cluster, outcome)
+        if not profile.error:
+            self._turns.end(profile, cluster)
+
+    def _leave(self, profile: Profile, cluster: str, outcome: Kept[Outcome] | None) -> None:
+        """Let those go on who wait for a profile to leave a cluster, and note that it has."""
+        self._order.leave(profile, cluster, outcome)
+        self._turns.end(profile, cluster)
+        self._endings.leave(profile, cluster, outcome)
 
     def _each(self, work: Work) -> Iterator[Feature[Any]]:
         """Yield the features in order, and note at which one the work is."""

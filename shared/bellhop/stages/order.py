@@ -39,7 +39,7 @@ class Order:
         """
         if work.dry:
             return
-        if work.wanted and work.profile.rollout.after and not _is_done(work):
+        if work.wanted and work.profile.rollout.after and not is_done(work):
             self._refuse_to_bring(work)
             work.in_turn = True
         elif self._is_to_go(work) and work.profile.rollout.awaited:
@@ -149,7 +149,7 @@ class Order:
 _NAMED = 3
 
 
-def _is_done(work: Work) -> bool:
+def is_done(work: Work) -> bool:
     """Say whether a profile was brought as it is now: putting it back asks for nobody's leave."""
     if work.outcome is None or work.outcome.value.revision != work.profile.revision:
         return False

@@ -13,9 +13,10 @@ from tests.mutants.listed import (
     order,
     records,
     sweep,
+    turns,
 )
 
-_LISTS = (claim, execute, evaluate, guard, order, records, deploy, sweep, declare, doors)
+_LISTS = (claim, execute, evaluate, guard, order, turns, records, deploy, sweep, declare, doors)
 MUTANTS = [mutant for each in _LISTS for mutant in each.MUTANTS]
 
 EXPLAINED = {

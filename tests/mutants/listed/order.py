@@ -8,11 +8,10 @@ MUTANTS = [
     Mutant(
         "stages/execute.py",
         (
-            "            try:\n"
             "                self._order.refuse_early(work)\n"
-            "                self._call(work)\n"
+            "                self._turns.refuse_early(work)\n"
         ),
-        ("            try:\n                self._call(work)\n"),
+        "                self._turns.refuse_early(work)\n",
         "No profile waits for another one before it looks at its cluster.",
     ),
     Mutant(
@@ -40,10 +39,10 @@ MUTANTS = [
         "stages/execute.py",
         (
             "            self._endings.settle(work)\n"
-            "            self._order.tell(work.profile, work.cluster.key, work.outcome)\n"
+            "            self._let_others(work.profile, work.cluster.key, work.outcome)\n"
         ),
         (
-            "            self._order.tell(work.profile, work.cluster.key, work.outcome)\n"
+            "            self._let_others(work.profile, work.cluster.key, work.outcome)\n"
             "            self._endings.settle(work)\n"
         ),
         "Who waits is told before it can see that its turn has come.",
@@ -51,18 +50,20 @@ MUTANTS = [
     Mutant(
         "stages/execute.py",
         (
-            "            self._order.leave(work.profile, work.cluster.key, work.outcome)\n"
-            "            self._endings.leave(work.profile, work.cluster.key, work.outcome)\n"
+            "        self._order.leave(profile, cluster, outcome)\n"
+            "        self._turns.end(profile, cluster)\n"
+            "        self._endings.leave(profile, cluster, outcome)\n"
         ),
         (
-            "            self._endings.leave(work.profile, work.cluster.key, work.outcome)\n"
-            "            self._order.leave(work.profile, work.cluster.key, work.outcome)\n"
+            "        self._endings.leave(profile, cluster, outcome)\n"
+            "        self._order.leave(profile, cluster, outcome)\n"
+            "        self._turns.end(profile, cluster)\n"
         ),
         "Who dies as a profile is gone leaves those who wait for that.",
     ),
     Mutant(
         "stages/execute.py",
-        "                self._order.tell(found.value, cluster, outcome)\n",
+        "                self._let_others(found.value, cluster, outcome)\n",
         "                pass\n",
         "Who waits for what was brought once waits for ever.",
     ),
@@ -119,7 +120,7 @@ MUTANTS = [
     ),
     Mutant(
         "stages/order.py",
-        "        if work.wanted and work.profile.rollout.after and not _is_done(work):\n",
+        "        if work.wanted and work.profile.rollout.after and not is_done(work):\n",
         "        if work.wanted and work.profile.rollout.after:\n",
         "What is there is not put back while what it comes after changes.",
     ),

@@ -169,6 +169,7 @@ def test_a_profile_has_a_number_only_while_it_is_tried_dry(rig: Rig) -> None:
         Rollout(most_failures=3),
         Rollout(after=("base",)),
         Rollout(awaited=True),
+        Rollout(share="20%"),
     ],
 )
 def test_a_profile_that_says_what_stops_it_has_a_number(rig: Rig, asked: Rollout) -> None:
