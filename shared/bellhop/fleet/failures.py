@@ -320,16 +320,19 @@ def _profiles(here: Installation, silent: Mapping[str, str]) -> Iterator[Failure
             waits = outcome.reason == WaitingError.code
             if waits or (outcome.phase in {"Failed", "FailedNonRetriable"} and not told):
                 # Of one trigger's profiles that fail in one cluster, the objects' names differ.
-                cause = outcome.trigger or outcome.profile, outcome.cluster, outcome.reason
+                # And what is waited for is the same in all clusters, as a rule.
+                where = "" if waits else outcome.cluster
+                cause = outcome.trigger or outcome.profile, where, outcome.reason
                 causes.setdefault(cause, []).append(outcome)
     for outcomes in causes.values():
         first = outcomes[0]
-        tries = f" (failed {first.failures} times)" if first.failures > 1 else ""
+        waits = first.reason == WaitingError.code
+        tries = f" (failed {first.failures} times)" if first.failures > 1 and not waits else ""
         tries += overview.next_try(first)
         which = f"{first.profile} to {first.cluster}"
         sentence = f"{first.message}{tries}"
-        what = "waiting" if first.reason == WaitingError.code else "deployment"
-        yield _of_several(what, which, first.at, sentence, len(outcomes), "profiles")
+        what, ones = ("waiting", "deployments") if waits else ("deployment", "profiles")
+        yield _of_several(what, which, first.at, sentence, len(outcomes), ones)
 
 
 def _loops(here: Installation) -> Iterator[Failure]:

@@ -56,6 +56,11 @@ def test_failures_say_for_whom_a_profile_waits(fleet: Fleet) -> None:
     [status] = statuses(here, "made")
     assert status.state == "Provisioning"
 
+    fleet.write("east", service("shop"))
+    fleet.pump()
+    [told] = failures(here)
+    assert told.several == 2
+
     fleet.apply(profile(name="base"), holder("base", config("base")))
     fleet.pump()
     assert list(failures(here)) == []

@@ -9,10 +9,10 @@ import pytest
 
 from bellhop.engine.catalog import Catalog
 from bellhop.errors import InvalidError
-from bellhop.messages import Apply
+from bellhop.messages import Apply, Resolve
 from bellhop.model.gvk import GVK, Identity
 from bellhop.model.kinds import DeclarationKey
-from bellhop.model.record import Outcome
+from bellhop.model.record import Inventory, Outcome
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import (
@@ -175,6 +175,31 @@ def test_what_others_stand_on_stays(fleet: Fleet, east: FakeKube, how: str) -> N
     assert fleet.records.outcomes.get(EAST, "base") is None
 
 
+def test_what_it_stands_on_is_not_withdrawn_under_it(fleet: Fleet, east: FakeKube) -> None:
+    """Who withdraws it cannot see yet who is about to be brought; that one sees it itself."""
+    fleet.apply(written("base"))
+    fleet.pump()
+    noted = acts(east)
+    fleet.apply(written("apps", "base"))
+    put, deploy = fleet.records.inventories.put, fleet.stages["deploy"]
+
+    def late(inventory: Inventory, **how: Any) -> str:
+        if inventory.profile == "apps":
+            fleet.records.inventories.put = put  # type: ignore[method-assign]
+            fleet.declare.delete([("ClusterProfile", "", "base")])
+            deploy.handle(Resolve("base"))
+            deploy.handle(Apply("", "", "base", EAST))
+        return put(inventory, **how)
+
+    fleet.records.inventories.put = late  # type: ignore[method-assign]
+    fleet.pump()
+
+    assert noted == ["-base"]
+    assert phase(fleet, "apps") == ("Provisioning", "Waiting")
+    kept = fleet.records.inventories.get(EAST, "apps")
+    assert kept is None or kept.value.held == {}
+
+
 def test_what_leaves_its_objects_waits_for_nobody(fleet: Fleet, east: FakeKube) -> None:
     """Nothing of it is taken away that others stand on."""
     fleet.apply(written("apps", "base"))
@@ -320,6 +345,29 @@ def test_how_the_one_before_it_is_kept(
     if not done:
         fleet.apply(written("base"))
         fleet.pump()
+
+    assert names(east) == ["apps", "base"]
+
+
+@pytest.mark.parametrize("more", ["", "syncMode: OneTime"])
+def test_who_comes_to_wait_while_it_is_brought_is_told(
+    fleet: Fleet, east: FakeKube, more: str
+) -> None:
+    """Whoever brings it read it before anybody waited for it."""
+    fleet.apply(written("base", more=more))
+    apply, came = east.apply, [written("apps", "base")]
+
+    def late(manifest: dict[str, Any], **how: Any) -> Any:
+        while came:
+            fleet.apply(came.pop())
+            for inbox in ("deploy", "apply"):
+                for each in fleet.queues[inbox].receive(9, wait=timedelta(0)):
+                    fleet.work(inbox, [each])
+            assert phase(fleet, "apps")[1] == "Waiting"
+        return apply(manifest, **how)
+
+    east.apply = late  # type: ignore[method-assign]
+    fleet.pump()
 
     assert names(east) == ["apps", "base"]
 

@@ -10,7 +10,7 @@ from typing import Any
 from bellhop.engine import looping
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.pacing import loop_timer
-from bellhop.errors import AwayError, MissingError, WaitingError
+from bellhop.errors import AwayError, MissingError, QueuedError, WaitingError
 from bellhop.fleet import overview
 from bellhop.fleet.explain.chain import MOST, Chain, Link
 from bellhop.fleet.installation import Installation
@@ -113,8 +113,8 @@ class Results:
 
     def _destination(self, profile: Profile, cluster: str, outcome: Outcome | None) -> Link:
         which = profile.name
-        if outcome and outcome.reason == WaitingError.code:
-            cure = f"see to what it comes after: {outcome.message}; it goes on by itself then"
+        if outcome and outcome.reason in {WaitingError.code, QueuedError.code}:
+            cure = f"see to what comes first, and it goes on by itself: {outcome.message}"
             return Link("destination", cluster, "waits", f"{which} waits for its turn", cure)
         if outcome is None or outcome.phase == "Provisioning":
             said = f"{which} is still to be applied"
