@@ -12,6 +12,8 @@ BellhopError                     .code is stable, .context is safe to log
 └─ TemporaryError                may pass: leave the message in the queue, for .delay at least
    ├─ UnreachableError           a cluster, a cloud or a repository does not answer
    │  └─ AwayError               a cluster is known not to; who waits is told once it does
+   ├─ WaitingError               another profile comes first; who waits is told once it is done
+   │  └─ QueuedError             other clusters change first; who waits is told at its turn
    ├─ ThrottledError             asked to slow down
    ├─ UnmetError                 a check of a cluster does not pass yet
    ├─ StaleError                 lost an optimistic write; read again
@@ -112,6 +114,18 @@ class AwayError(UnreachableError):
     """A cluster did not answer when it was asked last; whoever waits is told once it does."""
 
     code = "Away"
+
+
+class WaitingError(TemporaryError):
+    """Another profile comes first in a cluster; whoever waits is told once it is done."""
+
+    code = "Waiting"
+
+
+class QueuedError(WaitingError):
+    """Other clusters change first; whoever waits is told at its turn."""
+
+    code = "Queued"
 
 
 class ThrottledError(TemporaryError):

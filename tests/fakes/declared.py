@@ -84,6 +84,8 @@ TEAM_SET: Key = ("Set", "fleet", "own")
 TEAM_TEXT: Key = ("ConfigMap", "fleet", "own")
 CHECKED: Key = ("ClusterProfile", "", "checked")
 CHECKED_TEXT: Key = ("ConfigMap", "default", "checked")
+THEN: Key = ("ClusterProfile", "", "then")
+THEN_TEXT: Key = ("ConfigMap", "default", "then")
 HEARD: Key = ("EventSource", "", "heard")
 TOLD: Key = ("EventTrigger", "", "told")
 TOLD_TEXT: Key = ("ConfigMap", "default", "told")
@@ -175,6 +177,22 @@ DECLARED |= {
     TOLD_TEXT: (holder("told", _made(_TOLD, "v{{ .CloudEvent.data }}"), annotations=INSTANTIATE),),
 }
 """What CloudEvents bring; nobody declares it at random, as no draw sends any."""
+
+DECLARED |= {
+    THEN: (
+        profile("clusterSelector: {matchLabels: {dep: eng}}", name="then", more="dependsOn: [own]"),
+        profile("clusterSelector: {matchLabels: {dep: eng}}", name="then"),
+        profile("clusterSelector: {matchLabels: {dep: eng}}", name="then", more="maxUpdate: 1"),
+    ),
+    THEN_TEXT: (holder("then", _made("then", "1")), holder("then", _made("then", "2"))),
+}
+"""A profile that comes after `own`, or does not, or goes to one cluster at a time.
+
+In histories in which `own` ends well.
+"""
+
+STEPS = [*KEYS, THEN, THEN_TEXT]
+"""What steps declare and delete, by number."""
 
 PLAIN = {OWN_TEXT: 3, WATCHED: 4}
 """How many variants are chosen at random, where it is not all: steps of their own take the rest."""

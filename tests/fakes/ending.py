@@ -80,6 +80,7 @@ def _check_objects(world: World, cluster: str, owners: dict[Thing, Wish]) -> Non
         {thing: v for thing, v in wanted.items() if thing not in loose},
     )
     same(f"objects missing in {cluster}", loose & wanted.keys() - made.keys(), set())
+    same(f"what is not in its order in {cluster}", world.kube(cluster).disordered, [])
     same(f"objects of others removed in {cluster}", world.kube(cluster).wronged, [])
 
 

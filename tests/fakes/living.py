@@ -55,6 +55,9 @@ class LivingKube(FakeKube):
         super().__init__(cluster)
         self.wronged: list[ObjectKey] = []
         """What was removed through the port though it began otherwise, or touched behind a gate."""
+        self.order: tuple[str, str] | None = None
+        """Two ConfigMaps, of which the first is to be there whenever the second is."""
+        self.disordered: list[str] = []
         for resource in _SERVED:
             self.serve(resource)
 
@@ -94,6 +97,7 @@ class LivingKube(FakeKube):
         self, manifest: Manifest, *, uid: str | None = None, dry_run: bool = False
     ) -> Manifest:
         key = ObjectKey.of(manifest)
+        self._keep_order("applied", key.name, 1)
         if key.name == CHECKED and self._shut("preDeployChecks"):
             self.wronged.append(key)
         return super().apply(manifest, uid=uid, dry_run=dry_run)
@@ -105,7 +109,17 @@ class LivingKube(FakeKube):
             self.theirs |= {written["metadata"]["uid"]} - before
             return written
 
+    def _keep_order(self, what: str, name: str, number: int) -> None:
+        """Note what is applied before the first is there, or removed before the second is gone."""
+        if self.order is None or name != self.order[number]:
+            return
+        other = self.order[1 - number]
+        there = any(key.name == other for key in self._objects)
+        if there is not bool(number):
+            self.disordered.append(f"{name} {what} while {other} is{'' if there else ' not'} there")
+
     def remove(self, gvk: GVK, namespace: str, name: str, *, uid: str = "") -> bool:
+        self._keep_order("removed", name, 0)
         key = ObjectKey(gvk, namespace, name)
         there = self._objects.get(key.identity)
         strange = there is not None and (

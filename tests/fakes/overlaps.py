@@ -24,12 +24,14 @@ from tests.fakes.declared import (
     FLIP,
     FLIP_TEXT,
     HEARD,
-    KEYS,
     OWN,
     OWN_TEXT,
+    STEPS,
     TEAM,
     TEAM_SET,
     TEAM_TEXT,
+    THEN,
+    THEN_TEXT,
     TOLD,
     TOLD_TEXT,
     WATCHED,
@@ -49,7 +51,7 @@ _BOTH: Sequence[Step] = (_THERE, ("put", "east", "Service", "b", "yes", 0, "sent
 
 
 def _which(key: Key) -> int:
-    return KEYS.index(key)
+    return STEPS.index(key)
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,19 @@ def _open(gate: Step) -> Step:
 def _checked(name: str, **given: object) -> Overlap:
     """Return a history of a profile that is checked before and after all that is done."""
     return _overlap(name, **{"declared": {CHECKED: 0, CHECKED_TEXT: 0}, **given})
+
+
+def _ordered(name: str, **given: object) -> Overlap:
+    """Return a history of two profiles, of which one comes after the other."""
+    declared = {OWN: 0, OWN_TEXT: 0, THEN: 0, THEN_TEXT: 0}
+    return _overlap(name, **{"declared": declared, "before": [], **given})
+
+
+def _paced(name: str, **given: object) -> Overlap:
+    """Return a history of a profile that goes to one of two clusters at a time."""
+    defaults = {"before": [], "asked": [("apply", _which(THEN_TEXT), 1)]}
+    declared = {THEN: 2, THEN_TEXT: 0}
+    return _overlap(name, declared=declared, clusters=("east", "west"), **{**defaults, **given})
 
 
 def _tell(minute: int, what: str = "built") -> Step:
@@ -339,6 +354,70 @@ OVERLAPS = [
         before=[],
         asked=[("apply", _which(OWN), 1)],
         acts={"a": None, "b": None, "u": [("apply", _which(OWN), 0)]},
+    ),
+    _ordered(
+        "a profile and the one before it change at once",
+        asked=[("apply", _which(OWN_TEXT), 1), ("apply", _which(THEN_TEXT), 1)],
+    ),
+    _ordered(
+        "a profile is withdrawn with the one before it",
+        asked=[("delete", _which(THEN)), ("delete", _which(OWN))],
+    ),
+    _ordered(
+        "a profile and the one before it leave a cluster",
+        asked=[("label", "east", "dep", None)],
+        acts={"a": None, "b": None, "u": [("label", "east", "dep", "eng")]},
+    ),
+    _ordered(
+        "what a profile waits for is applied",
+        declared={OWN_TEXT: 0, THEN: 0, THEN_TEXT: 0},
+        asked=[("apply", _which(THEN_TEXT), 1)],
+        acts={"a": None, "b": None, "u": [("apply", _which(OWN), 0)]},
+    ),
+    _ordered(
+        "what a profile stands on goes and comes while it is applied",
+        asked=[("apply", _which(THEN_TEXT), 1)],
+        acts={"a": None, "b": None, "u": [("delete", _which(OWN)), ("apply", _which(OWN), 0)]},
+    ),
+    _ordered(
+        "a profile goes while what it stands on is withdrawn",
+        asked=[("delete", _which(OWN))],
+        acts={"a": None, "b": None, "u": [("delete", _which(THEN))]},
+    ),
+    _ordered(
+        "a profile stands on another no more while that is withdrawn",
+        asked=[("delete", _which(OWN))],
+        acts={"a": None, "b": None, "u": [("apply", _which(THEN), 1)]},
+    ),
+    _ordered(
+        "a profile comes back while it goes before the one that it stands on",
+        asked=[("delete", _which(THEN))],
+        acts={
+            "a": None,
+            "b": None,
+            "u": [("apply", _which(THEN), 0), ("delete", _which(THEN)), ("delete", _which(OWN))],
+        },
+    ),
+    _paced("two clusters change one after the other"),
+    _paced(
+        "another revision comes while clusters change one after the other",
+        acts={"a": None, "b": None, "u": [("apply", _which(THEN_TEXT), 0)]},
+    ),
+    _paced(
+        "a cluster leaves, and comes back, while clusters change one after the other",
+        acts={
+            "a": None,
+            "b": None,
+            "u": [("label", "east", "dep", None), ("label", "east", "dep", "eng")],
+        },
+    ),
+    _paced(
+        "a profile goes while its clusters change one after the other",
+        acts={"a": None, "b": None, "u": [("delete", _which(THEN))]},
+    ),
+    _paced(
+        "clusters change all at once from now on",
+        acts={"a": None, "b": None, "u": [("apply", _which(THEN), 1), ("apply", _which(THEN), 2)]},
     ),
     _overlap(
         "a source cluster is chosen no more while it is swept",

@@ -21,6 +21,7 @@ from bellhop.fleet import held
 from bellhop.messages import INBOXES, Apply, Evaluate, Instantiate, Sweep, Weigh
 from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.records import Records, Sealer
+from bellhop.records.departures import Place
 from tests.fakes.fleet import FakeAccess, Fleet
 
 STAGES = "sweep evaluate deploy"
@@ -242,6 +243,8 @@ def left_over(fleet: Fleet) -> list[str]:
     found = [f"a pending change {row[0]}" for row in fleet.records.pending.all()]
     for name, queue in fleet.queues.items():
         found += [f"a dead letter of {name}: {letter.reason}" for letter in queue.list()]
+    if fleet.records.rotas.get(Place("", "", "then")):
+        found.append("a cluster whose turn it is")
     for hold in fleet.records.holds.all():
         found.append(f"a hold of {hold.source} in {hold.cluster}")
     for cluster in fleet.access.clusters:

@@ -31,13 +31,15 @@ from tests.fakes.declared import (
     EACH_TEXT,
     FLIP,
     HEARD,
-    KEYS,
     OWN,
     OWN_TEXT,
     PLAIN,
+    STEPS,
     TEAM,
     TEAM_SET,
     TEAM_TEXT,
+    THEN,
+    THEN_TEXT,
     TOLD,
     WATCHED,
     Key,
@@ -127,7 +129,14 @@ class World:
         self.declared = {key: which % len(DECLARED[key]) for key, which in declared.items()}
         self.ever = set(declared)
         self.form = self.declared.get(FLIP, 0)
+        self._order()
         self.fleet.apply(*(DECLARED[key][which] for key, which in self.declared.items()))
+
+    def _order(self) -> None:
+        """Have clusters notice from now on what is not in its order, if it is to be in one."""
+        for cluster in self.clusters:
+            ordered = self.declared.get(THEN) == 0
+            self.kube(cluster).order = ("own", "then") if ordered else None
 
     def do(self, step: Step) -> None:
         """Let one thing happen."""
@@ -260,12 +269,12 @@ class World:
 
     def do_apply(self, which: int, variant: int) -> None:
         """Declare one object in a variant; a trigger keeps its form."""
-        key = KEYS[which]
+        key = STEPS[which]
         self._declare(key, self.form if key == FLIP else plain(key, variant))
 
     def do_delete(self, which: int) -> None:
         """Delete what is declared."""
-        key = KEYS[which]
+        key = STEPS[which]
         self.declared.pop(key, None)
         self._insist(lambda: rig.delete(self.fleet, key))
 
@@ -280,7 +289,7 @@ class World:
     def do_flip(self, form: int) -> None:
         """Delete a trigger and make it anew, maybe for all objects instead of each."""
         self.form = form
-        self.do_delete(KEYS.index(FLIP))
+        self.do_delete(STEPS.index(FLIP))
         self._declare(FLIP, form)
 
     def do_sweep(self, cluster: str, full: bool) -> None:
@@ -426,6 +435,8 @@ class World:
         variant %= len(DECLARED[key])
         self.declared[key] = variant
         self.ever.add(key)
+        if key == THEN:
+            self._order()
         self._insist(lambda: self.fleet.apply(DECLARED[key][variant]))
 
     def _take_away(self, cluster: str, which: int) -> tuple[Thing, dict[str, Any]] | None:
@@ -516,7 +527,7 @@ class World:
                 self.do_gate(name, "", open_=True)
         while self.late:
             self.do_late(0, again=False)
-        for key in KEYS:
+        for key in STEPS:
             if key[0] == "ConfigMap" and key in self.ever - {*self.declared}:
                 self._declare(key, 0)
         rig.replay_dead(self.fleet)
@@ -551,6 +562,7 @@ class World:
         found = [self._own()] if OWN in self.declared else []
         found += [self._team()] if TEAM in self.declared else []
         found += [self._checked()] if CHECKED in self.declared else []
+        found += [self._then()] if THEN in self.declared else []
         for cluster in self.clusters:
             for trigger in (EACH, ALL, FLIP):
                 found += self._wished(trigger, cluster)
@@ -603,6 +615,8 @@ class World:
     def _own(self) -> Wish:
         variant = self.declared[OWN]
         clusters = {"east"} if variant == 2 else self._engineering()
+        # It goes where what comes after it does.
+        clusters |= self._engineering() if self.declared.get(THEN) == 0 else set()
         form = self.declared[OWN_TEXT]
         objects = {("ConfigMap", "own"): "2" if form == 1 else "1"}
         if form == 1:
@@ -628,6 +642,10 @@ class World:
         objects = {("ConfigMap", "checked"): value}
         tier = (50, 60)[self.declared[CHECKED]]
         return Wish("checked", tier, frozenset(self._engineering()), objects)
+
+    def _then(self) -> Wish:
+        objects = {("ConfigMap", "then"): str(self.declared[THEN_TEXT] + 1)}
+        return Wish("then", 100, frozenset(self._engineering()), objects)
 
     def _wished(self, trigger: Key, cluster: str) -> list[Wish]:
         matching = self.matching(cluster, trigger)

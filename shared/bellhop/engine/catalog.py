@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeVar
 
 from bellhop.engine.digest import digest
+from bellhop.engine.order import reached, turned
 from bellhop.errors import PermanentError
 from bellhop.model.gvk import CLOUD_EVENT, GVK, ObjectKey
 from bellhop.model.kinds import (
@@ -306,18 +308,44 @@ class Catalog:
         return (name for name, each in self.choosing.items() if found and each.takes(found))
 
     def profile_destinations(self, profile: ClusterProfile) -> tuple[str, ...]:
-        """Return the clusters that a user's own profile selects or names."""
+        """Return the clusters that a user's own profile goes to."""
         return tuple(sorted(key for key in self.clusters if self.selects(profile, key)))
 
     def selects(self, profile: ClusterProfile, cluster: str) -> bool:
-        """Say whether a user's own profile selects or names a cluster."""
+        """Say whether a user's own profile goes to a cluster.
+
+        It does where it selects or names it, and, as in Sveltos, where another one of users' own
+        does that comes after it.
+        """
         found = self.clusters.get(cluster)
         if found is None or not profile.reaches(found):
             return False
+        later = (self.profiles[each] for each in self._later.get(profile.place, ()))
+        return any(self._names(each, found) for each in (profile, *later))
+
+    @cached_property
+    def after(self) -> Mapping[str, tuple[str, ...]]:
+        """The profiles that users' own come after, by place; most come after none."""
+        return {place: each.after for place, each in self.profiles.items() if each.after}
+
+    @cached_property
+    def _later(self) -> Mapping[str, frozenset[str]]:
+        """Users' own profiles that come after each, however far."""
+        later = turned(self.after)
+        return {place: frozenset(reached([place], later)) for place in later}
+
+    @cached_property
+    def awaited(self) -> frozenset[str]:
+        """The places of the profiles that others come after, triggers' among them."""
+        triggers = (each.after for each in self.triggers.values())
+        return frozenset(place for each in (*self.after.values(), *triggers) for place in each)
+
+    def _names(self, profile: ClusterProfile, found: Cluster) -> bool:
+        """Say whether a user's own profile selects or names a cluster itself."""
         return (
             (found.namespace, found.name) in profile.cluster_refs
             or profile.cluster_selector.matches(found.labels)
-            or any(self.has(place, cluster) for place in profile.cluster_sets)
+            or any(self.has(place, found.key) for place in profile.cluster_sets)
         )
 
     def _in_force(self, cluster: str) -> Mapping[str, tuple[str, ...]]:

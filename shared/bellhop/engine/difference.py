@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from bellhop.engine.catalog import Catalog, cluster_object
 from bellhop.engine.naming import GENERATED_NAMESPACE
+from bellhop.engine.order import reached
 from bellhop.model.gvk import GVK
 from bellhop.model.kinds import ClusterProfile, DeclarationKey, EventTrigger, PolicyRef
 from bellhop.model.names import is_template
@@ -71,7 +72,25 @@ def difference(before: Catalog | None, after: Catalog, keys: Iterable[Key]) -> T
         triggers |= _sets(touched, before, after, sets)
     if triggers:
         _rules(touched, before, after, triggers)
+    _ordered(touched, before, after, keys)
     return touched
+
+
+def _ordered(touched: Touched, before: Catalog | None, after: Catalog, keys: Iterable[Key]) -> None:
+    """Add what comes before what is touched, and what comes after a profile that came or went.
+
+    The former goes where the latter does, and is to know that somebody waits for it.
+    """
+    triggers, profiles = touched.reread
+    for catalog in (each for each in (before, after) if each and each.awaited):
+        asking = [catalog.triggers.get(name) for name in _named(keys, *TRIGGERS)]
+        first = {place for each in asking if each for place in each.after}
+        touched.resolved |= first | reached(touched.resolved | first, catalog.after)
+        for place in touched.resolved & catalog.awaited:
+            if before and (place in before.profiles) == (place in after.profiles):
+                continue
+            triggers |= {name for name, each in after.triggers.items() if place in each.after}
+            profiles |= {name for name, each in after.profiles.items() if place in each.after}
 
 
 def _named(keys: Iterable[Key], *kinds: str) -> set[str]:

@@ -70,6 +70,7 @@ def draft_profile(catalog: Catalog, trigger: EventTrigger, cluster: str, key: st
         account=trigger.account,
         checked=times(trigger.checks),
         checks=trigger.checks,
+        rollout=trigger.rollout,
     )
 
 

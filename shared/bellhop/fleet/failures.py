@@ -15,7 +15,7 @@ from bellhop.adapters.local.certificates import life
 from bellhop.engine import looping
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.naming import set_kind
-from bellhop.errors import AwayError, UnmetError, UnreachableError
+from bellhop.errors import AwayError, UnmetError, UnreachableError, WaitingError
 from bellhop.fleet import held, overview, permitted, senders, strays
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.queues import Letters, dead_letters
@@ -318,19 +318,24 @@ def _profiles(here: Installation, silent: Mapping[str, str]) -> Iterator[Failure
             told = (
                 told or overview.waits(outcome) or (outcome.cluster in down and _is_away(outcome))
             )
+            waits = outcome.reason == WaitingError.code
             failed = outcome.phase in {"Failed", "FailedNonRetriable"} or _is_unmet(outcome)
-            if failed and not told:
+            if waits or (failed and not told):
                 # Of one trigger's profiles that fail in one cluster, the objects' names differ.
-                cause = outcome.trigger or outcome.profile, outcome.cluster, outcome.reason
+                # And what is waited for is the same in all clusters, as a rule.
+                where = "" if waits else outcome.cluster
+                cause = outcome.trigger or outcome.profile, where, outcome.reason
                 causes.setdefault(cause, []).append(outcome)
     for outcomes in causes.values():
         first = outcomes[0]
+        waits = first.reason == WaitingError.code
         tried = "asked" if first.reason == UnmetError.code else "failed"
-        tries = f" ({tried} {first.failures} times)" if first.failures > 1 else ""
+        tries = f" ({tried} {first.failures} times)" if first.failures > 1 and not waits else ""
         tries += overview.next_try(first)
         which = f"{first.profile} to {first.cluster}"
         sentence = f"{first.message}{tries}"
-        yield _of_several("deployment", which, first.at, sentence, len(outcomes), "profiles")
+        what, ones = ("waiting", "deployments") if waits else ("deployment", "profiles")
+        yield _of_several(what, which, first.at, sentence, len(outcomes), ones)
 
 
 def _is_unmet(outcome: Outcome) -> bool:

@@ -46,8 +46,10 @@ def manifest(profile: Profile, source: str) -> dict[str, Any]:
 
 
 def _stopped(profile: Profile) -> dict[str, Any]:
-    """Return what stops a profile in a cluster, where that is not the usual."""
+    """Return what a profile waits for in a cluster, and what stops it, where there is such."""
     asked = {
+        "maxUpdate": profile.rollout.share,
+        "dependsOn": [each.rpartition("/")[2] for each in profile.rollout.after],
         "continueOnError": profile.rollout.continues,
         "maxConsecutiveFailures": profile.rollout.most_failures,
     }

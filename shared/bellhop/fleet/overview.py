@@ -11,6 +11,7 @@ from bellhop.errors import AwayError
 from bellhop.fleet.installation import Installation
 from bellhop.model.gvk import Identity, ObjectKey
 from bellhop.model.record import Ended, Health, Outcome, Pace, Profile
+from bellhop.records.profiles import place
 
 SILENT = timedelta(minutes=5)
 """A forwarder that says nothing for so long is not there, or not heard."""
@@ -57,6 +58,23 @@ class ProfileStatus:
             return "DryRun"
         everywhere = self.provisioned == len(self.profile.destinations)
         return "Provisioned" if everywhere and not self.profile.leaving else "Provisioning"
+
+
+def rolled_out(here: Installation, status: ProfileStatus) -> str:
+    """Count the clusters of a profile that changes so many at a time; empty for any other."""
+    profile = status.profile
+    if not profile.rollout.paced or not profile.destinations:
+        return ""
+    every, kept = set(profile.destinations), here.records.rotas.get(place(profile))
+    mine = [x for x in status.outcomes if x.cluster in every and x.revision == profile.revision]
+    updated = {each.cluster for each in mine if each.phase == "Provisioned"}
+    failed = {each.cluster for each in mine if each.phase.startswith("Failed")}
+    updating = every.intersection(kept.value.at_work if kept else ()) - updated - failed
+    waiting = len(every) - len(updated) - len(failed) - len(updating)
+    return (
+        f"{len(updated)} updated, {len(updating)} updating, {len(failed)} failed, {waiting}"
+        f" waiting; {profile.rollout.places(len(every))} at a time"
+    )
 
 
 def outcomes(here: Installation) -> dict[Who, list[Outcome]]:

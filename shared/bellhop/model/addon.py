@@ -138,6 +138,11 @@ class AddonSpec(Model):
         """How it is kept in its clusters."""
         return self.sync_mode
 
+    @property
+    def share(self) -> str:
+        """How many clusters change at a time: a number, a percentage, or nothing."""
+        return "" if self.max_update is None else str(self.max_update)
+
     def readings(self) -> tuple[Reading, ...]:
         """List the objects that templates of deploy time read."""
         return tuple(

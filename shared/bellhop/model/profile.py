@@ -110,11 +110,19 @@ class ClusterProfile(Declaration):
         return self.spec.continue_on_conflict
 
     @property
+    def after(self) -> tuple[str, ...]:
+        """The places of the profiles that it comes after in each cluster."""
+        named = tuple(dict.fromkeys(self.spec.depends_on))
+        return tuple(f"{self.namespace}/{each}" for each in named) if self.namespace else named
+
+    @property
     def rollout(self) -> Rollout:
-        """What stops it in a cluster."""
+        """What it waits for in a cluster, and what stops it there."""
         return Rollout(
             continues=self.spec.continue_on_error,
             most_failures=self.spec.max_consecutive_failures or 0,
+            after=self.after,
+            share=self.spec.share,
         )
 
 

@@ -777,7 +777,8 @@ class Outcome:
     `reads` was made of objects of which nobody tells when they change: each sweep asks it again.
     How each feature ended is in `features`; of one that an earlier version wrote nobody knows.
     Of the failures in a row so many were `counted` that count against the profile's most, while it
-    was `made_of` the same and its templates were given the same to `read`.
+    was `made_of` the same and its templates were given the same to `read`. Of a profile that is
+    brought in an order with others it says which `revision` it is about; of no other it says none.
     """
 
     cluster: str
@@ -795,6 +796,7 @@ class Outcome:
     counted: int = 0
     made_of: str = ""
     read: str = ""
+    revision: str = ""
 
 
 Action = Literal["Create", "Adopt", "Update", "Delete", "No Action", "Conflict", "Error"]

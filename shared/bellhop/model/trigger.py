@@ -12,6 +12,7 @@ from bellhop.model.core import Declaration
 from bellhop.model.marks import TRIGGER_PAUSED
 from bellhop.model.names import NameOrTemplate, Text, is_template
 from bellhop.model.record import Reading, Sync
+from bellhop.model.rollout import Rollout
 from bellhop.model.selector import Selector
 
 if TYPE_CHECKING:
@@ -173,6 +174,16 @@ class EventTrigger(Declaration):
     def continue_on_conflict(self) -> bool:
         """Tell whether the rest is deployed when an object has another owner."""
         return self.spec.continue_on_conflict
+
+    @property
+    def after(self) -> tuple[str, ...]:
+        """The ClusterProfiles that its profiles come after in each cluster."""
+        return tuple(dict.fromkeys(self.spec.depends_on))
+
+    @property
+    def rollout(self) -> Rollout:
+        """What its profiles wait for in a cluster."""
+        return Rollout(after=self.after, share=self.spec.share)
 
     def refuse_change(self, old: "EventTrigger") -> None:
         """Refuse what may not change once it was applied.

@@ -16,6 +16,7 @@ from bellhop.records.circuits import Circuits
 from bellhop.records.clusters import Clusters, Gates, Healths
 from bellhop.records.declared import CatalogRevision, Manifests, Pending
 from bellhop.records.departures import Departures
+from bellhop.records.followers import Followers
 from bellhop.records.hearings import Hearings
 from bellhop.records.holdings import Findings, Inventories, Owners
 from bellhop.records.holds import Holds
@@ -33,6 +34,7 @@ from bellhop.records.previews import Previews
 from bellhop.records.profiles import Profiles
 from bellhop.records.pulses import Pulses
 from bellhop.records.refusals import RefusalCounts
+from bellhop.records.rotas import Rotas
 from bellhop.records.sealing import Sealer
 from bellhop.records.selections import Selections
 from bellhop.records.senders import Receipts, Senders
@@ -102,6 +104,9 @@ class Records:
         self.findings = Findings(store, clock)
         self.watches = Watches(store)
         self.outcomes = Outcomes(store)
+        self.rotas = Rotas(store)
+        self.waiting = Followers(store, "waiting")
+        self.needing = Followers(store, "needing")
         self.previews = Previews(self._payloads)
         self.ledger = Ledger(store, ledger)
         self.timers = Timers(store)
@@ -147,6 +152,8 @@ class Records:
         self.permits.forget(key)
         self.forget_holdings(key)
         self.outcomes.forget(key)
+        self.waiting.forget(key)
+        self.needing.forget(key)
         self.previews.forget(key)
         self.strikes.forget(key)
         self.walks.forget(key)

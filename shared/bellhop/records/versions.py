@@ -44,7 +44,8 @@ SCHEMAS: Mapping[str, int] = {
               4  `sync` may be ContinuousWithDriftDetection: who does not know it cannot read it;
                  `rollout`: who does not know it loses it, and never stops trying;
                  `account`: who does not know it applies with all rights what has a tenant's alone
-              5  `checked`: who does not know it applies and removes what is to be checked before
+              5  `checked`: who does not know it applies and removes what is to be checked before;
+                 `rollout` has `after`, `awaited` and `share`: who does not know them keeps no order
 """
 
 _FIRST = 1

@@ -15,9 +15,10 @@ from typing import Any, Literal
 
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.difference import TRIGGERS, Key
+from bellhop.engine.order import refuse_cycle
 from bellhop.errors import InvalidError, MissingError, StaleError
 from bellhop.messages import Publisher
-from bellhop.model.kinds import Declaration, DeclarationKey, EventTrigger, of
+from bellhop.model.kinds import ClusterProfile, Declaration, DeclarationKey, EventTrigger, of
 from bellhop.model.record import Cluster
 from bellhop.ports.store import ANY
 from bellhop.records import Kept, Records
@@ -88,6 +89,7 @@ class Declare:
             InvalidError: an object cannot become what it is to be.
         """
         beside = {new.key for new in declarations}
+        self._refuse_cycles(declarations)
         results = []
         for new in declarations:
             old = self._old(new)
@@ -168,6 +170,19 @@ class Declare:
                     f"cannot apply {new.kind} '{new.name}': there is an {other} of that name,"
                     " and both are one kind; delete it first"
                 )
+
+    def _refuse_cycles(self, declarations: Iterable[Declaration]) -> None:
+        """See that no profile comes after itself; of two who declare at once both are told later.
+
+        Raises:
+            InvalidError: one does.
+        """
+        profiles = [each for each in declarations if isinstance(each, ClusterProfile)]
+        if not any(each.after for each in profiles):
+            return
+        after = {**self._catalogs.known().after, **{each.place: each.after for each in profiles}}
+        for each in profiles:
+            refuse_cycle(each.place, after)
 
     # Clusters -----------------------------------------------------------------------------------
 

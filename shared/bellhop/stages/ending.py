@@ -26,6 +26,7 @@ from bellhop.errors import (
     TemporaryError,
     UnmetError,
     UnreachableError,
+    WaitingError,
 )
 from bellhop.model.marks import DRIFT_IGNORED
 from bellhop.model.record import (
@@ -72,8 +73,8 @@ class Endings:
         old, profile = work.outcome.value if work.outcome else None, work.profile
         # Where health is checked it says of what it was found well.
         made_of = work.made_of if "validateHealths" in profile.checked else ""
-        new = phase, message, work.reads, made_of
-        same = old and (old.phase, old.message, old.reads, old.made_of) == new
+        now = (phase, message, work.reads, made_of, _revision(work))
+        same = old and (old.phase, old.message, old.reads, old.made_of, old.revision) == now
         if same and not anew:
             return
         if old and old.retry_at:
@@ -173,17 +174,19 @@ class Endings:
             early = old.retry_at is not None and self._records.clock.now() < old.retry_at
         return before + (not early and not isinstance(error, (UnreachableError, UnmetError)))
 
-    def wait(self, work: Work, error: AwayError) -> bool:
-        """Note that it goes on once the cluster answers: who finds that out tries it again.
+    def wait(self, work: Work, error: AwayError | WaitingError, phase: Phase = "Failed") -> bool:
+        """Note that it goes on once somebody finds out that it may, who then has it tried again.
 
         Return whether that is new.
         """
         old = work.outcome.value if work.outcome else None
-        if old and (old.phase, old.reason, old.retry_at) == ("Failed", error.code, None):
+        known = old is not None and (old.reason, old.retry_at) == (error.code, None)
+        # Who waits for others may wait for another one than before.
+        if known and old and (phase == "Failed" or old.message == str(error)):
             return False
         if old and old.retry_at:
             self._records.timers.cancel(retry_timer(work.cluster.key, work.profile.name))
-        outcome = self._outcome(work, "Failed", reason=error.code, message=str(error))
+        outcome = self._outcome(work, phase, reason=error.code, message=str(error))
         if old:
             outcome = replace(
                 outcome,
@@ -278,6 +281,7 @@ class Endings:
             reason=reason,
             message=message,
             reads=work.reads,
+            revision=_revision(work),
         )
 
 
@@ -328,6 +332,12 @@ def _counted(changes: Sequence[Change]) -> str:
     }
     told = [f"{found[action]} {word}" for action, word in words.items() if found[action]]
     return ", ".join(told) or "nothing to change"
+
+
+def _revision(work: Work) -> str:
+    """Return what of a profile an outcome is about, where others are to know that."""
+    rollout = work.profile.rollout
+    return work.profile.revision if rollout.ordered or rollout.paced else ""
 
 
 def _token(outcome: Kept[Outcome] | None) -> str:

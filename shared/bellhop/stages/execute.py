@@ -24,11 +24,12 @@ from bellhop.errors import (
     TemporaryError,
     UnmetError,
     UnreachableError,
+    WaitingError,
 )
 from bellhop.logs import Log
 from bellhop.messages import Apply, Publisher
 from bellhop.model.gvk import Identity
-from bellhop.model.record import Cluster, Inventory, Profile
+from bellhop.model.record import Cluster, Inventory, Outcome, Profile
 from bellhop.ports.access import Access
 from bellhop.ports.store import ABSENT
 from bellhop.records import Kept, Records
@@ -41,6 +42,8 @@ from bellhop.stages.features.resources.executor import Executor
 from bellhop.stages.hands import ALONE, Hands
 from bellhop.stages.lease import UNKNOWN, Leases, Peers
 from bellhop.stages.ledger import Note, noting
+from bellhop.stages.order import Order
+from bellhop.stages.turns import Turns
 from bellhop.stages.watch import Watching
 from bellhop.stages.work import Work, is_done_once
 
@@ -68,6 +71,8 @@ class Execute:
         self._endings = Endings(records, settings)
         self._watching = Watching(records, publisher)
         self._checks = Checks(records, access, settings)
+        self._order = Order(records, publisher)
+        self._turns = Turns(records, publisher)
         self._features: tuple[Feature[Any], ...] = (
             Executor(records, access, publisher, settings, hands),
         )
@@ -94,12 +99,14 @@ class Execute:
         self._leases.refuse_busy(inventory)
         found = self._found(message)
         if found and (found.value.paused or is_done_once(found.value, outcome, inventory)):
+            if not found.value.paused:
+                self._let_others(found.value, cluster, outcome)
             return True
         record = self._records.clusters.get(cluster)
         profile = found.value if found else _closed(message)
         try:
             if record is None or (found is None and not inventory.held):
-                self._endings.leave(profile, cluster, outcome)
+                self._leave(profile, cluster, outcome)
             else:
                 work = Work(
                     message=message,
@@ -142,9 +149,16 @@ class Execute:
         with noting(self._records, message, work.cluster.key, profile.object) as note:
             note.context = {"profile": profile.name, "trigger": profile.trigger}
             try:
+                self._order.refuse_early(work)
+                self._turns.refuse_early(work)
                 self._call(work)
             except StaleError:
                 raise
+            except WaitingError as error:
+                if self._endings.wait(work, error, "Provisioning"):
+                    note.what, note.detail = "waits", str(error)
+                self._keep_doubts(work)
+                return
             except AwayError as error:
                 if self._endings.wait(work, error):
                     note.what, note.detail = "waits", str(error)
@@ -222,8 +236,21 @@ class Execute:
     def _end(self, work: Work) -> None:
         if work.wanted:
             self._endings.settle(work)
+            self._let_others(work.profile, work.cluster.key, work.outcome)
         else:
-            self._endings.leave(work.profile, work.cluster.key, work.outcome)
+            self._leave(work.profile, work.cluster.key, work.outcome)
+
+    def _let_others(self, profile: Profile, cluster: str, outcome: Kept[Outcome] | None) -> None:
+        """Let those go on who wait for a profile that is done in a cluster."""
+        self._order.tell(profile, cluster, outcome)
+        if not profile.error:
+            self._turns.end(profile, cluster)
+
+    def _leave(self, profile: Profile, cluster: str, outcome: Kept[Outcome] | None) -> None:
+        """Let those go on who wait for a profile to leave a cluster, and note that it has."""
+        self._order.leave(profile, cluster, outcome)
+        self._turns.end(profile, cluster)
+        self._endings.leave(profile, cluster, outcome)
 
     def _check(self, work: Work, checks: Callable[[Work], None]) -> None:
         """Ask the checks of each feature.
@@ -242,15 +269,17 @@ class Execute:
         work.at = ""
 
     def _preview(self, work: Work, plans: Sequence[tuple[Feature[Any], Plan]]) -> None:
-        """Note what plans would change; of what we hold only that it may not be as it was.
-
-        Nobody tells again of an object that changed hands: it is to be known once it is meant.
-        """
+        """Note what plans would change; of what we hold only that it may not be as it was."""
         changes = [each for feature, plan in plans for each in feature.preview(work, plan)]
         if work.message.contested:
-            key = Identity.parse(work.message.contested)
-            self._records.inventories.doubt(work.cluster.key, work.profile.name, None, [key])
+            self._keep_doubts(work)
         self._endings.preview(work, changes)
+
+    def _keep_doubts(self, work: Work) -> None:
+        """Keep what a message says of objects that may not be as they were: it is said once."""
+        told = filter(None, (work.message.contested, work.message.touched))
+        if keys := [Identity.parse(each) for each in told]:
+            self._records.inventories.doubt(work.cluster.key, work.profile.name, None, keys)
 
     def _carry_out(self, work: Work, plans: Sequence[tuple[Feature[Any], Plan]]) -> None:
         """Carry plans out under the lease; the inventory keeps what was done."""
@@ -259,12 +288,26 @@ class Execute:
             begun = plan.begun(begun)
         self._leases.take(work, begun)
         try:
+            self._look_ahead(work)
             for feature, (_, plan) in zip(self._each(work), plans, strict=True):
                 feature.carry_out(work, plan)
                 if work.failed:
                     break
         finally:
             self._leases.give_up(work)
+
+    def _look_ahead(self, work: Work) -> None:
+        """See once more whether what comes first stays: who withdraws it sees our lease, or we it.
+
+        Raises:
+            WaitingError: it does not; nothing was begun.
+        """
+        try:
+            if work.in_turn:
+                self._order.refuse_early(work)
+        except WaitingError:
+            work.held = dict(work.before)
+            raise
 
 
 def _tell_changed(work: Work, note: Note) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from bellhop.engine import instantiate as engine
 from bellhop.engine.allowing import refuse_rendered
 from bellhop.engine.catalog import Catalog
+from bellhop.engine.order import line, refuse_cycle
 from bellhop.errors import PermanentError, StaleError
 from bellhop.gotemplate import Limits
 from bellhop.messages import Resolve
@@ -36,9 +37,16 @@ class Resolution:
     def resolve(self, message: Resolve) -> None:
         """Make one profile what was declared last, and ask its clusters to follow.
 
+        Those that it comes after are made so before it: of what changes together with them its
+        clusters are to have theirs first.
+
         Raises:
             StaleError: other writers keep winning.
         """
+        for place in line(message.profile, self._catalogs.current().after):
+            self._resolve(replace(message, profile=place))
+
+    def _resolve(self, message: Resolve) -> None:
         for _ in range(_RETRIES):
             catalog = self._catalogs.current()
             declared = catalog.profiles.get(message.profile)
@@ -50,9 +58,8 @@ class Resolution:
                 elif declared.paused:
                     made = self._pause(found, note)
                 else:
-                    made = self._writer.write(
-                        found, self._declared(catalog, declared), message, note
-                    )
+                    draft = self._ordered(catalog, self._declared(catalog, declared), found)
+                    made = self._writer.write(found, draft, message, note)
             if made and self._catalogs.current().revision == catalog.revision:
                 return
         raise StaleError(f"cannot resolve '{message.profile}': it changes all the time")
@@ -68,6 +75,19 @@ class Resolution:
             return False
         note.what = "paused"
         return True
+
+    def _ordered(self, catalog: Catalog, draft: Profile, found: Found) -> Profile:
+        """Return a profile that knows who comes after it, or an error if it does so itself.
+
+        Others may have come to stand on it once: it still asks for them when it is withdrawn.
+        """
+        once = found is not None and found.value.rollout.awaited
+        try:
+            refuse_cycle(draft.name, catalog.after)
+        except PermanentError as error:
+            return failed(replace(draft, rollout=replace(draft.rollout, after=())), error)
+        awaited = once or draft.name in catalog.awaited
+        return replace(draft, rollout=replace(draft.rollout, awaited=awaited))
 
     def _declared(self, catalog: Catalog, declared: ClusterProfile) -> Profile:
         draft = Profile(

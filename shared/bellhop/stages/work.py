@@ -55,7 +55,7 @@ class Work:
     were given to read. Of its `features` it is `at` one; at none before the first, and after the
     last. Of the threads that may be at it, one writes. Of the objects that have drifted those are
     `mending` that are put back now, each with how often in a row, and its version; `contests` have
-    to wait for their turn.
+    to wait for their turn. It is `in_turn` where it waited for what it comes after, if for any.
     """
 
     message: Apply
@@ -77,6 +77,7 @@ class Work:
     at: str = ""
     mending: dict[Identity, tuple[int, int]] = field(default_factory=dict)
     contests: list[Contest] = field(default_factory=list)
+    in_turn: bool = False
 
     @property
     def wanted(self) -> bool:

@@ -10,11 +10,13 @@ from tests.mutants.listed import (
     evaluate,
     execute,
     guard,
+    order,
     records,
     sweep,
+    turns,
 )
 
-_LISTS = (claim, execute, evaluate, guard, records, deploy, sweep, declare, doors)
+_LISTS = (claim, execute, evaluate, guard, order, turns, records, deploy, sweep, declare, doors)
 MUTANTS = [mutant for each in _LISTS for mutant in each.MUTANTS]
 
 EXPLAINED = {

@@ -650,8 +650,8 @@ MUTANTS = [
     ),
     Mutant(
         "stages/execute.py",
-        "self._records.inventories.doubt(work.cluster.key, work.profile.name, None, [key])",
-        "pass",
+        "        if work.message.contested:\n            self._keep_doubts(work)\n",
+        "",
         "Who lost an object while it was tried dry goes on holding it.",
     ),
     Mutant(

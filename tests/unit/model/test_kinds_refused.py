@@ -394,14 +394,14 @@ def problems(text: str) -> list[str]:
             id="a profile",
         ),
         pytest.param(
-            TRIGGER + "  helmCharts: [{nonsense: 1}]\n  maxUpdate: [1]\n",
+            TRIGGER + "  helmCharts: [{nonsense: 1}]\n  reloader: [1]\n",
             [
                 (
                     "line 8, spec.helmCharts: Helm charts are not deployed yet; leave the "
                     "field out, "
                     "or deploy manifests through policyRefs"
                 ),
-                "line 9, spec.maxUpdate: roll-outs are not paced yet; leave the field out",
+                "line 9, spec.reloader: workloads are not restarted yet; leave the field out",
             ],
             id="mistakes in what is not built",
         ),

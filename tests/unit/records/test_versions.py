@@ -163,7 +163,16 @@ def test_a_profile_has_a_number_only_while_it_is_tried_dry(rig: Rig) -> None:
             then.get(found.partition, found.sort)
 
 
-@pytest.mark.parametrize("asked", [Rollout(continues=True), Rollout(most_failures=3)])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        Rollout(continues=True),
+        Rollout(most_failures=3),
+        Rollout(after=("base",)),
+        Rollout(awaited=True),
+        Rollout(share="20%"),
+    ],
+)
 def test_a_profile_that_says_what_stops_it_has_a_number(rig: Rig, asked: Rollout) -> None:
     """The version before would lose that when it writes the profile; it goes on without it."""
     before = {name: number for name, number in SCHEMAS.items() if name != "profile"}

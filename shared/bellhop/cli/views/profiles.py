@@ -93,6 +93,8 @@ def _tell(here: Installation, status: ProfileStatus, story: Story) -> None:
     story.fact("From", profile.cluster)
     story.fact("Object", overview.object_name(profile.object))
     story.fact("Tier", str(profile.tier))
+    story.fact("Depends on", ", ".join(profile.rollout.after))
+    story.fact("Roll-out", overview.rolled_out(here, status))
     story.fact("Error", profile.error)
     story.grid("Contents", (_content(content) for content in profile.contents))
     known = {outcome.cluster: outcome for outcome in status.outcomes}

@@ -10,7 +10,7 @@ from typing import Any
 from bellhop.engine import looping
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.pacing import loop_timer
-from bellhop.errors import AwayError, MissingError, UnmetError
+from bellhop.errors import AwayError, MissingError, QueuedError, UnmetError, WaitingError
 from bellhop.fleet import overview
 from bellhop.fleet.explain.chain import MOST, Chain, Link
 from bellhop.fleet.installation import Installation
@@ -117,6 +117,9 @@ class Results:
             said = f"{which} {outcome.message}{overview.next_try(outcome)}"
             cure = "it goes on by itself once the check passes"
             return Link("destination", cluster, "waits", said, cure)
+        if outcome and outcome.reason in {WaitingError.code, QueuedError.code}:
+            cure = f"see to what comes first, and it goes on by itself: {outcome.message}"
+            return Link("destination", cluster, "waits", f"{which} waits for its turn", cure)
         if outcome is None or outcome.phase == "Provisioning":
             said = f"{which} is still to be applied"
             return Link("destination", cluster, "waits", said, self.waiting(which))

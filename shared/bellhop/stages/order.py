@@ -1,0 +1,176 @@
+"""Profiles in order: which comes when in a cluster, and who is told that its turn has come.
+
+    to be brought:  is all before it done? ─► no: waiting is noted ─► is it still not? ─► it waits
+    to be withdrawn: is what needs it gone? ─► no: the same
+    done, or gone:  outcome written ─► who waits for it is told ─► no longer noted as waiting
+
+Who waits looks again after that is noted; who is done looks for those who wait after that is
+written. So one of the two sees the other. Whoever dies in between comes again by its message.
+Before a profile is brought it is noted as needing those before it: they find it when they are to
+go, and ask its own records whether that is still so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bellhop.engine.naming import profile_kind
+from bellhop.errors import WaitingError
+from bellhop.messages import Apply, Publisher
+from bellhop.model.record import Inventory, Outcome, Profile
+from bellhop.model.rollout import Follower
+from bellhop.records import Kept, Records
+from bellhop.records.profiles import place
+from bellhop.stages.work import Work
+
+
+class Order:
+    """Keeps profiles in their order, cluster by cluster."""
+
+    def __init__(self, records: Records, publisher: Publisher) -> None:
+        self._records = records
+        self._publisher = publisher
+
+    def refuse_early(self, work: Work) -> None:
+        """Keep a profile from being brought before others, or withdrawn before them.
+
+        Raises:
+            WaitingError: it is not its turn; it is told once it is.
+        """
+        if work.dry:
+            return
+        if work.wanted and work.profile.rollout.after and not is_done(work):
+            self._refuse_to_bring(work)
+            work.in_turn = True
+        elif self._is_to_go(work) and work.profile.rollout.awaited:
+            self._refuse_to_go(work)
+
+    def tell(self, profile: Profile, cluster: str, outcome: Kept[Outcome] | None) -> None:
+        """Tell those who wait for a profile that it is done in a cluster, or gone."""
+        if not profile.rollout.ordered and not (outcome and outcome.value.revision):
+            return
+        waiting = list(self._records.waiting.of(cluster, profile.name))
+        self._publisher.publish(_asking(cluster, each.value) for each in waiting)
+        for each in waiting:
+            self._records.waiting.delete(cluster, profile.name, each)
+
+    def leave(self, profile: Profile, cluster: str, outcome: Kept[Outcome] | None) -> None:
+        """Tell those who wait for a profile that it is gone from a cluster, and forget its needs.
+
+        Before its end is noted: who dies comes again as long as that is not.
+        """
+        self.tell(profile, cluster, outcome)
+        noted = [
+            (sort, first, kept)
+            for first in profile.rollout.after
+            for sort in (self._records.waiting, self._records.needing)
+            if (kept := sort.get(cluster, first, profile.name))
+        ]
+        # Read after what was noted: who has it brought anew from now on notes it anew.
+        head = self._records.profiles.head(*place(profile)) if noted else None
+        if head and cluster in head.value.destinations:
+            return
+        for sort, first, kept in noted:
+            sort.delete(cluster, first, kept)
+
+    def _is_to_go(self, work: Work) -> bool:
+        """Say whether anything of a profile is to be removed from a cluster."""
+        return not work.wanted and bool(work.held) and not work.profile.leaves_policies
+
+    def _refuse_to_bring(self, work: Work) -> None:
+        """Keep a profile from being brought while one before it is not done.
+
+        Raises:
+            WaitingError: one is not.
+        """
+        me, cluster = _follower(work), work.cluster.key
+        for first in work.profile.rollout.after:
+            self._records.needing.put(cluster, first, me)
+        missing = [each for each in work.profile.rollout.after if self._lack(each, cluster)]
+        for first in missing:
+            self._records.waiting.put(cluster, first, me)
+        lacks = [lack for first in missing if (lack := self._lack(first, cluster))]
+        if lacks:
+            raise WaitingError(
+                f"cannot bring '{work.profile.name}' to '{cluster}' yet: {'; '.join(lacks)}"
+            )
+
+    def _lack(self, first: str, cluster: str) -> str:
+        """Say why a profile is not done in a cluster as it is now; nothing if it is."""
+        kept = self._records.outcomes.get(cluster, first)
+        head = self._records.profiles.head("", "", first)
+        kind = profile_kind(first)
+        if head is None:
+            return (
+                f"it comes after {kind} '{first}', which is not there: apply it, or mend the name"
+            )
+        if cluster not in head.value.destinations:
+            return (
+                f"it comes after {kind} '{first}', which does not go to this cluster: have it"
+                " select the cluster, too"
+            )
+        inventory = self._records.inventories.get(cluster, first)
+        if kept and _stands(kept.value, head.value, inventory.value if inventory else None):
+            return ""
+        return f"it comes after {kind} '{first}', which is not done there as it is now"
+
+    def _refuse_to_go(self, work: Work) -> None:
+        """Keep a profile from being withdrawn while one is there that needs it.
+
+        Raises:
+            WaitingError: one is.
+        """
+        me, cluster = _follower(work), work.cluster.key
+        for needing in self._needing(work):
+            self._records.waiting.put(cluster, needing.profile, me)
+        still = sorted(each.profile for each in self._needing(work))
+        if still:
+            named = ", ".join(f"'{each}'" for each in still[:_NAMED])
+            more = f" and {len(still) - _NAMED} more" if len(still) > _NAMED else ""
+            raise WaitingError(
+                f"cannot withdraw '{work.profile.name}' from '{cluster}' yet: by dependsOn"
+                f" {named}{more} stand on it there; it goes once they are gone, or depend on it"
+                " no more"
+            )
+
+    def _needing(self, work: Work) -> Iterator[Follower]:
+        """Yield who needs a profile in a cluster and is there; strike out who does not any more."""
+        cluster, first = work.cluster.key, work.profile.name
+        for kept in list(self._records.needing.of(cluster, first)):
+            follower = kept.value
+            head = self._records.profiles.head(follower.trigger, follower.source, follower.profile)
+            inventory = self._records.inventories.get(cluster, follower.profile)
+            if head and first in head.value.rollout.after and inventory and inventory.value.held:
+                yield follower
+            elif head is None or first not in head.value.rollout.after:
+                self._records.needing.delete(cluster, first, kept)
+
+
+_NAMED = 3
+
+
+def is_done(work: Work) -> bool:
+    """Say whether a profile was brought as it is now: putting it back asks for nobody's leave."""
+    if work.outcome is None or work.outcome.value.revision != work.profile.revision:
+        return False
+    held = work.held.values()
+    return work.outcome.value.phase == "Provisioned" and all(each.digest for each in held)
+
+
+def _stands(outcome: Outcome, profile: Profile, inventory: Inventory | None) -> bool:
+    """Say whether a profile was brought as it is now, and nothing of that is in doubt.
+
+    What is brought once is done by that, whatever changes later.
+    """
+    if outcome.phase != "Provisioned":
+        return False
+    certain = inventory is None or all(each.digest for each in inventory.held.values())
+    return certain and (profile.sync == "OneTime" or outcome.revision == profile.revision)
+
+
+def _follower(work: Work) -> Follower:
+    return Follower(work.profile.trigger, work.profile.cluster, work.profile.name)
+
+
+def _asking(cluster: str, follower: Follower) -> Apply:
+    return Apply(follower.trigger, follower.source, follower.profile, cluster)

@@ -1,0 +1,62 @@
+"""The page on rolling out in steps: typed where a real cluster gets what it brings, in order."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from bellhop.cli.main import cli
+from tests.docs.test_preview_page import served
+from tests.docs.typed import type_page
+
+__all__ = ["served"]
+
+pytest_plugins = ["tests.kube_fixtures"]
+
+PAGE = (Path(__file__).parents[2] / "docs/how-to/roll-out-in-steps.md").read_text()
+_PATIENCE_SECONDS = 60.0
+
+
+def bellhop(*words: str) -> str:
+    """Run a command, whatever it ends with; return what it printed."""
+    return CliRunner().invoke(cli, words).stdout
+
+
+def until(is_so: Callable[[str], bool], *words: str) -> None:
+    """Run a command until what it prints is as it is to be."""
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while not is_so(said := bellhop(*words)):
+        assert time.monotonic() < deadline, said
+        time.sleep(0.1)
+
+
+def test_a_reader_sees_what_waits_and_what_goes_on(served: Path) -> None:
+    """Each command prints what stands below it, at its turn, and in the end all is gone."""
+    parts = re.split(r"```sh\nbellhop ([^\n]*)\n```\n", PAGE)
+    awaited = [
+        lambda said: "Waiting" in said,
+        lambda said: said.count("Provisioned") == 2,
+        lambda said: "stand on it" in said,
+        lambda said: "dashboards" not in said,
+        lambda said: "1 updated" in said,
+    ]
+    watched = [
+        ("describe", "clusterprofile", "dashboards"),
+        ("get", "clusterprofiles"),
+        ("show", "failures"),
+        ("get", "clusterprofiles"),
+        ("describe", "clusterprofile", "agent"),
+    ]
+    assert len(parts) == 1 + 2 * len(awaited)
+    type_page(parts[0], served)
+    for command, is_so, words, text in zip(parts[1::2], awaited, watched, parts[2::2], strict=True):
+        assert bellhop(*command.split())
+        until(is_so, *words)
+        type_page(text, served)
+    addons = bellhop("show", "addons")
+    assert "agent" in addons
+    assert "monitoring" not in addons

@@ -1,0 +1,99 @@
+"""Profiles come to real clusters in their order, and a few clusters at a time."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+
+from bellhop.model.gvk import GVK, ObjectKey
+from tests.flow.conftest import Flow, until
+
+BOTH = (
+    "clusterRefs: [{namespace: fleet, name: source}, {namespace: fleet, name: destination}]\n"
+    "  {more}\n"
+)
+NAMESPACE = GVK("", "v1", "Namespace")
+_PATIENCE = 60.0
+
+
+def profile(name: str, text: str, more: str = "") -> str:
+    """Return a profile for both clusters, and what it brings."""
+    body = "".join(f"    {line}\n" for line in text.strip().splitlines())
+    return f"""
+apiVersion: config.projectsveltos.io/v1beta1
+kind: ClusterProfile
+metadata: {{name: {name}}}
+spec:
+  {BOTH.replace("{more}", more)}
+  policyRefs: [{{kind: ConfigMap, namespace: default, name: {name}}}]
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {{name: {name}, namespace: default}}
+data:
+  main.yaml: |
+{body}"""
+
+
+def config(name: str, v: str = "1") -> str:
+    return (
+        "apiVersion: v1\nkind: ConfigMap\n"
+        f"metadata: {{name: {name}, namespace: default}}\ndata: {{v: '{v}'}}\n"
+    )
+
+
+def apply(flow: Flow, folder: Path, *texts: str) -> None:
+    file = folder / "steps.yaml"
+    file.write_text("---\n".join(texts))
+    flow.stand.do("apply", "-f", str(file))
+
+
+def found(flow: Flow, name: str) -> list[str]:
+    """Return which version of an object each cluster has."""
+    key = ObjectKey(GVK("", "v1", "ConfigMap"), "default", name)
+    there = (flow.source.get(key), flow.destination.get(key))
+    return [each["data"]["v"] if each else "" for each in there]
+
+
+def test_profiles_come_and_go_in_their_order(flow: Flow, tmp_path: Path) -> None:
+    """The later one waits while the first fails, follows it, and goes before it."""
+    later = profile("steps-apps", config("steps-apps"), "dependsOn: [steps-base]")
+    bad = config("steps-base").replace("'1'", "[1]")
+    apply(flow, tmp_path, later, profile("steps-base", bad))
+    until("it waits", lambda: "steps-base', which is not done there" in flow.failures())
+    assert found(flow, "steps-apps") == ["", ""]
+
+    apply(flow, tmp_path, profile("steps-base", config("steps-base")))
+    until("both are there", lambda: found(flow, "steps-apps") == ["1", "1"], patience=_PATIENCE)
+    keys = [
+        ObjectKey(GVK("", "v1", "ConfigMap"), "default", f"steps-{x}") for x in ("base", "apps")
+    ]
+    for user in (flow.source, flow.destination):
+        made = [(user.get(key) or {})["metadata"]["creationTimestamp"] for key in keys]
+        assert datetime.fromisoformat(made[0]) <= datetime.fromisoformat(made[1])
+
+    flow.stand.do("delete", "clusterprofile", "steps-base")
+    until("it stays", lambda: "stand on it there" in flow.failures())
+    assert found(flow, "steps-base") == ["1", "1"]
+    flow.stand.do("delete", "clusterprofile", "steps-apps")
+    until("both are gone", lambda: found(flow, "steps-base") == ["", ""], patience=_PATIENCE)
+    assert found(flow, "steps-apps") == ["", ""]
+
+
+def test_a_roll_out_stops_at_the_cluster_that_fails(flow: Flow, tmp_path: Path) -> None:
+    """The other cluster keeps what it has until the first one is mended; then both follow."""
+    apply(flow, tmp_path, profile("steps-agent", config("steps-agent"), "maxUpdate: 1"))
+    until("all have it", lambda: found(flow, "steps-agent") == ["1", "1"], patience=_PATIENCE)
+    bad = config("steps-agent", "2") + "immutable: maybe\n"
+    apply(flow, tmp_path, profile("steps-agent", bad, "maxUpdate: 1"))
+    told = ("describe", "clusterprofile", "steps-agent")
+    stopped = "0 updated, 0 updating, 1 failed, 1 waiting; 1 at a time"
+    until("it stops", lambda: stopped in flow.stand.do(*told))
+    assert found(flow, "steps-agent") == ["1", "1"]
+
+    good = config("steps-agent", "3")
+    apply(flow, tmp_path, profile("steps-agent", good, "maxUpdate: 1"))
+    until("both follow", lambda: found(flow, "steps-agent") == ["3", "3"], patience=_PATIENCE)
+    until("it is told", lambda: "2 updated, 0 updating" in flow.stand.do(*told))
+    flow.stand.do("delete", "clusterprofile", "steps-agent")
+    until("all is gone", lambda: found(flow, "steps-agent") == ["", ""], patience=_PATIENCE)

@@ -1,0 +1,443 @@
+"""Profiles that come after others: when they are brought and withdrawn, and who tells them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from bellhop.engine.catalog import Catalog
+from bellhop.errors import InvalidError
+from bellhop.messages import Apply, Resolve
+from bellhop.model.gvk import GVK, Identity
+from bellhop.model.kinds import DeclarationKey
+from bellhop.model.record import Inventory, Outcome
+from tests.fakes.fleet import Fleet, service
+from tests.fakes.kube import FakeKube
+from tests.fakes.manifests import (
+    FOR_EACH,
+    INSTANTIATE,
+    config,
+    holder,
+    join,
+    profile,
+    source,
+    trigger,
+)
+from tests.unit.stages.test_giving_up import refuse
+
+CONFIG = GVK("", "v1", "ConfigMap")
+EAST = "fleet/east"
+
+
+@pytest.fixture
+def east(fleet: Fleet) -> FakeKube:
+    return fleet.register("east", env="production")
+
+
+def names(kube: FakeKube) -> list[str]:
+    return sorted(each["metadata"]["name"] for each in kube.objects(CONFIG))
+
+
+def written(name: str, after: str = "", *, v: str = "1", more: str = "", **given: str) -> str:
+    """Return a profile that brings a ConfigMap of its name, and what it brings."""
+    order = f"dependsOn: [{after}]\n  {more}" if after else more
+    return join(
+        profile(name=name, more=order, **given),
+        holder(name, config(name, f"v: '{v}'"), namespace=given.get("namespace", "default")),
+    )
+
+
+def outcome(fleet: Fleet, name: str, cluster: str = EAST) -> Outcome:
+    found = fleet.records.outcomes.get(cluster, name)
+    assert found
+    return found.value
+
+
+def phase(fleet: Fleet, name: str) -> tuple[str, str]:
+    found = outcome(fleet, name)
+    return found.phase, found.reason
+
+
+def acts(kube: FakeKube) -> list[str]:
+    """Note from now on what is applied and deleted in a cluster, in order."""
+    noted: list[str] = []
+    apply, remove = kube.apply, kube.remove
+
+    def applying(manifest: dict[str, Any], **how: Any) -> Any:
+        noted.append(f"+{manifest['metadata']['name']}")
+        return apply(manifest, **how)
+
+    def deleting(gvk: GVK, namespace: str, name: str, **how: Any) -> Any:
+        noted.append(f"-{name}")
+        return remove(gvk, namespace, name, **how)
+
+    kube.apply, kube.remove = applying, deleting  # type: ignore[method-assign]
+    return noted
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_a_profile_comes_after_those_it_depends_on(
+    fleet: Fleet, east: FakeKube, *, together: bool
+) -> None:
+    """Whether they are applied at once, or the one that waits long before."""
+    noted = acts(east)
+    apps = written("apps", "base, crds")
+    if not together:
+        fleet.apply(apps)
+        fleet.pump()
+        assert noted == []
+        assert phase(fleet, "apps") == ("Provisioning", "Waiting")
+        assert "'base', which is not there" in outcome(fleet, "apps").message
+    fleet.apply(written("base", "crds"), written("crds"), *([apps] if together else []))
+    fleet.pump()
+
+    assert noted == ["+crds", "+base", "+apps"]
+    assert phase(fleet, "apps") == ("Provisioned", "")
+    assert not list(fleet.store.query("waiting/fleet/east"))
+
+
+def test_a_new_revision_comes_after_theirs(fleet: Fleet, east: FakeKube) -> None:
+    """Where all change at once, each waits until the one before it is done as it is now."""
+    fleet.apply(written("apps", "base"), written("base"))
+    fleet.pump()
+    noted = acts(east)
+    fleet.apply(written("apps", "base", v="2"), written("base", v="2"))
+    fleet.pump()
+
+    assert noted == ["+base", "+apps"]
+
+
+def test_it_waits_while_one_before_it_fails(fleet: Fleet, east: FakeKube) -> None:
+    """That is no failure of its own, and it goes on as soon as the other is done."""
+    end = refuse(east, "base", InvalidError("no"))
+    fleet.apply(written("apps", "base", more="maxConsecutiveFailures: 1"), written("base"))
+    fleet.pump()
+    for _ in range(3):
+        fleet.publisher.publish([Apply("", "", "apps", EAST)])
+        fleet.pump()
+    waits = outcome(fleet, "apps")
+    assert (waits.phase, waits.reason, waits.failures) == ("Provisioning", "Waiting", 0)
+    assert waits.retry_at is None
+    assert "it comes after ClusterProfile 'base', which is not done there" in waits.message
+    assert names(east) == []
+
+    end()
+    fleet.clock.advance(timedelta(minutes=1))
+    fleet.pump()
+    assert names(east) == ["apps", "base"]
+
+
+def test_it_is_withdrawn_before_those_it_depends_on(fleet: Fleet, east: FakeKube) -> None:
+    """Whoever is asked first; nothing is left of their order then."""
+    fleet.apply(written("apps", "base"), written("base"))
+    fleet.pump()
+    noted = acts(east)
+    fleet.declare.delete([("ClusterProfile", "", each) for each in ("apps", "base")])
+    fleet.queues["apply"].publish([Apply("", "", "base", EAST).message()])
+    fleet.pump()
+
+    assert noted == ["-apps", "-base"]
+    assert list(fleet.records.outcomes.of(EAST)) == []
+    assert list(fleet.records.profiles.of("")) == []
+    assert followers(fleet) == []
+
+
+def followers(fleet: Fleet) -> list[str]:
+    """Return who is noted as coming after others."""
+    partitions = (f"{sort}/{EAST}" for sort in ("waiting", "needing"))
+    return [item.sort for each in partitions for item in fleet.store.query(each)]
+
+
+@pytest.mark.parametrize("how", ["withdrawn", "independent", "left"])
+def test_what_others_stand_on_stays(fleet: Fleet, east: FakeKube, how: str) -> None:
+    """It goes once the others are withdrawn, or depend on it no more."""
+    fleet.apply(written("apps", "base"), written("base"))
+    fleet.pump()
+    fleet.declare.delete([("ClusterProfile", "", "base")])
+    fleet.pump()
+
+    assert names(east) == ["apps", "base"]
+    waits = outcome(fleet, "base")
+    assert (waits.phase, waits.reason) == ("Provisioning", "Waiting")
+    assert "by dependsOn 'apps' stand on it there" in waits.message
+    match how:
+        case "withdrawn":
+            fleet.declare.delete([("ClusterProfile", "", "apps")])
+        case "independent":
+            fleet.apply(written("apps"))
+        case _:
+            fleet.apply(written("apps", "base", selected="clusterSelector: {}"))
+    fleet.pump()
+
+    assert names(east) == (["apps"] if how == "independent" else [])
+    assert fleet.records.outcomes.get(EAST, "base") is None
+
+
+def test_what_it_stands_on_is_not_withdrawn_under_it(fleet: Fleet, east: FakeKube) -> None:
+    """Who withdraws it cannot see yet who is about to be brought; that one sees it itself."""
+    fleet.apply(written("base"))
+    fleet.pump()
+    noted = acts(east)
+    fleet.apply(written("apps", "base"))
+    put, deploy = fleet.records.inventories.put, fleet.stages["deploy"]
+
+    def late(inventory: Inventory, **how: Any) -> str:
+        if inventory.profile == "apps":
+            fleet.records.inventories.put = put  # type: ignore[method-assign]
+            fleet.declare.delete([("ClusterProfile", "", "base")])
+            deploy.handle(Resolve("base"))
+            deploy.handle(Apply("", "", "base", EAST))
+        return put(inventory, **how)
+
+    fleet.records.inventories.put = late  # type: ignore[method-assign]
+    fleet.pump()
+
+    assert noted == ["-base"]
+    assert phase(fleet, "apps") == ("Provisioning", "Waiting")
+    kept = fleet.records.inventories.get(EAST, "apps")
+    assert kept is None or kept.value.held == {}
+
+
+def test_what_leaves_its_objects_waits_for_nobody(fleet: Fleet, east: FakeKube) -> None:
+    """Nothing of it is taken away that others stand on."""
+    fleet.apply(written("apps", "base"))
+    fleet.apply(written("base", more="stopMatchingBehavior: LeavePolicies"))
+    fleet.pump()
+    fleet.declare.delete([("ClusterProfile", "", "base")])
+    fleet.pump()
+
+    assert names(east) == ["apps", "base"]
+    assert fleet.records.outcomes.get(EAST, "base") is None
+
+
+def test_those_before_it_go_where_it_goes(fleet: Fleet, east: FakeKube) -> None:
+    """As in Sveltos, though they do not select the cluster; and no longer than it does."""
+    west = fleet.register("west", env="test")
+    nowhere = "clusterSelector: {matchLabels: {env: nowhere}}"
+    fleet.apply(
+        written("apps", "base"),
+        written("base", "crds", selected=nowhere),
+        written("crds", selected=nowhere),
+    )
+    fleet.pump()
+    assert (names(east), names(west)) == (["apps", "base", "crds"], [])
+
+    fleet.declare.label("fleet/west", {"env": "production"})
+    fleet.declare.label(EAST, {"env": "test"})
+    fleet.pump()
+    assert (names(east), names(west)) == ([], ["apps", "base", "crds"])
+
+    fleet.declare.delete([("ClusterProfile", "", "apps")])
+    fleet.pump()
+    assert names(west) == []
+
+
+def test_profiles_come_after_profiles_of_their_namespace(fleet: Fleet, east: FakeKube) -> None:
+    """A ClusterProfile of that name is another one."""
+    noted = acts(east)
+    fleet.apply(written("base"), written("apps", "base", namespace="fleet"))
+    fleet.pump()
+    assert noted == ["+base"]
+    assert "Profile 'fleet/base', which is not there" in outcome(fleet, "fleet/apps").message
+
+    fleet.apply(
+        profile(name="base", namespace="fleet"), holder("base", config("own"), namespace="fleet")
+    )
+    fleet.pump()
+    assert noted == ["+base", "+own", "+apps"]
+
+
+def test_what_triggers_make_comes_after_profiles(fleet: Fleet, east: FakeKube) -> None:
+    """It waits by the event, says for whom, and is withdrawn before it."""
+    made = holder("made", config(FOR_EACH), annotations=INSTANTIATE)
+    fleet.apply(join(source(), trigger(more="dependsOn: [base]"), made))
+    fleet.pump()
+    web = fleet.write("east", service("web"))
+    fleet.pump()
+    (waits,) = fleet.records.outcomes.of(EAST)
+    assert (waits.reason, names(east)) == ("Waiting", [])
+    assert "'base', which is not there: apply it" in waits.message
+
+    fleet.apply(written("base", selected="clusterSelector: {}"))
+    fleet.pump()
+    (waits,) = fleet.records.outcomes.of(EAST)
+    assert "'base', which does not go to this cluster" in waits.message
+
+    noted = acts(east)
+    fleet.apply(written("base"))
+    fleet.pump()
+    assert noted == ["+base", "+for-web"]
+
+    fleet.declare.delete([("ClusterProfile", "", "base")])
+    fleet.pump()
+    assert noted == ["+base", "+for-web"]
+    fleet.drop("east", web)
+    fleet.pump()
+    assert noted == ["+base", "+for-web", "-for-web", "-base"]
+    assert followers(fleet) == []
+
+
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [
+        pytest.param([written("a", "a")], "'a' after 'a'", id="of one"),
+        pytest.param(
+            [written("a", "b"), written("b", "c"), written("c", "x, a")],
+            "'a' after 'b' after 'c' after 'a'",
+            id="of three",
+        ),
+    ],
+)
+def test_a_cycle_is_refused(fleet: Fleet, texts: list[str], said: str) -> None:
+    """Nothing is applied, and the way round is named, whether it comes at once or later."""
+    with pytest.raises(InvalidError, match=f"cannot bring 'a' in order: by dependsOn {said};"):
+        fleet.apply(*texts)
+    assert fleet.catalogs.known().profiles == {}
+
+    *first, last = texts
+    fleet.apply(*first)
+    with pytest.raises(InvalidError, match="cannot bring"):
+        fleet.apply(last)
+    assert len(fleet.catalogs.known().profiles) == len(first)
+
+
+def test_a_cycle_of_two_who_apply_at_once_is_told(fleet: Fleet, east: FakeKube) -> None:
+    """Each of its profiles says so, and what they had brought stays; one that is mended ends it."""
+    fleet.apply(written("a"), written("b"))
+    fleet.pump()
+    known = fleet.catalogs.known
+    fleet.catalogs.known = lambda *a: _without(known(*a), "b")  # type: ignore[method-assign]
+    fleet.apply(written("b", "a"))
+    fleet.apply(written("a", "b"))
+    fleet.catalogs.known = known  # type: ignore[method-assign]
+    fleet.pump()
+
+    for name in ("a", "b"):
+        found = outcome(fleet, name)
+        assert (found.phase, found.reason) == ("FailedNonRetriable", "Invalid")
+        assert "by dependsOn '" in found.message
+    assert names(east) == ["a", "b"]
+
+    fleet.apply(written("b"))
+    fleet.pump()
+    assert phase(fleet, "a") == phase(fleet, "b") == ("Provisioned", "")
+
+
+@pytest.mark.parametrize(
+    ("more", "done"),
+    [
+        ("syncMode: OneTime", True),
+        ("syncMode: DryRun", False),
+        ("syncMode: ContinuousWithDriftDetection", True),
+    ],
+)
+def test_how_the_one_before_it_is_kept(
+    fleet: Fleet, east: FakeKube, more: str, *, done: bool
+) -> None:
+    """What is brought once is done by that; what is tried dry is never."""
+    fleet.apply(written("base", more=more))
+    fleet.pump()
+    fleet.apply(written("apps", "base"))
+    fleet.pump()
+    assert ("apps" in names(east)) is done
+    if not done:
+        fleet.apply(written("base"))
+        fleet.pump()
+
+    assert names(east) == ["apps", "base"]
+
+
+@pytest.mark.parametrize("more", ["", "syncMode: OneTime"])
+def test_who_comes_to_wait_while_it_is_brought_is_told(
+    fleet: Fleet, east: FakeKube, more: str
+) -> None:
+    """Whoever brings it read it before anybody waited for it."""
+    fleet.apply(written("base", more=more))
+    apply, came = east.apply, [written("apps", "base")]
+
+    def late(manifest: dict[str, Any], **how: Any) -> Any:
+        while came:
+            fleet.apply(came.pop())
+            for inbox in ("deploy", "apply"):
+                for each in fleet.queues[inbox].receive(9, wait=timedelta(0)):
+                    fleet.work(inbox, [each])
+            assert phase(fleet, "apps")[1] == "Waiting"
+        return apply(manifest, **how)
+
+    east.apply = late  # type: ignore[method-assign]
+    fleet.pump()
+
+    assert names(east) == ["apps", "base"]
+
+
+def test_what_is_tried_dry_waits_for_nobody(fleet: Fleet, east: FakeKube) -> None:
+    """It touches nothing, and says what it would do."""
+    fleet.apply(written("apps", "base", more="syncMode: DryRun"))
+    fleet.pump()
+
+    assert (phase(fleet, "apps"), names(east)) == (("DryRun", ""), [])
+
+
+def test_what_was_brought_is_kept_while_the_one_before_it_changes(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """A sweep that finds one of its objects gone puts it back, whatever becomes of the other."""
+    fleet.apply(written("apps", "base"), written("base"))
+    fleet.pump()
+    refuse(east, "base", InvalidError("no"))
+    fleet.apply(written("base", v="2"))
+    fleet.pump()
+    assert phase(fleet, "base")[0] == "Failed"
+    east.drop(CONFIG, "default", "apps")
+    apps = Identity("", "ConfigMap", "default", "apps")
+    fleet.publisher.publish([Apply("", "", "apps", EAST, contested=str(apps))])
+    fleet.clock.advance(timedelta(seconds=1))
+    fleet.pump()
+
+    assert "apps" in names(east)
+
+
+def test_what_is_told_of_an_object_is_kept_while_it_waits(fleet: Fleet, east: FakeKube) -> None:
+    """An object that was taken away meanwhile is made again with the rest."""
+    fleet.apply(written("apps", "base"), written("base"))
+    fleet.pump()
+    end = refuse(east, "base", InvalidError("no"))
+    fleet.apply(written("base", v="2"), profile(name="apps", more="dependsOn: [base]\n  tier: 99"))
+    fleet.pump()
+    assert phase(fleet, "apps")[1] == "Waiting"
+    east.drop(CONFIG, "default", "apps")
+    apps = Identity("", "ConfigMap", "default", "apps")
+    fleet.publisher.publish([Apply("", "", "apps", EAST, contested=str(apps))])
+    fleet.pump()
+    assert names(east) == ["base"]
+
+    end()
+    fleet.clock.advance(timedelta(minutes=1))
+    fleet.pump()
+    assert names(east) == ["apps", "base"]
+
+
+def test_who_waits_is_found_without_looking_at_others(fleet: Fleet) -> None:
+    """What it takes to tell one that waits does not grow with the profiles that do not."""
+    fleet.register("east", env="production")
+    fleet.apply(written("apps", "base"), written("base"))
+    fleet.pump()
+
+    def takes(v: str) -> int:
+        fleet.apply(written("base", v=v), written("apps", "base", v=v))
+        before = fleet.store.counts.total()
+        fleet.pump()
+        return fleet.store.counts.total() - before
+
+    few = [takes("2"), takes("3")]
+    fleet.apply(*(written(f"other-{number}") for number in range(20)))
+    fleet.pump()
+    assert takes("4") in few
+
+
+def _without(catalog: Catalog, place: str) -> Catalog:
+    """Return what somebody knows who has not heard of a profile yet."""
+    key = DeclarationKey("ClusterProfile", "", place)
+    return catalog.with_rules(catalog.revision, catalog.clusters.values(), {key: None})

@@ -1,0 +1,395 @@
+"""Roll-outs in steps: so many clusters change at a time, and those that fail keep their place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bellhop.errors import InvalidError, StaleError, UnreachableError
+from bellhop.fleet import overview
+from bellhop.messages import Apply
+from bellhop.model.gvk import GVK
+from bellhop.model.rollout import Rollout, Rota
+from bellhop.ports.store import ABSENT
+from bellhop.records.departures import Place
+from tests.fakes import rig
+from tests.fakes.fleet import Fleet, service
+from tests.fakes.kube import FakeKube
+from tests.fakes.manifests import (
+    FOR_EACH,
+    INSTANTIATE,
+    config,
+    holder,
+    join,
+    profile,
+    source,
+    trigger,
+)
+from tests.fakes.mortal import Fate, Killed
+from tests.unit.stages.test_giving_up import HOUR, refuse
+from tests.unit.stages.test_sets import mortal
+
+CONFIG = GVK("", "v1", "ConfigMap")
+OWN = Place("", "", "own")
+NAMES = [f"c{number}" for number in range(6)]
+
+
+def clusters(fleet: Fleet, number: int = 6) -> list[FakeKube]:
+    return [fleet.register(name, env="production") for name in NAMES[:number]]
+
+
+def written(v: str, share: str = "2", more: str = "") -> str:
+    """Return a profile that changes so many clusters at a time, and what it brings."""
+    paced = f"maxUpdate: {share}\n  " if share else ""
+    return join(profile(more=f"{paced}{more}"), holder("own", config("own", f"v: '{v}'")))
+
+
+def has(fleet: Fleet, v: str) -> list[str]:
+    """Return which clusters have a version."""
+    return [
+        key.removeprefix("fleet/")
+        for key, kube in sorted(fleet.access.clusters.items())
+        if any((each.get("data") or {}).get("v") == v for each in kube.objects(CONFIG))
+    ]
+
+
+def at_work(fleet: Fleet) -> list[str]:
+    kept = fleet.records.rotas.get(OWN)
+    return sorted(kept.value.at_work) if kept else []
+
+
+def phases(fleet: Fleet) -> dict[str, str]:
+    return {
+        name: found.value.reason or found.value.phase
+        for name in NAMES
+        if (found := fleet.records.outcomes.get(f"fleet/{name}", "own"))
+    }
+
+
+def at_once(fleet: Fleet) -> list[int]:
+    """Note from now on, at each write to a cluster, how many clusters' turn it is."""
+    noted: list[int] = []
+    for kube in fleet.access.clusters.values():
+        noting(fleet, kube, noted)
+    return noted
+
+
+def noting(fleet: Fleet, kube: FakeKube, noted: list[int]) -> None:
+    apply = kube.apply
+
+    def applying(manifest: dict[str, Any], **how: Any) -> Any:
+        turns = at_work(fleet)
+        assert kube.cluster in turns
+        noted.append(len(turns))
+        return apply(manifest, **how)
+
+    kube.apply = applying  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize(
+    ("share", "number", "expected"),
+    [
+        ("3", 10, 3),
+        ("0", 10, 1),
+        ("0%", 10, 1),
+        ("20%", 10, 2),
+        ("21%", 10, 3),
+        ("100%", 10, 10),
+        ("20%", 0, 1),
+        ("5000", 9000, 1000),
+    ],
+)
+def test_so_many_places_there_are(share: str, number: int, expected: int) -> None:
+    """Of a share the next whole number, at least one, and at most what a record holds."""
+    assert Rollout(share=share).places(number) == expected
+
+
+@pytest.mark.parametrize("share", ["2", "'30%'"])
+def test_all_clusters_change_in_steps(fleet: Fleet, share: str) -> None:
+    """Never more than so many at a time; nothing is left of it in the end."""
+    clusters(fleet)
+    noted = at_once(fleet)
+    fleet.apply(written("1", share))
+    fleet.pump()
+    assert has(fleet, "1") == NAMES
+    fleet.apply(written("2", share))
+    fleet.pump()
+
+    assert has(fleet, "2") == NAMES
+    assert len(noted) == 12
+    assert max(noted) <= 2
+    assert at_work(fleet) == []
+    assert list(fleet.store.query("queued///own")) == []
+
+
+def failing(fleet: Fleet, *kubes: FakeKube) -> list[Callable[[], None]]:
+    """Have clusters refuse the next version; return what ends that."""
+    ends = [refuse(kube, "own", InvalidError("no")) for kube in kubes]
+    fleet.apply(written("2"))
+    fleet.pump()
+    return ends
+
+
+def test_it_stops_where_it_fails(fleet: Fleet) -> None:
+    """One that fails keeps its place, the others go on; with all places taken nothing does."""
+    kubes = clusters(fleet)
+    fleet.apply(written("1"))
+    fleet.pump()
+    ends = failing(fleet, kubes[0], kubes[3])
+
+    assert has(fleet, "2") == ["c1", "c2"]
+    assert at_work(fleet) == ["fleet/c0", "fleet/c3"]
+    assert phases(fleet) == {
+        "c0": "Invalid",
+        "c1": "Provisioned",
+        "c2": "Provisioned",
+        "c3": "Invalid",
+        "c4": "Queued",
+        "c5": "Queued",
+    }
+    waits = fleet.records.outcomes.get("fleet/c5", "own")
+    assert waits
+    assert "by maxUpdate 2 of its 6 clusters change at a time" in waits.value.message
+    assert (waits.value.failures, waits.value.retry_at) == (0, None)
+
+    assert rolled_out(fleet) == "2 updated, 0 updating, 2 failed, 2 waiting; 2 at a time"
+
+    ends[1]()
+    fleet.clock.advance(HOUR)
+    fleet.pump()
+    assert has(fleet, "2") == NAMES[1:]
+    assert rolled_out(fleet) == "5 updated, 0 updating, 1 failed, 0 waiting; 2 at a time"
+
+
+def rolled_out(fleet: Fleet) -> str:
+    [status] = overview.statuses(fleet.installation(), "")
+    return overview.rolled_out(fleet.installation(), status)
+
+
+def test_it_is_told_how_far_a_roll_out_is(fleet: Fleet) -> None:
+    """Who has a turn and has not failed is updating; nothing is told of others."""
+    clusters(fleet)
+    fleet.apply(written("1"))
+    for message in fleet.queues["deploy"].receive(9, wait=timedelta(0)):
+        fleet.work("deploy", [message])
+    rota = Rota(("fleet/c0", "fleet/c1"))
+    fleet.records.rotas.put(OWN, rota, expect=ABSENT)
+    assert rolled_out(fleet) == "0 updated, 2 updating, 0 failed, 4 waiting; 2 at a time"
+
+    fleet.apply(written("1", ""))
+    fleet.pump()
+    assert rolled_out(fleet) == ""
+
+
+def test_a_new_revision_takes_over_the_places(fleet: Fleet) -> None:
+    """Those that failed are the first to have it, and the others follow."""
+    kubes = clusters(fleet)
+    fleet.apply(written("1"))
+    fleet.pump()
+    for end in failing(fleet, kubes[4], kubes[5]):
+        end()
+    assert at_work(fleet) == ["fleet/c4", "fleet/c5"]
+    noted = at_once(fleet)
+    fleet.apply(written("3"))
+    fleet.clock.advance(HOUR)
+    fleet.pump()
+
+    assert has(fleet, "3") == NAMES
+    assert noted[0] == 2
+    assert max(noted) == 2
+
+
+@pytest.mark.parametrize("how", ["label", "deregister"])
+def test_a_cluster_that_leaves_gives_its_place_back(fleet: Fleet, how: str) -> None:
+    """Whoever waits goes on; if all leave, nothing is left of the rota."""
+    kubes = clusters(fleet)
+    fleet.apply(written("1"))
+    fleet.pump()
+    failing(fleet, kubes[0], kubes[1])
+    assert has(fleet, "2") == []
+    if how == "label":
+        fleet.declare.label("fleet/c0", {"env": "test"})
+    else:
+        fleet.declare.deregister("fleet/c0")
+    fleet.pump()
+    assert has(fleet, "2") == NAMES[2:]
+    assert at_work(fleet) == ["fleet/c1"]
+
+    fleet.declare.delete([("ClusterProfile", "", "own")])
+    fleet.pump()
+    assert fleet.records.rotas.get(OWN) is None
+
+
+def test_a_cluster_that_is_away_keeps_its_place(fleet: Fleet) -> None:
+    """It goes on once it answers, and so does who waits."""
+    kubes = clusters(fleet, 3)
+    fleet.apply(written("1", "1"))
+    fleet.pump()
+    kubes[0].fail_with(UnreachableError("cannot reach it"))
+    fleet.apply(written("2", "1"))
+    fleet.pump()
+    assert has(fleet, "2") == []
+
+    kubes[0].fail_with(None)
+    for _ in range(3):
+        fleet.clock.advance(HOUR)
+        fleet.pump()
+    assert has(fleet, "2") == NAMES[:3]
+
+
+def test_what_is_there_is_put_back_out_of_turn(fleet: Fleet) -> None:
+    """Whoever has its present revision asks for no place, also where all are taken."""
+    kubes = clusters(fleet)
+    fleet.apply(written("1"))
+    fleet.pump()
+    failing(fleet, kubes[0], kubes[3])
+    assert has(fleet, "2") == ["c1", "c2"]
+    kubes[1].drop(CONFIG, "default", "own")
+    touched = "/ConfigMap/default/own"
+    fleet.publisher.publish([Apply("", "", "own", "fleet/c1", contested=touched)])
+    fleet.clock.advance(HOUR)
+    fleet.pump()
+
+    assert has(fleet, "2") == ["c1", "c2"]
+
+
+def test_all_go_on_once_nothing_is_asked_for(fleet: Fleet) -> None:
+    """Without the field all change at once, and it may come back."""
+    kubes = clusters(fleet)
+    fleet.apply(written("1"))
+    fleet.pump()
+    failing(fleet, kubes[0], kubes[1])
+    fleet.apply(written("2", ""))
+    fleet.pump()
+    assert has(fleet, "2") == NAMES[2:]
+
+    fleet.apply(written("3"))
+    for kube in kubes[:2]:
+        kube.apply = FakeKube.apply.__get__(kube)  # type: ignore[method-assign]
+    fleet.clock.advance(HOUR)
+    fleet.pump()
+    assert has(fleet, "3") == NAMES
+
+
+def test_what_triggers_make_changes_in_steps(fleet: Fleet) -> None:
+    """One profile for an event, to all clusters that are selected."""
+    clusters(fleet)
+    everywhere = "destinationClusterSelector: {matchLabels: {env: production}}"
+    made = holder("made", config(FOR_EACH), annotations=INSTANTIATE)
+    fleet.apply(join(source(), trigger(more=f"{everywhere}\n  maxUpdate: 1"), made))
+    fleet.pump()
+    refuse(fleet.access.clusters["fleet/c2"], "for-web", InvalidError("no"))
+    fleet.write("c0", service("web"))
+    fleet.pump()
+
+    there = [name for name in NAMES if fleet.access.clusters[f"fleet/{name}"].objects(CONFIG)]
+    assert len(there) < len(NAMES)
+    assert "c2" not in there
+    [head] = fleet.records.profiles.heads("made")
+    kept = fleet.records.rotas.get(Place("made", "fleet/c0", head.name))
+    assert kept
+    assert kept.value.at_work == ("fleet/c2",)
+
+
+def test_what_is_tried_dry_takes_no_turns(fleet: Fleet) -> None:
+    """It touches nothing, and tells all at once."""
+    clusters(fleet)
+    fleet.apply(written("1", "1", "syncMode: DryRun"))
+    fleet.pump()
+    assert set(phases(fleet).values()) == {"DryRun"}
+
+
+def test_two_who_let_in_at_once_let_in_no_more_than_there_are_places(fleet: Fleet) -> None:
+    """Who loses the write looks again; who was let in meanwhile takes the place."""
+    kubes = clusters(fleet, 4)
+    fleet.apply(written("1", "1"))
+    fleet.pump()
+    noted = at_once(fleet)
+    put, others = fleet.records.rotas.put, [Apply("", "", "own", f"fleet/{x}") for x in NAMES[1:3]]
+
+    def slow(*args: Any, **how: Any) -> str:
+        while others:
+            with suppress(StaleError):
+                fleet.stages["deploy"].handle(others.pop())
+        return put(*args, **how)
+
+    fleet.apply(written("2", "1"))
+    for message in fleet.queues["deploy"].receive(9, wait=timedelta(0)):
+        fleet.work("deploy", [message])
+    fleet.records.rotas.put = slow  # type: ignore[method-assign]
+    fleet.pump()
+
+    assert has(fleet, "2") == NAMES[: len(kubes)]
+    assert max(noted) == 1
+
+
+def test_what_a_cluster_costs_does_not_grow_with_those_that_wait(fleet: Fleet) -> None:
+    """Whoever finishes lets in the next, and looks at no other."""
+
+    def takes(number: int) -> float:
+        for each in range(number):
+            fleet.register(f"n{number}-{each}", env=f"e{number}")
+        selected = f"clusterSelector: {{matchLabels: {{env: e{number}}}}}"
+        name = f"p{number}"
+        fleet.apply(
+            join(
+                profile(selected, name=name, more="maxUpdate: 1"),
+                holder(name, config(name)),
+            )
+        )
+        for message in fleet.queues["deploy"].receive(99, wait=timedelta(0)):
+            fleet.work("deploy", [message])
+        before = fleet.store.counts.total()
+        fleet.pump()
+        return (fleet.store.counts.total() - before) / number
+
+    few = takes(8)
+    assert takes(24) < few * 1.1
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_survives_death_at_every_step(tmp_path: Path, *, again: bool) -> None:
+    """Whoever finishes, lets in or tells may die there: all change, and never too many at once."""
+    steps, died = 0, True
+    while died:
+        steps += 7
+        folder = tmp_path / str(steps)
+        folder.mkdir()
+        fleet, fate = Fleet(folder), Fate()
+        clusters(fleet, 4)
+        fleet.apply(written("1", "1"))
+        fleet.pump()
+        kubes = fleet.access.clusters
+        rig.interpose(fleet, partial(mortal, fate))
+        fleet.access.clusters = kubes
+        fleet.apply(written("2", "1"))
+        died = _dies(fleet, fate, steps)
+        if again and died:
+            fate.revive()
+            fleet.reread()
+            rig.release(fleet)
+            _dies(fleet, fate, 3 * steps)
+        fate.revive()
+        fleet.reread()
+        rig.release(fleet)
+        for _ in range(4):
+            fleet.pump()
+            fleet.clock.advance(rig.VISIBILITY)
+        assert has(fleet, "2") == NAMES[:4], steps
+        assert fleet.records.rotas.get(OWN) is None, steps
+        fleet.close()
+    assert steps > 50
+
+
+def _dies(fleet: Fleet, fate: Fate, steps: int) -> bool:
+    fate.doom(steps)
+    with suppress(Killed):
+        fleet.pump()
+        return False
+    return True
