@@ -385,6 +385,30 @@ def test_a_profile_is_held_until_all_is_gone(fleet: Fleet, east: FakeKube) -> No
     assert fleet.records.profiles.head("", "", "own") is None
 
 
+@pytest.mark.parametrize("ends", ["event", "trigger"])
+def test_what_a_trigger_made_stays_while_it_is_used(
+    fleet: Fleet, east: FakeKube, ends: str
+) -> None:
+    """Be it that the event is over, or that the trigger is deleted."""
+    gate(east, ready="no")
+    text = join(source(), holder("made", config("made"), annotations=INSTANTIATE))
+    fleet.apply(text, trigger(more=check("preDeleteChecks")))
+    web = {"apiVersion": "v1", "kind": "Service", "metadata": _place("web")}
+    stored = fleet.write("east", web)
+    fleet.pump()
+    if ends == "event":
+        fleet.drop("east", stored)
+    else:
+        fleet.declare.delete([("EventTrigger", "", "made")])
+    wait(fleet, 2)
+    assert names(east) == ["made"]
+
+    gate(east, ready="yes")
+    wait(fleet)
+    assert names(east) == []
+    assert list(fleet.records.profiles.of("made")) == []
+
+
 def test_a_cluster_that_was_left_is_not_asked_again(fleet: Fleet, east: FakeKube) -> None:
     """A message that comes a week later makes no outcome of a cluster that has none."""
     fleet.register("west", env="production")

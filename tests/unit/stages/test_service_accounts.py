@@ -12,6 +12,7 @@ from bellhop.model import marks
 from bellhop.model.gvk import GVK
 from bellhop.model.kinds import InvalidDocuments
 from bellhop.model.record import Outcome
+from bellhop.records.versions import SCHEMAS
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kept import value_of
 from tests.fakes.kube import FakeKube
@@ -286,4 +287,4 @@ def test_an_older_version_takes_no_profile_with_an_account(fleet: Fleet, east: F
         if item.partition.startswith("profile/")
     }
 
-    assert numbers == {"/own": 4, "/plain": None}
+    assert numbers == {"/own": SCHEMAS["profile"], "/plain": None}
