@@ -605,7 +605,9 @@ class Profile:
     `turns` led to it, of what we brought ourselves and was made anew of it, `turning` since then,
     as long as the catalog's revision is `turned_under`. Its `rollout` says what stops it. With the
     rights of its `account`, a service account `namespace/name`, all is done in clusters; with our
-    own where it has none.
+    own where it has none. What it holds is its revision `number`, of so many as `latest`, rendered
+    at `made_at` of what the `recipe` names. One that is `pinned` was rolled back to that, and holds
+    it whatever is declared.
     """
 
     name: str
@@ -636,6 +638,11 @@ class Profile:
     turned_under: int = 0
     rollout: Rollout = AT_ONCE
     account: str = ""
+    number: int = 0
+    latest: int = 0
+    pinned: bool = False
+    made_at: datetime | None = None
+    recipe: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def namespace(self) -> str:

@@ -33,6 +33,7 @@ from bellhop.records.previews import Previews
 from bellhop.records.profiles import Profiles
 from bellhop.records.pulses import Pulses
 from bellhop.records.refusals import RefusalCounts
+from bellhop.records.renderings import Renderings
 from bellhop.records.sealing import Sealer
 from bellhop.records.selections import Selections
 from bellhop.records.senders import Receipts, Senders
@@ -96,6 +97,7 @@ class Records:
         self.paces = Paces(store, clock)
         self.permits = Permits(store)
         self.profiles = Profiles(self._payloads, self.departures)
+        self.renderings = Renderings(self._payloads)
         self.titles = Titles(store)
         self.owners = Owners(store)
         self.inventories = Inventories(self._payloads, self.owners)

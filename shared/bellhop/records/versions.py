@@ -29,7 +29,7 @@ SCHEMAS: Mapping[str, int] = {
     "cluster": 2,
     "inventory": 2,
     "match": 2,
-    "profile": 4,
+    "profile": 5,
 }
 """The number of each kind of record, by the first word of its partition; 1 where it is not here.
 
@@ -44,6 +44,7 @@ SCHEMAS: Mapping[str, int] = {
               4  `sync` may be ContinuousWithDriftDetection: who does not know it cannot read it;
                  `rollout`: who does not know it loses it, and never stops trying;
                  `account`: who does not know it applies with all rights what has a tenant's alone
+              5  `pinned`: who does not know it brings what is declared, and undoes a rollback
 """
 
 _FIRST = 1
@@ -57,6 +58,7 @@ _AS_BEFORE: Mapping[str, Callable[[Item], bool]] = {
         and "/" not in item.value.get("name", "")
         and not any(item.value.get("rollout", {}).values())
         and not item.value.get("account")
+        and not item.value.get("pinned")
     ),
 }
 """Whether a record makes no use of what is new, by the first word of its partition."""

@@ -61,6 +61,7 @@ APART = {
     "Profile.contents",
     "Profile.generated",
     "Profile.reads",
+    "Profile.recipe",
     "Profile.destinations",
     "Profile.leaving",
     "Inventory.held",

@@ -174,6 +174,17 @@ def test_a_profile_that_says_what_stops_it_has_a_number(rig: Rig, asked: Rollout
             then.get(found.partition, found.sort)
 
 
+def test_a_profile_has_a_number_while_it_is_rolled_back(rig: Rig) -> None:
+    """The version before would bring what is declared, and nobody would be told."""
+    before = {name: number for name, number in SCHEMAS.items() if name != "profile"}
+    now, then = rig.anew(rig.store), Versioned(rig.store, before)  # type: ignore[arg-type]
+    for pinned in (False, True, False):
+        now.profiles.put(replace(profile(), pinned=pinned, number=2, latest=3))
+        (found,) = (each for each in rig.store.all() if each.partition.startswith("profile/"))
+        with pytest.raises(TemporaryError) if pinned else nullcontext():
+            then.get(found.partition, found.sort)
+
+
 def test_what_has_a_namespace_is_left_to_who_knows_it(rig: Rig) -> None:
     """The version before would delete a Set's choice, and mark a Profile's objects otherwise."""
     then = Versioned(rig.store, {"catalog": 2, "cluster": 2})  # type: ignore[arg-type]
