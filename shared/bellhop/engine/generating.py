@@ -27,6 +27,7 @@ from bellhop.model.gvk import ObjectKey
 from bellhop.model.kinds import ConfigMap, EventSource, EventTrigger, Secret, of
 from bellhop.model.names import name_problem
 from bellhop.model.record import Cluster, Content, Profile, Reading
+from bellhop.model.rollout import Rollout
 
 Find = Callable[[Ref], ConfigMap | Secret | None]
 """Looks up what a ref names; None where it is not there."""
@@ -66,6 +67,7 @@ def draft_profile(catalog: Catalog, trigger: EventTrigger, cluster: str, key: st
         digest="",
         allow=trigger.allow,
         sync=trigger.sync,
+        rollout=Rollout(reloads=trigger.spec.reloader),
         account=trigger.account,
     )
 

@@ -105,10 +105,11 @@ class ClusterProfile(Declaration):
 
     @property
     def rollout(self) -> Rollout:
-        """What stops it in a cluster."""
+        """What stops it in a cluster, and what it restarts."""
         return Rollout(
             continues=self.spec.continue_on_error,
             most_failures=self.spec.max_consecutive_failures or 0,
+            reloads=self.spec.reloader,
         )
 
 

@@ -26,7 +26,8 @@ With drift detection it is also applied again where somebody else changed what i
 """
 
 MOST_WATCHED = 256
-"""Kinds of one profile that ring in a cluster when others change them; sweeps look at all."""
+"""Kinds of one profile that ring in a cluster when others change them, and ConfigMaps and Secrets
+that its workloads read: sweeps look at all."""
 
 MOST_LABELS = 256
 """Labels of one cluster: with the longest names and values they take a hundred kilobytes."""
@@ -682,7 +683,8 @@ class Held:
     one may quote a Secret; what was applied tells that it is none. One that was `adopted` names
     who had made it, and stays when it is withdrawn. `fields` is a digest of the fields that were
     ours once it was applied, where drift is watched: whoever changes one takes it from us.
-    It was `mended` so many times in a row, `mended_at` last.
+    It was `mended` so many times in a row, `mended_at` last. Of a workload that restarts with what
+    it reads, `mounted` has the state of each, and `reloaded` what its pods are annotated with.
     """
 
     digest: str
@@ -695,13 +697,16 @@ class Held:
     fields: str = ""
     mended: int = 0
     mended_at: datetime | None = None
+    mounted: Mapping[str, str] = field(default_factory=dict)
+    reloaded: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Watch:
     """The kinds of which a profile holds objects in a cluster that are to stay as they are.
 
-    The cluster rings for these; it is `told` once a sweep was asked to see to that.
+    And those of what its workloads read, if these restart with it: the `mounts`. The cluster rings
+    for these kinds; it is `told` once a sweep was asked to see to that.
     """
 
     cluster: str
@@ -710,6 +715,7 @@ class Watch:
     source: str
     kinds: tuple[GVK, ...]
     told: bool = False
+    mounts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

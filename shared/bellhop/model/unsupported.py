@@ -20,7 +20,6 @@ _FLUX = "Flux sources are not read yet; use kind ConfigMap or Secret"
 
 _ADDONS = {
     "maxUpdate": "roll-outs are not paced yet; leave the field out",
-    "reloader": "workloads are not restarted yet; leave the field out",
     "dependsOn": (
         "profiles do not wait for one another yet; leave the field out, and order the add-ons "
         "by tier or in one profile"

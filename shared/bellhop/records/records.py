@@ -23,6 +23,7 @@ from bellhop.records.issuers import Issuers
 from bellhop.records.ledger import Bounds, Ledger
 from bellhop.records.looks import Looks
 from bellhop.records.matches import Matches
+from bellhop.records.mounts import Mounts
 from bellhop.records.moves import Moves
 from bellhop.records.observations import Observations
 from bellhop.records.outcomes import Outcomes
@@ -103,6 +104,7 @@ class Records:
         self.inventories = Inventories(self._payloads, self.owners)
         self.findings = Findings(store, clock)
         self.watches = Watches(store)
+        self.mounts = Mounts(store)
         self.outcomes = Outcomes(store)
         self.previews = Previews(self._payloads)
         self.ledger = Ledger(store, ledger)
@@ -177,6 +179,7 @@ class Records:
         self.owners.forget(key)
         self.findings.forget(key)
         self.watches.forget(key)
+        self.mounts.forget(key)
 
     def collect(self, now: datetime) -> int:
         """Delete blobs that no record has named for a day; return how many there were.

@@ -65,6 +65,7 @@ APART = {
     "Profile.destinations",
     "Profile.leaving",
     "Inventory.held",
+    "Held.mounted",
     "Preview.changes",
     "Selected.manifest",
     "Selection.selected",
@@ -89,6 +90,7 @@ BOUNDED = {
     "Entry.context",
     "Outcome.features",
     "Watch.kinds",
+    "Watch.mounts",
 }
 """Fields of which whoever writes them keeps so few that an item holds them."""
 
@@ -297,9 +299,10 @@ def test_a_walk_at_all_its_bounds_fits_into_an_item(rig: Rig) -> None:
 
 
 def test_a_watch_of_all_its_kinds_fits_into_an_item(rig: Rig) -> None:
-    """With names as long as Kubernetes has them."""
+    """With names as long as Kubernetes has them, and as much as workloads may read."""
     kinds = tuple(numbered(number) for number in range(MOST_WATCHED))
-    watch = Watch(EAST, NAME, NAME, f"{NAME}/{NAME}", kinds)
+    mounts = tuple(f"/ConfigMap/{NAME}/{number:0>253}" for number in range(MOST_WATCHED))
+    watch = Watch(EAST, NAME, NAME, f"{NAME}/{NAME}", kinds, mounts=mounts)
 
     rig.records.watches.put(watch)
 
