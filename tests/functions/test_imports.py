@@ -56,7 +56,7 @@ HEAVY = {
         *("bellhop.adapters.kube", "bellhop.fleet", "bellhop.stages.ingest"),
         *("bellhop.stages.deploy", "bellhop.engine.hints", "jinja2"),
     ],
-    "deploy": ["bellhop.fleet", "bellhop.stages.ingest", "bellhop.stages.sweep"],
+    "deploy": ["bellhop.fleet", "bellhop.stages.ingest", "bellhop.stages.sweep", "lupa"],
     "sweep": ["bellhop.stages.ingest", "bellhop.stages.deploy", "bellhop.embedded", "bellhop.cli"],
     "schedule": ["bellhop.adapters.kube", "bellhop.fleet", "bellhop.stages.ingest", "lupa"],
 }

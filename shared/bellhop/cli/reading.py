@@ -9,7 +9,8 @@ from pathlib import Path
 from bellhop.cli.files import explained
 from bellhop.errors import InvalidError, MissingError
 from bellhop.model.document import Document, InvalidDocuments, read_documents
-from bellhop.model.kinds import Declaration, EventSource, parse
+from bellhop.model.kinds import ConfigMap, Declaration, EventSource, Secret, parse
+from bellhop.model.marks import LUA
 
 STDIN = "-"
 _SUFFIXES = (".yaml", ".yml", ".json")
@@ -80,6 +81,8 @@ def _collect(read: Sequence[Document], problems: list[InvalidError]) -> list[Dec
             continue
         if isinstance(declaration, EventSource):
             problems.extend(_scripts(declaration, document))
+        elif isinstance(declaration, ConfigMap | Secret) and LUA in declaration.annotations:
+            problems.extend(_written(declaration, document))
         found.append(declaration)
     return found
 
@@ -89,6 +92,14 @@ def _scripts(source: EventSource, document: Document) -> Iterator[InvalidError]:
     from bellhop.engine.scripts import objections
 
     for place, said in objections(source):
+        yield InvalidError(said, where=document.where(place))
+
+
+def _written(holder: ConfigMap | Secret, document: Document) -> Iterator[InvalidError]:
+    """Yield what Lua has against scripts that are to write manifests."""
+    from bellhop.engine.scripts import of_holder
+
+    for place, said in of_holder(holder):
         yield InvalidError(said, where=document.where(place))
 
 

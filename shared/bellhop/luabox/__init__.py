@@ -10,7 +10,7 @@ it cannot reach the process, outlast its limits, or leave anything behind for th
 Who has many scripts for one object gives them a `Subject`: it is converted once.
 """
 
-from bellhop.luabox.contract import Selection, Subject, Verdict, evaluate, select
+from bellhop.luabox.contract import Selection, Subject, Verdict, evaluate, select, write
 from bellhop.luabox.errors import (
     LuaError,
     LuaLimitError,
@@ -34,4 +34,5 @@ __all__ = [
     "Verdict",
     "evaluate",
     "select",
+    "write",
 ]

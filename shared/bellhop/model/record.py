@@ -545,16 +545,17 @@ PLAIN = Handling()
 class Content:
     """One key of a referenced ConfigMap or Secret: manifests, or text to render for a cluster.
 
-    `dialect` is the template's. What is `secret` was made with the values of a Secret in reach: no
-    error quotes it. `withheld` are those values, for deploy time: no name may be made of them.
-    One with a `namespace` is for the clusters of it alone; one that is `missing` says what is.
+    `dialect` is the template's, or that of a script that writes the manifests. What is `secret` was
+    made with the values of a Secret in reach: no error quotes it. `withheld` are those values, for
+    deploy time: no name may be made of them. One with a `namespace` is for the clusters of it
+    alone; one that is `missing` says what is.
     """
 
     ref: str
     entry: str
     manifests: tuple[Mapping[str, Any], ...] = ()
     template: str = ""
-    dialect: Literal["go", "jinja2"] = "go"
+    dialect: Literal["go", "jinja2", "lua"] = "go"
     secret: bool = False
     withheld: tuple[str, ...] = ()
     namespace: str = ""
@@ -608,7 +609,7 @@ class Profile:
     rights of its `account`, a service account `namespace/name`, all is done in clusters; with our
     own where it has none. What it holds is its revision `number`, of so many as `latest`, rendered
     at `made_at` of what the `recipe` names. One that is `pinned` was rolled back to that, and holds
-    it whatever is declared.
+    it whatever is declared. Of one that is `scripted` scripts write some manifests.
     """
 
     name: str
@@ -642,6 +643,7 @@ class Profile:
     number: int = 0
     latest: int = 0
     pinned: bool = False
+    scripted: bool = False
     made_at: datetime | None = None
     recipe: Mapping[str, str] = field(default_factory=dict)
 

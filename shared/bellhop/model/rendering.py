@@ -26,3 +26,4 @@ class Rendering:
     contents: tuple[Content, ...] = ()
     generated: tuple[Mapping[str, Any], ...] = ()
     reads: tuple[Reading, ...] = ()
+    scripted: bool = False

@@ -44,7 +44,8 @@ SCHEMAS: Mapping[str, int] = {
               4  `sync` may be ContinuousWithDriftDetection: who does not know it cannot read it;
                  `rollout`: who does not know it loses it, and never stops trying;
                  `account`: who does not know it applies with all rights what has a tenant's alone
-              5  `pinned`: who does not know it brings what is declared, and undoes a rollback
+              5  `pinned`: who does not know it brings what is declared, and undoes a rollback;
+                 `scripted`: who does not know it takes a script for a template
 """
 
 _FIRST = 1
@@ -59,6 +60,7 @@ _AS_BEFORE: Mapping[str, Callable[[Item], bool]] = {
         and not any(item.value.get("rollout", {}).values())
         and not item.value.get("account")
         and not item.value.get("pinned")
+        and not item.value.get("scripted")
     ),
 }
 """Whether a record makes no use of what is new, by the first word of its partition."""

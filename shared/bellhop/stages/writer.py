@@ -190,6 +190,7 @@ class Writer:
             pinned=False,
             made_at=None,
             recipe={},
+            scripted=False,
         )
         try:
             self._give_up(old, old.titles)
@@ -265,7 +266,7 @@ def contents_of(held: Profile | Rendering) -> dict[str, Any]:
     return {name: getattr(held, name) for name in _HELD}
 
 
-_HELD = ("contents", "digest", "generated", "reads", "number", "made_at", "recipe")
+_HELD = ("contents", "digest", "generated", "reads", "number", "made_at", "recipe", "scripted")
 
 
 def sealed(draft: Profile, contents: tuple[Content, ...]) -> Profile:
@@ -286,7 +287,8 @@ def sealed(draft: Profile, contents: tuple[Content, ...]) -> Profile:
     ]
     beside = [list(map(dict, draft.generated)), list(map(asdict, draft.reads))]
     told = [described, *beside] if any(beside) else described
-    return replace(draft, contents=contents, digest=digest(told))
+    scripted = any(each.dialect == "lua" for each in contents)
+    return replace(draft, contents=contents, digest=digest(told), scripted=scripted)
 
 
 def _handled(how: Handling) -> dict[str, Any]:

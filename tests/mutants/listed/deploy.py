@@ -278,4 +278,28 @@ MUTANTS = [
         "place = owner.value.trigger, cluster, owner.value.profile",
         "A loop across clusters is fed.",
     ),
+    Mutant(
+        "engine/instantiate.py",
+        "        return _Due(now=event and instantiated, later=True, scripted=True)\n",
+        "        return _Due(now=event, later=True, scripted=True)\n",
+        "Two braces in a script are taken for a template's.",
+    ),
+    Mutant(
+        "engine/instantiate.py",
+        "        made = replace(made, dialect=due.by(template.dialect))\n",
+        "",
+        "A script that an event has written is taken for a template.",
+    ),
+    Mutant(
+        "engine/scripting.py",
+        "        if not secret:\n",
+        "        if not secret or error.line:\n",
+        "What a script says of a Secret is told.",
+    ),
+    Mutant(
+        "stages/writer.py",
+        '    scripted = any(each.dialect == "lua" for each in contents)\n',
+        "    scripted = False\n",
+        "The version before takes a script for a template.",
+    ),
 ]

@@ -174,14 +174,17 @@ def test_a_profile_that_says_what_stops_it_has_a_number(rig: Rig, asked: Rollout
             then.get(found.partition, found.sort)
 
 
-def test_a_profile_has_a_number_while_it_is_rolled_back(rig: Rig) -> None:
-    """The version before would bring what is declared, and nobody would be told."""
+@pytest.mark.parametrize("field", ["pinned", "scripted"])
+def test_a_profile_has_a_number_while_the_version_before_would_go_wrong(
+    rig: Rig, field: str
+) -> None:
+    """It would undo a rollback, and take a script for a template."""
     before = {name: number for name, number in SCHEMAS.items() if name != "profile"}
     now, then = rig.anew(rig.store), Versioned(rig.store, before)  # type: ignore[arg-type]
-    for pinned in (False, True, False):
-        now.profiles.put(replace(profile(), pinned=pinned, number=2, latest=3))
+    for used in (False, True, False):
+        now.profiles.put(replace(profile(), number=2, latest=3, **{field: used}))
         (found,) = (each for each in rig.store.all() if each.partition.startswith("profile/"))
-        with pytest.raises(TemporaryError) if pinned else nullcontext():
+        with pytest.raises(TemporaryError) if used else nullcontext():
             then.get(found.partition, found.sort)
 
 
