@@ -14,8 +14,8 @@ from bellhop.ports.kube import Kube
 from bellhop.ports.store import ABSENT
 from bellhop.records import Records
 from bellhop.records.catalogs import Catalogs
-from bellhop.stages.holders import concerned
 from bellhop.stages.ledger import Note, write
+from bellhop.stages.mounts import concerned
 
 _SETTLED = timedelta(seconds=10)
 """How long after its hint a change that cannot be seen is taken not to have happened."""

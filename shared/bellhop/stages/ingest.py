@@ -51,8 +51,8 @@ from bellhop.stages.accounts import Accounts
 from bellhop.stages.arriving import Arriving
 from bellhop.stages.entrance import Caller, Reply, Request, body_of, refusal, too_large
 from bellhop.stages.hearing import Hearing, read_alive
-from bellhop.stages.holders import concerned
 from bellhop.stages.ledger import Note, write
+from bellhop.stages.mounts import concerned
 from bellhop.stages.outside import Outside, StrangerError, Visitor, refuse_unsigned
 from bellhop.stages.refusals import Refused
 

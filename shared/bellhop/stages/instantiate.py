@@ -27,9 +27,9 @@ from bellhop.settings import Settings
 from bellhop.stages.concluding import Concluding
 from bellhop.stages.ledger import noting
 from bellhop.stages.loops import Loops
+from bellhop.stages.renderings import LOST
 from bellhop.stages.reports import Reports
 from bellhop.stages.rests import Rests
-from bellhop.stages.revisions import LOST
 from bellhop.stages.writer import Found, Writer, failed, sealed
 
 _RETRIES = 8

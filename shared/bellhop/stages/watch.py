@@ -23,7 +23,7 @@ from bellhop.model.mount import Mount
 from bellhop.model.record import MOST_WATCHED, Profile, Watch
 from bellhop.ports.store import ABSENT
 from bellhop.records import Kept, Records
-from bellhop.stages.holders import readers
+from bellhop.stages.mounts import readers
 from bellhop.stages.work import Work, watches
 
 

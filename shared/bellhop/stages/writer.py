@@ -26,8 +26,8 @@ from bellhop.records.catalogs import Catalogs
 from bellhop.records.profiles import place
 from bellhop.settings import Settings
 from bellhop.stages.ledger import Note, Origin
+from bellhop.stages.renderings import LOST, Revisions
 from bellhop.stages.reread import applied_again
-from bellhop.stages.revisions import LOST, Revisions
 from bellhop.stages.titles import Titles
 
 Found = Kept[Profile] | None

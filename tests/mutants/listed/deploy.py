@@ -54,19 +54,19 @@ MUTANTS = [
         "What a profile held before is never deleted.",
     ),
     Mutant(
-        "stages/revisions.py",
+        "stages/renderings.py",
         "if not lost and (new.pinned or new.recipe != old.recipe):",
         "if not lost:",
         "Events drive out what declarations have replaced.",
     ),
     Mutant(
-        "stages/revisions.py",
+        "stages/renderings.py",
         "if not lost and (new.pinned or new.recipe != old.recipe):",
         "if not lost and new.recipe != old.recipe and not new.pinned:",
         "What is rolled back is kept by nobody.",
     ),
     Mutant(
-        "stages/revisions.py",
+        "stages/renderings.py",
         "        number = known or old.latest + 1\n",
         "        number = old.latest + 1\n",
         "What comes again gets another number.",

@@ -721,7 +721,7 @@ MUTANTS = [
         "What nobody reads any more is noted for ever.",
     ),
     Mutant(
-        "stages/holders.py",
+        "stages/mounts.py",
         "    yield from dict.fromkeys([*holders, *readers(records, cluster, key)])\n",
         "    yield from holders\n",
         "What rings restarts nothing before the next sweep.",
