@@ -108,3 +108,36 @@ def test_what_keeps_clusters_from_following_is_told(
     revised.records.profiles.put(replace(kept.value, **how))  # type: ignore[arg-type]
 
     assert warned in bellhop("rollback", NAME).stderr
+
+
+@pytest.mark.usefixtures("revised")
+def test_who_applies_something_to_it_is_warned(bellhop: Bellhop) -> None:
+    """Be it the trigger, or the ConfigMap that it names; nobody is for another, nor after undo."""
+    holder = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: NAME, namespace: default}\n"
+    mended = holder.replace("NAME", "network-policy") + "data: {policy.yaml: ''}\n"
+    assert "rolled back" not in bellhop("apply", "-f", "-", stdin=mended).stderr
+    bellhop("rollback", NAME)
+    said = f"warning: '{NAME}' was rolled back to revision 1, and what it brings stays so"
+
+    assert said in bellhop("apply", "-f", "-", stdin=mended).stderr
+    assert said in bellhop("apply", "-f", "-", stdin=fleet.MANIFESTS).stderr
+    assert "rolled back" not in bellhop("apply", "-f", "-", stdin=holder).stderr
+    bellhop("rollback", NAME, "--undo")
+    assert "rolled back" not in bellhop("apply", "-f", "-", stdin=mended).stderr
+
+
+def test_who_applies_a_profile_that_is_rolled_back_is_warned(
+    bellhop: Bellhop, here: Installation
+) -> None:
+    """A user's own, too."""
+    own = """
+apiVersion: config.projectsveltos.io/v1beta1
+kind: ClusterProfile
+metadata: {name: web}
+spec: {policyRefs: [{kind: ConfigMap, namespace: default, name: web}]}
+"""
+    bellhop("apply", "-f", "-", stdin=own)
+    made = fleet.profile(name="web", trigger="", cluster="", object="", pinned=True, number=3)
+    here.records.profiles.put(made)
+
+    assert "'web' was rolled back to revision 3" in bellhop("apply", "-f", "-", stdin=own).stderr
