@@ -94,6 +94,9 @@ class Settings:
     """What ends within this time ends at once; for this long it must have been quiet before it is
     known how much that was."""
 
+    revisions: int = 3
+    """How many earlier revisions of each profile are kept for `bellhop rollback`; 0 keeps none."""
+
     ledger_days: float = 7
     """How long the ledger's lines are kept."""
 
@@ -102,7 +105,7 @@ class Settings:
     `bellhop serve` notes some, else once an hour."""
 
 
-_MAY_BE_ZERO = frozenset({"deletion_share", "deletion_floor", "hold_share"})
+_MAY_BE_ZERO = frozenset({"deletion_share", "deletion_floor", "hold_share", "revisions"})
 _RANGE = {True: "from zero up", False: "above zero"}
 
 

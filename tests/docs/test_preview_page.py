@@ -62,12 +62,24 @@ def dry(folder: Path) -> None:
         time.sleep(0.1)
 
 
-def test_every_command_prints_what_stands_below_it(served: Path) -> None:
-    """A reader who saves the file and types the commands sees what the page shows."""
-    dry(served)
-    typed = PAGE.replace("```bash\nbellhop apply -f web.yaml\n```", "")
+def mean(folder: Path) -> None:
+    """Apply the page's second file, and wait until its cluster has what it brings."""
+    (folder / "green.yaml").write_text(PAGE.partition("file=green.yaml\n")[2].partition("```")[0])
+    assert CliRunner().invoke(cli, ["apply", "-f", "green.yaml"]).exit_code == 0
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while "1/1" not in CliRunner().invoke(cli, ["get", "clusterprofiles"]).stdout:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
 
-    type_page(typed, served)
+
+def test_every_command_prints_what_stands_below_it(served: Path) -> None:
+    """A reader who saves the files and types the commands sees what the page shows."""
+    before, _, after = PAGE.partition("```bash\nbellhop apply -f green.yaml\n```")
+    dry(served)
+    type_page(before.replace("```bash\nbellhop apply -f web.yaml\n```", ""), served)
+    mean(served)
+
+    type_page(after, served)
 
 
 def test_every_action_is_explained() -> None:

@@ -168,6 +168,13 @@ OVERLAPS = [
         asked=[("sweep", "east", True)],
         acts={"a": None, "b": None, "s": [_tell(2)]},
     ),
+    _overlap(
+        "a profile is rolled back while it is carried out, and that is undone",
+        declared={OWN: 0, OWN_TEXT: 0},
+        before=[("apply", _which(OWN_TEXT), 1)],
+        asked=[("apply", _which(OWN_TEXT), 0)],
+        acts={"a": None, "b": None, "u": [("rollback",), ("undo",)]},
+    ),
     _overlap("an object comes", before=[], asked=[_put("yes", 1)]),
     _overlap(
         "an object changes twice",

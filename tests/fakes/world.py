@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -18,7 +18,8 @@ from typing import Any
 
 from bellhop.engine.cloud_events import CloudEvent
 from bellhop.engine.naming import profile_name
-from bellhop.errors import DeniedError, TemporaryError, UnreachableError
+from bellhop.errors import DeniedError, MissingError, TemporaryError, UnreachableError
+from bellhop.fleet import rollback
 from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.settings import Settings
 from tests.fakes import rig
@@ -277,6 +278,16 @@ class World:
         key = STEPS[which]
         self.declared.pop(key, None)
         self._insist(lambda: rig.delete(self.fleet, key))
+
+    def do_rollback(self) -> None:
+        """Have the users' own profile hold what it held before, if that is kept."""
+        with suppress(MissingError):
+            self._insist(lambda: rollback.rollback(self.fleet.installation(), "own"))
+
+    def do_undo(self) -> None:
+        """Have it hold what is declared again."""
+        with suppress(MissingError):
+            self._insist(lambda: rollback.undo(self.fleet.installation(), "own"))
 
     def do_raise(self, variant: int) -> None:
         """Bring the same object, in an older or newer apiVersion."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from bellhop.errors import InvalidError, MissingError
-from bellhop.fleet import advising
+from bellhop.fleet import advising, rollback
 from bellhop.fleet.installation import Installation
 from bellhop.model import marks
 from bellhop.model.document import Document, InvalidDocuments
@@ -44,10 +44,15 @@ def refuse_changes(
 
 
 def hints(here: Installation, found: Sequence[Declaration]) -> Iterator[str]:
-    """Say what is probably misspelt, and what templates probably lack."""
+    """Say what is probably misspelt, what templates probably lack, and what reaches no cluster."""
     for new in found:
         for mark in marks.unknown(new.manifest()):
             meant = nearest(mark, marks.MARKS)
             yield f"{new.key} has '{mark}', of which nothing is known{meant}"
     changed = {new.key for new in found}
     yield from advising.of_changed(here.catalogs.known(), changed, here.catalogs.holder)
+    for each in rollback.pinned(here, changed):
+        yield (
+            f"'{each.name}' was rolled back to revision {each.number}, and what it brings stays so"
+            f" until `bellhop rollback {each.name} --undo`"
+        )

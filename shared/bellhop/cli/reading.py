@@ -9,7 +9,16 @@ from pathlib import Path
 from bellhop.cli.files import explained
 from bellhop.errors import InvalidError, MissingError
 from bellhop.model.document import Document, InvalidDocuments, read_documents
-from bellhop.model.kinds import ClusterProfile, Declaration, EventSource, EventTrigger, parse
+from bellhop.model.kinds import (
+    ClusterProfile,
+    ConfigMap,
+    Declaration,
+    EventSource,
+    EventTrigger,
+    Secret,
+    parse,
+)
+from bellhop.model.marks import LUA
 
 STDIN = "-"
 _SUFFIXES = (".yaml", ".yml", ".json")
@@ -82,6 +91,8 @@ def _collect(read: Sequence[Document], problems: list[InvalidError]) -> list[Dec
             problems.extend(_scripts(declaration, document))
         elif isinstance(declaration, EventTrigger | ClusterProfile) and declaration.checks:
             problems.extend(_checks(declaration, document))
+        elif isinstance(declaration, ConfigMap | Secret) and LUA in declaration.annotations:
+            problems.extend(_written(declaration, document))
         found.append(declaration)
     return found
 
@@ -101,6 +112,14 @@ def _checks(
     from bellhop.engine.scripts import check_objections
 
     for place, said in check_objections(declaration.spec):
+        yield InvalidError(said, where=document.where(place))
+
+
+def _written(holder: ConfigMap | Secret, document: Document) -> Iterator[InvalidError]:
+    """Yield what Lua has against scripts that are to write manifests."""
+    from bellhop.engine.scripts import of_holder
+
+    for place, said in of_holder(holder):
         yield InvalidError(said, where=document.where(place))
 
 

@@ -13,6 +13,7 @@ from bellhop.engine.instantiate import INSTANTIATE, TEMPLATE, Ref, entries_of
 from bellhop.engine.render import ANNOTATION as DIALECT
 from bellhop.errors import InvalidError
 from bellhop.model.kinds import ConfigMap, EventSource, EventTrigger, Secret
+from bellhop.model.marks import LUA
 from bellhop.model.record import Content
 
 _ACTION = re.compile(r"\{\{-?\s*(?!/\*)(.+?)\s*-?\}\}", re.DOTALL)
@@ -30,7 +31,7 @@ def of_trigger(
 ) -> Iterator[str]:
     """Say what a trigger's ConfigMaps and Secrets lack, or the source whose objects they read."""
     for ref, holder in held:
-        if DIALECT in {*holder.annotations, *trigger.annotations}:
+        if {DIALECT, LUA} & {*holder.annotations, *trigger.annotations}:
             continue
         actions, always = _actions(holder), trigger.era_always_renders
         named = {name for action in actions for name in _OF_EVENT.findall(action)}
@@ -53,7 +54,7 @@ def of_profile(held: Iterable[tuple[Ref, ConfigMap | Secret]]) -> Iterator[str]:
     """Say what of a user's own profile looks like a template, and is none."""
     for ref, holder in held:
         actions = _actions(holder)
-        if actions and not {TEMPLATE, DIALECT} & set(holder.annotations):
+        if actions and not {TEMPLATE, DIALECT, LUA} & set(holder.annotations):
             yield _literal(ref, holder, actions[0], f"add the annotation {TEMPLATE}")
 
 

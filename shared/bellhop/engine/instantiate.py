@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 from bellhop.engine import secrecy
 from bellhop.engine.cloud_events import event_of
 from bellhop.engine.manifests import read_manifests, render_manifests
-from bellhop.engine.render import ANNOTATION, TemplateText, dialect_of
+from bellhop.engine.render import ANNOTATION, Dialect, TemplateText, dialect_of
 from bellhop.errors import InvalidError, MissingError, TemplateError
 from bellhop.gotemplate import Limits, Struct
 from bellhop.model.gvk import CLOUD_EVENT, ObjectKey
 from bellhop.model.kinds import ConfigMap, EventTrigger, PolicyRef, Secret
-from bellhop.model.marks import WITHHELD
+from bellhop.model.marks import LUA, WITHHELD
 from bellhop.model.names import name_problem, namespace_problem
 from bellhop.model.record import PLAIN, Content, Handling
 from bellhop.model.ref import ObjectReference
@@ -171,7 +171,8 @@ def contents(
 
     In the v1alpha1 era (`always`) everything is rendered at event time; later only what carries
     the annotation `projectsveltos.io/instantiate`. What carries `projectsveltos.io/template`
-    is kept as a template for deploy time. What chooses a dialect and neither of the two is a
+    is kept as a template for deploy time, and what carries `projectsveltos.io/lua` as a script that
+    writes manifests then. What chooses a dialect and neither of the two is a
     template as well, of the first time there is. A user's own profile has no `root`. Entries of
     one object are taken by name: Sveltos takes them in random order. `annotations` are the
     trigger's: they choose the dialect of what does not choose its own. By `quoting` errors say
@@ -245,10 +246,11 @@ def _content(
     made = Content("", "", dialect=template.dialect, secret=template.secret)
     if not due.now:
         if due.later:
-            return replace(made, template=template.text)
+            return replace(made, template=template.text, dialect=due.by(template.dialect))
         objects = read_manifests(template.text, source=template.name, secret=template.secret)
         return replace(made, manifests=objects)
     if due.later:
+        made = replace(made, dialect=due.by(template.dialect))
         text = template.render(root, limits)
         if withheld.values:
             known = withheld.knowing(template.text).knowing(_otherwise(template, root, limits))
@@ -321,6 +323,8 @@ def instance(
     texts = _texts(ref, holder, root, limits, annotations or {}, quoting=quoting)
     if not due.later:
         return Instance(texts, {})
+    if due.scripted:
+        return Instance(texts, {LUA: holder.annotations[LUA]})
     chosen = {} if dialect == "go" else {ANNOTATION: str(dialect)}
     return Instance(texts, {TEMPLATE: holder.annotations[TEMPLATE], **chosen})
 
@@ -394,12 +398,32 @@ def _is_secret(holder: ConfigMap | Secret) -> bool:
 
 
 class _Due(NamedTuple):
+    """When something is rendered; `scripted` is what is a script, later."""
+
     now: bool
     later: bool
+    scripted: bool = False
+
+    def by(self, dialect: Dialect) -> Dialect:
+        return "lua" if self.scripted else dialect
 
 
 def _due(holder: ConfigMap | Secret, *, event: bool, always: bool) -> _Due:
-    """Tell when the contents of an object are rendered: now, for each cluster later, or both."""
+    """Tell when the contents of an object are rendered: now, for each cluster later, or both.
+
+    A script is run later, and rendered before that where it says so itself: two braces are Lua.
+
+    Raises:
+        InvalidError: it is to be a template and a script then.
+    """
+    if LUA in holder.annotations:
+        if TEMPLATE in holder.annotations:
+            raise InvalidError(
+                f"cannot use {holder.kind} '{holder.place}': it has {TEMPLATE} and {LUA}, and is"
+                " one of the two; take one away"
+            )
+        instantiated = INSTANTIATE in holder.annotations
+        return _Due(now=event and instantiated, later=True, scripted=True)
     now = event and (always or INSTANTIATE in holder.annotations)
     later = TEMPLATE in holder.annotations and not always
     if not now and not later and ANNOTATION in holder.annotations:
@@ -421,6 +445,7 @@ def deploy_time(
     Raises:
         MissingError: what it is to be taken from is not there.
         TemplateError: the template fails.
+        ScriptError: the script fails.
         InvalidError: what came out is not Kubernetes objects, or one is named after a Secret's
             value.
     """

@@ -6,9 +6,12 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from bellhop import celbox, luabox
+from bellhop.engine.instantiate import INSTANTIATE, entries_of
 from bellhop.engine.listening import problem
+from bellhop.errors import InvalidError
 from bellhop.model.document import Path
-from bellhop.model.kinds import EventSource
+from bellhop.model.kinds import ConfigMap, EventSource, Secret
+from bellhop.model.marks import LUA
 from bellhop.model.source import EventSourceSpec
 
 if TYPE_CHECKING:
@@ -38,12 +41,8 @@ def check_objections(spec: AddonSpec) -> Iterator[tuple[Path, str]]:
 
 def _of_scripts(scripts: Iterable[tuple[Path, str]], name: str) -> Iterator[tuple[Path, str]]:
     for path, text in scripts:
-        try:
-            luabox.Script(text, name=name)
-        except luabox.LuaError as error:
-            place = f" in its line {error.line}" if error.line else ""
-            line = f"; the line is `{error.excerpt}`" if error.excerpt else ""
-            yield path, f"the Lua script cannot be compiled{place}: {error.wording}{line}"
+        if said := _lua(text, name):
+            yield path, said
 
 
 def _of_rules(rules: Iterable[tuple[Path, CelRule]]) -> Iterator[tuple[Path, str]]:
@@ -52,6 +51,35 @@ def _of_rules(rules: Iterable[tuple[Path, CelRule]]) -> Iterator[tuple[Path, str
             celbox.Rule(rule.rule, name=rule.name)
         except celbox.CelError as error:
             yield path, _objection(rule, error)
+
+
+def of_holder(holder: ConfigMap | Secret) -> Iterator[tuple[Path, str]]:
+    """Yield which entries of a ConfigMap or Secret are to be scripts and are none, and why.
+
+    Of one that is rendered first nobody knows yet, and of a Secret nothing is quoted.
+    """
+    if LUA not in holder.annotations or INSTANTIATE in holder.annotations:
+        return
+    try:
+        entries = entries_of(holder)
+    except InvalidError:
+        return
+    field = "data" if isinstance(holder, ConfigMap) else "stringData"
+    for entry, text in sorted(entries.items()):
+        if said := _lua(text, holder.name, secret=isinstance(holder, Secret)):
+            yield (field, entry), said
+
+
+def _lua(text: str, name: str, *, secret: bool = False) -> str:
+    try:
+        luabox.Script(text, name=name)
+    except luabox.LuaError as error:
+        place = f" in its line {error.line}" if error.line else ""
+        if secret:
+            return f"the Lua script cannot be compiled{place}"
+        line = f"; the line is `{error.excerpt}`" if error.excerpt else ""
+        return f"the Lua script cannot be compiled{place}: {error.wording}{line}"
+    return ""
 
 
 def _objection(rule: CelRule, error: celbox.CelError) -> str:

@@ -31,15 +31,27 @@ def of_trigger(
 
 def of_changed(catalog: Catalog, changed: Collection[DeclarationKey], find: Find) -> Iterator[str]:
     """Yield the hints at triggers and profiles that changed, or of which a part did."""
+    for trigger in triggers(catalog, changed):
+        said = of_trigger(catalog, trigger, find)
+        yield from (f"{trigger.kind} '{trigger.name}': {each}" for each in said)
+    for profile in profiles(catalog, changed):
+        said = advice.of_profile(_held(profile.policy_refs, find, ""))
+        yield from (f"{profile.kind} '{profile.place}': {each}" for each in said)
+
+
+def triggers(catalog: Catalog, changed: Collection[DeclarationKey]) -> Iterator[EventTrigger]:
+    """Yield the triggers that changed, or of which a part did."""
     for trigger in catalog.triggers.values():
         source = DeclarationKey("EventSource", "", trigger.event_source_name)
         if trigger.key in changed or source in changed or _names(trigger, changed):
-            said = of_trigger(catalog, trigger, find)
-            yield from (f"{trigger.kind} '{trigger.name}': {each}" for each in said)
+            yield trigger
+
+
+def profiles(catalog: Catalog, changed: Collection[DeclarationKey]) -> Iterator[ClusterProfile]:
+    """Yield users' own profiles that changed, or of which a part did."""
     for profile in catalog.profiles.values():
         if profile.key in changed or _names(profile, changed):
-            said = advice.of_profile(_held(profile.policy_refs, find, ""))
-            yield from (f"{profile.kind} '{profile.place}': {each}" for each in said)
+            yield profile
 
 
 def _names(rule: EventTrigger | ClusterProfile, changed: Collection[DeclarationKey]) -> bool:

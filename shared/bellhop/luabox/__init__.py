@@ -18,6 +18,7 @@ from bellhop.luabox.contract import (
     diagnose,
     evaluate,
     select,
+    write,
 )
 from bellhop.luabox.errors import (
     LuaError,
@@ -44,4 +45,5 @@ __all__ = [
     "diagnose",
     "evaluate",
     "select",
+    "write",
 ]

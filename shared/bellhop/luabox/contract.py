@@ -1,4 +1,4 @@
-"""What Sveltos asks of a script: `evaluate` judges one object, or selects among many.
+"""What Sveltos asks of a script: `evaluate` judges an object, selects among many, or writes some.
 
 Whoever judges says whether an object matches, or in a check whether it is healthy.
 """
@@ -109,6 +109,21 @@ def select(script: Script, resources: list[dict[str, Any]]) -> Selection:
         if not isinstance(item, dict):
             raise _unfit(script, f"'resources[{index}]' must be a table, not {_kind(item)}")
     return Selection(chosen, _message(script, returned))
+
+
+def write(script: Script, resources: dict[str, Any]) -> str:
+    """Have manifests written by `evaluate()`, which sees objects by name as global `resources`.
+
+    What it returns as `resources` is one text, of YAML or JSON; nothing at all is fine.
+
+    Raises:
+        LuaError: the script failed, or returned no table with the right fields.
+    """
+    result = script.call("evaluate", globals={"resources": resources}, args=[resources])
+    written = _field(_table(script, result), "resources", default="")
+    if not isinstance(written, str):
+        raise _unfit(script, f"'resources' must be a string, not {_kind(written)}")
+    return written
 
 
 def _table(script: Script, returned: object) -> dict[str, Any]:

@@ -54,6 +54,9 @@ ACCOUNT_NAMESPACE = "projectsveltos.io/serviceaccount-namespace"
 OWNER = "projectsveltos.io/owner-name"
 """On an object that is deployed: the profile that it comes from."""
 
+LUA = "projectsveltos.io/lua"
+"""On a ConfigMap or Secret that a profile brings: it holds scripts that write manifests."""
+
 _SOURCES = ("EventSource",)
 _TRIGGERS = ("EventTrigger", "EventBasedAddOn")
 _PROFILES = ("ClusterProfile", "Profile")
@@ -85,15 +88,7 @@ MARKS: dict[str, Mark] = {
     "projectsveltos.io/admin-name": Mark("labels", (), _FORMER),
     "projectsveltos.io/instantiate": Mark("annotations", _HOLDERS, _ON_HOLDERS),
     "projectsveltos.io/template": Mark("annotations", _HOLDERS, _ON_HOLDERS),
-    "projectsveltos.io/lua": Mark(
-        "annotations",
-        (),
-        _ON_HOLDERS
-        | dict.fromkeys(
-            _HOLDERS,
-            "scripts do not write manifests yet; write a template, with projectsveltos.io/template",
-        ),
-    ),
+    LUA: Mark("annotations", _HOLDERS, _ON_HOLDERS),
     "projectsveltos.io/subresources": Mark(
         "annotations",
         (),

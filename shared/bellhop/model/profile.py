@@ -117,12 +117,13 @@ class ClusterProfile(Declaration):
 
     @property
     def rollout(self) -> Rollout:
-        """What it waits for in a cluster, and what stops it there."""
+        """What it waits for in a cluster, what stops it there, and what it restarts."""
         return Rollout(
             continues=self.spec.continue_on_error,
             most_failures=self.spec.max_consecutive_failures or 0,
             after=self.after,
             share=self.spec.share,
+            reloads=self.spec.reloader,
         )
 
 

@@ -35,7 +35,8 @@ With drift detection it is also applied again where somebody else changed what i
 """
 
 MOST_WATCHED = 256
-"""Kinds of one profile that ring in a cluster when others change them; sweeps look at all."""
+"""Kinds of one profile that ring in a cluster when others change them, and ConfigMaps and Secrets
+that its workloads read: sweeps look at all."""
 
 MOST_LABELS = 256
 """Labels of one cluster: with the longest names and values they take a hundred kilobytes."""
@@ -553,16 +554,17 @@ PLAIN = Handling()
 class Content:
     """One key of a referenced ConfigMap or Secret: manifests, or text to render for a cluster.
 
-    `dialect` is the template's. What is `secret` was made with the values of a Secret in reach: no
-    error quotes it. `withheld` are those values, for deploy time: no name may be made of them.
-    One with a `namespace` is for the clusters of it alone; one that is `missing` says what is.
+    `dialect` is the template's, or that of a script that writes the manifests. What is `secret` was
+    made with the values of a Secret in reach: no error quotes it. `withheld` are those values, for
+    deploy time: no name may be made of them. One with a `namespace` is for the clusters of it
+    alone; one that is `missing` says what is.
     """
 
     ref: str
     entry: str
     manifests: tuple[Mapping[str, Any], ...] = ()
     template: str = ""
-    dialect: Literal["go", "jinja2"] = "go"
+    dialect: Literal["go", "jinja2", "lua"] = "go"
     secret: bool = False
     withheld: tuple[str, ...] = ()
     namespace: str = ""
@@ -616,6 +618,9 @@ class Profile:
     rights of its `account`, a service account `namespace/name`, all is done in clusters; with our
     own where it has none. It has `checks` of each time at which it is `checked`: who finds none
     has lost them.
+    own where it has none. What it holds is its revision `number`, of so many as `latest`, rendered
+    at `made_at` of what the `recipe` names. One that is `pinned` was rolled back to that, and holds
+    it whatever is declared. Of one that is `scripted` scripts write some manifests.
     """
 
     name: str
@@ -648,6 +653,12 @@ class Profile:
     account: str = ""
     checked: tuple[When, ...] = ()
     checks: tuple[Check, ...] = ()
+    number: int = 0
+    latest: int = 0
+    pinned: bool = False
+    scripted: bool = False
+    made_at: datetime | None = None
+    recipe: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def namespace(self) -> str:
@@ -687,7 +698,8 @@ class Held:
     one may quote a Secret; what was applied tells that it is none. One that was `adopted` names
     who had made it, and stays when it is withdrawn. `fields` is a digest of the fields that were
     ours once it was applied, where drift is watched: whoever changes one takes it from us.
-    It was `mended` so many times in a row, `mended_at` last.
+    It was `mended` so many times in a row, `mended_at` last. Of a workload that restarts with what
+    it reads, `mounted` has the state of each, and `reloaded` what its pods are annotated with.
     """
 
     digest: str
@@ -700,13 +712,16 @@ class Held:
     fields: str = ""
     mended: int = 0
     mended_at: datetime | None = None
+    mounted: Mapping[str, str] = field(default_factory=dict)
+    reloaded: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Watch:
     """The kinds of which a profile holds objects in a cluster that are to stay as they are.
 
-    The cluster rings for these; it is `told` once a sweep was asked to see to that.
+    And those of what its workloads read, if these restart with it: the `mounts`. The cluster rings
+    for these kinds; it is `told` once a sweep was asked to see to that.
     """
 
     cluster: str
@@ -715,6 +730,7 @@ class Watch:
     source: str
     kinds: tuple[GVK, ...]
     told: bool = False
+    mounts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""How a profile is rolled out, as its record carries it: what it waits for, and what stops it."""
+"""How a profile is rolled out, as its record has it: what it waits for, what stops and restarts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ class Rollout:
     With `continues` an object that fails keeps no other from being brought. After `most_failures`
     in a row nothing is tried again by itself; 0 is without an end. In each cluster it comes `after`
     other profiles, by their names; one that is `awaited` has others come after it. A `share` of its
-    clusters changes at a time: a number of them, or a percentage.
+    clusters changes at a time: a number of them, or a percentage. One that `reloads` restarts its
+    workloads when what they read of ConfigMaps and Secrets changes.
     """
 
     continues: bool = False
@@ -23,6 +24,7 @@ class Rollout:
     after: tuple[str, ...] = ()
     awaited: bool = False
     share: str = ""
+    reloads: bool = False
 
     @property
     def ordered(self) -> bool:

@@ -182,8 +182,8 @@ class EventTrigger(Declaration):
 
     @property
     def rollout(self) -> Rollout:
-        """What its profiles wait for in a cluster."""
-        return Rollout(after=self.after, share=self.spec.share)
+        """What its profiles wait for in a cluster, and what they restart there."""
+        return Rollout(after=self.after, share=self.spec.share, reloads=self.spec.reloader)
 
     def refuse_change(self, old: "EventTrigger") -> None:
         """Refuse what may not change once it was applied.

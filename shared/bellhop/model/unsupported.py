@@ -25,7 +25,6 @@ _PATCHES = "patches are not applied yet; leave the field out, or write the chang
 _FLUX = "Flux sources are not read yet; use kind ConfigMap or Secret"
 
 _ADDONS = {
-    "reloader": "workloads are not restarted yet; leave the field out",
     "policyRefs[].kind=GitRepository": _FLUX,
     "policyRefs[].kind=OCIRepository": _FLUX,
     "policyRefs[].kind=Bucket": _FLUX,

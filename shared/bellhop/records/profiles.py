@@ -6,7 +6,8 @@ import hashlib
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
+from datetime import datetime
 from typing import Any
 
 from bellhop.errors import MissingError
@@ -28,10 +29,13 @@ class _Contents:
     generated: tuple[Mapping[str, Any], ...] = ()
     reads: tuple[Reading, ...] = ()
     checks: tuple[Check, ...] = ()
+    made_at: datetime | None = None
+    recipe: Mapping[str, str] = field(default_factory=dict)
 
 
 _NOTHING = _Contents()
-_HELD = tuple(field.name for field in fields(_Contents))
+_APART = tuple(each.name for each in fields(_Contents))
+_WITHOUT = {name: getattr(_NOTHING, name) for name in _APART}
 
 
 class Profiles:
@@ -71,7 +75,7 @@ class Profiles:
         item = self._payloads.store.get(_partition(trigger, cluster), f"{cluster}/{name}")
         known = self._known(item) if item else None
         if item and known:
-            return Kept(replace(known, contents=(), generated=(), reads=(), checks=()), item.token)
+            return Kept(replace(known, **_WITHOUT), item.token)
         if item is None or not self._payloads.wide(item):
             return Kept(self._glance(item), item.token) if item else None
         found = self._payloads.open(item)
@@ -114,7 +118,7 @@ class Profiles:
         Raises:
             StaleError: something else than `expect` is there.
         """
-        held = _Contents(*(getattr(profile, name) for name in _HELD))
+        held = _Contents(**{name: getattr(profile, name) for name in _APART})
         payload = encode(held) if held != _NOTHING else None
         return self._payloads.put(*_key(profile), _clear(profile), payload, expect=expect)
 
@@ -182,9 +186,9 @@ def _partition(trigger: str, cluster: str) -> str:
 
 
 def _clear(profile: Profile) -> dict[str, Any]:
-    return encode(profile, omit=(*_HELD, "leaving", "vague"))
+    return encode(profile, omit=(*_APART, "leaving", "vague"))
 
 
 def _profile(found: Sealed) -> Profile:
     held = decode(_Contents, found.payload) if found.payload else _NOTHING
-    return decode(Profile, found.head, **{name: getattr(held, name) for name in _HELD})
+    return decode(Profile, found.head, **{name: getattr(held, name) for name in _APART})

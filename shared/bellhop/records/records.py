@@ -24,6 +24,7 @@ from bellhop.records.issuers import Issuers
 from bellhop.records.ledger import Bounds, Ledger
 from bellhop.records.looks import Looks
 from bellhop.records.matches import Matches
+from bellhop.records.mounts import Mounts
 from bellhop.records.moves import Moves
 from bellhop.records.observations import Observations
 from bellhop.records.outcomes import Outcomes
@@ -34,6 +35,7 @@ from bellhop.records.previews import Previews
 from bellhop.records.profiles import Profiles
 from bellhop.records.pulses import Pulses
 from bellhop.records.refusals import RefusalCounts
+from bellhop.records.renderings import Renderings
 from bellhop.records.rotas import Rotas
 from bellhop.records.sealing import Sealer
 from bellhop.records.selections import Selections
@@ -98,11 +100,13 @@ class Records:
         self.paces = Paces(store, clock)
         self.permits = Permits(store)
         self.profiles = Profiles(self._payloads, self.departures)
+        self.renderings = Renderings(self._payloads)
         self.titles = Titles(store)
         self.owners = Owners(store)
         self.inventories = Inventories(self._payloads, self.owners)
         self.findings = Findings(store, clock)
         self.watches = Watches(store)
+        self.mounts = Mounts(store)
         self.outcomes = Outcomes(store)
         self.rotas = Rotas(store)
         self.waiting = Followers(store, "waiting")
@@ -182,6 +186,7 @@ class Records:
         self.owners.forget(key)
         self.findings.forget(key)
         self.watches.forget(key)
+        self.mounts.forget(key)
 
     def collect(self, now: datetime) -> int:
         """Delete blobs that no record has named for a day; return how many there were.

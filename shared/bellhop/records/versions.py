@@ -45,7 +45,9 @@ SCHEMAS: Mapping[str, int] = {
                  `rollout`: who does not know it loses it, and never stops trying;
                  `account`: who does not know it applies with all rights what has a tenant's alone
               5  `checked`: who does not know it applies and removes what is to be checked before;
-                 `rollout` has `after`, `awaited` and `share`: who does not know them keeps no order
+                 `rollout` has `after`, `awaited` and `share`: who does not keeps no order;
+                 `pinned`: who does not know it brings what is declared, and undoes a rollback;
+                 `scripted`: who does not know it takes a script for a template
 """
 
 _FIRST = 1
@@ -60,6 +62,8 @@ _AS_BEFORE: Mapping[str, Callable[[Item], bool]] = {
         and not any(item.value.get("rollout", {}).values())
         and not item.value.get("account")
         and not item.value.get("checked")
+        and not item.value.get("pinned")
+        and not item.value.get("scripted")
     ),
 }
 """Whether a record makes no use of what is new, by the first word of its partition."""

@@ -29,7 +29,7 @@ class Deploy:
         execute: Execute,
         settings: Settings,
     ) -> None:
-        writer = Writer(records, catalogs, publisher)
+        writer = Writer(records, catalogs, publisher, settings)
         self._instantiation = Instantiation(records, catalogs, publisher, writer, settings)
         self._resolution = Resolution(records, catalogs, writer, settings)
         self._execute = execute

@@ -15,6 +15,7 @@ from bellhop.ports.store import ABSENT
 from bellhop.records import Records
 from bellhop.records.catalogs import Catalogs
 from bellhop.stages.ledger import Note, write
+from bellhop.stages.mounts import concerned
 
 _SETTLED = timedelta(seconds=10)
 """How long after its hint a change that cannot be seen is taken not to have happened."""
@@ -51,18 +52,19 @@ class Hints:
             self._tell_holder(kube, rang, hint)
 
     def _tell_holder(self, kube: Kube, key: ObjectKey, hint: Confirm) -> None:
-        """Tell the profile that has an object once it shows what was done to it."""
-        owner = self._records.owners.get(hint.cluster, key.identity)
-        if owner is None or not owner.value.profile:
+        """Tell the profiles that an object concerns once it shows what was done to it."""
+        found = list(concerned(self._records, hint.cluster, key.identity))
+        if not found:
             return
         there = kube.get(*key)
         seen = observe(hint.cluster, there, self._records.clock.now()) if there else None
         if seen and (seen.uid, seen.resource_version) == (hint.uid, hint.before):
             self._wait(hint, self._records.clock.now())
-        place = owner.value.trigger, owner.value.source, owner.value.profile
         touched = str(key.identity)
-        message = Apply(*place, hint.cluster, touched=touched, trace=hint.trace, rang=hint.rang)
-        self._publisher.publish([message])
+        self._publisher.publish(
+            Apply(*who, hint.cluster, touched=touched, trace=hint.trace, rang=hint.rang)
+            for who in found
+        )
 
     def _read_back(self, kube: Kube, key: ObjectKey, hint: Confirm) -> None:
         now = self._records.clock.now()

@@ -52,6 +52,7 @@ from bellhop.stages.arriving import Arriving
 from bellhop.stages.entrance import Caller, Reply, Request, body_of, refusal, too_large
 from bellhop.stages.hearing import Hearing, read_alive
 from bellhop.stages.ledger import Note, write
+from bellhop.stages.mounts import concerned
 from bellhop.stages.outside import Outside, StrangerError, Visitor, refuse_unsigned
 from bellhop.stages.refusals import Refused
 
@@ -358,15 +359,15 @@ class Ingest:
     def _tell_holders(self, cluster: str, touched: Iterable[tuple[ObjectKey, str]]) -> None:
         """Tell the profiles that have objects that somebody else wrote to these, or deleted them.
 
-        One read tells whose an object is; whether anything of it is to be put back, its owner.
+        And those whose workloads read them. One read tells whose an object is, and a second one
+        who reads a ConfigMap or Secret; whether anything is to be done, these.
         """
         for key, rang in touched:
-            owner = self._records.owners.get(cluster, key.identity)
-            if owner and owner.value.profile:
-                place = owner.value.trigger, owner.value.source, owner.value.profile
-                about = str(key.identity)
-                message = Apply(*place, cluster, touched=about, trace=_trace(), rang=rang)
-                self._publisher.publish([message])
+            about = str(key.identity)
+            self._publisher.publish(
+                Apply(*who, cluster, touched=about, trace=_trace(), rang=rang)
+                for who in concerned(self._records, cluster, key.identity)
+            )
 
     def _confirm(self, cluster: str, hint: Hint, counted: Counted) -> Confirm:
         return Confirm(

@@ -14,6 +14,7 @@ from bellhop.engine.difference import may_read
 from bellhop.engine.digest import digest
 from bellhop.engine.generating import Maker, draft_profile
 from bellhop.engine.naming import profile_name
+from bellhop.engine.recipe import Recipe
 from bellhop.errors import ConflictError, MissingError, PermanentError, StaleError, TemporaryError
 from bellhop.gotemplate import Limits
 from bellhop.messages import Instantiate, Publisher
@@ -26,9 +27,10 @@ from bellhop.settings import Settings
 from bellhop.stages.concluding import Concluding
 from bellhop.stages.ledger import noting
 from bellhop.stages.loops import Loops
+from bellhop.stages.renderings import LOST
 from bellhop.stages.reports import Reports
 from bellhop.stages.rests import Rests
-from bellhop.stages.writer import LOST, Found, Writer, failed, sealed
+from bellhop.stages.writer import Found, Writer, failed, sealed
 
 _RETRIES = 8
 _LONG = timedelta(seconds=0.1)
@@ -234,7 +236,8 @@ class Instantiation:
         source = catalog.source_of(trigger, draft.cluster)
         assert source is not None
         cluster = catalog.clusters[draft.cluster]
-        maker = Maker(trigger, source, cluster, self._writer.holder, self._limits)
+        recipe = Recipe(self._writer.holder, trigger, source)
+        maker = Maker(trigger, source, cluster, recipe.find, self._limits)
         try:
             made = maker.generate(draft, matched)
             generated = tuple(manifest for _, manifest in made.generated)
@@ -245,6 +248,7 @@ class Instantiation:
             return failed(draft, error)
         goes = catalog.destinations(trigger, draft.cluster, made.named)
         draft = replace(draft, destinations=goes, generated=generated, reads=made.reads)
+        draft = replace(draft, recipe=recipe.noted)
         draft = sealed(draft, made.contents)
         if made.named and not goes:
             return failed(draft, _unregistered(made.named))

@@ -8,6 +8,7 @@ from bellhop.engine import instantiate as engine
 from bellhop.engine.allowing import refuse_rendered
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.order import line, refuse_cycle
+from bellhop.engine.recipe import Recipe
 from bellhop.errors import PermanentError, StaleError
 from bellhop.gotemplate import Limits
 from bellhop.messages import Resolve
@@ -108,12 +109,14 @@ class Resolution:
             checked=times(declared.checks),
             checks=declared.checks,
         )
+        recipe = Recipe(self._writer.holder, declared)
         try:
             namespaces = {key.partition("/")[0] for key in draft.destinations}
             contents = engine.own_contents(
-                declared.policy_refs, namespaces, self._writer.holder, self._limits
+                declared.policy_refs, namespaces, recipe.find, self._limits
             )
             refuse_rendered(declared, contents)
         except PermanentError as error:
             return failed(draft, error)
-        return sealed(replace(draft, reads=declared.readings), contents)
+        draft = replace(draft, reads=declared.readings, recipe=recipe.noted)
+        return sealed(draft, contents)

@@ -1,5 +1,7 @@
 """Which kinds ring in a cluster so that drift is heard of: those of what profiles hold there.
 
+And those of what is read there by workloads that restart with it; whose these are is noted, too.
+
     applied ─► watch written as untold ─► a sweep is asked to have them ring ─► told
     sweep ─► the watch of a profile that is not to be watched any more goes
 
@@ -10,15 +12,18 @@ which writes it anew.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 
 from bellhop.errors import StaleError
 from bellhop.messages import Apply, Publisher, Sweep
-from bellhop.model.gvk import GVK
+from bellhop.model.gvk import GVK, Identity
+from bellhop.model.mount import Mount
 from bellhop.model.record import MOST_WATCHED, Profile, Watch
 from bellhop.ports.store import ABSENT
 from bellhop.records import Kept, Records
+from bellhop.stages.mounts import readers
 from bellhop.stages.work import Work, watches
 
 
@@ -35,20 +40,46 @@ class Watching:
         Raises:
             StaleError: another worker was quicker.
         """
-        if not work.watches:
+        self._tell_readers(work)
+        if not (work.watches or (work.wanted and work.profile.rollout.reloads)):
             return
         cluster, profile = work.cluster.key, work.profile
-        held = {key.at(each.version).gvk for key, each in work.held.items() if each.version}
-        kinds = tuple(sorted(held)[:MOST_WATCHED])
+        mounts = sorted({name for each in work.held.values() for name in each.mounted})
+        mounts = mounts[:MOST_WATCHED]
+        kinds = tuple(sorted(_kinds(work, mounts))[:MOST_WATCHED])
         kept = self._records.watches.get(cluster, profile.name)
         wanted = Watch(cluster, profile.name, profile.trigger, profile.cluster, kinds, told=True)
+        wanted = replace(wanted, mounts=tuple(mounts))
         if kept and kept.value == wanted:
             return
         untold = replace(wanted, told=False)
+        before = kept.value.mounts if kept else ()
+        self._mount(untold, before)
         token = self._records.watches.put(untold, expect=kept.token if kept else ABSENT)
+        self._unmount(untold, before)
         if not self._rings_for(cluster, kinds) and not self._is_asked_for(untold):
             self._publisher.publish([Sweep(cluster)])
         self._records.watches.put(wanted, expect=token)
+
+    def _tell_readers(self, work: Work) -> None:
+        """Tell other profiles whose workloads read what was written: our own writes do not ring.
+
+        Who dies before leaves it to the next sweep.
+        """
+        me, cluster = work.profile.name, work.cluster.key
+        told = {who for key in work.written for who in readers(self._records, cluster, key)}
+        self._publisher.publish(Apply(*who, cluster) for who in sorted(told) if who[2] != me)
+
+    def _mount(self, watch: Watch, before: tuple[str, ...]) -> None:
+        """Note what is read from now on, before the watch says so: who dies does it again."""
+        mount = Mount(watch.trigger, watch.source, watch.profile)
+        for name in sorted({*watch.mounts} - {*before}):
+            self._records.mounts.put(watch.cluster, Identity.parse(name), mount)
+
+    def _unmount(self, watch: Watch, before: tuple[str, ...]) -> None:
+        """Note what is read no more, once the watch says so; what is left over is harmless."""
+        for name in sorted({*before} - {*watch.mounts}):
+            self._records.mounts.delete(watch.cluster, Identity.parse(name), watch.profile)
 
     def _rings_for(self, cluster: str, kinds: tuple[GVK, ...]) -> bool:
         gate = self._records.gates.get(cluster)
@@ -77,6 +108,7 @@ class Watching:
         watch = kept.value
         with suppress(StaleError):
             self._records.watches.delete(watch.cluster, watch.profile, expect=kept.token)
+            self._unmount(replace(watch, mounts=()), watch.mounts)
         if self._counts(watch):
             # It was meant again before it was forgotten, and who brought it found it there.
             place = watch.trigger, watch.source, watch.profile
@@ -87,6 +119,15 @@ class Watching:
         return head is not None and _is_watched(head.value, watch.cluster)
 
 
+def _kinds(work: Work, mounts: Iterable[str]) -> set[GVK]:
+    """Return the kinds that are to ring for a profile: of what it holds, and of what is read."""
+    read = {Identity.parse(name).at("v1").gvk for name in mounts}
+    if not work.watches:
+        return read
+    return read | {key.at(each.version).gvk for key, each in work.held.items() if each.version}
+
+
 def _is_watched(profile: Profile, cluster: str) -> bool:
     # Of a vague one nobody knows its clusters: it is watched as long as it is watched anywhere.
-    return watches(profile) and (profile.vague or cluster in profile.destinations)
+    asked = watches(profile) or profile.rollout.reloads
+    return asked and (profile.vague or cluster in profile.destinations)

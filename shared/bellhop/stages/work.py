@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from bellhop.engine.mounting import is_mounted
 from bellhop.engine.referring import is_elsewhere
 from bellhop.errors import BellhopError, ConflictError
 from bellhop.messages import Apply
@@ -55,7 +56,8 @@ class Work:
     were given to read. Of its `features` it is `at` one; at none before the first, and after the
     last. Of the threads that may be at it, one writes. Of the objects that have drifted those are
     `mending` that are put back now, each with how often in a row, and its version; `contests` have
-    to wait for their turn. It is `in_turn` where it waited for what it comes after, if for any.
+    to wait for their turn. It is `in_turn` where it waited for what it comes after, if for any. The
+    ConfigMaps and Secrets among what was changed are `written`.
     """
 
     message: Apply
@@ -68,6 +70,7 @@ class Work:
     before: Mapping[Identity, Held] = field(default_factory=dict)
     claimed: Mapping[Identity, Taken] = field(default_factory=dict)
     changed: list[str] = field(default_factory=list)
+    written: list[Identity] = field(default_factory=list)
     failed: list[BellhopError] = field(default_factory=list)
     under_way: bool = False
     unfinished: bool = False
@@ -102,8 +105,9 @@ class Work:
 
     @property
     def reads(self) -> bool:
-        """Say whether it is made of objects of which nobody tells when they change."""
-        return self.dry or any(map(is_elsewhere, self.profile.reads))
+        """Say whether it is made of objects of which nobody may tell when they change."""
+        elsewhere = any(map(is_elsewhere, self.profile.reads))
+        return self.dry or self.profile.rollout.reloads or elsewhere
 
     def note(self, upshot: Upshot) -> None:
         """Note what came of one object."""
@@ -111,6 +115,8 @@ class Work:
             self.held[upshot.key] = upshot.held
         else:
             self.held.pop(upshot.key, None)
+        if upshot.changed and is_mounted(upshot.key):
+            self.written.append(upshot.key)
         if upshot.changed:
             self.changed.append(f"{upshot.key.kind} {upshot.key.name}")
         if upshot.refused:

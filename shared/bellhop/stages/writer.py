@@ -19,16 +19,16 @@ from bellhop.errors import ConflictError, MissingError, PermanentError, StaleErr
 from bellhop.messages import Apply, Instantiate, Publisher, Resolve
 from bellhop.model.kinds import ConfigMap, Secret
 from bellhop.model.record import NO_OBJECT, PLAIN, Content, Handling, Profile, Sync, empty
+from bellhop.model.rendering import Rendering
 from bellhop.ports.store import ABSENT
 from bellhop.records import Kept, Records
 from bellhop.records.catalogs import Catalogs
 from bellhop.records.profiles import place
+from bellhop.settings import Settings
 from bellhop.stages.ledger import Note, Origin
+from bellhop.stages.renderings import LOST, Revisions
 from bellhop.stages.reread import applied_again
 from bellhop.stages.titles import Titles
-
-LOST = "lost"
-"""The digest of a profile whose contents are lost."""
 
 Found = Kept[Profile] | None
 
@@ -36,10 +36,13 @@ Found = Kept[Profile] | None
 class Writer:
     """Writes profiles and asks their clusters to follow."""
 
-    def __init__(self, records: Records, catalogs: Catalogs, publisher: Publisher) -> None:
+    def __init__(
+        self, records: Records, catalogs: Catalogs, publisher: Publisher, settings: Settings
+    ) -> None:
         self._records = records
         self._catalogs = catalogs
         self._publisher = publisher
+        self._revisions = Revisions(records, settings.revisions)
         self._titles = Titles(records, publisher)
 
     def holder(self, ref: engine.Ref) -> ConfigMap | Secret | None:
@@ -62,10 +65,22 @@ class Writer:
     def write(self, found: Found, draft: Profile, message: Origin, note: Note) -> bool:
         """Write a profile and ask its clusters to follow; False if another writer was quicker.
 
-        Inputs that fail change nothing that is applied: the last good contents stay.
+        Inputs that fail change nothing that is applied: the last good contents stay. So does what a
+        profile was rolled back to.
+        """
+        new = _merge(found.value if found else None, draft)
+        try:
+            return self.follow(found, new, message, note)
+        except ConflictError as error:
+            return self.write(found, failed(draft, error), message, note)
+
+    def follow(self, found: Found, new: Profile, message: Origin, note: Note) -> bool:
+        """Write a profile after the one that was found; False if another writer was quicker.
+
+        Raises:
+            ConflictError: another profile has the name of something that it generates.
         """
         old, token = (found.value, found.token) if found else (None, ABSENT)
-        new = _merge(old, draft)
         try:
             if old and _same(old, new):
                 if old.told and old.made_of == new.made_of:
@@ -76,16 +91,15 @@ class Writer:
                 # Who wrote it may have been too late for a name.
                 self._titles.keep(self._take(new))
             else:
+                new = self._revisions.follow(old, new)
                 new = replace(new, revision=_drawn(), told=False)
                 token = self._put_titled(old, new, token)
-        except ConflictError as error:
-            return self.write(found, failed(draft, error), message, note)
         except StaleError:
             return False
         if old is None or (old.digest, old.error) != (new.digest, new.error):
-            note.what = "failed" if draft.error else "rendered"
-            note.detail = draft.error or _count(draft.contents)
-            note.context = {**note.context, "digest": draft.digest}
+            note.what = note.what or ("failed" if new.error else "rendered")
+            note.detail = note.detail or new.error or _count(new.contents)
+            note.context = {**note.context, "digest": "" if new.error else new.digest}
         self._publisher.publish(_applications(new, message))
         if old is None or not old.told or old.generated != new.generated:
             self._tell_readers(new, new.titles)
@@ -173,9 +187,15 @@ class Writer:
             generated=(),
             reads=(),
             sync=sync,
+            pinned=False,
+            made_at=None,
+            recipe={},
+            scripted=False,
         )
         try:
             self._give_up(old, old.titles)
+            if old.latest > 1:
+                self._records.renderings.forget(place(old))
             if not leaving:
                 self._records.profiles.delete(old.trigger, old.cluster, old.name, expect=token)
                 return True
@@ -219,7 +239,10 @@ def _same(old: Profile, new: Profile) -> bool:
     return replace(new, **kept) == old
 
 
-_BESIDE = ("revision", "told", "made_of", "turns", "turning", "turned_under")
+_BESIDE = (
+    *("revision", "told", "made_of", "turns", "turning", "turned_under"),
+    *("number", "latest", "made_at", "recipe"),
+)
 
 
 def _drawn() -> str:
@@ -231,18 +254,19 @@ def _merge(old: Profile | None, draft: Profile) -> Profile:
         return draft
     leaving = {*old.destinations, *old.leaving} - {*draft.destinations}
     draft = replace(draft, leaves=bool(leaving), leaving=tuple(sorted(leaving)))
-    if draft.error and old.digest == LOST:
+    stays = bool(draft.error) or old.pinned
+    if stays and old.digest == LOST:
         # Without the last good contents nobody can tell what is to stay.
         raise MissingError(f"cannot keep what '{old.name}' holds: its contents are lost")
-    if draft.error:
-        return replace(
-            draft,
-            contents=old.contents,
-            digest=old.digest,
-            generated=old.generated,
-            reads=old.reads,
-        )
-    return draft
+    return replace(draft, pinned=old.pinned, **contents_of(old)) if stays else draft
+
+
+def contents_of(held: Profile | Rendering) -> dict[str, Any]:
+    """Return what a profile holds, or held, for one that is to hold the same."""
+    return {name: getattr(held, name) for name in _HELD}
+
+
+_HELD = ("contents", "digest", "generated", "reads", "number", "made_at", "recipe", "scripted")
 
 
 def sealed(draft: Profile, contents: tuple[Content, ...]) -> Profile:
@@ -263,7 +287,8 @@ def sealed(draft: Profile, contents: tuple[Content, ...]) -> Profile:
     ]
     beside = [list(map(dict, draft.generated)), list(map(asdict, draft.reads))]
     told = [described, *beside] if any(beside) else described
-    return replace(draft, contents=contents, digest=digest(told))
+    scripted = any(each.dialect == "lua" for each in contents)
+    return replace(draft, contents=contents, digest=digest(told), scripted=scripted)
 
 
 def _handled(how: Handling) -> dict[str, Any]:

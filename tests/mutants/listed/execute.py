@@ -774,4 +774,58 @@ MUTANTS = [
         ":\n",
         "Each of many profiles has its cluster swept.",
     ),
+    Mutant(
+        "stages/features/resources/reloading.py",
+        "if new or written.intersection(reads) or is_changed(held.mounted, now):",
+        "if new or written.intersection(reads):",
+        "What others change restarts nothing.",
+    ),
+    Mutant(
+        "stages/features/resources/reloading.py",
+        "if new or written.intersection(reads) or is_changed(held.mounted, now):",
+        "if new or is_changed(held.mounted, now):",
+        "What a profile changes itself restarts nothing before the next sweep.",
+    ),
+    Mutant(
+        "stages/features/resources/reloading.py",
+        "else before.reloaded\n",
+        'else ""\n',
+        "The next write takes the annotation away, and restarts all pods.",
+    ),
+    Mutant(
+        "stages/features/resources/reloading.py",
+        "    if held is None or not held.reloaded:\n",
+        "    if held is None:\n        return each\n    if each.digest:\n",
+        "Another write than that of a restart takes the annotation away.",
+    ),
+    Mutant(
+        "stages/features/resources/reloading.py",
+        "if said is None or (not said and not optional):",
+        "if said is None:",
+        "What is gone restarts pods that cannot start without it.",
+    ),
+    Mutant(
+        "stages/work.py",
+        "return self.dry or self.profile.rollout.reloads or elsewhere\n",
+        "return self.dry or elsewhere\n",
+        "No sweep looks at what workloads read.",
+    ),
+    Mutant(
+        "stages/watch.py",
+        "for who in sorted(told) if who[2] != me)\n",
+        "for who in sorted(told) if who[2] == me)\n",
+        "What another profile brings restarts nothing before the next sweep.",
+    ),
+    Mutant(
+        "stages/watch.py",
+        "            self._unmount(replace(watch, mounts=()), watch.mounts)\n",
+        "",
+        "What nobody reads any more is noted for ever.",
+    ),
+    Mutant(
+        "stages/mounts.py",
+        "    yield from dict.fromkeys([*holders, *readers(records, cluster, key)])\n",
+        "    yield from holders\n",
+        "What rings restarts nothing before the next sweep.",
+    ),
 ]

@@ -160,8 +160,8 @@ MUTANTS = [
     ),
     Mutant(
         "stages/hints.py",
-        "            self._wait(hint, self._records.clock.now())\n        place",
-        "            pass\n        place",
+        "            self._wait(hint, self._records.clock.now())\n        touched",
+        "            pass\n        touched",
         "A profile is told before the change can be seen.",
     ),
 ]

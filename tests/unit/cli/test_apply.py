@@ -93,6 +93,33 @@ def test_refuses_lua_that_cannot_be_compiled(
     assert not list(here.records.manifests.names("EventSource"))
 
 
+WRITTEN = """
+apiVersion: v1
+kind: KIND
+metadata: {name: written, namespace: default, annotations: {projectsveltos.io/lua: ok}}
+type: addons.projectsveltos.io/cluster-profile
+FIELD:
+  main.lua: "function evaluate() hunter2 end"
+"""
+
+
+def test_refuses_scripts_that_write_manifests_and_cannot_be_compiled(
+    bellhop: Bellhop, here: Installation
+) -> None:
+    """With the place in the file; of a Secret's script nothing is quoted."""
+    plain = WRITTEN.replace("KIND", "ConfigMap").replace("FIELD", "data")
+    plain = plain.replace("type: addons.projectsveltos.io/cluster-profile\n", "")
+    hidden = WRITTEN.replace("KIND", "Secret").replace("FIELD", "stringData")
+    result = bellhop("apply", "-f", "-", stdin=f"{plain}---{hidden}")
+
+    first, second = result.stderr.splitlines()[-2:]
+    assert result.exit_code == 2
+    assert "data['main.lua']: the Lua script cannot be compiled in its line 1" in first
+    assert "hunter2" in first
+    assert second.endswith("the Lua script cannot be compiled in its line 1")
+    assert not list(here.records.manifests.names("ConfigMap"))
+
+
 RULED = """
 apiVersion: lib.projectsveltos.io/v1beta1
 kind: EventSource

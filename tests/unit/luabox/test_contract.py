@@ -16,6 +16,7 @@ from bellhop.luabox import (
     diagnose,
     evaluate,
     select,
+    write,
 )
 
 SERVICE = {"kind": "Service", "metadata": {"name": "front"}, "spec": {"ports": [{"port": 443}]}}
@@ -281,3 +282,18 @@ def test_refuses_health_that_is_no_word_for_it() -> None:
     """A result that says neither is an error, never a guess."""
     with pytest.raises(LuaResultError, match="'healthy' must be a boolean, not a string"):
         diagnose(body("return {healthy = 'yes'}"), SERVICE)
+
+
+def test_a_script_writes_one_text() -> None:
+    """Of what it is given by name, as a global and as its argument; nothing at all is fine."""
+    text = "function evaluate(given) return {Resources = given.a.b .. resources.a.b} end"
+
+    assert write(Script(text), {"a": {"b": "x"}}) == "xx"
+    assert write(Script("function evaluate() return {} end"), {}) == ""
+
+
+@pytest.mark.parametrize("returned", ["1", "{}", "{'a'}", "true"])
+def test_what_is_written_is_a_text(returned: str) -> None:
+    """Anything else is told from it."""
+    with pytest.raises(LuaResultError, match="'resources' must be a string, not a"):
+        write(Script(f"function evaluate() return {{resources = {returned}}} end"), {})

@@ -62,9 +62,11 @@ APART = {
     "Profile.generated",
     "Profile.reads",
     "Profile.checks",
+    "Profile.recipe",
     "Profile.destinations",
     "Profile.leaving",
     "Inventory.held",
+    "Held.mounted",
     "Preview.changes",
     "Selected.manifest",
     "Selection.selected",
@@ -90,6 +92,7 @@ BOUNDED = {
     "Outcome.features",
     "Watch.kinds",
     "Profile.checked",
+    "Watch.mounts",
 }
 """Fields of which whoever writes them keeps so few that an item holds them."""
 
@@ -298,9 +301,10 @@ def test_a_walk_at_all_its_bounds_fits_into_an_item(rig: Rig) -> None:
 
 
 def test_a_watch_of_all_its_kinds_fits_into_an_item(rig: Rig) -> None:
-    """With names as long as Kubernetes has them."""
+    """With names as long as Kubernetes has them, and as much as workloads may read."""
     kinds = tuple(numbered(number) for number in range(MOST_WATCHED))
-    watch = Watch(EAST, NAME, NAME, f"{NAME}/{NAME}", kinds)
+    mounts = tuple(f"/ConfigMap/{NAME}/{number:0>253}" for number in range(MOST_WATCHED))
+    watch = Watch(EAST, NAME, NAME, f"{NAME}/{NAME}", kinds, mounts=mounts)
 
     rig.records.watches.put(watch)
 

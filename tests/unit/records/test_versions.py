@@ -200,6 +200,20 @@ def test_a_profile_that_is_checked_has_a_number(rig: Rig) -> None:
         assert read.checks == checks
 
 
+@pytest.mark.parametrize("field", ["pinned", "scripted"])
+def test_a_profile_has_a_number_while_the_version_before_would_go_wrong(
+    rig: Rig, field: str
+) -> None:
+    """It would undo a rollback, and take a script for a template."""
+    before = {name: number for name, number in SCHEMAS.items() if name != "profile"}
+    now, then = rig.anew(rig.store), Versioned(rig.store, before)  # type: ignore[arg-type]
+    for used in (False, True, False):
+        now.profiles.put(replace(profile(), number=2, latest=3, **{field: used}))
+        (found,) = (each for each in rig.store.all() if each.partition.startswith("profile/"))
+        with pytest.raises(TemporaryError) if used else nullcontext():
+            then.get(found.partition, found.sort)
+
+
 def test_what_has_a_namespace_is_left_to_who_knows_it(rig: Rig) -> None:
     """The version before would delete a Set's choice, and mark a Profile's objects otherwise."""
     then = Versioned(rig.store, {"catalog": 2, "cluster": 2})  # type: ignore[arg-type]

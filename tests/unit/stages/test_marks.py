@@ -173,9 +173,20 @@ def limits_what_matches(fleet: Fleet, east: FakeKube) -> None:
     assert names(east) == {"in-a"}
 
 
+def is_a_script(fleet: Fleet, east: FakeKube) -> None:
+    """What it returns as a text is brought."""
+    made = "{apiVersion: v1, kind: ConfigMap, metadata: {name: written, namespace: default}}"
+    script = f"function evaluate() return {{resources = '{made}'}} end"
+    fleet.apply(join(profile(), holder("own", script, annotations=f"{marks.LUA}: ok")))
+    fleet.pump()
+
+    assert names(east) == {"written"}
+
+
 PROOFS: dict[tuple[str, str], Callable[[Fleet, FakeKube], None]] = {
     ("projectsveltos.io/instantiate", "ConfigMap"): is_rendered_with_the_event,
     ("projectsveltos.io/template", "ConfigMap"): is_rendered_for_the_cluster,
+    (marks.LUA, "ConfigMap"): is_a_script,
     ("projectsveltos.io/tex-template", "ClusterProfile"): has_the_same_functions,
     (marks.TRIGGER_PAUSED, "EventTrigger"): pauses_a_trigger,
     (marks.PROFILE_PAUSED, "ClusterProfile"): pauses_a_profile,

@@ -89,6 +89,8 @@ def _tell(here: Installation, status: ProfileStatus, story: Story) -> None:
     profile = status.profile
     now = here.records.clock.now()
     story.fact("State", status.state)
+    if profile.pinned:
+        story.fact("Rolled back", f"to revision {profile.number}, {_until_undone(profile)}")
     story.fact("Trigger", profile.trigger)
     story.fact("From", profile.cluster)
     story.fact("Object", overview.object_name(profile.object))
@@ -127,6 +129,10 @@ def _tell(here: Installation, status: ProfileStatus, story: Story) -> None:
             for key, held in kept.value.held.items()
         ),
     )
+
+
+def _until_undone(profile: Profile) -> str:
+    return f"whatever is declared, until `bellhop rollback {profile.name} --undo`"
 
 
 def _paused(manifest: Manifest) -> bool:
@@ -192,6 +198,8 @@ def _status(status: ProfileStatus) -> dict[str, Any]:
             for each in status.outcomes
         ],
     }
+    if status.profile.pinned:
+        shown["rolledBackTo"] = status.profile.number
     if status.profile.error:
         shown["failureMessage"] = status.profile.error
     return shown
@@ -210,6 +218,8 @@ def _feature(ended: Ended) -> dict[str, Any]:
 def _message(status: ProfileStatus) -> str:
     if status.profile.error:
         return status.profile.error
+    if status.profile.pinned:
+        return f"rolled back to revision {status.profile.number}, {_until_undone(status.profile)}"
     if empty(status.profile.contents):
         return NO_OBJECT
     failed = [f"{each.cluster}: {each.message}" for each in status.outcomes if each.message]

@@ -24,6 +24,7 @@ from bellhop.stages.features.resources.drift import Drift
 from bellhop.stages.features.resources.planning import Apply, Plan, plan
 from bellhop.stages.features.resources.preview import Preview
 from bellhop.stages.features.resources.reading import Resources
+from bellhop.stages.features.resources.reloading import Reloading
 from bellhop.stages.features.resources.step import Steps
 from bellhop.stages.features.resources.wants import Wants
 from bellhop.stages.hands import Hands
@@ -56,7 +57,8 @@ class Executor:
         self._hands = hands
         self._claims = Claims(records, publisher)
         always = settings.adopt == "always"
-        self._steps = Steps(self._claims, records.clock, always=always)
+        self._reloading = Reloading(access)
+        self._steps = Steps(self._claims, self._reloading, records.clock, always=always)
         self._preview = Preview(self._claims, always=always)
         limits = Limits(seconds=settings.template_seconds, output=settings.template_output)
         resources = Resources(records, access, Titles(records, publisher), limits)
@@ -71,7 +73,7 @@ class Executor:
             wanted = self._wants.of(work)
             if work.watches:
                 self._drift.look(work, wanted)
-            return plan(wanted, work.held)
+            return plan(self._reloading.look(work, wanted), work.held)
         return plan((), work.held, releases=work.profile.leaves_policies)
 
     def reads_otherwise(self, work: Work) -> bool:

@@ -39,6 +39,7 @@ from bellhop.stages.features.resources.planning import (
     decorate,
     undecorate,
 )
+from bellhop.stages.features.resources.reloading import Reloading
 from bellhop.stages.work import Claimed, Upshot, Work
 
 _UNPROCESSABLE = 422
@@ -51,9 +52,10 @@ _LOOKS = 2
 class Steps:
     """Carries out steps; what is refused for good is part of what came of one."""
 
-    def __init__(self, claims: Claims, clock: Clock, *, always: bool) -> None:
+    def __init__(self, claims: Claims, reloading: Reloading, clock: Clock, *, always: bool) -> None:
         """Make the steps of one process; `always` adopts what others made, asked or not."""
         self._claims = claims
+        self._reloading = reloading
         self._clock = clock
         self._always = always
 
@@ -66,7 +68,8 @@ class Steps:
             taken = work.claimed.get(key) or self._claims.take(
                 work.cluster.key, key, work.profile, free=free
             )
-            stored = self._write(kube, work, step)
+            each, noted = self._reloading.read_now(work, each, step.held)
+            stored = self._write(kube, work, replace(step, wanted=each))
             # Between the claim and the apply another profile may have taken the object.
             self._claims.take(work.cluster.key, key, work.profile)
         except NotOursError as error:
@@ -88,6 +91,8 @@ class Steps:
             secret=each.secret,
             adopted=adopted_from(stored),
             fields=own_fields(stored) if work.watches else "",
+            mounted=noted.mounted,
+            reloaded=noted.reloaded,
         )
         held = self._counted(work, step, held, stored)
         return Upshot(key, held, changed=True)

@@ -1,0 +1,64 @@
+"""`bellhop rollback`: have a profile hold what it held before, whatever is declared."""
+
+from __future__ import annotations
+
+import click
+
+from bellhop.cli import session
+from bellhop.cli.asking import profile_named
+from bellhop.cli.completing import complete_profile
+from bellhop.cli.examples import Command
+from bellhop.cli.options import state_option
+from bellhop.cli.output import say
+
+
+@click.command(
+    "rollback",
+    cls=Command,
+    examples=(
+        "bellhop rollback kyverno",
+        "bellhop rollback kyverno --to 3",
+        "bellhop rollback kyverno --undo",
+    ),
+)
+@click.argument("profile", shell_complete=complete_profile)
+@click.option("--to", "number", type=click.IntRange(min=1), help="The revision, by its number.")
+@click.option("--undo", is_flag=True, help="Have it hold what is declared again.")
+@state_option
+def command(profile: str, number: int | None, *, undo: bool) -> None:
+    """Bring back what a profile held before, to all its clusters, and keep it there.
+
+    Without a number it is what was in force last. The profile stays at that revision, whatever is
+    applied and whatever happens, until `--undo`, or until it is withdrawn. `bellhop history` lists
+    the revisions. A profile is a name, or ClusterProfile/NAME; a Profile is NAMESPACE/NAME, or
+    Profile/NAMESPACE/NAME.
+    """
+    from bellhop.fleet import rollback
+
+    if undo and number:
+        raise click.UsageError("say --to or --undo, not both")
+    name, here = profile_named(profile), session.installation()
+    rolled = rollback.undo(here, name) if undo else rollback.rollback(here, name, number or 0)
+    held = rolled.profile
+    if undo:
+        say(
+            f"'{name}' is to be as declared again."
+            if rolled.is_new
+            else f"'{name}' is as declared already."
+        )
+    else:
+        is_at = "Rolled '{}' back to" if rolled.is_new else "'{}' is rolled back already, to"
+        say(
+            f"{is_at.format(name)} revision {held.number}; it stays there until"
+            f" `bellhop rollback {name} --undo`."
+        )
+    if held.paused:
+        say(f"warning: it is paused; `bellhop resume {name}` has clusters follow", err=True)
+    if held.sync == "OneTime":
+        say(
+            "warning: its syncMode is OneTime: clusters that have it follow by"
+            f" `bellhop redeploy {name}`",
+            err=True,
+        )
+    if not session.answers(here.inbound):
+        say(f"warning: {here.worker.name} does not answer; it is done once it runs", err=True)

@@ -1,0 +1,14 @@
+"""Who is to hear when a ConfigMap or Secret of a cluster changes: whose workloads read it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """A profile that has workloads which read an object."""
+
+    trigger: str
+    source: str
+    profile: str

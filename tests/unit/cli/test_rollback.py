@@ -1,0 +1,143 @@
+"""`bellhop rollback` and `bellhop history` as they are typed."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from bellhop.fleet.installation import Installation
+from bellhop.model.rendering import Rendering
+from bellhop.records.profiles import place
+from tests.unit.cli import fleet
+from tests.unit.cli.conftest import Bellhop
+
+NAME = fleet.PROFILE
+BEFORE = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+@pytest.fixture
+def revised(here: Installation) -> Installation:
+    """An installation with a profile that holds its second revision."""
+    fleet.populate(here)
+    made = fleet.profile(number=2, latest=2, recipe={"ConfigMap default/network-policy": "b"})
+    here.records.profiles.put(made)
+    recipe = {"ConfigMap default/network-policy": "a"}
+    held = Rendering(1, "older", BEFORE, BEFORE, recipe, made.contents)
+    here.records.renderings.keep(place(made), held, 3)
+    return here
+
+
+@pytest.mark.usefixtures("revised")
+def test_goes_back_and_says_until_when(bellhop: Bellhop) -> None:
+    """Twice is as once; and all who look at the profile are told."""
+    result = bellhop("rollback", NAME)
+    again = bellhop("rollback", NAME)
+
+    until = f"revision 1; it stays there until `bellhop rollback {NAME} --undo`.\n"
+    assert result.stdout == f"Rolled '{NAME}' back to {until}"
+    assert again.stdout == f"'{NAME}' is rolled back already, to {until}"
+    assert "`bellhop serve` does not answer; it is done once it runs" in result.stderr
+    assert "Rolled back" in bellhop("describe", "clusterprofile", NAME).stdout
+    assert "rolled back to revision 1" in bellhop("get", "clusterprofiles", "-o", "wide").stdout
+    [told] = json.loads(bellhop("get", "clusterprofiles", "-o", "json").stdout)["items"]
+    assert told["status"]["rolledBackTo"] == 1
+
+
+@pytest.mark.usefixtures("revised")
+def test_is_undone_once(bellhop: Bellhop) -> None:
+    """And says so where there is nothing to undo."""
+    bellhop("rollback", NAME, "--to", "2")
+
+    assert bellhop("rollback", NAME, "--undo").stdout == f"'{NAME}' is to be as declared again.\n"
+    assert bellhop("rollback", NAME, "--undo").stdout == f"'{NAME}' is as declared already.\n"
+
+
+@pytest.mark.usefixtures("revised")
+def test_lists_what_can_be_brought_back(bellhop: Bellhop) -> None:
+    """By number, with times, and what was changed."""
+    text = bellhop("history", NAME).stdout
+    first, second = json.loads(bellhop("history", NAME, "-o", "json").stdout)
+
+    assert first == {
+        "revision": 1,
+        "rendered": "2026-01-02T03:04:05Z",
+        "replaced": "2026-01-02T03:04:05Z",
+        "state": "",
+        "changed": "",
+    }
+    assert (second["state"], second["replaced"]) == ("in force", None)
+    assert second["changed"] == "ConfigMap default/network-policy changed"
+    assert text.splitlines()[0].split() == ["REVISION", "RENDERED", "REPLACED", "STATE", "CHANGED"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((NAME, "--to", "7"), f"cannot roll back '{NAME}' to revision 7: kept are 1; `bellhop"),
+        (("other",), "cannot roll back profile 'other': there is none of that name"),
+        ((NAME, "--to", "0"), "invalid value for '--to'"),
+        ((NAME, "--to", "1", "--undo"), "say --to or --undo, not both"),
+    ],
+)
+def test_what_cannot_be_done_is_said(
+    bellhop: Bellhop, revised: Installation, words: tuple[str, ...], said: str
+) -> None:
+    """In a sentence, and nothing is changed."""
+    result = bellhop("rollback", *words)
+
+    assert result.exit_code
+    assert said in result.stderr
+    kept = revised.records.profiles.get(*place(fleet.profile()))
+    assert kept
+    assert not kept.value.pinned
+
+
+@pytest.mark.parametrize(
+    ("how", "warned"),
+    [({"paused": True}, "it is paused"), ({"sync": "OneTime"}, "its syncMode is OneTime")],
+)
+def test_what_keeps_clusters_from_following_is_told(
+    bellhop: Bellhop, revised: Installation, how: dict[str, object], warned: str
+) -> None:
+    """With the command that ends it."""
+    kept = revised.records.profiles.get(*place(fleet.profile()))
+    assert kept
+    revised.records.profiles.put(replace(kept.value, **how))  # type: ignore[arg-type]
+
+    assert warned in bellhop("rollback", NAME).stderr
+
+
+@pytest.mark.usefixtures("revised")
+def test_who_applies_something_to_it_is_warned(bellhop: Bellhop) -> None:
+    """Be it the trigger, or the ConfigMap that it names; nobody is for another, nor after undo."""
+    holder = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: NAME, namespace: default}\n"
+    mended = holder.replace("NAME", "network-policy") + "data: {policy.yaml: ''}\n"
+    assert "rolled back" not in bellhop("apply", "-f", "-", stdin=mended).stderr
+    bellhop("rollback", NAME)
+    said = f"warning: '{NAME}' was rolled back to revision 1, and what it brings stays so"
+
+    assert said in bellhop("apply", "-f", "-", stdin=mended).stderr
+    assert said in bellhop("apply", "-f", "-", stdin=fleet.MANIFESTS).stderr
+    assert "rolled back" not in bellhop("apply", "-f", "-", stdin=holder).stderr
+    bellhop("rollback", NAME, "--undo")
+    assert "rolled back" not in bellhop("apply", "-f", "-", stdin=mended).stderr
+
+
+def test_who_applies_a_profile_that_is_rolled_back_is_warned(
+    bellhop: Bellhop, here: Installation
+) -> None:
+    """A user's own, too."""
+    own = """
+apiVersion: config.projectsveltos.io/v1beta1
+kind: ClusterProfile
+metadata: {name: web}
+spec: {policyRefs: [{kind: ConfigMap, namespace: default, name: web}]}
+"""
+    bellhop("apply", "-f", "-", stdin=own)
+    made = fleet.profile(name="web", trigger="", cluster="", object="", pinned=True, number=3)
+    here.records.profiles.put(made)
+
+    assert "'web' was rolled back to revision 3" in bellhop("apply", "-f", "-", stdin=own).stderr
