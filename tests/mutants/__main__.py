@@ -38,7 +38,7 @@ _NEAR = {
     "stages/claim": "ownership failures overlap",
     "stages/work": "dry_run",
     "stages/execute": (
-        "checks order turns dry_run outcomes holding phases races ownership overlap failures"
+        "checks order order_races turns dry_run outcomes holding phases races ownership overlap"
     ),
     "stages/ending": "checks outcomes failures order pipeline overlap races dry_run",
     "stages/hands": "hands phases",
@@ -60,12 +60,12 @@ _NEAR = {
     "stages/loops": "loops",
     "engine/looping": "loops",
     "stages/instantiate": "loops gathering overlap pipeline profiles failures dry_run",
-    "stages/resolve": "checks order service_accounts own_profiles pipeline profiles failures",
+    "stages/resolve": "checks order order_races service_accounts own_profiles pipeline profiles",
     "stages/writer": "gathering overlap pipeline profiles failures",
     "stages/declare": "order touched overlap pipeline healing races",
     "stages/consequences": "touched overlap pipeline healing races",
     "stages/choosing": "sets",
-    "stages/order": "order",
+    "stages/order": "order order_races",
     "stages/turns": "turns",
     "engine/order": "order",
     "stages/in": "ingest outside overlap",

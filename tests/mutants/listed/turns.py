@@ -34,15 +34,6 @@ MUTANTS = [
     ),
     Mutant(
         "stages/turns.py",
-        ("        if kept and cluster in kept.value.at_work:\n            return\n"),
-        (
-            "        if kept and cluster in kept.value.at_work and kept.value.untold:\n"
-            "            return\n"
-        ),
-        "Whose turn it is waits for it again.",
-    ),
-    Mutant(
-        "stages/turns.py",
         "        self._records.rotas.wait(place(profile), cluster)\n",
         "",
         "Who waits is not let in by others.",

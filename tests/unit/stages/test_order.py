@@ -9,10 +9,10 @@ import pytest
 
 from bellhop.engine.catalog import Catalog
 from bellhop.errors import InvalidError
-from bellhop.messages import Apply, Resolve
+from bellhop.messages import Apply
 from bellhop.model.gvk import GVK, Identity
 from bellhop.model.kinds import DeclarationKey
-from bellhop.model.record import Inventory, Outcome
+from bellhop.model.record import Outcome
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import (
@@ -175,29 +175,35 @@ def test_what_others_stand_on_stays(fleet: Fleet, east: FakeKube, how: str) -> N
     assert fleet.records.outcomes.get(EAST, "base") is None
 
 
-def test_what_it_stands_on_is_not_withdrawn_under_it(fleet: Fleet, east: FakeKube) -> None:
-    """Who withdraws it cannot see yet who is about to be brought; that one sees it itself."""
-    fleet.apply(written("base"))
+def test_it_waits_while_what_comes_first_is_in_doubt(fleet: Fleet, east: FakeKube) -> None:
+    """A cluster that was made anew has nothing of it, whatever its outcome was."""
+    fleet.apply(written("apps", "base"), written("base"))
     fleet.pump()
     noted = acts(east)
-    fleet.apply(written("apps", "base"))
-    put, deploy = fleet.records.inventories.put, fleet.stages["deploy"]
-
-    def late(inventory: Inventory, **how: Any) -> str:
-        if inventory.profile == "apps":
-            fleet.records.inventories.put = put  # type: ignore[method-assign]
-            fleet.declare.delete([("ClusterProfile", "", "base")])
-            deploy.handle(Resolve("base"))
-            deploy.handle(Apply("", "", "base", EAST))
-        return put(inventory, **how)
-
-    fleet.records.inventories.put = late  # type: ignore[method-assign]
+    for name in ("apps", "base"):
+        fleet.records.inventories.doubt(EAST, name, None)
+    fleet.publisher.publish([Apply("", "", "apps", EAST)])
+    fleet.pump()
+    assert phase(fleet, "apps")[1] == "Waiting"
+    fleet.publisher.publish([Apply("", "", "base", EAST)])
     fleet.pump()
 
-    assert noted == ["-base"]
-    assert phase(fleet, "apps") == ("Provisioning", "Waiting")
-    kept = fleet.records.inventories.get(EAST, "apps")
-    assert kept is None or kept.value.held == {}
+    assert list(dict.fromkeys(noted)) == ["+base", "+apps"]
+    assert noted == sorted(noted, reverse=True)
+
+
+def test_what_nobody_stands_on_yet_goes(fleet: Fleet, east: FakeKube) -> None:
+    """Who has nothing in a cluster needs nothing there; it waits for what is gone."""
+    fleet.apply(written("base"))
+    fleet.pump()
+    fleet.apply(written("apps", "base, crds"))
+    fleet.pump()
+    assert phase(fleet, "apps")[1] == "Waiting"
+    fleet.declare.delete([("ClusterProfile", "", "base")])
+    fleet.pump()
+
+    assert names(east) == []
+    assert fleet.records.outcomes.get(EAST, "base") is None
 
 
 def test_what_leaves_its_objects_waits_for_nobody(fleet: Fleet, east: FakeKube) -> None:
@@ -349,29 +355,6 @@ def test_how_the_one_before_it_is_kept(
     assert names(east) == ["apps", "base"]
 
 
-@pytest.mark.parametrize("more", ["", "syncMode: OneTime"])
-def test_who_comes_to_wait_while_it_is_brought_is_told(
-    fleet: Fleet, east: FakeKube, more: str
-) -> None:
-    """Whoever brings it read it before anybody waited for it."""
-    fleet.apply(written("base", more=more))
-    apply, came = east.apply, [written("apps", "base")]
-
-    def late(manifest: dict[str, Any], **how: Any) -> Any:
-        while came:
-            fleet.apply(came.pop())
-            for inbox in ("deploy", "apply"):
-                for each in fleet.queues[inbox].receive(9, wait=timedelta(0)):
-                    fleet.work(inbox, [each])
-            assert phase(fleet, "apps")[1] == "Waiting"
-        return apply(manifest, **how)
-
-    east.apply = late  # type: ignore[method-assign]
-    fleet.pump()
-
-    assert names(east) == ["apps", "base"]
-
-
 def test_what_is_tried_dry_waits_for_nobody(fleet: Fleet, east: FakeKube) -> None:
     """It touches nothing, and says what it would do."""
     fleet.apply(written("apps", "base", more="syncMode: DryRun"))
@@ -404,7 +387,10 @@ def test_what_is_told_of_an_object_is_kept_while_it_waits(fleet: Fleet, east: Fa
     fleet.apply(written("apps", "base"), written("base"))
     fleet.pump()
     end = refuse(east, "base", InvalidError("no"))
-    fleet.apply(written("base", v="2"), profile(name="apps", more="dependsOn: [base]\n  tier: 99"))
+    fleet.apply(
+        written("base", v="2"),
+        profile(name="apps", more="dependsOn: [base]\n  continueOnConflict: true"),
+    )
     fleet.pump()
     assert phase(fleet, "apps")[1] == "Waiting"
     east.drop(CONFIG, "default", "apps")
