@@ -97,6 +97,15 @@ NAMES = (
     ),
     KindName("sets", "set", "st", _LIB, namespaced=True, module="sets", stored=("Set",)),
     KindName(
+        "classifiers",
+        "classifier",
+        "cf",
+        _LIB,
+        namespaced=False,
+        module="classifiers",
+        stored=("Classifier",),
+    ),
+    KindName(
         "configmaps",
         "configmap",
         "cm",

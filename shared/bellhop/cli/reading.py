@@ -9,7 +9,7 @@ from pathlib import Path
 from bellhop.cli.files import explained
 from bellhop.errors import InvalidError, MissingError
 from bellhop.model.document import Document, InvalidDocuments, read_documents
-from bellhop.model.kinds import Declaration, EventSource, parse
+from bellhop.model.kinds import Classifier, Declaration, EventSource, parse
 
 STDIN = "-"
 _SUFFIXES = (".yaml", ".yml", ".json")
@@ -78,14 +78,14 @@ def _collect(read: Sequence[Document], problems: list[InvalidError]) -> list[Dec
         except InvalidDocuments as error:
             problems.extend(error.problems)
             continue
-        if isinstance(declaration, EventSource):
+        if isinstance(declaration, EventSource | Classifier):
             problems.extend(_scripts(declaration, document))
         found.append(declaration)
     return found
 
 
-def _scripts(source: EventSource, document: Document) -> Iterator[InvalidError]:
-    """Yield what Lua has against the scripts of a source."""
+def _scripts(source: EventSource | Classifier, document: Document) -> Iterator[InvalidError]:
+    """Yield what Lua has against the scripts of a source, or of a classifier."""
     from bellhop.engine.scripts import objections
 
     for place, said in objections(source):

@@ -9,9 +9,11 @@ from typing import Any, TypeVar
 
 from bellhop.engine.digest import digest
 from bellhop.errors import PermanentError
+from bellhop.model.classifier import classifier_of
 from bellhop.model.gvk import CLOUD_EVENT, GVK, ObjectKey
 from bellhop.model.kinds import (
     KINDS,
+    Classifier,
     ClusterProfile,
     ClusterSet,
     Declaration,
@@ -24,7 +26,7 @@ from bellhop.model.source import CLOUD_EVENT_TTL
 
 _DIGEST = 16
 
-_Rule = TypeVar("_Rule", EventSource, EventTrigger, ClusterProfile, ClusterSet)
+_Rule = TypeVar("_Rule", EventSource, EventTrigger, ClusterProfile, ClusterSet, Classifier)
 
 
 _Bringing = TypeVar("_Bringing", EventTrigger, ClusterProfile)
@@ -67,7 +69,8 @@ class Catalog:
     """Sources, triggers, profiles and clusters of one revision.
 
     A source is in force in a cluster if a trigger that selects the cluster names it, as Sveltos
-    copies an EventSource only to the clusters that a trigger selects. A trigger whose
+    copies an EventSource only to the clusters that a trigger selects. Those of classifiers are in
+    force in every cluster, without a trigger. A trigger whose
     eventSourceName cannot be rendered for a cluster is not in force there; `problems_in` says why.
     `choices` are what sets with maxReplicas have chosen, by their places; sets without it have all
     the clusters that they select or name.
@@ -86,6 +89,7 @@ class Catalog:
         self.revision = revision
         self.clusters = {cluster.key: cluster for cluster in clusters}
         self.sources = {source.name: source for source in sources}
+        self.classifiers: Mapping[str, Classifier] = {}
         self.triggers = {trigger.name: trigger for trigger in triggers}
         self.profiles = {each.place: each for each in profiles}
         self.sets = {each.key.place: each for each in sets}
@@ -117,7 +121,7 @@ class Catalog:
         """Return a later catalog of the same rules, which still knows about unchanged clusters."""
         later = Catalog(revision, clusters, (), (), ())
         later.sources, later.triggers, later.profiles = self.sources, self.triggers, self.profiles
-        later.sets = self.sets
+        later.sets, later.classifiers = self.sets, self.classifiers
         later._choose(choices)
         later.named, later.asking = self.named, self.asking
         later.reading_triggers = self.reading_triggers
@@ -150,13 +154,19 @@ class Catalog:
         What is None is there no more.
         """
         later = Catalog(revision, clusters, (), (), ())
+        later.classifiers = _changed(self.classifiers, Classifier, changed)
+        asked, asking = _of_classifiers(self.classifiers), _of_classifiers(later.classifiers)
         later.sources = _changed(self.sources, EventSource, changed)
+        for name in asked.keys() - asking.keys():
+            del later.sources[name]
+        later.sources |= asking
         later.triggers = _changed(self.triggers, EventTrigger, changed)
         later.profiles = _changed(self.profiles, ClusterProfile, changed)
         later.sets = _changed(self.sets, ClusterSet, changed)
         later._choose(choices)
         later.named, later._digests = dict(self.named), dict(self._digests)
         names = {key.place for key in changed}
+        names |= {each for each in asked.keys() | asking.keys() if classifier_of(each) in names}
         anew = {name for name in names if name in later.sources}
         later.asking = self.asking - names
         later.asking |= {name for name in anew if later.sources[name].asks_own_writes}
@@ -352,9 +362,15 @@ class Catalog:
         for name, source in alike:
             if source in self.sources:
                 joined.setdefault(source, []).append(name)
+        joined |= {source: [] for source in self.sources if classifier_of(source)}
         in_force = {source: tuple(names) for source, names in sorted(joined.items())}
         found = _Found(named, dict(sorted(problems.items())), in_force)
         return found if problems else self._alike.setdefault(alike, found)
+
+
+def _of_classifiers(classifiers: Mapping[str, Classifier]) -> dict[str, EventSource]:
+    """Return the sources by which classifiers ask, by name."""
+    return {source.name: source for each in classifiers.values() for source in each.sources}
 
 
 def _changed(

@@ -1,4 +1,4 @@
-"""What Lua, CEL and RE2 have against what a source has them run, before any of it is."""
+"""What Lua, CEL and RE2 have against what sources and classifiers run, before any of it is."""
 
 from __future__ import annotations
 
@@ -8,15 +8,33 @@ from typing import TYPE_CHECKING
 from bellhop import celbox, luabox
 from bellhop.engine.listening import problem
 from bellhop.model.document import Path
-from bellhop.model.kinds import EventSource
+from bellhop.model.kinds import Classifier, EventSource
 from bellhop.model.source import EventSourceSpec
 
 if TYPE_CHECKING:
     from bellhop.model.rules import CelRule
 
 
-def objections(source: EventSource) -> Iterator[tuple[Path, str]]:
+def objections(declared: EventSource | Classifier) -> Iterator[tuple[Path, str]]:
     """Yield where a script, rule or expression stands that is none, and why, with its place."""
+    if isinstance(declared, EventSource):
+        yield from _objections(declared)
+        return
+    for index, source in enumerate(declared.sources):
+        for path, said in _objections(source):
+            yield _in_classifier(path, index), said
+
+
+def _in_classifier(path: Path, index: int) -> Path:
+    """Return where a classifier has what its source of a number has at a path."""
+    if path[1] == "aggregatedSelection":
+        return ("spec", _CONSTRAINT, "aggregatedClassification")
+    _, selectors, number, *rest = path
+    assert isinstance(number, int)
+    return ("spec", _CONSTRAINT, selectors, index + number, *rest)
+
+
+def _objections(source: EventSource) -> Iterator[tuple[Path, str]]:
     for path, text in _scripts(source):
         try:
             luabox.Script(text, name=source.name)
@@ -82,6 +100,7 @@ def _patterns(source: EventSource) -> Iterator[tuple[Path, str]]:
 _FIELDS = ("script", "evaluate")
 _CEL = "evaluateCEL"
 _MESSAGING = "messagingMatchCriteria"
+_CONSTRAINT = "deployedResourceConstraint"
 _PATTERNS = {
     "subject": "subject",
     "cloud_event_source": "cloudEventSource",

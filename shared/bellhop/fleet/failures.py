@@ -16,7 +16,7 @@ from bellhop.engine import looping
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.naming import set_kind
 from bellhop.errors import AwayError, UnreachableError
-from bellhop.fleet import held, overview, permitted, senders, strays
+from bellhop.fleet import classes, held, overview, permitted, senders, strays
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.queues import Letters, dead_letters
 from bellhop.fleet.renewal import ends_at, next_at
@@ -38,6 +38,7 @@ _DECLARED = (
     "Profile",
     "ClusterSet",
     "Set",
+    "Classifier",
     "ConfigMap",
     "Secret",
 )
@@ -211,6 +212,17 @@ def _declared(here: Installation) -> Iterator[Failure]:
             )
         yield from _selectors(trigger, catalog)
     yield from _sets(catalog)
+    yield from _labels(here)
+
+
+def _labels(here: Installation) -> Iterator[Failure]:
+    """Tell which labels classifiers cannot give, each once for all clusters."""
+    causes: dict[tuple[str, str, str], list[str]] = {}
+    for classifier, label, cluster, why in classes.refused(here):
+        causes.setdefault((classifier, label, why), []).append(cluster)
+    for (classifier, label, why), clusters in causes.items():
+        said = f"it cannot give cluster '{clusters[0]}' the label '{label}': {why}"
+        yield _of_several("classifier", classifier, None, said, len(clusters), "clusters")
 
 
 def _sets(catalog: Catalog) -> Iterator[Failure]:

@@ -10,7 +10,7 @@ it cannot reach the process, outlast its limits, or leave anything behind for th
 Who has many scripts for one object gives them a `Subject`: it is converted once.
 """
 
-from bellhop.luabox.contract import Selection, Subject, Verdict, evaluate, select
+from bellhop.luabox.contract import Selection, Subject, Verdict, classify, evaluate, select
 from bellhop.luabox.errors import (
     LuaError,
     LuaLimitError,
@@ -32,6 +32,7 @@ __all__ = [
     "Selection",
     "Subject",
     "Verdict",
+    "classify",
     "evaluate",
     "select",
 ]

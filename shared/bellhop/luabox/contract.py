@@ -1,4 +1,4 @@
-"""What Sveltos asks of a script: `evaluate` judges one object, or selects among many."""
+"""What Sveltos asks of a script: `evaluate` judges one object, or many, or selects among them."""
 
 from __future__ import annotations
 
@@ -63,11 +63,18 @@ def evaluate(script: Script, obj: dict[str, Any] | Subject) -> Verdict:
     written = script.run("evaluate", subject.given_to(script))
     if written in _USUAL:
         return _USUAL[written]
-    returned = _table(script, convert.restore(written))
-    matching = _field(returned, "matching", default=False)
-    if not isinstance(matching, bool):
-        raise _unfit(script, f"'matching' must be a boolean, not {_kind(matching)}")
-    return Verdict(matching, _message(script, returned))
+    return _verdict(script, convert.restore(written))
+
+
+def classify(script: Script, resources: list[dict[str, Any]]) -> Verdict:
+    """Judge objects together by `evaluate()`, which sees them as global `resources`.
+
+    Raises:
+        LuaError: the script failed, or returned no table with the right fields.
+    """
+    return _verdict(
+        script, script.call("evaluate", globals={"resources": resources}, args=[resources])
+    )
 
 
 def select(script: Script, resources: list[dict[str, Any]]) -> Selection:
@@ -87,6 +94,14 @@ def select(script: Script, resources: list[dict[str, Any]]) -> Selection:
         if not isinstance(item, dict):
             raise _unfit(script, f"'resources[{index}]' must be a table, not {_kind(item)}")
     return Selection(chosen, _message(script, returned))
+
+
+def _verdict(script: Script, result: object) -> Verdict:
+    returned = _table(script, result)
+    matching = _field(returned, "matching", default=False)
+    if not isinstance(matching, bool):
+        raise _unfit(script, f"'matching' must be a boolean, not {_kind(matching)}")
+    return Verdict(matching, _message(script, returned))
 
 
 def _table(script: Script, returned: object) -> dict[str, Any]:

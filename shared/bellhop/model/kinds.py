@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from bellhop.errors import InvalidError
 from bellhop.model import account, marks
 from bellhop.model.addon import ClusterRef, PolicyRef
+from bellhop.model.classifier import Classifier
 from bellhop.model.cluster_set import ClusterSet, NamespacedSet
 from bellhop.model.core import (
     ConfigMap,
@@ -34,6 +35,7 @@ from bellhop.model.unsupported import KNOWN
 
 __all__ = [
     "KINDS",
+    "Classifier",
     "ClusterProfile",
     "ClusterRef",
     "ClusterSet",
@@ -74,6 +76,7 @@ KINDS: dict[str, tuple[type[Declaration], tuple[str, ...]]] = {
     "Profile": (NamespacedProfile, _CONFIG),
     "ClusterSet": (ClusterSet, _LIB),
     "Set": (NamespacedSet, _LIB),
+    "Classifier": (Classifier, _LIB),
     "ConfigMap": (ConfigMap, ("v1",)),
     "Secret": (Secret, ("v1",)),
     "EventReport": (EventReport, _LIB),

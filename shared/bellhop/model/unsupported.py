@@ -57,6 +57,7 @@ NOT_YET: dict[str, dict[str, str]] = {
     "ClusterProfile": {f"spec.{field}": sentence for field, sentence in _ADDONS.items()},
     "ClusterSet": {},
     "Set": {},
+    "Classifier": {},
     "ConfigMap": {},
     "Secret": {},
 }
@@ -68,7 +69,6 @@ _CLUSTERS = "is not applied; clusters are registered, with 'bellhop register clu
 _WRITTEN = "is written by Sveltos for itself; leave it out"
 
 _KNOWN = {
-    "Classifier": f"clusters are not classified; {_BY_LABEL}",
     "ClusterHealthCheck": "'bellhop show failures' tells what could not be applied",
     "ClusterPromotion": "write a ClusterProfile for each stage",
     "DebuggingConfiguration": "leave it out",

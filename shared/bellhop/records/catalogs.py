@@ -42,6 +42,7 @@ _RULES = (
     "Profile",
     "ClusterSet",
     "Set",
+    "Classifier",
 )
 _FEW = 8
 """Rules read one by one beside a blob; it is written anew when there are more."""

@@ -13,6 +13,7 @@ from bellhop.records.arrivals import Arrivals
 from bellhop.records.callers import Callers
 from bellhop.records.choices import Choices
 from bellhop.records.circuits import Circuits
+from bellhop.records.classifieds import Classifieds
 from bellhop.records.clusters import Clusters, Gates, Healths
 from bellhop.records.declared import CatalogRevision, Manifests, Pending
 from bellhop.records.departures import Departures
@@ -69,6 +70,7 @@ class Records:
         self.clusters = Clusters(store)
         self.choices = Choices(self._payloads)
         self.health = Healths(self._payloads)
+        self.classified = Classifieds(self._payloads)
         self.circuits = Circuits(store)
         self.walks = Walks(store, clock)
         self.strikes = Strikes(store)
@@ -151,6 +153,7 @@ class Records:
         self.strikes.forget(key)
         self.walks.forget(key)
         self.health.delete(key)
+        self.classified.delete(key)
         self.refusals.forget(key)
         self.circuits.delete(key)
         self.looks.delete(key)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.mutants.listed import (
     claim,
+    classify,
     declare,
     deploy,
     doors,
@@ -14,7 +15,7 @@ from tests.mutants.listed import (
     sweep,
 )
 
-_LISTS = (claim, execute, evaluate, guard, records, deploy, sweep, declare, doors)
+_LISTS = (claim, execute, evaluate, guard, records, deploy, sweep, declare, doors, classify)
 MUTANTS = [mutant for each in _LISTS for mutant in each.MUTANTS]
 
 EXPLAINED = {

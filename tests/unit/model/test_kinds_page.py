@@ -24,6 +24,7 @@ TITLES = {
     "Profile": "Profile",
     "ClusterSet": "ClusterSet",
     "Set": "Set",
+    "Classifier": "Classifier",
     "ConfigMap": "ConfigMap",
     "Secret": "Secret",
 }

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from bellhop.cli.output import Column, Row, age, count, pairs, stamp
 from bellhop.cli.story import Story
 from bellhop.cli.views.view import Query, View
+from bellhop.engine.catalog import Catalog
 from bellhop.engine.naming import profile_shown
 from bellhop.engine.wiring import is_audited, is_direct
 from bellhop.fleet import overview
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.reports import report
+from bellhop.model.classifier import classifier_of
 from bellhop.model.record import Cluster
 from bellhop.ports.kube import Manifest
 
@@ -102,7 +104,7 @@ def _tell(here: Installation, cluster: Cluster, story: Story) -> None:
             (
                 source,
                 count(len(report(here, cluster.key, source).matching), "match", "matches"),
-                "by " + ", ".join(catalog.triggers_on(cluster.key, source)),
+                "by " + ", ".join(_joining(catalog, cluster.key, source)),
             )
             for source in catalog.sources_in(cluster.key)
         ),
@@ -140,3 +142,9 @@ def _rings(cluster: Cluster) -> str:
 
 
 VIEWS = {"cluster": View(COLUMNS, rows, manifests, describe)}
+
+
+def _joining(catalog: Catalog, cluster: str, source: str) -> Sequence[str]:
+    """Name the triggers that have a source in force in a cluster, or its classifier."""
+    classifier = classifier_of(source)
+    return [f"Classifier {classifier}"] if classifier else catalog.triggers_on(cluster, source)

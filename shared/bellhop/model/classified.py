@@ -1,0 +1,22 @@
+"""What classifiers make of a cluster, for people to see, and for who takes labels away later."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Classified:
+    """Which classifiers a cluster satisfies, by name, and what became of it.
+
+    `open` are those of which nobody can say it yet; they change nothing. `leaving` says since when
+    those are not satisfied that still give labels, and `lacks` which labels one does not give, as
+    `CLASSIFIER LABEL`, and why.
+    """
+
+    matching: tuple[str, ...] = ()
+    open: tuple[str, ...] = ()
+    leaving: Mapping[str, datetime] = field(default_factory=dict)
+    lacks: Mapping[str, str] = field(default_factory=dict)
