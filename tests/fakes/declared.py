@@ -34,6 +34,18 @@ spec: {{{selected}}}
 """
 
 
+def _class(selected: str) -> str:
+    return f"""
+apiVersion: lib.projectsveltos.io/v1beta1
+kind: Classifier
+metadata: {{name: rings}}
+spec:
+  deployedResourceConstraint:
+    resourceSelectors: [{{group: '', version: v1, kind: Service, {selected}}}]
+  classifierLabels: [{{key: class, value: rings}}]
+"""
+
+
 _ANN = f"{ACCOUNT_NAMESPACE}: team, {ACCOUNT_NAME}: ann"
 _RING = ", selector: {matchLabels: {ring: 'yes'}}"
 _ENG = "destinationClusterSelector: {matchLabels: {dep: eng}}"
@@ -70,6 +82,9 @@ TEAM_TEXT: Key = ("ConfigMap", "fleet", "own")
 HEARD: Key = ("EventSource", "", "heard")
 TOLD: Key = ("EventTrigger", "", "told")
 TOLD_TEXT: Key = ("ConfigMap", "default", "told")
+CLASS: Key = ("Classifier", "", "rings")
+CLASSED: Key = ("ClusterProfile", "", "classed")
+CLASSED_TEXT: Key = ("ConfigMap", "default", "classed")
 
 DECLARED: dict[Key, tuple[str, ...]] = {
     WATCHED: (
@@ -141,7 +156,14 @@ DECLARED |= {
 }
 """A Profile and a Set: in histories alone, as who comes first decides of several objects."""
 
-KEYS = [*DRAWN, TEAM, TEAM_SET, TEAM_TEXT]
+DECLARED |= {
+    CLASS: (_class("selector: {matchLabels: {ring: 'yes'}}"), _class("name: b")),
+    CLASSED: (profile("clusterSelector: {matchLabels: {class: rings}}", name="classed"),),
+    CLASSED_TEXT: (holder("classed", _made("classed", "1")),),
+}
+"""A label that clusters have by what is in them, and what it brings: in histories alone."""
+
+KEYS = [*DRAWN, TEAM, TEAM_SET, TEAM_TEXT, CLASS, CLASSED, CLASSED_TEXT]
 
 DECLARED |= {
     HEARD: (_HEARD,),
