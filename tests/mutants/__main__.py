@@ -81,6 +81,16 @@ _NEAR = {
 }
 """The tests that are asked first about a file, by how its name begins."""
 
+_ELSEWHERE = {
+    "adapters/notices": "tests/unit/adapters/notices",
+    "engine/classifying": "tests/unit/engine/test_classifying.py",
+    "engine/liveness": "tests/unit/engine/test_liveness.py",
+    "fleet/noticing": "tests/unit/fleet/test_noticing.py",
+    "records/": "tests/unit/records",
+    "stages/sweep": "tests/unit/fleet/test_noticing.py",
+}
+"""Tests that lie elsewhere than those of the stages, and are asked before them."""
+
 JURIES = ("its own tests", "contracts", "histories")
 """Who may notice, in this order."""
 
@@ -140,8 +150,7 @@ def _asked(jury: str, file: str) -> list[str]:
     """Say which tests are asked about a file, and in which order."""
     words = next(words for name, words in _NEAR.items() if file.startswith(name)).split()
     near = [f"{_STAGES}{word}.py" for word in words]
-    if file.startswith("records/"):
-        near.insert(0, "tests/unit/records")
+    near[:0] = [tests for name, tests in _ELSEWHERE.items() if file.startswith(name)]
     if jury == "its own tests":
         return near
     if jury == "histories":

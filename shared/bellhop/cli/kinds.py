@@ -106,6 +106,15 @@ NAMES = (
         stored=("Classifier",),
     ),
     KindName(
+        "clusterhealthchecks",
+        "clusterhealthcheck",
+        "chc",
+        _LIB,
+        namespaced=False,
+        module="health_checks",
+        stored=("ClusterHealthCheck",),
+    ),
+    KindName(
         "configmaps",
         "configmap",
         "cm",

@@ -12,7 +12,7 @@ from bellhop.cli.output import Row
 from bellhop.cli.redaction import hidden
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.reports import aggregates, object_of, report
-from bellhop.model.classifier import classifier_of
+from bellhop.model.classified import classifier_of
 from bellhop.model.record import Match
 
 

@@ -10,7 +10,7 @@ from bellhop import luabox
 from bellhop.engine import secrecy
 from bellhop.engine.digest import content, digest
 from bellhop.errors import ScriptError
-from bellhop.model.classifier import classifier_of
+from bellhop.model.classified import classifier_of
 from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.model.kinds import EventSource
 

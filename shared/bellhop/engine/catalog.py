@@ -9,11 +9,12 @@ from typing import Any, TypeVar
 
 from bellhop.engine.digest import digest
 from bellhop.errors import PermanentError
-from bellhop.model.classifier import classifier_of
+from bellhop.model.classified import classifier_of
 from bellhop.model.gvk import CLOUD_EVENT, GVK, ObjectKey
 from bellhop.model.kinds import (
     KINDS,
     Classifier,
+    ClusterHealthCheck,
     ClusterProfile,
     ClusterSet,
     Declaration,
@@ -26,7 +27,15 @@ from bellhop.model.source import CLOUD_EVENT_TTL
 
 _DIGEST = 16
 
-_Rule = TypeVar("_Rule", EventSource, EventTrigger, ClusterProfile, ClusterSet, Classifier)
+_Rule = TypeVar(
+    "_Rule",
+    EventSource,
+    EventTrigger,
+    ClusterProfile,
+    ClusterSet,
+    Classifier,
+    ClusterHealthCheck,
+)
 
 
 _Bringing = TypeVar("_Bringing", EventTrigger, ClusterProfile)
@@ -90,6 +99,7 @@ class Catalog:
         self.clusters = {cluster.key: cluster for cluster in clusters}
         self.sources = {source.name: source for source in sources}
         self.classifiers: Mapping[str, Classifier] = {}
+        self.checks: Mapping[str, ClusterHealthCheck] = {}
         self.triggers = {trigger.name: trigger for trigger in triggers}
         self.profiles = {each.place: each for each in profiles}
         self.sets = {each.key.place: each for each in sets}
@@ -122,6 +132,7 @@ class Catalog:
         later = Catalog(revision, clusters, (), (), ())
         later.sources, later.triggers, later.profiles = self.sources, self.triggers, self.profiles
         later.sets, later.classifiers = self.sets, self.classifiers
+        later.checks = self.checks
         later._choose(choices)
         later.named, later.asking = self.named, self.asking
         later.reading_triggers = self.reading_triggers
@@ -155,6 +166,7 @@ class Catalog:
         """
         later = Catalog(revision, clusters, (), (), ())
         later.classifiers = _changed(self.classifiers, Classifier, changed)
+        later.checks = _changed(self.checks, ClusterHealthCheck, changed)
         asked, asking = _of_classifiers(self.classifiers), _of_classifiers(later.classifiers)
         later.sources = _changed(self.sources, EventSource, changed)
         for name in asked.keys() - asking.keys():
@@ -314,6 +326,12 @@ class Catalog:
         """Yield the places of the sets with maxReplicas that may choose a cluster."""
         found = self.clusters.get(cluster)
         return (name for name, each in self.choosing.items() if found and each.takes(found))
+
+    def checks_of(self, cluster: str) -> tuple[ClusterHealthCheck, ...]:
+        """Return the health checks that select a cluster, by name."""
+        found = self.clusters.get(cluster)
+        checks = (each for _, each in sorted(self.checks.items()))
+        return tuple(x for x in checks if found and x.cluster_selector.matches(found.labels))
 
     def profile_destinations(self, profile: ClusterProfile) -> tuple[str, ...]:
         """Return the clusters that a user's own profile selects or names."""

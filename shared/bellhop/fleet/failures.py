@@ -39,6 +39,7 @@ _DECLARED = (
     "ClusterSet",
     "Set",
     "Classifier",
+    "ClusterHealthCheck",
     "ConfigMap",
     "Secret",
 )
@@ -80,6 +81,7 @@ def failures(
     yield from _held(here)
     yield from _unseen(here)
     yield from _profiles(here, silent)
+    yield from _notices(here)
     yield from _loops(here)
     yield from _findings(here)
     yield from _dead_letters(dead_letters(here) if letters is None else letters)
@@ -340,6 +342,21 @@ def _profiles(here: Installation, silent: Mapping[str, str]) -> Iterator[Failure
         which = f"{first.profile} to {first.cluster}"
         sentence = f"{first.message}{tries}"
         yield _of_several("deployment", which, first.at, sentence, len(outcomes), "profiles")
+
+
+def _notices(here: Installation) -> Iterator[Failure]:
+    """Tell of notices that could not be sent, each once for all clusters."""
+    catalog = here.catalogs.known()
+    causes: dict[tuple[str, str, str], list[str]] = {}
+    if not catalog.checks:
+        return
+    for cluster, check, found in here.records.conditions.checked(iter(catalog.clusters)):
+        for each in found.notices:
+            if each.error and each.told != found.healthy:
+                causes.setdefault((check, each.name, each.error), []).append(cluster)
+    for (check, name, error), clusters in causes.items():
+        which = f"{name} of {check} about {clusters[0]}"
+        yield _of_several("notice", which, None, error, len(clusters), "clusters")
 
 
 def _loops(here: Installation) -> Iterator[Failure]:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from bellhop.engine.wiring import is_audited, is_direct
 from bellhop.errors import AwayError
 from bellhop.fleet.installation import Installation
-from bellhop.model.classifier import classifier_of
+from bellhop.model.classified import classifier_of
 from bellhop.model.gvk import Identity, ObjectKey
 from bellhop.model.record import Ended, Health, Outcome, Pace, Profile
 

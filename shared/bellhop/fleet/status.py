@@ -12,7 +12,7 @@ from bellhop.fleet.failures import Failure, failures
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.queues import backlogs, dead_letters
 from bellhop.fleet.vitals import Ticking
-from bellhop.model.classifier import classifier_of
+from bellhop.model.classified import classifier_of
 from bellhop.ports.queue import Backlog
 
 

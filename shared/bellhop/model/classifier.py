@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from bellhop.model.base import Many, Model, mistake
+from bellhop.model.classified import source_name
 from bellhop.model.core import Declaration, ObjectMeta
 from bellhop.model.names import label_key_problem, label_value_problem
 from bellhop.model.source import EventSource, EventSourceSpec, ResourceSelectorSpec
@@ -30,7 +31,6 @@ _VERSION = re.compile(
     r"v?(\d{1,9})(?:\.(\d{1,9}))?(?:\.(\d{1,9}))?(-[0-9A-Za-z.-]+)?(?:\+.*)?\Z", re.ASCII
 )
 _PATCH = 3
-_PREFIX = "classifier:"
 
 
 def read_version(text: str) -> tuple[int, ...] | None:
@@ -159,16 +159,6 @@ class Classifier(Declaration):
             spec = EventSourceSpec(resource_selectors=(selector,))
             name = source_name(self.name, index)
             yield _source(name, spec, written["resourceSelectors"][index])
-
-
-def source_name(classifier: str, index: int | None = None) -> str:
-    """Name the source of a classifier for one of its selectors, or for all of them."""
-    return f"{_PREFIX}{classifier}" + ("" if index is None else f":{index}")
-
-
-def classifier_of(source: str) -> str:
-    """Name the classifier that a source is of; empty for one that somebody declared."""
-    return source.removeprefix(_PREFIX).partition(":")[0] if source.startswith(_PREFIX) else ""
 
 
 def _source(name: str, spec: EventSourceSpec, written: Any) -> ClassifierSource:

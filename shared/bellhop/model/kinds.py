@@ -24,6 +24,7 @@ from bellhop.model.core import (
     without_server_fields,
 )
 from bellhop.model.document import Document, InvalidDocuments, read_documents
+from bellhop.model.health_check import ClusterHealthCheck
 from bellhop.model.problems import mistakes, refusals
 from bellhop.model.profile import ClusterProfile, NamespacedProfile
 from bellhop.model.report import EventReport, event_report
@@ -36,6 +37,7 @@ from bellhop.model.unsupported import KNOWN
 __all__ = [
     "KINDS",
     "Classifier",
+    "ClusterHealthCheck",
     "ClusterProfile",
     "ClusterRef",
     "ClusterSet",
@@ -77,6 +79,7 @@ KINDS: dict[str, tuple[type[Declaration], tuple[str, ...]]] = {
     "ClusterSet": (ClusterSet, _LIB),
     "Set": (NamespacedSet, _LIB),
     "Classifier": (Classifier, _LIB),
+    "ClusterHealthCheck": (ClusterHealthCheck, _LIB),
     "ConfigMap": (ConfigMap, ("v1",)),
     "Secret": (Secret, ("v1",)),
     "EventReport": (EventReport, _LIB),

@@ -18,6 +18,8 @@ _CHECKS = "checks are not run yet; leave the field out"
 _PATCHES = "patches are not applied yet; leave the field out, or write the change into the manifest"
 _FLUX = "Flux sources are not read yet; use kind ConfigMap or Secret"
 
+_LIVENESS = "kind HealthCheck is not read yet; use the type Addons, without livenessSourceRef"
+
 _ADDONS = {
     "maxUpdate": "roll-outs are not paced yet; leave the field out",
     "reloader": "workloads are not restarted yet; leave the field out",
@@ -58,6 +60,13 @@ NOT_YET: dict[str, dict[str, str]] = {
     "ClusterSet": {},
     "Set": {},
     "Classifier": {},
+    "ClusterHealthCheck": {
+        "spec.livenessChecks[].type=HealthCheck": _LIVENESS,
+        "spec.livenessChecks[].livenessSourceRef": _LIVENESS,
+        "spec.notifications[].type=KubernetesEvent": (
+            "events are not written into clusters yet; choose another type of notification"
+        ),
+    },
     "ConfigMap": {},
     "Secret": {},
 }
@@ -69,7 +78,6 @@ _CLUSTERS = "is not applied; clusters are registered, with 'bellhop register clu
 _WRITTEN = "is written by Sveltos for itself; leave it out"
 
 _KNOWN = {
-    "ClusterHealthCheck": "'bellhop show failures' tells what could not be applied",
     "ClusterPromotion": "write a ClusterProfile for each stage",
     "DebuggingConfiguration": "leave it out",
     "HealthCheck": "'bellhop show failures' tells what could not be applied",

@@ -43,6 +43,7 @@ _RULES = (
     "ClusterSet",
     "Set",
     "Classifier",
+    "ClusterHealthCheck",
 )
 _FEW = 8
 """Rules read one by one beside a blob; it is written anew when there are more."""

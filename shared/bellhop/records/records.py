@@ -15,6 +15,7 @@ from bellhop.records.choices import Choices
 from bellhop.records.circuits import Circuits
 from bellhop.records.classifieds import Classifieds
 from bellhop.records.clusters import Clusters, Gates, Healths
+from bellhop.records.conditions import Conditions
 from bellhop.records.declared import CatalogRevision, Manifests, Pending
 from bellhop.records.departures import Departures
 from bellhop.records.hearings import Hearings
@@ -104,6 +105,7 @@ class Records:
         self.findings = Findings(store, clock)
         self.watches = Watches(store)
         self.outcomes = Outcomes(store)
+        self.conditions = Conditions(store)
         self.previews = Previews(self._payloads)
         self.ledger = Ledger(store, ledger)
         self.timers = Timers(store)
@@ -149,6 +151,7 @@ class Records:
         self.permits.forget(key)
         self.forget_holdings(key)
         self.outcomes.forget(key)
+        self.conditions.forget(key)
         self.previews.forget(key)
         self.strikes.forget(key)
         self.walks.forget(key)

@@ -25,7 +25,7 @@ from bellhop.engine.digest import digest
 from bellhop.errors import MissingError, ScriptError, StaleError, TemporaryError
 from bellhop.messages import Aggregate as Message
 from bellhop.messages import Classify, Envelope, Instantiate, Publisher
-from bellhop.model.classifier import classifier_of
+from bellhop.model.classified import classifier_of
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.kinds import EventSource
 from bellhop.model.record import Selected, Selection

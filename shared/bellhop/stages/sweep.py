@@ -43,6 +43,7 @@ from bellhop.messages import (
     Aggregate,
     Apply,
     AskRights,
+    Check,
     Classify,
     Confirm,
     Envelope,
@@ -524,6 +525,8 @@ class Sweep:
         )
         if catalog.classifiers or course.cluster.given:
             self._publisher.publish([Classify(course.name)])
+        if catalog.checks:
+            self._publisher.publish([Check(course.name)])
         if walk.again:
             self._publisher.publish([Message(course.name, full=walk.again == "full")])
         course.end()

@@ -11,11 +11,24 @@ from tests.mutants.listed import (
     evaluate,
     execute,
     guard,
+    notices,
     records,
     sweep,
 )
 
-_LISTS = (claim, execute, evaluate, guard, records, deploy, sweep, declare, doors, classify)
+_LISTS = (
+    claim,
+    execute,
+    evaluate,
+    guard,
+    records,
+    deploy,
+    sweep,
+    declare,
+    doors,
+    classify,
+    notices,
+)
 MUTANTS = [mutant for each in _LISTS for mutant in each.MUTANTS]
 
 EXPLAINED = {

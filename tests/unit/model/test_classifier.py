@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bellhop.model.classifier import Classifier, classifier_of, read_version
+from bellhop.model.classified import classifier_of
+from bellhop.model.classifier import Classifier, read_version
 from bellhop.model.kinds import InvalidDocuments, parse_all, read_documents
 
 TEXT = """\

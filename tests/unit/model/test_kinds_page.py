@@ -25,6 +25,7 @@ TITLES = {
     "ClusterSet": "ClusterSet",
     "Set": "Set",
     "Classifier": "Classifier",
+    "ClusterHealthCheck": "ClusterHealthCheck",
     "ConfigMap": "ConfigMap",
     "Secret": "Secret",
 }

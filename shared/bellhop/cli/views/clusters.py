@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from bellhop.cli.output import Column, Row, age, count, pairs, stamp
 from bellhop.cli.story import Story
 from bellhop.cli.views.view import Query, View
-from bellhop.engine.catalog import Catalog
 from bellhop.engine.naming import profile_shown
 from bellhop.engine.wiring import is_audited, is_direct
 from bellhop.fleet import overview
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.reports import report
-from bellhop.model.classifier import classifier_of
+from bellhop.model.classified import classifier_of
 from bellhop.model.record import Cluster
 from bellhop.ports.kube import Manifest
 
@@ -104,7 +103,7 @@ def _tell(here: Installation, cluster: Cluster, story: Story) -> None:
             (
                 source,
                 count(len(report(here, cluster.key, source).matching), "match", "matches"),
-                "by " + ", ".join(_joining(catalog, cluster.key, source)),
+                "by " + ", ".join(_joining(source) or catalog.triggers_on(cluster.key, source)),
             )
             for source in catalog.sources_in(cluster.key)
         ),
@@ -144,7 +143,7 @@ def _rings(cluster: Cluster) -> str:
 VIEWS = {"cluster": View(COLUMNS, rows, manifests, describe)}
 
 
-def _joining(catalog: Catalog, cluster: str, source: str) -> Sequence[str]:
-    """Name the triggers that have a source in force in a cluster, or its classifier."""
+def _joining(source: str) -> list[str]:
+    """Name the classifier that has a source in force, if one has."""
     classifier = classifier_of(source)
-    return [f"Classifier {classifier}"] if classifier else catalog.triggers_on(cluster, source)
+    return [f"Classifier {classifier}"] if classifier else []

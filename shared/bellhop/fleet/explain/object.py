@@ -25,7 +25,7 @@ from bellhop.fleet.reach import Holders, lacking, miss, no_holder, no_source
 from bellhop.fleet.reports import AGGREGATION, selection
 from bellhop.fleet.sight import Sight, alike, see
 from bellhop.fleet.trial import CHOSEN, LEFT_OUT, NOTHING
-from bellhop.model.classifier import classifier_of
+from bellhop.model.classified import classifier_of
 from bellhop.model.gvk import CLOUD_EVENT, ObjectKey
 from bellhop.model.kinds import EventSource, EventTrigger
 from bellhop.model.record import Match
