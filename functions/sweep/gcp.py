@@ -5,6 +5,7 @@ from __future__ import annotations
 import functions_framework
 from cloudevents.http import CloudEvent
 
+from bellhop.fleet.noticing import Noticing
 from bellhop.fleet.renewal import Renewals
 from bellhop.gcp.installation import installation
 from bellhop.gcp.push import Push
@@ -12,12 +13,12 @@ from bellhop.gcp.resources import Resources
 from bellhop.stages.sweep import Sweep
 
 
-def _stage(here: Resources) -> Renewals:
+def _stage(here: Resources) -> Noticing:
     whole = installation(here)
     sweep = Sweep(
         here.records, whole.catalogs, whole.access, here.publisher, here.settings, here.log
     )
-    return Renewals(whole, sweep, here.log)
+    return Noticing(whole, Renewals(whole, sweep, here.log), here.log)
 
 
 _push = Push(_stage)

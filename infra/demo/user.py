@@ -14,12 +14,14 @@ from bellhop.model.gvk import GVK, ObjectKey
 
 _PLURALS = {
     "ConfigMap": "configmaps",
+    "DaemonSet": "daemonsets",
     "Deployment": "deployments",
     "Endpoints": "endpoints",
     "Ingress": "ingresses",
     "Job": "jobs",
     "Namespace": "namespaces",
     "NetworkPolicy": "networkpolicies",
+    "ResourceQuota": "resourcequotas",
     "Secret": "secrets",
     "Service": "services",
 }

@@ -11,7 +11,8 @@ one cluster's flood delays no other's event: inboxes serve shares in turn.
                                              patient scripts that take long, and all that sees
                                                      a whole report
     deploy      deploy    profiles made      apply   carried to one cluster, which may not answer
-    sweep       sweep     clusters walked    confirm hints read back    probe  who is silent
+    sweep       sweep     clusters walked    confirm hints read back, and labels that follow
+                probe     who is silent, or not well
 """
 
 from __future__ import annotations
@@ -418,6 +419,46 @@ class AskRights(Envelope):
 
 
 @dataclass(frozen=True, slots=True)
+class Classify(Envelope):
+    """Give a cluster the labels of the classifiers that it satisfies by now, and no others."""
+
+    do: ClassVar[str] = "classify"
+    usual: ClassVar[str] = "confirm"
+    schema: ClassVar[int] = 2
+    cluster: str
+
+    @property
+    def group(self) -> str:
+        """One cluster's labels."""
+        return f"{self.cluster}/labels"
+
+    @property
+    def share(self) -> str:
+        """The cluster, as of what no ring waits for."""
+        return self.cluster + _BACKGROUND
+
+
+@dataclass(frozen=True, slots=True)
+class Check(Envelope):
+    """See whether a cluster is well, as ClusterHealthChecks ask, and tell who is to know."""
+
+    do: ClassVar[str] = "check"
+    usual: ClassVar[str] = "probe"
+    schema: ClassVar[int] = 2
+    cluster: str
+
+    @property
+    def group(self) -> str:
+        """One cluster's conditions."""
+        return f"{self.cluster}/check"
+
+    @property
+    def share(self) -> str:
+        """The cluster, as of what no ring waits for."""
+        return self.cluster + _BACKGROUND
+
+
+@dataclass(frozen=True, slots=True)
 class Probe(Envelope):
     """Ask a cluster that did not answer whether it does, for all who wait for it."""
 
@@ -523,6 +564,8 @@ _KINDS: tuple[type[Envelope], ...] = (
     Survey,
     Confirm,
     AskRights,
+    Classify,
+    Check,
     Probe,
     Renew,
     ReadKeys,

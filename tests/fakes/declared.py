@@ -34,6 +34,18 @@ spec: {{{selected}}}
 """
 
 
+def _class(selected: str) -> str:
+    return f"""
+apiVersion: lib.projectsveltos.io/v1beta1
+kind: Classifier
+metadata: {{name: rings}}
+spec:
+  deployedResourceConstraint:
+    resourceSelectors: [{{group: '', version: v1, kind: Service, {selected}}}]
+  classifierLabels: [{{key: class, value: rings}}]
+"""
+
+
 _ANN = f"{ACCOUNT_NAMESPACE}: team, {ACCOUNT_NAME}: ann"
 _RING = ", selector: {matchLabels: {ring: 'yes'}}"
 _ENG = "destinationClusterSelector: {matchLabels: {dep: eng}}"
@@ -89,6 +101,9 @@ THEN_TEXT: Key = ("ConfigMap", "default", "then")
 HEARD: Key = ("EventSource", "", "heard")
 TOLD: Key = ("EventTrigger", "", "told")
 TOLD_TEXT: Key = ("ConfigMap", "default", "told")
+CLASS: Key = ("Classifier", "", "rings")
+CLASSED: Key = ("ClusterProfile", "", "classed")
+CLASSED_TEXT: Key = ("ConfigMap", "default", "classed")
 
 DECLARED: dict[Key, tuple[str, ...]] = {
     WATCHED: (
@@ -166,10 +181,14 @@ DECLARED |= {
         holder("checked", _made("checked", "1")),
         holder("checked", _made("checked", "2")),
     ),
+    CLASS: (_class("selector: {matchLabels: {ring: 'yes'}}"), _class("name: b")),
+    CLASSED: (profile("clusterSelector: {matchLabels: {class: rings}}", name="classed"),),
+    CLASSED_TEXT: (holder("classed", _made("classed", "1")),),
 }
-"""A profile that is checked at each time; nobody declares it at random, as no draw opens gates."""
+"""What nobody declares at random: a profile that is checked at each time, as no draw opens gates;
+and a label that clusters have by what is in them, and what it brings."""
 
-KEYS = [*DRAWN, TEAM, TEAM_SET, TEAM_TEXT, CHECKED, CHECKED_TEXT]
+KEYS = [*DRAWN, TEAM, TEAM_SET, TEAM_TEXT, CHECKED, CHECKED_TEXT, CLASS, CLASSED, CLASSED_TEXT]
 
 DECLARED |= {
     HEARD: (_HEARD,),

@@ -69,7 +69,7 @@ def check_cluster(world: World, cluster: str) -> None:
 
 def _check_objects(world: World, cluster: str, owners: dict[Thing, Wish]) -> None:
     """Compare what is there; what others wrote in our place needs only to be there."""
-    length = str(len(world.labels[cluster]))
+    length = str(len(world.has(cluster)))
     wanted = {thing: owner.objects[thing].replace("LEN", length) for thing, owner in owners.items()}
     made = world.made(cluster)
     loose = {thing for where, thing in world.anybodys if where == cluster}
@@ -94,6 +94,7 @@ def check_source(world: World, cluster: str) -> None:
     }
     heard = {str(key) for key in world.standing(cluster)}
     matching |= {(HEARD[2], key) for key in heard}
+    matching |= {("classifier:rings:0", str(key)) for key in world.of_class(cluster)}
     same(f"matches in {cluster}", rig.matches(world.fleet, cluster), matching)
     kube = world.kube(cluster)
     there = {
@@ -104,5 +105,5 @@ def check_source(world: World, cluster: str) -> None:
     same(f"observations in {cluster}", rig.observed(world.fleet, cluster), there | heard)
     same(f"state of {cluster}", rig.state(world.fleet, cluster), "Healthy")
     digest = hashlib.sha256(world.tokens[cluster].encode()).hexdigest()
-    registered = (world.labels[cluster], digest)
+    registered = (world.has(cluster), digest)
     same(f"registration of {cluster}", rig.registered(world.fleet, cluster), registered)

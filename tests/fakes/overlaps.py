@@ -19,6 +19,9 @@ from tests.fakes.declared import (
     ALL_TEXT,
     CHECKED,
     CHECKED_TEXT,
+    CLASS,
+    CLASSED,
+    CLASSED_TEXT,
     EACH,
     EACH_TEXT,
     FLIP,
@@ -44,6 +47,7 @@ from tests.fakes.world import Step, World
 _ONE: Mapping[Key, int] = {WATCHED: 0, EACH: 0, EACH_TEXT: 0}
 _TWO: Mapping[Key, int] = {WATCHED: 0, ALL: 0, ALL_TEXT: 0, OWN: 0, OWN_TEXT: 1}
 _HEARD: Mapping[Key, int] = {HEARD: 0, TOLD: 0, TOLD_TEXT: 0}
+_CLASSED: Mapping[Key, int] = {CLASS: 0, CLASSED: 0, CLASSED_TEXT: 0}
 _THERE: Step = ("put", "east", "Service", "a", "yes", 0, "sent")
 
 
@@ -539,6 +543,52 @@ OVERLAPS = [
         asked=[("delete", _which(CHECKED))],
         acts={"a": None, "b": None, "u": [_open(_REMOVE)]},
         clusters=("east", "west"),
+    ),
+    _overlap(
+        "a cluster satisfies a classifier while it loses its label",
+        declared=_CLASSED,
+        asked=[_put("no", 1), ("patience",)],
+        acts={"a": None, "b": None, "s": [_put("yes", 2)]},
+    ),
+    _overlap(
+        "the last of two objects that bring a label goes",
+        declared=_CLASSED,
+        before=_BOTH,
+        asked=[_gone("a")],
+        acts={"a": None, "b": None, "s": [_gone("b")]},
+    ),
+    _overlap(
+        "a label is set while a classifier gives it",
+        declared=_CLASSED,
+        before=[],
+        asked=[_THERE],
+        acts={"a": None, "b": None, "u": [("label", "east", "class", "mine")]},
+    ),
+    _overlap(
+        "a label is taken away while a classifier takes it back",
+        declared=_CLASSED,
+        asked=[_gone("a")],
+        acts={"a": None, "b": None, "u": [("label", "east", "class", None), _put("yes", 3)]},
+    ),
+    _overlap(
+        "a classifier goes while it gives a label",
+        declared=_CLASSED,
+        before=[],
+        asked=[_THERE],
+        acts={"a": None, "b": None, "u": [("delete", _which(CLASS))]},
+    ),
+    _overlap(
+        "a classifier goes and comes while a sweep asks for it",
+        declared=_CLASSED,
+        asked=[("sweep", "east", True)],
+        acts={"a": None, "b": None, "u": [("delete", _which(CLASS)), ("apply", _which(CLASS), 1)]},
+    ),
+    _overlap(
+        "a cluster leaves and comes back while it is classified",
+        declared=_CLASSED,
+        before=[],
+        asked=[_THERE],
+        acts={"a": None, "b": None, "u": [("leave", "east")]},
     ),
     _held("two objects end at once and are held", asked=[_gone("a"), _gone("b")]),
     _held(

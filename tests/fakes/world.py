@@ -27,6 +27,8 @@ from tests.fakes.declared import (
     ALL,
     CHECKED,
     CHECKED_TEXT,
+    CLASS,
+    CLASSED,
     DECLARED,
     EACH,
     EACH_TEXT,
@@ -574,6 +576,7 @@ class World:
         found += [self._team()] if TEAM in self.declared else []
         found += [self._checked()] if CHECKED in self.declared else []
         found += [self._then()] if THEN in self.declared else []
+        found += [self._classed()] if CLASSED in self.declared else []
         for cluster in self.clusters:
             for trigger in (EACH, ALL, FLIP):
                 found += self._wished(trigger, cluster)
@@ -590,6 +593,24 @@ class World:
             for (where, subject), (_, what, v) in self.told.items()
             if where == cluster and what != "removed"
         }
+
+    def of_class(self, cluster: str) -> list[ObjectKey]:
+        """Return the objects by which a cluster satisfies the classifier."""
+        variant = self.declared.get(CLASS)
+        services = [] if variant is None else self.kube(cluster).objects(SERVICE)
+        keys = {ObjectKey.of(each): each["metadata"]["labels"].get("ring") for each in services}
+        if variant == 1:
+            return [key for key in keys if key.name == "b"]
+        return [key for key, ring in keys.items() if ring == "yes"]
+
+    def has(self, cluster: str) -> dict[str, str]:
+        """Return the labels that a cluster has: what a user has set is no classifier's."""
+        given = {"class": "rings"} if self.of_class(cluster) else {}
+        return given | self.labels[cluster]
+
+    def _classed(self) -> Wish:
+        there = {name for name in self.clusters if self.has(name).get("class") == "rings"}
+        return Wish("classed", 100, frozenset(there), {("ConfigMap", "classed"): "1"})
 
     def _told(self, cluster: str) -> list[Wish]:
         return [

@@ -451,6 +451,39 @@ def test_a_team_has_a_profile_and_a_set_of_its_own(flow: Flow, tmp_path: Path) -
     until("nobody has it", lambda: where() == [])
 
 
+QUOTA = GVK("", "v1", "ResourceQuota")
+
+
+def test_a_cluster_gets_what_its_class_gets(flow: Flow) -> None:
+    """A device plugin that comes brings a label and a quota, and takes both along when it goes."""
+    plugin: dict[str, Any] = {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": "nvidia-device-plugin", "namespace": "default"},
+        "spec": {
+            "selector": {"matchLabels": {"app": "plugin"}},
+            "template": {
+                "metadata": {"labels": {"app": "plugin"}},
+                "spec": {"containers": [{"name": "plugin", "image": "registry.example/plugin:1"}]},
+            },
+        },
+    }
+
+    def classes() -> list[list[str]]:
+        shown = flow.stand.do("get", "classifiers", "--no-headers", "-o", "wide")
+        return [[line.split()[0], line.split()[-1]] for line in shown.splitlines()]
+
+    flow.apply("classified")
+    until("a script is satisfied", lambda: classes()[1][0] == "roomy" and "/" in classes()[1][1])
+    flow.source.create(plugin)
+    until("the quota is there", lambda: flow.source.names(QUOTA) == ["gpus"])
+    assert classes()[0] == ["gpu", "fleet/source"]
+    assert flow.destination.names(QUOTA) == []
+
+    flow.source.delete(ObjectKey(GVK("apps", "v1", "DaemonSet"), "default", "nvidia-device-plugin"))
+    until("the quota is gone", lambda: flow.source.names(QUOTA) == [], patience=90)
+
+
 SECRET = GVK("", "v1", "Secret")
 CREDENTIALS = "login-credentials"
 

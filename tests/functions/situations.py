@@ -19,12 +19,13 @@ from bellhop.adapters.aws.blobs import S3Blobs
 from bellhop.adapters.aws.queue import DEAD
 from bellhop.engine.naming import profile_name
 from bellhop.engine.observe import observe
-from bellhop.engine.pacing import hold_timer, probe_timer, retry_timer, sweep_timer
+from bellhop.engine.pacing import classify_timer, hold_timer, probe_timer, retry_timer, sweep_timer
 from bellhop.errors import AwayError
 from bellhop.fleet.registration import Registration, register
 from bellhop.messages import (
     INBOXES,
     Apply,
+    Classify,
     Confirm,
     Envelope,
     Evaluate,
@@ -613,6 +614,7 @@ SITUATIONS: Mapping[str, Sequence[Situation]] = {
     "schedule": [
         partial(ticks, name=sweep_timer(SOUTH), message=Sweep(SOUTH)),
         partial(ticks, name=probe_timer(SOUTH), message=Probe(SOUTH)),
+        partial(ticks, name=classify_timer(SOUTH), message=Classify(SOUTH)),
         partial(ticks, name=retry_timer(SOUTH, "own"), message=Apply("made", EAST, "own", SOUTH)),
         partial(ticks, name=hold_timer(SOUTH, "watched"), message=Weigh(SOUTH, "watched")),
         partial(ticks, name="cloud-event/over", message=Evaluate(SOUTH, "CloudEvent/builds/over")),

@@ -62,17 +62,22 @@ _NEAR = {
     "stages/instantiate": "loops gathering overlap pipeline profiles failures dry_run",
     "stages/resolve": "checks order order_races service_accounts own_profiles pipeline profiles",
     "stages/writer": "gathering overlap pipeline profiles failures",
-    "stages/declare": "order touched overlap pipeline healing races",
+    "stages/aggregate": "aggregate classifying",
+    "stages/declare": "classifying order touched overlap pipeline healing races",
     "stages/consequences": "touched overlap pipeline healing races",
     "stages/choosing": "sets",
+    "stages/classifying": "classifying",
+    "stages/following": "classifying",
     "stages/order": "order order_races",
     "stages/turns": "turns",
     "engine/order": "order",
     "stages/in": "ingest outside overlap",
     "stages/outside": "outside",
-    "stages/sweep": "permits sweep survey walks healing",
+    "stages/sweep": "classifying permits sweep survey walks healing",
     "stages/": "sweep survey walks healing schedule ingest pipeline",
     "engine/catalog": "permits tenants touched sets order",
+    "engine/classifying": "classifying",
+    "engine/difference": "classifying touched order",
     "engine/generating": "checks service_accounts permits pipeline",
     "engine/": "touched order pipeline ownership races tenants",
     "model/": "tenants",
@@ -83,6 +88,16 @@ _NEAR = {
     "": "lost",
 }
 """The tests that are asked first about a file, by how its name begins."""
+
+_ELSEWHERE = {
+    "adapters/notices": "tests/unit/adapters/notices",
+    "engine/classifying": "tests/unit/engine/test_classifying.py",
+    "engine/liveness": "tests/unit/engine/test_liveness.py",
+    "fleet/noticing": "tests/unit/fleet/test_noticing.py",
+    "records/": "tests/unit/records",
+    "stages/sweep": "tests/unit/fleet/test_noticing.py",
+}
+"""Tests that lie elsewhere than those of the stages, and are asked before them."""
 
 JURIES = ("its own tests", "contracts", "histories")
 """Who may notice, in this order."""
@@ -143,8 +158,7 @@ def _asked(jury: str, file: str) -> list[str]:
     """Say which tests are asked about a file, and in which order."""
     words = next(words for name, words in _NEAR.items() if file.startswith(name)).split()
     near = [f"{_STAGES}{word}.py" for word in words]
-    if file.startswith("records/"):
-        near.insert(0, "tests/unit/records")
+    near[:0] = [tests for name, tests in _ELSEWHERE.items() if file.startswith(name)]
     if jury == "its own tests":
         return near
     if jury == "histories":

@@ -10,6 +10,7 @@ from bellhop.cli.files import explained
 from bellhop.errors import InvalidError, MissingError
 from bellhop.model.document import Document, InvalidDocuments, read_documents
 from bellhop.model.kinds import (
+    Classifier,
     ClusterProfile,
     ConfigMap,
     Declaration,
@@ -87,7 +88,7 @@ def _collect(read: Sequence[Document], problems: list[InvalidError]) -> list[Dec
         except InvalidDocuments as error:
             problems.extend(error.problems)
             continue
-        if isinstance(declaration, EventSource):
+        if isinstance(declaration, EventSource | Classifier):
             problems.extend(_scripts(declaration, document))
         elif isinstance(declaration, EventTrigger | ClusterProfile) and declaration.checks:
             problems.extend(_checks(declaration, document))
@@ -97,8 +98,8 @@ def _collect(read: Sequence[Document], problems: list[InvalidError]) -> list[Dec
     return found
 
 
-def _scripts(source: EventSource, document: Document) -> Iterator[InvalidError]:
-    """Yield what Lua has against the scripts of a source."""
+def _scripts(source: EventSource | Classifier, document: Document) -> Iterator[InvalidError]:
+    """Yield what Lua has against the scripts of a source, or of a classifier."""
     from bellhop.engine.scripts import objections
 
     for place, said in objections(source):

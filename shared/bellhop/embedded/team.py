@@ -14,6 +14,7 @@ from bellhop.embedded.state import Embedded
 from bellhop.embedded.warming import WarmUp
 from bellhop.embedded.workers import Workers
 from bellhop.fleet.installation import Installation
+from bellhop.fleet.noticing import Noticing
 from bellhop.fleet.renewal import Renewals
 from bellhop.logs import Log
 from bellhop.stages.deploy import Deploy
@@ -54,5 +55,5 @@ def _stages(here: Installation, peers: Peers, log: Log) -> dict[str, Stage]:
     return {
         "evaluate": Evaluate(here.records, here.catalogs, here.publisher, here.settings, log),
         "deploy": Deploy(here.records, here.catalogs, here.publisher, execute, here.settings),
-        "sweep": Renewals(here, sweep, log),
+        "sweep": Noticing(here, Renewals(here, sweep, log), log),
     }

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from bellhop import luabox
 from bellhop.engine import secrecy
 from bellhop.engine.digest import content, digest
 from bellhop.errors import ScriptError
-from bellhop.model.gvk import ObjectKey
+from bellhop.model.classified import classifier_of
+from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.model.kinds import EventSource
+
+_Said = TypeVar("_Said", luabox.Selection, luabox.Verdict)
 
 _SHARE = 1000
 """So many matches have as much time, and as many steps, as one object has."""
@@ -47,6 +50,9 @@ def aggregate(
     Where a Secret is among them no word of the script is told, unless by `quoting`, and what it
     returns are objects as they were given: nobody could tell which of what it made quotes a value.
 
+    Of a classifier's script, which says whether a cluster satisfies it, the one resource is the
+    classifier, if it does.
+
     Raises:
         ScriptError: the script fails, breaks out of its limits, or returns what is no resource.
         TemporaryError: something unforeseen happened where a Secret was in reach.
@@ -54,11 +60,17 @@ def aggregate(
     secret = any(map(secrecy.holds_values, matching))
     with secrecy.unforeseen(f"cannot evaluate source '{source.name}'", secret=secret):
         limits = _for_many(limits, len(matching))
-        chosen = _select(source, matching, limits, secret=secret and not quoting)
+        hidden = secret and not quoting
+        resources: tuple[Resource, ...]
+        if classifier := classifier_of(source.name):
+            verdict = _run(luabox.classify, source, matching, limits, secret=hidden)
+            resources = (_satisfied(classifier),) if verdict.matching else ()
+            return Aggregate(resources, "" if hidden else verdict.message)
+        chosen = _run(luabox.select, source, matching, limits, secret=hidden)
         resources = _resources(source.name, chosen.resources)
         if secret:
             _refuse_made(source.name, resources, matching)
-    return Aggregate(resources, "" if secret and not quoting else chosen.message)
+    return Aggregate(resources, "" if hidden else chosen.message)
 
 
 def _for_many(limits: luabox.Limits, count: int) -> luabox.Limits:
@@ -67,16 +79,24 @@ def _for_many(limits: luabox.Limits, count: int) -> luabox.Limits:
     return limits._replace(seconds=limits.seconds * factor, steps=limits.steps * factor)
 
 
-def _select(
+def _satisfied(classifier: str) -> Resource:
+    """Return what stands for it that a cluster satisfies a classifier."""
+    gvk = GVK("lib.projectsveltos.io", "v1beta1", "Classifier")
+    return Resource(ObjectKey(gvk, "", classifier), "satisfied", {})
+
+
+def _run(
+    ask: Callable[[luabox.Script, list[dict[str, Any]]], _Said],
     source: EventSource,
     matching: Sequence[Mapping[str, Any]],
     limits: luabox.Limits,
     *,
     secret: bool,
-) -> luabox.Selection:
-    name = f"{source.name}, aggregatedSelection"
+) -> _Said:
+    field = "aggregatedClassification" if classifier_of(source.name) else "aggregatedSelection"
+    name = f"{source.name}, {field}"
     try:
-        return luabox.select(_compile(source.aggregation, name, limits), list(map(dict, matching)))
+        return ask(_compile(source.aggregation, name, limits), list(map(dict, matching)))
     except luabox.LuaError as error:
         words = f"{error.plain}; {secrecy.LOCALLY}" if secret else str(error)
         raise ScriptError(words, name=name) from None if secret else error

@@ -11,9 +11,12 @@ from typing import Any, TypeVar
 from bellhop.engine.digest import digest
 from bellhop.engine.order import reached, turned
 from bellhop.errors import PermanentError
+from bellhop.model.classified import classifier_of
 from bellhop.model.gvk import CLOUD_EVENT, GVK, ObjectKey
 from bellhop.model.kinds import (
     KINDS,
+    Classifier,
+    ClusterHealthCheck,
     ClusterProfile,
     ClusterSet,
     Declaration,
@@ -26,7 +29,15 @@ from bellhop.model.source import CLOUD_EVENT_TTL
 
 _DIGEST = 16
 
-_Rule = TypeVar("_Rule", EventSource, EventTrigger, ClusterProfile, ClusterSet)
+_Rule = TypeVar(
+    "_Rule",
+    EventSource,
+    EventTrigger,
+    ClusterProfile,
+    ClusterSet,
+    Classifier,
+    ClusterHealthCheck,
+)
 
 
 _Bringing = TypeVar("_Bringing", EventTrigger, ClusterProfile)
@@ -69,7 +80,8 @@ class Catalog:
     """Sources, triggers, profiles and clusters of one revision.
 
     A source is in force in a cluster if a trigger that selects the cluster names it, as Sveltos
-    copies an EventSource only to the clusters that a trigger selects. A trigger whose
+    copies an EventSource only to the clusters that a trigger selects. Those of classifiers are in
+    force in every cluster, without a trigger. A trigger whose
     eventSourceName cannot be rendered for a cluster is not in force there; `problems_in` says why.
     `choices` are what sets with maxReplicas have chosen, by their places; sets without it have all
     the clusters that they select or name.
@@ -88,6 +100,8 @@ class Catalog:
         self.revision = revision
         self.clusters = {cluster.key: cluster for cluster in clusters}
         self.sources = {source.name: source for source in sources}
+        self.classifiers: Mapping[str, Classifier] = {}
+        self.checks: Mapping[str, ClusterHealthCheck] = {}
         self.triggers = {trigger.name: trigger for trigger in triggers}
         self.profiles = {each.place: each for each in profiles}
         self.sets = {each.key.place: each for each in sets}
@@ -119,7 +133,8 @@ class Catalog:
         """Return a later catalog of the same rules, which still knows about unchanged clusters."""
         later = Catalog(revision, clusters, (), (), ())
         later.sources, later.triggers, later.profiles = self.sources, self.triggers, self.profiles
-        later.sets = self.sets
+        later.sets, later.classifiers = self.sets, self.classifiers
+        later.checks = self.checks
         later._choose(choices)
         later.named, later.asking = self.named, self.asking
         later.reading_triggers = self.reading_triggers
@@ -152,13 +167,20 @@ class Catalog:
         What is None is there no more.
         """
         later = Catalog(revision, clusters, (), (), ())
+        later.classifiers = _changed(self.classifiers, Classifier, changed)
+        later.checks = _changed(self.checks, ClusterHealthCheck, changed)
+        asked, asking = _of_classifiers(self.classifiers), _of_classifiers(later.classifiers)
         later.sources = _changed(self.sources, EventSource, changed)
+        for name in asked.keys() - asking.keys():
+            del later.sources[name]
+        later.sources |= asking
         later.triggers = _changed(self.triggers, EventTrigger, changed)
         later.profiles = _changed(self.profiles, ClusterProfile, changed)
         later.sets = _changed(self.sets, ClusterSet, changed)
         later._choose(choices)
         later.named, later._digests = dict(self.named), dict(self._digests)
         names = {key.place for key in changed}
+        names |= {each for each in asked.keys() | asking.keys() if classifier_of(each) in names}
         anew = {name for name in names if name in later.sources}
         later.asking = self.asking - names
         later.asking |= {name for name in anew if later.sources[name].asks_own_writes}
@@ -307,6 +329,12 @@ class Catalog:
         found = self.clusters.get(cluster)
         return (name for name, each in self.choosing.items() if found and each.takes(found))
 
+    def checks_of(self, cluster: str) -> tuple[ClusterHealthCheck, ...]:
+        """Return the health checks that select a cluster, by name."""
+        found = self.clusters.get(cluster)
+        checks = (each for _, each in sorted(self.checks.items()))
+        return tuple(x for x in checks if found and x.cluster_selector.matches(found.labels))
+
     def profile_destinations(self, profile: ClusterProfile) -> tuple[str, ...]:
         """Return the clusters that a user's own profile goes to."""
         return tuple(sorted(key for key in self.clusters if self.selects(profile, key)))
@@ -380,9 +408,15 @@ class Catalog:
         for name, source in alike:
             if source in self.sources:
                 joined.setdefault(source, []).append(name)
+        joined |= {source: [] for source in self.sources if classifier_of(source)}
         in_force = {source: tuple(names) for source, names in sorted(joined.items())}
         found = _Found(named, dict(sorted(problems.items())), in_force)
         return found if problems else self._alike.setdefault(alike, found)
+
+
+def _of_classifiers(classifiers: Mapping[str, Classifier]) -> dict[str, EventSource]:
+    """Return the sources by which classifiers ask, by name."""
+    return {source.name: source for each in classifiers.values() for source in each.sources}
 
 
 def _changed(

@@ -36,7 +36,8 @@ class Touched:
     `resolved` are users' own profiles; `placed` are triggers with destinations that they select
     now and did not, or the other way round; `relabelled` are destinations whose labels templates
     may read; `gates` are clusters of which ingest must know something else; `reread` are triggers,
-    and users' own profiles, whose templates may read what changed.
+    and users' own profiles, whose templates may read what changed; `classified` are clusters of
+    which classifiers may make something else, and `checked` those of which people may be told.
     """
 
     swept: set[str] = field(default_factory=set)
@@ -47,6 +48,8 @@ class Touched:
     relabelled: set[str] = field(default_factory=set)
     gates: set[str] = field(default_factory=set)
     reread: tuple[set[str], set[str]] = field(default_factory=lambda: (set(), set()))
+    classified: set[str] = field(default_factory=set)
+    checked: set[str] = field(default_factory=set)
 
 
 def difference(before: Catalog | None, after: Catalog, keys: Iterable[Key]) -> Touched:
@@ -68,6 +71,10 @@ def difference(before: Catalog | None, after: Catalog, keys: Iterable[Key]) -> T
         touched.resolved |= set(found)
     if sources:
         triggers |= _naming(after, sources) | (_naming(before, sources) if before else set())
+    if _named(keys, "ClusterHealthCheck"):
+        touched.checked |= after.clusters.keys()
+    if _named(keys, "Classifier"):
+        _classifiers(touched, before, after)
     if sets := _named(keys, *SETS):
         triggers |= _sets(touched, before, after, sets)
     if triggers:
@@ -184,6 +191,15 @@ def _sets(touched: Touched, before: Catalog | None, after: Catalog, sets: set[st
     return set()
 
 
+def _classifiers(touched: Touched, before: Catalog | None, after: Catalog) -> None:
+    """Add what classifiers touch that changed: they are asked of every cluster."""
+    touched.classified |= after.clusters.keys()
+    for cluster in after.clusters:
+        if before is None:
+            touched.anew.add(cluster)
+        _judged(touched, before, after, cluster)
+
+
 def _judged(touched: Touched, before: Catalog | None, after: Catalog, cluster: str) -> None:
     """Add a cluster to those that are looked at again if other sources count there."""
     if before is None or before.judgement(cluster) != after.judgement(cluster):
@@ -206,6 +222,7 @@ def _cluster(touched: Touched, before: Catalog | None, after: Catalog, key: str)
     new = after.clusters.get(key)
     catalogs = [each for each in (before, after) if each]
     touched.gates.add(key)
+    touched.classified |= _classified(after, old, new)
     if before is None or old is None or new is None or not _only_relabelled(old, new):
         touched.swept.add(key)
         touched.anew.add(key)
@@ -227,13 +244,23 @@ def _cluster(touched: Touched, before: Catalog | None, after: Catalog, key: str)
         touched.relabelled.add(key)
 
 
+def _classified(after: Catalog, old: Cluster | None, new: Cluster | None) -> set[str]:
+    """Name a cluster whose labels changed, where there is any classifier.
+
+    What somebody sets is no classifier's to give any more, and what he takes away is again.
+    """
+    if new is None or not (after.classifiers or new.given):
+        return set()
+    return {new.key} if old is None or old.labels != new.labels else set()
+
+
 def _only_relabelled(old: Cluster, new: Cluster) -> bool:
     """Say whether a cluster is the one it was, credentials and registration included.
 
     What only templates read of it does not count.
     """
     told = replace(old, annotations=new.annotations, spec=new.spec, kubernetes=new.kubernetes)
-    return replace(told, labels=new.labels) == new
+    return replace(told, labels=new.labels, given=new.given) == new
 
 
 def _selecting(catalog: Catalog, cluster: str, triggers: Iterable[str]) -> bool:

@@ -27,6 +27,16 @@ def sweep_timer(cluster: str) -> str:
     return f"sweep/{cluster}"
 
 
+def classify_timer(cluster: str) -> str:
+    """Name the timer of what classifiers take away from a cluster later."""
+    return f"classify/{cluster}"
+
+
+def notice_timer(cluster: str) -> str:
+    """Name the timer of what people are still to be told of a cluster."""
+    return f"notice/{cluster}"
+
+
 def renewal_timer(cluster: str) -> str:
     """Name the timer of what has to be done next so that a cluster goes on ringing."""
     return f"renew/{cluster}"

@@ -10,7 +10,7 @@ from bellhop.engine.instantiate import INSTANTIATE, entries_of
 from bellhop.engine.listening import problem
 from bellhop.errors import InvalidError
 from bellhop.model.document import Path
-from bellhop.model.kinds import ConfigMap, EventSource, Secret
+from bellhop.model.kinds import Classifier, ConfigMap, EventSource, Secret
 from bellhop.model.marks import LUA
 from bellhop.model.source import EventSourceSpec
 
@@ -19,8 +19,26 @@ if TYPE_CHECKING:
     from bellhop.model.rules import CelRule
 
 
-def objections(source: EventSource) -> Iterator[tuple[Path, str]]:
+def objections(declared: EventSource | Classifier) -> Iterator[tuple[Path, str]]:
     """Yield where a script, rule or expression stands that is none, and why, with its place."""
+    if isinstance(declared, EventSource):
+        yield from _objections(declared)
+        return
+    for index, source in enumerate(declared.sources):
+        for path, said in _objections(source):
+            yield _in_classifier(path, index), said
+
+
+def _in_classifier(path: Path, index: int) -> Path:
+    """Return where a classifier has what its source of a number has at a path."""
+    if path[1] == "aggregatedSelection":
+        return ("spec", _CONSTRAINT, "aggregatedClassification")
+    _, selectors, number, *rest = path
+    assert isinstance(number, int)
+    return ("spec", _CONSTRAINT, selectors, index + number, *rest)
+
+
+def _objections(source: EventSource) -> Iterator[tuple[Path, str]]:
     yield from _of_scripts(_scripts(source), source.name)
     for path, pattern in _patterns(source):
         if said := problem(pattern):
@@ -130,6 +148,7 @@ def _patterns(source: EventSource) -> Iterator[tuple[Path, str]]:
 _FIELDS = ("script", "evaluate")
 _CEL = "evaluateCEL"
 _MESSAGING = "messagingMatchCriteria"
+_CONSTRAINT = "deployedResourceConstraint"
 _PATTERNS = {
     "subject": "subject",
     "cloud_event_source": "cloudEventSource",

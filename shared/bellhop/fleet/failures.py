@@ -16,7 +16,7 @@ from bellhop.engine import looping
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.naming import set_kind
 from bellhop.errors import AwayError, UnmetError, UnreachableError, WaitingError
-from bellhop.fleet import held, overview, permitted, senders, strays
+from bellhop.fleet import classes, held, overview, permitted, senders, strays
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.queues import Letters, dead_letters
 from bellhop.fleet.renewal import ends_at, next_at
@@ -39,6 +39,8 @@ _DECLARED = (
     "Profile",
     "ClusterSet",
     "Set",
+    "Classifier",
+    "ClusterHealthCheck",
     "ConfigMap",
     "Secret",
 )
@@ -80,6 +82,7 @@ def failures(
     yield from _held(here)
     yield from _unseen(here)
     yield from _profiles(here, silent)
+    yield from _notices(here)
     yield from _loops(here)
     yield from _findings(here)
     yield from _dead_letters(dead_letters(here) if letters is None else letters)
@@ -212,6 +215,17 @@ def _declared(here: Installation) -> Iterator[Failure]:
             )
         yield from _selectors(trigger, catalog)
     yield from _sets(catalog)
+    yield from _labels(here)
+
+
+def _labels(here: Installation) -> Iterator[Failure]:
+    """Tell which labels classifiers cannot give, each once for all clusters."""
+    causes: dict[tuple[str, str, str], list[str]] = {}
+    for classifier, label, cluster, why in classes.refused(here):
+        causes.setdefault((classifier, label, why), []).append(cluster)
+    for (classifier, label, why), clusters in causes.items():
+        said = f"it cannot give cluster '{clusters[0]}' the label '{label}': {why}"
+        yield _of_several("classifier", classifier, None, said, len(clusters), "clusters")
 
 
 def _sets(catalog: Catalog) -> Iterator[Failure]:
@@ -341,6 +355,21 @@ def _profiles(here: Installation, silent: Mapping[str, str]) -> Iterator[Failure
 def _is_unmet(outcome: Outcome) -> bool:
     """Say whether a check has not passed for a minute or so: most need some time."""
     return outcome.reason == UnmetError.code and outcome.failures >= _MANY_CHECKS
+
+
+def _notices(here: Installation) -> Iterator[Failure]:
+    """Tell of notices that could not be sent, each once for all clusters."""
+    catalog = here.catalogs.known()
+    causes: dict[tuple[str, str, str], list[str]] = {}
+    if not catalog.checks:
+        return
+    for cluster, check, found in here.records.conditions.checked(iter(catalog.clusters)):
+        for each in found.notices:
+            if each.error and each.told != found.healthy:
+                causes.setdefault((check, each.name, each.error), []).append(cluster)
+    for (check, name, error), clusters in causes.items():
+        which = f"{name} of {check} about {clusters[0]}"
+        yield _of_several("notice", which, None, error, len(clusters), "clusters")
 
 
 def _loops(here: Installation) -> Iterator[Failure]:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from bellhop.engine.wiring import is_audited, is_direct
 from bellhop.errors import AwayError
 from bellhop.fleet.installation import Installation
+from bellhop.model.classified import classifier_of
 from bellhop.model.gvk import Identity, ObjectKey
 from bellhop.model.record import Ended, Health, Outcome, Pace, Profile
 from bellhop.records.profiles import place
@@ -105,11 +106,12 @@ def statuses(
 
 
 def sources_in_force(here: Installation) -> Iterator[tuple[str, str]]:
-    """Yield (cluster, source) wherever a source is in force."""
+    """Yield (cluster, source) wherever a source is in force that somebody declared."""
     catalog = here.catalogs.known()
     for cluster in catalog.clusters:
         for source in catalog.sources_in(cluster):
-            yield cluster, source
+            if not classifier_of(source):
+                yield cluster, source
 
 
 def refused(here: Installation, cluster: str) -> str:

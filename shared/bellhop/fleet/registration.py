@@ -24,6 +24,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from bellhop.adapters.kube.client import KubeClient
+from bellhop.engine.classifying import carry
 from bellhop.engine.pods import IMAGE, forwarder_manifests, image_of
 from bellhop.engine.wiring import (
     NAME,
@@ -226,10 +227,11 @@ class _Attempt:
         version = self._kube.version()
         self._uid = identify(self._kube)
         self._refuse_a_second_name()
+        labels, given = carry(old, spec.labels)
         cluster = Cluster(
             namespace=spec.namespace,
             name=spec.name,
-            labels=dict((old.labels if old else {}) if spec.labels is None else spec.labels),
+            labels=labels,
             kubernetes=version,
             token_digest="",
             registered_at=old.registered_at if old else self._now,
@@ -238,6 +240,7 @@ class _Attempt:
             annotations=old.annotations if old else {},
             spec=old.spec if old else {},
             managed=spec.managed,
+            given=given,
         )
         cluster.refuse_too_much()
         self._resources = watched(self._kube, self._here.catalogs.current(), cluster)

@@ -1,6 +1,6 @@
-"""What Sveltos asks of a script: `evaluate` judges an object, selects among many, or writes some.
+"""What Sveltos asks of a script: `evaluate` judges one object or many, selects, or writes some.
 
-Whoever judges says whether an object matches, or in a check whether it is healthy.
+Whoever judges says whether what it sees matches, or in a check whether it is healthy.
 """
 
 from __future__ import annotations
@@ -66,8 +66,17 @@ def evaluate(script: Script, obj: dict[str, Any] | Subject) -> Verdict:
     written = script.run("evaluate", subject.given_to(script))
     if written in _USUAL:
         return _USUAL[written]
-    returned = _table(script, convert.restore(written))
-    return Verdict(_bool(script, returned, "matching"), _message(script, returned))
+    return _verdict(script, convert.restore(written))
+
+
+def classify(script: Script, resources: list[dict[str, Any]]) -> Verdict:
+    """Judge objects together by `evaluate()`, which sees them as global `resources`.
+
+    Raises:
+        LuaError: the script failed, or returned no table with the right fields.
+    """
+    result = script.call("evaluate", globals={"resources": resources}, args=[resources])
+    return _verdict(script, result)
 
 
 class Health(NamedTuple):
@@ -124,6 +133,11 @@ def write(script: Script, resources: dict[str, Any]) -> str:
     if not isinstance(written, str):
         raise _unfit(script, f"'resources' must be a string, not {_kind(written)}")
     return written
+
+
+def _verdict(script: Script, result: object) -> Verdict:
+    returned = _table(script, result)
+    return Verdict(_bool(script, returned, "matching"), _message(script, returned))
 
 
 def _table(script: Script, returned: object) -> dict[str, Any]:

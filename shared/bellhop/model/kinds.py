@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from bellhop.errors import InvalidError
 from bellhop.model import account, marks
 from bellhop.model.addon import ClusterRef, PolicyRef
+from bellhop.model.classifier import Classifier
 from bellhop.model.cluster_set import ClusterSet, NamespacedSet
 from bellhop.model.core import (
     ConfigMap,
@@ -23,6 +24,7 @@ from bellhop.model.core import (
     without_server_fields,
 )
 from bellhop.model.document import Document, InvalidDocuments, read_documents
+from bellhop.model.health_check import ClusterHealthCheck
 from bellhop.model.problems import mistakes, refusals
 from bellhop.model.profile import ClusterProfile, NamespacedProfile
 from bellhop.model.report import EventReport, event_report
@@ -34,6 +36,8 @@ from bellhop.model.unsupported import KNOWN
 
 __all__ = [
     "KINDS",
+    "Classifier",
+    "ClusterHealthCheck",
     "ClusterProfile",
     "ClusterRef",
     "ClusterSet",
@@ -74,6 +78,8 @@ KINDS: dict[str, tuple[type[Declaration], tuple[str, ...]]] = {
     "Profile": (NamespacedProfile, _CONFIG),
     "ClusterSet": (ClusterSet, _LIB),
     "Set": (NamespacedSet, _LIB),
+    "Classifier": (Classifier, _LIB),
+    "ClusterHealthCheck": (ClusterHealthCheck, _LIB),
     "ConfigMap": (ConfigMap, ("v1",)),
     "Secret": (Secret, ("v1",)),
     "EventReport": (EventReport, _LIB),

@@ -57,7 +57,7 @@ class Cluster:
     name before, while that one may still ring. `annotations` and `spec` are for templates alone,
     which read them as a SveltosCluster's. `managed` is what its cloud calls it, the ARN of an EKS
     cluster or the full name of a GKE cluster: it is reached as whoever calls, and has no kubeconfig
-    in the secret store.
+    in the secret store. `given` are those of its labels that classifiers gave, each with which one.
     """
 
     namespace: str
@@ -75,6 +75,7 @@ class Cluster:
     annotations: Mapping[str, str] = field(default_factory=dict)
     spec: Mapping[str, Any] = field(default_factory=dict)
     managed: str = ""
+    given: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def key(self) -> str:

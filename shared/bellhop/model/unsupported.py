@@ -24,6 +24,8 @@ _CHECKS = {
 _PATCHES = "patches are not applied yet; leave the field out, or write the change into the manifest"
 _FLUX = "Flux sources are not read yet; use kind ConfigMap or Secret"
 
+_LIVENESS = "kind HealthCheck is not read yet; use the type Addons, without livenessSourceRef"
+
 _ADDONS = {
     "policyRefs[].kind=GitRepository": _FLUX,
     "policyRefs[].kind=OCIRepository": _FLUX,
@@ -58,6 +60,14 @@ NOT_YET: dict[str, dict[str, str]] = {
     "ClusterProfile": {f"spec.{field}": sentence for field, sentence in _ADDONS.items()},
     "ClusterSet": {},
     "Set": {},
+    "Classifier": {},
+    "ClusterHealthCheck": {
+        "spec.livenessChecks[].type=HealthCheck": _LIVENESS,
+        "spec.livenessChecks[].livenessSourceRef": _LIVENESS,
+        "spec.notifications[].type=KubernetesEvent": (
+            "events are not written into clusters yet; choose another type of notification"
+        ),
+    },
     "ConfigMap": {},
     "Secret": {},
 }
@@ -69,8 +79,6 @@ _CLUSTERS = "is not applied; clusters are registered, with 'bellhop register clu
 _WRITTEN = "is written by Sveltos for itself; leave it out"
 
 _KNOWN = {
-    "Classifier": f"clusters are not classified; {_BY_LABEL}",
-    "ClusterHealthCheck": "'bellhop show failures' tells what could not be applied",
     "ClusterPromotion": "write a ClusterProfile for each stage",
     "DebuggingConfiguration": "leave it out",
     "HealthCheck": "'bellhop show failures' tells what could not be applied",

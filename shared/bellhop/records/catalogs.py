@@ -42,6 +42,8 @@ _RULES = (
     "Profile",
     "ClusterSet",
     "Set",
+    "Classifier",
+    "ClusterHealthCheck",
 )
 _FEW = 8
 """Rules read one by one beside a blob; it is written anew when there are more."""

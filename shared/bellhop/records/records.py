@@ -13,7 +13,9 @@ from bellhop.records.arrivals import Arrivals
 from bellhop.records.callers import Callers
 from bellhop.records.choices import Choices
 from bellhop.records.circuits import Circuits
+from bellhop.records.classifieds import Classifieds
 from bellhop.records.clusters import Clusters, Gates, Healths
+from bellhop.records.conditions import Conditions
 from bellhop.records.declared import CatalogRevision, Manifests, Pending
 from bellhop.records.departures import Departures
 from bellhop.records.followers import Followers
@@ -73,6 +75,7 @@ class Records:
         self.clusters = Clusters(store)
         self.choices = Choices(self._payloads)
         self.health = Healths(self._payloads)
+        self.classified = Classifieds(self._payloads)
         self.circuits = Circuits(store)
         self.walks = Walks(store, clock)
         self.strikes = Strikes(store)
@@ -111,6 +114,7 @@ class Records:
         self.rotas = Rotas(store)
         self.waiting = Followers(store, "waiting")
         self.needing = Followers(store, "needing")
+        self.conditions = Conditions(store)
         self.previews = Previews(self._payloads)
         self.ledger = Ledger(store, ledger)
         self.timers = Timers(store)
@@ -158,10 +162,12 @@ class Records:
         self.outcomes.forget(key)
         self.waiting.forget(key)
         self.needing.forget(key)
+        self.conditions.forget(key)
         self.previews.forget(key)
         self.strikes.forget(key)
         self.walks.forget(key)
         self.health.delete(key)
+        self.classified.delete(key)
         self.refusals.forget(key)
         self.circuits.delete(key)
         self.looks.delete(key)

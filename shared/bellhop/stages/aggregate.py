@@ -1,5 +1,7 @@
 """Aggregate: what a source's aggregatedSelection makes of all that matches it in a cluster.
 
+Of a classifier's it is that the cluster satisfies it, or nothing.
+
 evaluate: a match changed ─► aggregate: the matches, and the script ─► selection ─► deploy
 sweep: all was looked at  ─┘
 
@@ -22,7 +24,8 @@ from bellhop.engine.catalog import Catalog
 from bellhop.engine.digest import digest
 from bellhop.errors import MissingError, ScriptError, StaleError, TemporaryError
 from bellhop.messages import Aggregate as Message
-from bellhop.messages import Instantiate, Publisher
+from bellhop.messages import Classify, Envelope, Instantiate, Publisher
+from bellhop.model.classified import classifier_of
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.kinds import EventSource
 from bellhop.model.record import Selected, Selection
@@ -285,7 +288,9 @@ class Aggregate:
 
     def _follow_up(
         self, catalog: Catalog, changed: list[str] | None, message: Message
-    ) -> Iterator[Instantiate]:
+    ) -> Iterator[Envelope]:
+        if classifier_of(message.source):
+            yield Classify(message.cluster)
         for name in catalog.triggers_on(message.cluster, message.source):
             one = catalog.triggers[name].one_for_event and changed is not None
             for key in (changed or ()) if one else ("",):

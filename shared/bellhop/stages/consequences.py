@@ -10,7 +10,18 @@ from itertools import islice
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.difference import Key, Touched, difference
 from bellhop.engine.pacing import renewal_timer, spread, sweep_timer
-from bellhop.messages import Apply, Envelope, Instantiate, Publisher, Renew, Resolve, Sweep, Tidy
+from bellhop.messages import (
+    Apply,
+    Check,
+    Classify,
+    Envelope,
+    Instantiate,
+    Publisher,
+    Renew,
+    Resolve,
+    Sweep,
+    Tidy,
+)
 from bellhop.model.record import Cluster, Profile, WatchedKind
 from bellhop.records import Records
 from bellhop.settings import Settings
@@ -62,6 +73,8 @@ class Consequences:
         """Yield what asks for all that is touched."""
         for key in sorted(touched.swept & set(after.clusters)):
             yield Sweep(key, full=key in touched.anew)
+        yield from (Check(key) for key in sorted(touched.checked))
+        yield from (Classify(key) for key in sorted(touched.classified & set(after.clusters)))
         for trigger, cluster in sorted(touched.instantiated, key=str):
             yield from self._instantiated(after, trigger, cluster)
         for trigger, destination in sorted(touched.placed):

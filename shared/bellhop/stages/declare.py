@@ -215,12 +215,17 @@ class Declare:
     def label(self, key: str, labels: Mapping[str, str | None]) -> Cluster:
         """Set labels of a cluster, or take away those that are None; return it as it is now.
 
+        What is set is no classifier's from then on.
+
         Raises:
             MissingError: there is no such cluster.
         """
-        return self._alter(
-            key, "label", lambda old: replace(old, labels=_merged(old.labels, labels))
-        )
+
+        def labelled(old: Cluster) -> Cluster:
+            given = {name: each for name, each in old.given.items() if name not in labels}
+            return replace(old, labels=_merged(old.labels, labels), given=given)
+
+        return self._alter(key, "label", labelled)
 
     def annotate(
         self,

@@ -1,9 +1,10 @@
-"""What follows from a match that changed: who makes a report of it, or profiles."""
+"""What follows from a match that changed: who makes a report of it, or profiles, or labels."""
 
 from __future__ import annotations
 
 from bellhop.engine.catalog import Catalog
-from bellhop.messages import Aggregate, Envelope, Instantiate
+from bellhop.messages import Aggregate, Classify, Envelope, Instantiate
+from bellhop.model.classified import classifier_of
 from bellhop.model.record import Match
 from bellhop.stages.ledger import Origin
 
@@ -14,6 +15,8 @@ def follow_up(catalog: Catalog, match: Match, origin: Origin) -> list[Envelope]:
     if source and source.aggregation:
         # What becomes of it depends on all others that match.
         return [Aggregate(cluster, source.name, origin.trace, origin.rang)]
+    if classifier_of(match.source):
+        return [Classify(cluster)]
     return [
         Instantiate(
             name,

@@ -43,6 +43,8 @@ from bellhop.messages import (
     Aggregate,
     Apply,
     AskRights,
+    Check,
+    Classify,
     Confirm,
     Envelope,
     Evaluate,
@@ -68,6 +70,7 @@ from bellhop.settings import Settings
 from bellhop.stages.accounts import learn
 from bellhop.stages.choosing import Choosing
 from bellhop.stages.circuit import Circuits
+from bellhop.stages.classifying import Classifying
 from bellhop.stages.consequences import Consequences
 from bellhop.stages.course import MOST_UNSEEN, Course, OvertakenError, problems
 from bellhop.stages.guard import Guard
@@ -124,7 +127,9 @@ class Sweep:
         self._hints = Hints(records, catalogs, access, publisher)
         self._guard = Guard(records, catalogs, publisher, settings, log)
         self._look = Look(records, publisher, settings, log)
-        self._choosing = Choosing(records, catalogs, Consequences(records, publisher, settings))
+        follow = Consequences(records, publisher, settings)
+        self._choosing = Choosing(records, catalogs, follow)
+        self._classifying = Classifying(records, catalogs, follow, self._choosing)
         self._holdings = Holdings(records, access, publisher, settings, log)
         self._watching = Watching(records, publisher)
 
@@ -141,6 +146,8 @@ class Sweep:
             case Probe():
                 self._circuits.probe(message)
                 self._choosing.heed(message.cluster)
+            case Classify():
+                self._classifying.settle(message.cluster)
             case Tidy():
                 # Work that was under way when the cluster was forgotten may have left traces.
                 if self._records.clusters.get(message.cluster) is None:
@@ -516,6 +523,10 @@ class Sweep:
             for each in catalog.sources_in(course.name)
             if catalog.sources[each].aggregation
         )
+        if catalog.classifiers or course.cluster.given:
+            self._publisher.publish([Classify(course.name)])
+        if catalog.checks:
+            self._publisher.publish([Check(course.name)])
         if walk.again:
             self._publisher.publish([Message(course.name, full=walk.again == "full")])
         course.end()

@@ -31,7 +31,8 @@ locals {
       }
     }
     schedule = {
-      publishes = ["apply", "deploy", "patient", "probe", "review", "sweep"]
+      # What classifiers take away has rested.
+      publishes = ["apply", "confirm", "deploy", "patient", "probe", "review", "sweep"]
       blobs     = ["GetObject", "PutObject"]
       secrets   = {}
     }

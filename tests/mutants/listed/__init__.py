@@ -4,19 +4,35 @@ from __future__ import annotations
 
 from tests.mutants.listed import (
     claim,
+    classify,
     declare,
     deploy,
     doors,
     evaluate,
     execute,
     guard,
+    notices,
     order,
     records,
     sweep,
     turns,
 )
 
-_LISTS = (claim, execute, evaluate, guard, order, turns, records, deploy, sweep, declare, doors)
+_LISTS = (
+    claim,
+    execute,
+    evaluate,
+    guard,
+    order,
+    turns,
+    records,
+    deploy,
+    sweep,
+    declare,
+    doors,
+    classify,
+    notices,
+)
 MUTANTS = [mutant for each in _LISTS for mutant in each.MUTANTS]
 
 EXPLAINED = {

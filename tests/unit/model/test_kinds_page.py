@@ -24,6 +24,8 @@ TITLES = {
     "Profile": "Profile",
     "ClusterSet": "ClusterSet",
     "Set": "Set",
+    "Classifier": "Classifier",
+    "ClusterHealthCheck": "ClusterHealthCheck",
     "ConfigMap": "ConfigMap",
     "Secret": "Secret",
 }

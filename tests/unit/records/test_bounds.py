@@ -12,6 +12,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 import pytest
 
 from bellhop.engine import accounts
+from bellhop.engine.classifying import MOST_GIVEN
 from bellhop.errors import InvalidError, StaleError
 from bellhop.model import record
 from bellhop.model.gvk import GVK, ObjectKey
@@ -77,6 +78,7 @@ their own."""
 BOUNDED = {
     "Cluster.labels",
     "Cluster.forwarder",
+    "Cluster.given",
     "Cluster.annotations",
     "Cluster.spec",
     "Health.unseen",
@@ -362,7 +364,8 @@ def test_a_cluster_with_all_its_labels_fits_into_an_item(rig: Rig) -> None:
     """With the longest that Kubernetes takes, and the largest authority that is taken."""
     labels = {f"{'p' * 253}/{number:0>63}": "v" * 63 for number in range(MOST_LABELS)}
     wired = {"url": "u" * 2048, "ca": "c" * 8192, "next-ca": "c" * 8192, "ingest-ca": "i" * 65536}
-    full = replace(cluster(), labels=labels, forwarder=wired)
+    given = {key: f"{number:0>253}" for number, key in enumerate([*labels][:MOST_GIVEN])}
+    full = replace(cluster(), labels=labels, forwarder=wired, given=given)
     full.refuse_too_much()
     rig.records.clusters.put(full)
 

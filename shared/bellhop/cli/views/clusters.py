@@ -12,6 +12,7 @@ from bellhop.engine.wiring import is_audited, is_direct
 from bellhop.fleet import overview
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.reports import report
+from bellhop.model.classified import classifier_of
 from bellhop.model.record import Cluster
 from bellhop.ports.kube import Manifest
 
@@ -102,7 +103,7 @@ def _tell(here: Installation, cluster: Cluster, story: Story) -> None:
             (
                 source,
                 count(len(report(here, cluster.key, source).matching), "match", "matches"),
-                "by " + ", ".join(catalog.triggers_on(cluster.key, source)),
+                "by " + ", ".join(_joining(source) or catalog.triggers_on(cluster.key, source)),
             )
             for source in catalog.sources_in(cluster.key)
         ),
@@ -140,3 +141,9 @@ def _rings(cluster: Cluster) -> str:
 
 
 VIEWS = {"cluster": View(COLUMNS, rows, manifests, describe)}
+
+
+def _joining(source: str) -> list[str]:
+    """Name the classifier that has a source in force, if one has."""
+    classifier = classifier_of(source)
+    return [f"Classifier {classifier}"] if classifier else []

@@ -1,0 +1,119 @@
+"""Mail, by the standard library: no password goes out in the clear."""
+
+from __future__ import annotations
+
+import smtplib
+import socket
+import ssl
+from dataclasses import dataclass, field
+from email.errors import MessageError
+from email.message import EmailMessage
+from email.utils import getaddresses, make_msgid
+
+from bellhop.adapters.notices.dialling import SECONDS, dial
+from bellhop.errors import BellhopError, DeniedError, InvalidError, UnreachableError
+from bellhop.model.reach import Reach
+
+_IMPLICIT = 465
+"""The port where TLS comes first."""
+
+_PERMANENT = 500
+
+
+@dataclass(frozen=True)
+class Mail:
+    """Where mail goes and who sends it; addresses are lists with commas."""
+
+    host: str
+    port: int
+    sender: str
+    recipients: str
+    copies: str = ""
+    hidden: str = ""
+    identity: str = ""
+    password: str = field(default="", repr=False)
+
+
+class _Client(smtplib.SMTP):
+    """A client that connects where it may."""
+
+    def __init__(self, mail: Mail, reach: Reach) -> None:
+        self._mail = mail
+        self._reach = reach
+        super().__init__(timeout=SECONDS)
+        self.connect(mail.host, mail.port)
+
+    def _get_socket(self, host: str, port: int, _: float) -> socket.socket:
+        there = dial(host, port, self._reach)
+        if port != _IMPLICIT:
+            return there
+        return ssl.create_default_context().wrap_socket(there, server_hostname=host)
+
+
+def send(mail: Mail, subject: str, text: str, reach: Reach) -> None:
+    """Send one mail; what is said of an error has the server's code, and none of its words.
+
+    Raises:
+        InvalidError: an address is none, or the server may not be called or is not safe.
+        DeniedError: it refuses the credentials, the sender or a recipient.
+        UnreachableError: it does not answer, or not now.
+    """
+    message, recipients = _written(mail, subject, text)
+    try:
+        with _Client(mail, reach) as client:
+            secure(client, mail, reach)
+            client.send_message(message, mail.sender, recipients)
+    except BellhopError:
+        raise
+    except smtplib.SMTPException as error:
+        raise _mapped(mail, error) from None
+    except OSError as error:
+        kind = type(error).__name__
+        raise UnreachableError(f"cannot send mail by '{mail.host}': {kind}") from None
+
+
+def _written(mail: Mail, subject: str, text: str) -> tuple[EmailMessage, list[str]]:
+    message = EmailMessage()
+    try:
+        message["From"], message["To"], message["Subject"] = mail.sender, mail.recipients, subject
+        if mail.copies:
+            message["Cc"] = mail.copies
+        message["Message-ID"] = make_msgid(domain="bellhop.invalid")
+        message.set_content(text)
+    except (MessageError, ValueError) as error:
+        raise InvalidError("cannot send mail: an address in the Secret is none") from error
+    every = getaddresses([mail.recipients, mail.copies, mail.hidden])
+    return message, [address for _, address in every if address]
+
+
+def secure(client: smtplib.SMTP, mail: Mail, reach: Reach) -> None:
+    """Begin TLS where the server has it, and log in where there is a password.
+
+    Raises:
+        InvalidError: the password would go out in the clear.
+    """
+    client.ehlo_or_helo_if_needed()
+    if client.has_extn("starttls"):
+        client.starttls(context=ssl.create_default_context())
+        client.ehlo()
+    elif mail.password and mail.port != _IMPLICIT and not reach.loopback:
+        raise InvalidError(
+            f"cannot send mail by '{mail.host}': it has no TLS, and its password would go out in"
+            " the clear; use a port where it has"
+        )
+    if mail.password:
+        client.login(mail.identity or mail.sender, mail.password)
+
+
+def _mapped(mail: Mail, error: smtplib.SMTPException) -> BellhopError:
+    said = f"cannot send mail by '{mail.host}'"
+    match error:
+        case smtplib.SMTPAuthenticationError():
+            return DeniedError(f"{said}: it refuses the credentials ({error.smtp_code})")
+        case smtplib.SMTPRecipientsRefused():
+            return DeniedError(f"{said}: it refuses the recipients")
+        case smtplib.SMTPResponseException() if error.smtp_code >= _PERMANENT:
+            return DeniedError(f"{said}: it answers {error.smtp_code}")
+        case smtplib.SMTPResponseException():
+            return UnreachableError(f"{said}: it answers {error.smtp_code}")
+    return UnreachableError(f"{said}: {type(error).__name__}")

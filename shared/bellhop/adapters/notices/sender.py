@@ -1,0 +1,117 @@
+"""One notice to one place, by the keys that Sveltos gives its Secrets."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import quote
+
+from bellhop.adapters.notices.dialling import post
+from bellhop.errors import DeniedError, InvalidError
+from bellhop.model.reach import ABROAD, Reach
+
+ENDPOINTS: Mapping[str, str] = {
+    "Slack": "https://slack.com/api/chat.postMessage",
+    "Webex": "https://webexapis.com/v1/messages",
+    "Discord": "https://discord.com/api/v10/channels",
+    "Telegram": "https://api.telegram.org",
+}
+"""Where chats are that have one place for everybody."""
+
+
+class Sender:
+    """Sends notices; `endpoints` are for who has a chat of his own, as laboratories do."""
+
+    def __init__(self, reach: Reach = ABROAD, endpoints: Mapping[str, str] = ENDPOINTS) -> None:
+        self._reach = reach
+        self._endpoints = endpoints
+        self._ways: Mapping[str, Callable[[Mapping[str, str], str, str], None]] = {
+            "Slack": self._slack,
+            "Webex": self._webex,
+            "Discord": self._discord,
+            "Teams": self._teams,
+            "Telegram": self._telegram,
+            "SMTP": self._mail,
+        }
+
+    def send(self, kind: str, secret: Mapping[str, str], subject: str, text: str) -> None:
+        """Send one notice.
+
+        Raises:
+            InvalidError: the Secret lacks a key, or names what may not be called.
+            DeniedError: its credentials are refused.
+            TemporaryError: the other side does not answer, or not now.
+        """
+        self._ways[kind]({key: value.strip() for key, value in secret.items()}, subject, text)
+
+    def _slack(self, secret: Mapping[str, str], _: str, text: str) -> None:
+        told = {"channel": _key(secret, "SLACK_CHANNEL_ID"), "text": text}
+        headers = {"Authorization": f"Bearer {_key(secret, 'SLACK_TOKEN')}"}
+        answer = json.loads(self._post(self._endpoints["Slack"], told, headers) or b"{}")
+        if not isinstance(answer, dict) or answer.get("ok") is not True:
+            # It answers 200 whatever becomes of it.
+            said = answer.get("error") if isinstance(answer, dict) else ""
+            word = said if isinstance(said, str) and said.isidentifier() else "no reason"
+            raise DeniedError(f"cannot send a notice to Slack: it refuses, and says '{word[:64]}'")
+
+    def _webex(self, secret: Mapping[str, str], _: str, text: str) -> None:
+        told = {"roomId": _key(secret, "WEBEX_ROOM_ID"), "text": text}
+        headers = {"Authorization": f"Bearer {_key(secret, 'WEBEX_TOKEN')}"}
+        self._post(self._endpoints["Webex"], told, headers)
+
+    def _discord(self, secret: Mapping[str, str], _: str, text: str) -> None:
+        channel = quote(_key(secret, "DISCORD_CHANNEL_ID"), safe="")
+        headers = {"Authorization": f"Bot {_key(secret, 'DISCORD_TOKEN')}"}
+        url = f"{self._endpoints['Discord']}/{channel}/messages"
+        # Nobody is called by what a cluster has said.
+        told = {"content": text[:2000], "allowed_mentions": {"parse": []}}
+        self._post(url, told, headers)
+
+    def _teams(self, secret: Mapping[str, str], subject: str, text: str) -> None:
+        body = [
+            {"type": "TextBlock", "text": subject, "weight": "bolder", "wrap": True},
+            {"type": "TextBlock", "text": text.partition("\n")[2], "wrap": True},
+        ]
+        card = {"type": "AdaptiveCard", "version": "1.4", "body": body}
+        sent = {"contentType": "application/vnd.microsoft.card.adaptive", "content": card}
+        told = {"type": "message", "attachments": [sent]}
+        self._post(_key(secret, "TEAMS_WEBHOOK_URL"), told, {})
+
+    def _telegram(self, secret: Mapping[str, str], _: str, text: str) -> None:
+        token = quote(_key(secret, "TELEGRAM_TOKEN"), safe=":")
+        told = {"chat_id": _key(secret, "TELEGRAM_CHAT_ID"), "text": text[:4096]}
+        self._post(f"{self._endpoints['Telegram']}/bot{token}/sendMessage", told, {})
+
+    def _mail(self, secret: Mapping[str, str], subject: str, text: str) -> None:
+        from bellhop.adapters.notices.mail import Mail, send  # noqa: PLC0415 - few send mail
+
+        recipients = _key(secret, "SMTP_RECIPIENTS")
+        mail = Mail(
+            host=_key(secret, "SMTP_HOST"),
+            port=_port(secret.get("SMTP_PORT") or "587"),
+            sender=_key(secret, "SMTP_SENDER"),
+            recipients=recipients,
+            copies=secret.get("SMTP_CC", ""),
+            hidden=secret.get("SMTP_BCC", ""),
+            identity=secret.get("SMTP_IDENTITY", ""),
+            password=secret.get("SMTP_PASSWORD", ""),
+        )
+        send(mail, subject, text, self._reach)
+
+    def _post(self, url: str, told: Mapping[str, Any], headers: dict[str, str]) -> bytes:
+        if any(not each.isprintable() or not each.isascii() for each in headers.values()):
+            raise InvalidError("cannot send a notice: its token has characters that no token has")
+        return post(url, json.dumps(told).encode(), headers, self._reach)
+
+
+def _key(secret: Mapping[str, str], name: str) -> str:
+    if not secret.get(name):
+        raise InvalidError(f"cannot send a notice: its Secret has no {name}; put it in")
+    return secret[name]
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text) < 1 << 16:
+        raise InvalidError("cannot send a notice: its SMTP_PORT is no port")
+    return int(text)

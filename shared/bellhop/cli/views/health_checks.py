@@ -1,0 +1,132 @@
+"""ClusterHealthChecks: which clusters are well, since when, and who was told of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from bellhop.cli.output import Column, Row, age
+from bellhop.cli.story import Story
+from bellhop.cli.views.view import Query, View, labels_of
+from bellhop.fleet import generated
+from bellhop.fleet.installation import Installation
+from bellhop.model.condition import Condition
+from bellhop.model.health_check import ClusterHealthCheck
+from bellhop.model.kinds import key_of
+from bellhop.ports.kube import Manifest
+
+COLUMNS = (
+    Column("NAME", "name"),
+    Column("SELECTS", "selects"),
+    Column("CLUSTERS", "clusters"),
+    Column("HEALTHY", "healthy"),
+    Column("UNHEALTHY", "unhealthy"),
+    Column("UNTOLD", "untold"),
+)
+
+
+def _found(here: Installation, query: Query) -> Iterator[tuple[ClusterHealthCheck, Manifest]]:
+    declared = here.catalogs.current().checks
+    for manifest in here.records.manifests.of("ClusterHealthCheck"):
+        key = key_of(manifest)
+        if query.takes(key.namespace, key.name, labels_of(manifest)):
+            yield declared[key.name], manifest
+
+
+def _conditions(here: Installation, check: ClusterHealthCheck) -> Mapping[str, Condition | None]:
+    """Return how the clusters are that a check selects; None for one that nobody knows of yet."""
+    found: dict[str, Condition | None] = {}
+    for cluster, each in here.catalogs.current().clusters.items():
+        if check.cluster_selector.matches(each.labels):
+            kept = here.records.conditions.of(cluster).get(check.name)
+            found[cluster] = kept.value if kept else None
+    return found
+
+
+def manifests(here: Installation, query: Query) -> Iterator[Manifest]:
+    """Yield health checks as they were written, with how their clusters are as status."""
+    for check, manifest in _found(here, query):
+        conditions = [
+            _cluster_condition(check, cluster, each)
+            for cluster, each in _conditions(here, check).items()
+            if each
+        ]
+        yield {**manifest, "status": {"clusterCondition": conditions}}
+
+
+def _cluster_condition(check: ClusterHealthCheck, cluster: str, found: Condition) -> dict[str, Any]:
+    """Return what Sveltos says of one cluster."""
+    since = f"{found.since:%Y-%m-%dT%H:%M:%SZ}"
+    status = "True" if found.healthy else "False"
+    said = {} if found.healthy else {"message": found.message}
+    told = {each.name: each for each in found.notices}
+    return {
+        "clusterInfo": {"cluster": generated.cluster_ref(cluster)},
+        "conditions": [
+            {"name": each.name, "status": status, "lastTransitionTime": since, **said}
+            for each in check.spec.liveness_checks
+        ],
+        "notificationSummaries": [
+            {
+                "name": each.name,
+                "status": "Delivered"
+                if each.name in told and told[each.name].told == found.healthy
+                else "FailedToDeliver",
+            }
+            for each in check.notifications
+        ],
+    }
+
+
+def rows(here: Installation, query: Query) -> Iterator[Row]:
+    """Yield one row for each health check."""
+    for check, _ in _found(here, query):
+        found = _conditions(here, check)
+        known = [each for each in found.values() if each]
+        yield {
+            "name": check.name,
+            "selects": str(check.cluster_selector),
+            "clusters": len(found),
+            "healthy": sum(each.healthy for each in known),
+            "unhealthy": sum(not each.healthy for each in known),
+            "untold": sum(x.told != each.healthy for each in known for x in each.notices),
+        }
+
+
+def describe(here: Installation, query: Query, story: Story) -> int:
+    """Tell of each health check how its clusters are, and what could not be sent."""
+    now, told = here.records.clock.now(), 0
+    for check, _ in _found(here, query):
+        told += 1
+        found = _conditions(here, check)
+        story.begin("ClusterHealthCheck", check.name)
+        story.fact("Selects", str(check.cluster_selector))
+        story.fact("Tells", ", ".join(f"{x.name} ({x.type})" for x in check.notifications))
+        story.grid(
+            "Clusters",
+            (
+                (
+                    cluster,
+                    "healthy" if each.healthy else "unhealthy",
+                    age(each.since, now),
+                    each.message,
+                )
+                if each
+                else (cluster, "not known yet", "", "")
+                for cluster, each in found.items()
+            ),
+            nothing="no cluster is selected",
+        )
+        story.grid(
+            "Not told",
+            (
+                (cluster, notice.name, notice.error or "is sent next")
+                for cluster, each in found.items()
+                for notice in (each.notices if each else ())
+                if each and notice.told != each.healthy
+            ),
+        )
+    return told
+
+
+VIEWS = {"clusterhealthcheck": View(COLUMNS, rows, manifests, describe)}

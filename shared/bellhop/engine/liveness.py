@@ -1,0 +1,93 @@
+"""Whether a cluster is well by its add-ons, when who is to be told of it, and in which words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from bellhop.engine.naming import profile_shown
+from bellhop.model.condition import Condition, Notice
+from bellhop.model.record import Outcome
+
+PAUSE = timedelta(minutes=1)
+"""Between two notices to one place about one cluster, and before the first new try."""
+
+_LONGEST_PAUSE = timedelta(hours=1)
+_NAMED = 3
+_LONGEST = 300
+"""Characters that are told of one profile's failure, and kept of a notice's."""
+
+_FAILED = {"Failed", "FailedNonRetriable"}
+
+
+class State(NamedTuple):
+    """Whether a cluster is well, and why not."""
+
+    healthy: bool
+    message: str
+
+
+def addons(outcomes: Iterable[Outcome]) -> State | None:
+    """Judge a cluster by its profiles; None while some are on their way and none has failed."""
+    found = [each for each in outcomes if each.phase not in {"Removed", "DryRun"}]
+    failed = [each for each in found if each.phase in _FAILED]
+    if failed:
+        said = [f"{profile_shown(each.profile)}: {each.message[:_LONGEST]}" for each in failed]
+        more = f"; and {len(said) - _NAMED} more" if said[_NAMED:] else ""
+        return State(healthy=False, message="; ".join(said[:_NAMED]) + more)
+    if any(each.phase == "Provisioning" for each in found):
+        return None
+    return State(healthy=True, message=f"all {len(found)} profiles are deployed")
+
+
+def condition(
+    old: Condition | None, state: State, names: Sequence[str], now: datetime
+) -> Condition:
+    """Return the condition of a cluster whose state is known, with a notice for each name."""
+    same = old is not None and old.healthy == state.healthy
+    known = {each.name: each for each in old.notices} if old else {}
+    notices = tuple(known.get(name, Notice(name)) for name in names)
+    since = old.since if old and same else now
+    return Condition(state.healthy, since, state.message, notices)
+
+
+def due(found: Condition, now: datetime) -> list[Notice]:
+    """Return the notices that are to be sent now."""
+    return [each for each in owed(found) if each.until is None or each.until <= now]
+
+
+def owed(found: Condition) -> list[Notice]:
+    """Return the notices of which what was told last is not so any more."""
+    return [each for each in found.notices if each.told != found.healthy]
+
+
+def claimed(notice: Notice, now: datetime) -> Notice:
+    """Return a notice that is about to be sent: nobody else sends it for a while."""
+    pause = min(PAUSE * 2 ** min(notice.failures, 10), _LONGEST_PAUSE)
+    return replace(notice, until=now + pause)
+
+
+def sent(notice: Notice, *, healthy: bool) -> Notice:
+    """Return a notice that was sent."""
+    return replace(notice, told=healthy, failures=0, error="")
+
+
+def failed(notice: Notice, error: str) -> Notice:
+    """Return a notice that could not be sent, for this reason."""
+    return replace(notice, failures=notice.failures + 1, error=error[:_LONGEST])
+
+
+def with_notice(found: Condition, notice: Notice) -> Condition:
+    """Return a condition with one of its notices as it is now."""
+    kept = (notice if each.name == notice.name else each for each in found.notices)
+    return replace(found, notices=tuple(kept))
+
+
+def words(check: str, cluster: str, found: Condition) -> tuple[str, str]:
+    """Return the subject and the text of a notice."""
+    state = "well again" if found.healthy else "not well"
+    subject = f"Cluster {cluster} is {state} ({check})"
+    since = f"{found.since:%Y-%m-%d %H:%M} UTC"
+    return subject, f"{subject}\n{found.message}\nSince {since}."

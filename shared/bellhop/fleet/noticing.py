@@ -1,0 +1,163 @@
+"""Tells people when a cluster is well or not, as ClusterHealthChecks ask.
+
+    a sweep ended, something was declared, a pause is over ─► the condition is written
+        ─► each notice that is owed: claimed ─► sent ─► noted as told, or as failed
+
+A notice is owed as long as what it told last is not so: that is on record before anything is sent,
+so that a death loses none. Who sends it claims it first, on condition of the record, for a minute:
+a message that comes twice, or two workers, send it once, and a cluster that changes all the time is
+told of once a minute. Who dies after it was sent and before that is noted has it sent again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import datetime
+
+from bellhop.adapters import notices
+from bellhop.engine import liveness
+from bellhop.engine.pacing import notice_timer
+from bellhop.errors import BellhopError, MissingError, StaleError
+from bellhop.fleet.installation import Installation
+from bellhop.logs import Log
+from bellhop.messages import Check, Envelope
+from bellhop.model.condition import Condition, Notice
+from bellhop.model.core import Secret
+from bellhop.model.health_check import ClusterHealthCheck, Notification
+from bellhop.ports.store import ABSENT
+from bellhop.records import Kept
+from bellhop.stages.inbox import Stage
+
+Send = Callable[[str, Mapping[str, str], str, str], None]
+"""Sends a notice of a type, by what its Secret says, with a subject and a text."""
+
+
+class Noticing:
+    """The sweep stage, and beside it the notices: they leave the house, which is no stage's."""
+
+    def __init__(
+        self, here: Installation, sweep: Stage, log: Log, *, send: Send | None = None
+    ) -> None:
+        self._here = here
+        self._sweep = sweep
+        self._log = log
+        self._send = send or notices.Sender(here.reach).send
+
+    def handle(self, message: Envelope) -> None:
+        """Do one message's work, as the sweep stage says."""
+        if isinstance(message, Check):
+            self._check(message.cluster)
+        else:
+            self._sweep.handle(message)
+
+    def _check(self, cluster: str) -> None:
+        """Bring the conditions of a cluster up to date, and tell of them."""
+        try:
+            catalog = self._here.catalogs.current()
+        except MissingError:
+            # What is not known is not taken for deleted.
+            return
+        checks = catalog.checks_of(cluster)
+        kept = self._here.records.conditions.of(cluster)
+        for name in kept.keys() - {each.name for each in checks}:
+            self._here.records.conditions.delete(cluster, name)
+        if not checks:
+            return
+        state = liveness.addons(self._here.records.outcomes.of(cluster))
+        waiting: list[datetime] = []
+        for check in checks:
+            with suppress(StaleError):
+                # Whoever was quicker knows no less, and sends what is owed.
+                found = self._judge(cluster, check, kept.get(check.name), state)
+                waiting += self._tell(cluster, check, found) if found else []
+        if waiting:
+            body = Check(cluster).message().body
+            self._here.records.timers.set(notice_timer(cluster), min(waiting), body)
+
+    def _judge(
+        self,
+        cluster: str,
+        check: ClusterHealthCheck,
+        kept: Kept[Condition] | None,
+        state: liveness.State | None,
+    ) -> Kept[Condition] | None:
+        """Write the condition of a cluster if it is another one; None where it has none yet.
+
+        While nobody knows how the cluster is, it is as it was.
+
+        Raises:
+            StaleError: somebody else has written it meanwhile.
+        """
+        old = kept.value if kept else None
+        if state is None:
+            if old is None:
+                return None
+            state = liveness.State(old.healthy, old.message)
+        names = [each.name for each in check.notifications]
+        new = liveness.condition(old, state, names, self._here.records.clock.now())
+        if kept and new == kept.value:
+            return kept
+        return Kept(new, self._put(cluster, check, Kept(new, kept.token if kept else ABSENT)))
+
+    def _tell(
+        self, cluster: str, check: ClusterHealthCheck, found: Kept[Condition]
+    ) -> list[datetime]:
+        """Send what is owed and may be sent; return when the rest may be.
+
+        Raises:
+            StaleError: somebody else has written the condition meanwhile.
+        """
+        asked = {each.name: each for each in check.notifications}
+        for notice in liveness.due(found.value, self._here.records.clock.now()):
+            claimed = liveness.claimed(notice, self._here.records.clock.now())
+            found = self._noted(cluster, check, found, claimed)
+            done = self._try(cluster, check, asked[notice.name], found.value, claimed)
+            found = self._noted(cluster, check, found, done)
+        return [each.until for each in liveness.owed(found.value) if each.until]
+
+    def _try(
+        self,
+        cluster: str,
+        check: ClusterHealthCheck,
+        asked: Notification,
+        found: Condition,
+        notice: Notice,
+    ) -> Notice:
+        """Send one notice; return it as sent, or as failed."""
+        subject, text = liveness.words(check.name, cluster, found)
+        try:
+            self._send(asked.type, self._credentials(asked), subject, text)
+        except BellhopError as error:
+            self._log.warning(
+                "Cannot send a notice", cluster=cluster, notice=notice.name, error=str(error)
+            )
+            return liveness.failed(notice, str(error))
+        self._log.info("Sent a notice", cluster=cluster, notice=notice.name, check=check.name)
+        return liveness.sent(notice, healthy=found.healthy)
+
+    def _credentials(self, asked: Notification) -> dict[str, str]:
+        """Read the Secret that a notification names.
+
+        Raises:
+            MissingError: it was not applied.
+        """
+        ref = asked.notification_ref
+        assert ref
+        holder = self._here.catalogs.holder("Secret", ref.namespace, ref.name)
+        if not isinstance(holder, Secret):
+            raise MissingError(
+                f"cannot send notice '{asked.name}': there is no Secret"
+                f" '{ref.namespace}/{ref.name}', which it names; apply it"
+            )
+        return {key: value.decode("utf-8", "replace") for key, value in holder.decoded().items()}
+
+    def _noted(
+        self, cluster: str, check: ClusterHealthCheck, found: Kept[Condition], notice: Notice
+    ) -> Kept[Condition]:
+        new = liveness.with_notice(found.value, notice)
+        return Kept(new, self._put(cluster, check, Kept(new, found.token)))
+
+    def _put(self, cluster: str, check: ClusterHealthCheck, new: Kept[Condition]) -> str:
+        conditions = self._here.records.conditions
+        return conditions.put(cluster, check.name, new.value, expect=new.token)

@@ -1,0 +1,32 @@
+"""How a cluster is by a ClusterHealthCheck, and who has been told of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """What one notification has told of a cluster, and how sending it went.
+
+    `told` is the state that was told last: of a cluster that was never told of it is that it is
+    well. `failures` counts those in a row, of which the last one said `error`. Nothing is sent
+    before `until`.
+    """
+
+    name: str
+    told: bool = True
+    until: datetime | None = None
+    failures: int = 0
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """How a cluster is since when, in a sentence, and its notices."""
+
+    healthy: bool
+    since: datetime
+    message: str = ""
+    notices: tuple[Notice, ...] = ()

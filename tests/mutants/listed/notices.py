@@ -1,0 +1,68 @@
+"""Mutants of who is told that a cluster is not well."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+MUTANTS = [
+    Mutant(
+        "engine/liveness.py",
+        '    if any(each.phase == "Provisioning" for each in found):\n        return None\n',
+        "",
+        "A cluster is well while its profiles are on their way.",
+    ),
+    Mutant(
+        "engine/liveness.py",
+        "return [each for each in found.notices if each.told != found.healthy]",
+        "return list(found.notices)",
+        "The same is told again and again.",
+    ),
+    Mutant(
+        "engine/liveness.py",
+        "if each.until is None or each.until <= now]",
+        "]",
+        "Whoever is told is told as often as a cluster changes.",
+    ),
+    Mutant(
+        "engine/liveness.py",
+        'return replace(notice, told=healthy, failures=0, error="")',
+        "return replace(notice, told=healthy)",
+        "What was sent in the end is told as failed for ever.",
+    ),
+    Mutant(
+        "fleet/noticing.py",
+        "            found = self._noted(cluster, check, found, claimed)\n",
+        "",
+        "Two workers tell the same.",
+    ),
+    Mutant(
+        "fleet/noticing.py",
+        "            self._here.records.timers.set(notice_timer(cluster), min(waiting), body)\n",
+        "            pass\n",
+        "What could not be sent waits for a sweep.",
+    ),
+    Mutant(
+        "fleet/noticing.py",
+        "            self._here.records.conditions.delete(cluster, name)\n",
+        "            pass\n",
+        "A check that is no more leaves its conditions.",
+    ),
+    Mutant(
+        "stages/sweep.py",
+        "            self._publisher.publish([Check(course.name)])\n",
+        "            pass\n",
+        "Nobody looks whether a cluster is well.",
+    ),
+    Mutant(
+        "adapters/notices/dialling.py",
+        "        if refused := reach.refusal_of(ip_address(address)):\n",
+        '        if refused := "":\n',
+        "A name that leads to the function itself is called.",
+    ),
+    Mutant(
+        "adapters/notices/mail.py",
+        "elif mail.password and mail.port != _IMPLICIT and not reach.loopback:",
+        "elif False:",
+        "A password goes out in the clear.",
+    ),
+]

@@ -1,0 +1,238 @@
+"""What a chat or a mail server gets, and what is said when it does not."""
+
+from __future__ import annotations
+
+import smtplib
+from collections.abc import Iterator, Mapping
+
+import pytest
+
+from bellhop.adapters.notices import Sender
+from bellhop.adapters.notices.dialling import dial
+from bellhop.adapters.notices.mail import Mail, secure
+from bellhop.adapters.notices.sender import ENDPOINTS
+from bellhop.errors import (
+    BellhopError,
+    DeniedError,
+    InvalidError,
+    ThrottledError,
+    UnreachableError,
+)
+from bellhop.model.reach import ABROAD, HERE
+from tests.fakes.chat import Chat, Post, chat, mail_server
+
+SLACK = {"SLACK_TOKEN": "xoxb-hidden", "SLACK_CHANNEL_ID": "C1"}
+SUBJECT, TEXT = "Cluster a/b is not well (c)", "Cluster a/b is not well (c)\nwhy\nSince then."
+
+
+@pytest.fixture
+def here() -> Iterator[Chat]:
+    with chat() as found:
+        yield found
+
+
+@pytest.fixture
+def post() -> Iterator[Post]:
+    with mail_server() as found:
+        yield found
+
+
+def sender(here: Chat) -> Sender:
+    return Sender(HERE, {kind: f"{here.url}/{kind}" for kind in ENDPOINTS})
+
+
+def refused(here: Chat, kind: str, secret: Mapping[str, str]) -> BellhopError:
+    with pytest.raises(BellhopError) as raised:
+        sender(here).send(kind, secret, SUBJECT, TEXT)
+    assert "hidden" not in str(raised.value)
+    return raised.value
+
+
+@pytest.mark.parametrize(
+    ("kind", "secret", "path", "token", "field"),
+    [
+        pytest.param("Slack", SLACK, "/Slack", "Bearer xoxb-hidden", "channel=C1", id="Slack"),
+        pytest.param(
+            "Webex",
+            {"WEBEX_TOKEN": "w-hidden", "WEBEX_ROOM_ID": "R"},
+            "/Webex",
+            "Bearer w-hidden",
+            "roomId=R",
+            id="Webex",
+        ),
+        pytest.param(
+            "Discord",
+            {"DISCORD_TOKEN": "d-hidden", "DISCORD_CHANNEL_ID": "1/2"},
+            "/Discord/1%2F2/messages",
+            "Bot d-hidden",
+            f"content={TEXT}",
+            id="Discord",
+        ),
+        pytest.param(
+            "Telegram",
+            {"TELEGRAM_TOKEN": "1:hidden\n", "TELEGRAM_CHAT_ID": "7"},
+            "/Telegram/bot1:hidden/sendMessage",
+            "",
+            "chat_id=7",
+            id="Telegram",
+        ),
+    ],
+)
+def test_speaks_as_each_chat_wants(
+    here: Chat, kind: str, secret: Mapping[str, str], path: str, token: str, field: str
+) -> None:
+    """With the keys that Sveltos' Secrets have, whatever a line's end in them says."""
+    sender(here).send(kind, secret, SUBJECT, TEXT)
+
+    [(where, who, body)] = here.taken
+    name, _, value = field.partition("=")
+    assert (where, who, body[name]) == (path, token, value)
+    assert TEXT in body.values()
+
+
+def test_sends_a_card_to_teams(here: Chat) -> None:
+    """By the address that is the secret itself."""
+    secret = {"TEAMS_WEBHOOK_URL": f"{here.url}/hook/hidden?sig=hidden"}
+    sender(here).send("Teams", secret, SUBJECT, TEXT)
+
+    [(where, _, body)] = here.taken
+    assert where == "/hook/hidden?sig=hidden"
+    blocks = body["attachments"][0]["content"]["body"]
+    assert [each["text"] for each in blocks] == [SUBJECT, "why\nSince then."]
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        pytest.param(401, DeniedError, id="the token is refused"),
+        pytest.param(404, InvalidError, id="there is no such channel"),
+        pytest.param(429, ThrottledError, id="too many"),
+        pytest.param(503, UnreachableError, id="not now"),
+        pytest.param(302, InvalidError, id="a redirect is not followed"),
+    ],
+)
+def test_says_what_was_refused(here: Chat, status: int, kind: type[BellhopError]) -> None:
+    """With the status, and without a word of the Secret or of the answer."""
+    here.status, here.answer = status, b"your token is xoxb-hidden"
+    error = refused(here, "Slack", SLACK)
+
+    assert type(error) is kind
+    assert str(status) in str(error)
+    assert len(here.taken) == 1
+
+
+def test_slack_refuses_with_a_word(here: Chat) -> None:
+    """It answers 200 all the same."""
+    here.answer = b'{"ok": false, "error": "channel_not_found"}'
+
+    assert "channel_not_found" in str(refused(here, "Slack", SLACK))
+
+
+def test_says_which_key_is_missing(here: Chat) -> None:
+    """Nothing is sent."""
+    assert "no SLACK_CHANNEL_ID" in str(refused(here, "Slack", {"SLACK_TOKEN": "hidden"}))
+    assert here.taken == []
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://169.254.169.254/latest/hidden",
+        "https://localhost:PORT/hidden",
+        "https://127.0.0.1:PORT/hidden",
+        "https://[::ffff:127.0.0.1]:PORT/hidden",
+        "http://example.com/hidden",
+        "file:///etc/hidden",
+        "https://2130706433/hidden",
+    ],
+)
+def test_calls_nobody_that_runs_it(here: Chat, url: str) -> None:
+    """In a cloud neither its metadata nor the machine itself, whoever writes the Secret."""
+    secret = {"TEAMS_WEBHOOK_URL": url.replace("PORT", str(here.port))}
+    with pytest.raises(InvalidError) as raised:
+        Sender(ABROAD).send("Teams", secret, SUBJECT, TEXT)
+
+    assert "hidden" not in str(raised.value)
+    assert here.taken == []
+
+
+def test_says_that_nobody_answers() -> None:
+    """It may do so later."""
+    with chat() as gone:
+        pass
+    assert isinstance(refused(gone, "Slack", SLACK), UnreachableError)
+
+
+def mail(post: Post, **more: str) -> dict[str, str]:
+    there = {
+        "SMTP_HOST": "127.0.0.1",
+        "SMTP_PORT": str(post.port),
+        "SMTP_SENDER": "bellhop@example.com",
+        "SMTP_RECIPIENTS": "ann@example.com, Bob <bob@example.com>",
+        "SMTP_BCC": "eve@example.com",
+    }
+    return there | more
+
+
+def test_sends_mail(post: Post) -> None:
+    """To all, of whom hidden ones are not named in it."""
+    Sender(HERE).send("SMTP", mail(post), SUBJECT, TEXT)
+
+    [(recipients, text)] = post.mails
+    assert recipients == ["ann@example.com", "bob@example.com", "eve@example.com"]
+    assert f"Subject: {SUBJECT}" in text
+    assert "why" in text
+    assert "eve" not in text
+
+
+def test_sends_mail_with_a_password(post: Post) -> None:
+    """A wrong one is told by the server's code, without its words."""
+    post.password = "pass-hidden"
+    secret = mail(post, SMTP_IDENTITY="bell", SMTP_PASSWORD="pass-hidden")
+    Sender(HERE).send("SMTP", secret, SUBJECT, TEXT)
+    assert len(post.mails) == 1
+
+    with pytest.raises(DeniedError) as raised:
+        Sender(HERE).send("SMTP", {**secret, "SMTP_PASSWORD": "old"}, SUBJECT, TEXT)
+    assert str(raised.value) == (
+        "cannot send mail by '127.0.0.1': it refuses the credentials (535)"
+    )
+
+
+@pytest.mark.parametrize(("code", "kind"), [(451, UnreachableError), (550, DeniedError)])
+def test_says_what_a_mail_server_refuses(post: Post, code: int, kind: type[BellhopError]) -> None:
+    """By its code it may pass or not."""
+    post.refuses = code
+    with pytest.raises(kind, match=str(code)):
+        Sender(HERE).send("SMTP", mail(post), SUBJECT, TEXT)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "told"),
+    [
+        ("SMTP_PORT", "none", "SMTP_PORT is no port"),
+        ("SMTP_SENDER", "a\nBcc: x@example.com", "an address in the Secret is none"),
+        ("SMTP_HOST", "metadata.google.internal", "metadata service"),
+    ],
+)
+def test_refuses_what_no_mail_has(post: Post, key: str, value: str, told: str) -> None:
+    """Nothing is sent."""
+    with pytest.raises(InvalidError, match=told):
+        Sender(HERE).send("SMTP", mail(post) | {key: value}, SUBJECT, TEXT)
+    assert post.mails == []
+
+
+def test_no_password_goes_out_in_the_clear(post: Post) -> None:
+    """In a cloud, a server without TLS is told none; without a password it may be used."""
+    there = Mail("mail.example", post.port, "a@example.com", "b@example.com", password="hidden")
+    with smtplib.SMTP("127.0.0.1", post.port) as client:
+        with pytest.raises(InvalidError, match="its password would go out in the clear"):
+            secure(client, there, ABROAD)
+        secure(client, Mail("mail.example", post.port, "a@example.com", "b@example.com"), ABROAD)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "169.254.169.254", "::1", "fd00:ec2::254"])
+def test_calls_no_name_that_leads_home(address: str) -> None:
+    """One address of several is enough: nobody knows which one would be called."""
+    with pytest.raises(InvalidError, match="its address is"):
+        dial("chat.example", 443, ABROAD, lambda *_: ["203.0.113.7", address])

@@ -1,0 +1,92 @@
+"""When a cluster is well, and what is told of it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from bellhop.engine.liveness import (
+    PAUSE,
+    State,
+    addons,
+    claimed,
+    condition,
+    due,
+    failed,
+    owed,
+    sent,
+    with_notice,
+    words,
+)
+from bellhop.model.condition import Notice
+from bellhop.model.record import Outcome, Phase
+from tests.fakes.clock import START
+
+
+def outcomes(*phases: Phase) -> list[Outcome]:
+    return [
+        Outcome("fleet/east", f"p{number}", "", "", phase, START, message=f"m{number}")
+        for number, phase in enumerate(phases)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("phases", "healthy"),
+    [
+        pytest.param((), True, id="nothing is to be there"),
+        pytest.param(("Provisioned",), True, id="all are deployed"),
+        pytest.param(("Provisioned", "Provisioning"), None, id="one is on its way"),
+        pytest.param(("Provisioning", "Failed"), False, id="one has failed"),
+        pytest.param(("Provisioned", "FailedNonRetriable"), False, id="one was given up"),
+        pytest.param(("DryRun", "Removed"), True, id="what is tried or gone does not count"),
+    ],
+)
+def test_judges_a_cluster_by_its_profiles(
+    phases: tuple[Phase, ...],
+    healthy: bool | None,  # noqa: FBT001 - a table
+) -> None:
+    """While some are on their way nobody knows, unless one has failed."""
+    found = addons(outcomes(*phases))
+
+    assert (found and found.healthy) == healthy
+
+
+def test_names_a_few_profiles_that_failed() -> None:
+    """With what they fail on; the rest is counted."""
+    found = addons(outcomes("Failed", "Failed", "Failed", "Failed", "Failed"))
+
+    assert found
+    assert found.message == (
+        "ClusterProfile/p0: m0; ClusterProfile/p1: m1; ClusterProfile/p2: m2; and 2 more"
+    )
+
+
+def test_a_notice_is_owed_until_it_is_told() -> None:
+    """A claim puts it off, longer with each failure; what was sent has no failure any more."""
+    found = condition(None, State(healthy=False, message="why"), ["chat"], START)
+    [notice] = due(found, START)
+    claim = claimed(notice, START)
+    assert due(with_notice(found, claim), START + PAUSE / 2) == []
+    assert due(with_notice(found, claim), START + PAUSE) == [claim]
+
+    twice = failed(failed(claim, "no"), "no")
+    assert claimed(twice, START).until == START + 4 * PAUSE
+    forever = Notice("chat", failures=99)
+    assert claimed(forever, START).until == START + timedelta(hours=1)
+    told = sent(twice, healthy=False)
+    assert (told.failures, told.error) == (0, "")
+    assert owed(with_notice(found, told)) == []
+
+
+def test_a_condition_keeps_since_when_it_is_so() -> None:
+    """Whatever else it says by now; of a notice that is no more nothing is kept."""
+    first = condition(None, State(healthy=False, message="a"), ["x", "y"], START)
+    later = START + PAUSE
+    second = condition(first, State(healthy=False, message="b"), ["y"], later)
+    assert (second.since, second.message, second.notices) == (START, "b", (Notice("y"),))
+
+    assert condition(second, State(healthy=True, message="c"), ["y"], later).since == later
+    assert words("check", "fleet/east", second)[1] == (
+        "Cluster fleet/east is not well (check)\nb\nSince 2026-01-01 12:00 UTC."
+    )
