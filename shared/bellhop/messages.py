@@ -439,10 +439,10 @@ class Classify(Envelope):
 
 
 @dataclass(frozen=True, slots=True)
-class Check(Envelope):
+class Examine(Envelope):
     """See whether a cluster is well, as ClusterHealthChecks ask, and tell who is to know."""
 
-    do: ClassVar[str] = "check"
+    do: ClassVar[str] = "examine"
     usual: ClassVar[str] = "probe"
     schema: ClassVar[int] = 2
     cluster: str
@@ -450,7 +450,7 @@ class Check(Envelope):
     @property
     def group(self) -> str:
         """One cluster's conditions."""
-        return f"{self.cluster}/check"
+        return f"{self.cluster}/examine"
 
     @property
     def share(self) -> str:
@@ -565,7 +565,7 @@ _KINDS: tuple[type[Envelope], ...] = (
     Confirm,
     AskRights,
     Classify,
-    Check,
+    Examine,
     Probe,
     Renew,
     ReadKeys,

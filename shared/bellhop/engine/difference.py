@@ -37,7 +37,7 @@ class Touched:
     now and did not, or the other way round; `relabelled` are destinations whose labels templates
     may read; `gates` are clusters of which ingest must know something else; `reread` are triggers,
     and users' own profiles, whose templates may read what changed; `classified` are clusters of
-    which classifiers may make something else, and `checked` those of which people may be told.
+    which classifiers may make something else, and `examined` those of which people may be told.
     """
 
     swept: set[str] = field(default_factory=set)
@@ -49,7 +49,7 @@ class Touched:
     gates: set[str] = field(default_factory=set)
     reread: tuple[set[str], set[str]] = field(default_factory=lambda: (set(), set()))
     classified: set[str] = field(default_factory=set)
-    checked: set[str] = field(default_factory=set)
+    examined: set[str] = field(default_factory=set)
 
 
 def difference(before: Catalog | None, after: Catalog, keys: Iterable[Key]) -> Touched:
@@ -72,7 +72,7 @@ def difference(before: Catalog | None, after: Catalog, keys: Iterable[Key]) -> T
     if sources:
         triggers |= _naming(after, sources) | (_naming(before, sources) if before else set())
     if _named(keys, "ClusterHealthCheck"):
-        touched.checked |= after.clusters.keys()
+        touched.examined |= after.clusters.keys()
     if _named(keys, "Classifier"):
         _classifiers(touched, before, after)
     if sets := _named(keys, *SETS):

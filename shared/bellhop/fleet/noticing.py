@@ -21,7 +21,7 @@ from bellhop.engine.pacing import notice_timer
 from bellhop.errors import BellhopError, MissingError, StaleError
 from bellhop.fleet.installation import Installation
 from bellhop.logs import Log
-from bellhop.messages import Check, Envelope
+from bellhop.messages import Envelope, Examine
 from bellhop.model.condition import Condition, Notice
 from bellhop.model.core import Secret
 from bellhop.model.health_check import ClusterHealthCheck, Notification
@@ -46,12 +46,12 @@ class Noticing:
 
     def handle(self, message: Envelope) -> None:
         """Do one message's work, as the sweep stage says."""
-        if isinstance(message, Check):
-            self._check(message.cluster)
+        if isinstance(message, Examine):
+            self._examine(message.cluster)
         else:
             self._sweep.handle(message)
 
-    def _check(self, cluster: str) -> None:
+    def _examine(self, cluster: str) -> None:
         """Bring the conditions of a cluster up to date, and tell of them."""
         try:
             catalog = self._here.catalogs.current()
@@ -72,7 +72,7 @@ class Noticing:
                 found = self._judge(cluster, check, kept.get(check.name), state)
                 waiting += self._tell(cluster, check, found) if found else []
         if waiting:
-            body = Check(cluster).message().body
+            body = Examine(cluster).message().body
             self._here.records.timers.set(notice_timer(cluster), min(waiting), body)
 
     def _judge(

@@ -401,8 +401,8 @@ class Hold:
     Until `until` it is only counted: `counted` is how many had ended when that was done last, and
     `gone` how many were withdrawn before anybody knew that more would follow. `held_at` says that
     it was too much, of so many as `of`. What is held under another `lot` than this one is let go.
-    `marks` are when sweeps ended since then that saw all of it; of what was `looked` at, up to this
-    object, they let go what was gone.
+    So many `sweeps` have seen all of it since then, the `first` and the `last` of which ended at
+    these times; of what was `looked` at, up to this object, they let go what was gone.
     """
 
     cluster: str
@@ -415,7 +415,9 @@ class Hold:
     counted: int = 0
     of: int = 0
     held_at: datetime | None = None
-    marks: tuple[datetime, ...] = ()
+    sweeps: int = 0
+    first: datetime | None = None
+    last: datetime | None = None
     looked: str = ""
 
 

@@ -1,7 +1,7 @@
 """Agreement: what is held and gone is let go once sweeps in a row have not found it either.
 
-    too much ended ─► a mark for each sweep since that looked at all ─► enough: let go what was gone
-                                                                        before the first ─► no mark
+    too much ended ─► sweeps since that looked at all are counted ─► enough: let go what was gone
+                                                                     before the first ─► none
 
 What is there still, and matches no more, waits for a person: however often it is looked at, a sweep
 judges it by the same source, and that may be what somebody wrote wrong.
@@ -29,29 +29,33 @@ class Agreement:
         """Say whether sweeps may ever let anything go."""
         return self._sweeps > 0
 
-    def marked(self, catalog: Catalog, hold: Hold) -> Hold:
-        """Return a hold with a mark for the last sweep, if that is another one and saw all."""
+    def counted(self, catalog: Catalog, hold: Hold) -> Hold:
+        """Return a hold with the last sweep counted, if that is another one and saw all."""
         ended = self._records.health.get(hold.cluster).value.swept_at
-        last = hold.marks[-1] if hold.marks else hold.held_at
+        last = hold.last or hold.held_at
         if self.is_reached(hold) or ended is None or last is None or ended <= last:
             return hold
-        return replace(hold, marks=(*hold.marks, ended)) if self._saw_all(catalog, hold) else hold
+        if not self._saw_all(catalog, hold):
+            return hold
+        return replace(hold, sweeps=hold.sweeps + 1, first=hold.first or ended, last=ended)
 
     def is_reached(self, hold: Hold) -> bool:
-        """Say whether so many sweeps agree as are to; the first mark is only when they began.
+        """Say whether so many sweeps agree as are to, beside the first that was counted.
 
-        A sweep that ended then may have looked before something went.
+        That one may have looked before something went.
         """
-        return len(hold.marks) > self._sweeps
+        return hold.sweeps > self._sweeps
 
     def is_over(self, catalog: Catalog, hold: Hold, key: ObjectKey) -> bool:
-        """Say whether all these sweeps looked for an object, and it was gone before the first."""
+        """Say whether all these sweeps looked for an object, and it was gone by the first."""
         source = catalog.sources.get(hold.source)
         if source is None or key.gvk not in source.kinds:
             return False
         kept = self._records.observations.get(hold.cluster, key)
         # A tombstone goes after a week, and what is there would have been found.
-        return kept is None or (kept.value.gone and kept.value.seen_at <= hold.marks[0])
+        if kept is None or hold.first is None:
+            return kept is None
+        return kept.value.gone and kept.value.seen_at <= hold.first
 
     def _saw_all(self, catalog: Catalog, hold: Hold) -> bool:
         """Say whether the last sweep looked at each kind of the source, and doubted no list."""

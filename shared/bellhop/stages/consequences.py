@@ -12,9 +12,9 @@ from bellhop.engine.difference import Key, Touched, difference
 from bellhop.engine.pacing import renewal_timer, spread, sweep_timer
 from bellhop.messages import (
     Apply,
-    Check,
     Classify,
     Envelope,
+    Examine,
     Instantiate,
     Publisher,
     Renew,
@@ -73,7 +73,7 @@ class Consequences:
         """Yield what asks for all that is touched."""
         for key in sorted(touched.swept & set(after.clusters)):
             yield Sweep(key, full=key in touched.anew)
-        yield from (Check(key) for key in sorted(touched.checked))
+        yield from (Examine(key) for key in sorted(touched.examined))
         yield from (Classify(key) for key in sorted(touched.classified & set(after.clusters)))
         for trigger, cluster in sorted(touched.instantiated, key=str):
             yield from self._instantiated(after, trigger, cluster)

@@ -272,7 +272,7 @@ class Guard:
         old, catalog = kept.value, self._catalogs.current()
         if not self._agreement.is_on:
             return True
-        hold = self._agreement.marked(catalog, old)
+        hold = self._agreement.counted(catalog, old)
         self._wait_for_sweeps(hold)
         if not self._agreement.is_reached(hold):
             if hold != old:
@@ -286,7 +286,7 @@ class Guard:
                 self._records.holds.put(replace(hold, looked=str(each.key)), expect=kept.token)
                 self._publisher.publish([Message(hold.cluster, hold.source)])
                 return True
-        self._records.holds.put(replace(hold, marks=(), looked=""), expect=kept.token)
+        self._records.holds.put(_uncounted(hold), expect=kept.token)
         return False
 
     # What goes ----------------------------------------------------------------------------------
@@ -335,4 +335,8 @@ class Guard:
 def released(hold: Hold, now: datetime, window: timedelta) -> Hold:
     """Return a hold under which all that was held until now is let go, and what follows stays."""
     free = replace(hold, lot=uuid.uuid4().hex, since=now, until=now + window)
-    return replace(free, gone=0, counted=0, of=0, held_at=None, marks=(), looked="")
+    return replace(_uncounted(free), gone=0, counted=0, of=0, held_at=None)
+
+
+def _uncounted(hold: Hold) -> Hold:
+    return replace(hold, sweeps=0, first=None, last=None, looked="")

@@ -43,11 +43,11 @@ from bellhop.messages import (
     Aggregate,
     Apply,
     AskRights,
-    Check,
     Classify,
     Confirm,
     Envelope,
     Evaluate,
+    Examine,
     Instantiate,
     Keep,
     Probe,
@@ -526,7 +526,7 @@ class Sweep:
         if catalog.classifiers or course.cluster.given:
             self._publisher.publish([Classify(course.name)])
         if catalog.checks:
-            self._publisher.publish([Check(course.name)])
+            self._publisher.publish([Examine(course.name)])
         if walk.again:
             self._publisher.publish([Message(course.name, full=walk.again == "full")])
         course.end()

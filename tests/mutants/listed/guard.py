@@ -56,7 +56,7 @@ MUTANTS = [
     ),
     Mutant(
         "stages/guard.py",
-        'self._records.holds.put(replace(hold, marks=(), looked=""), expect=kept.token)',
+        "self._records.holds.put(_uncounted(hold), expect=kept.token)",
         "self._records.holds.put(hold, expect=kept.token)",
         "What went after sweeps agreed about others is never agreed on.",
     ),
@@ -74,14 +74,14 @@ MUTANTS = [
     ),
     Mutant(
         "stages/agreeing.py",
-        "        return len(hold.marks) > self._sweeps\n",
-        "        return len(hold.marks) >= self._sweeps\n",
+        "        return hold.sweeps > self._sweeps\n",
+        "        return hold.sweeps >= self._sweeps\n",
         "A sweep counts that may have looked before something went.",
     ),
     Mutant(
         "stages/agreeing.py",
-        "(kept.value.gone and kept.value.seen_at <= hold.marks[0])",
-        "kept.value.gone",
+        "return kept.value.gone and kept.value.seen_at <= hold.first",
+        "return kept.value.gone",
         "What went a moment ago goes with what sweeps agree on.",
     ),
     Mutant(

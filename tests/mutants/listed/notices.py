@@ -49,7 +49,7 @@ MUTANTS = [
     ),
     Mutant(
         "stages/sweep.py",
-        "            self._publisher.publish([Check(course.name)])\n",
+        "            self._publisher.publish([Examine(course.name)])\n",
         "            pass\n",
         "Nobody looks whether a cluster is well.",
     ),

@@ -16,7 +16,7 @@ from bellhop.errors import DeniedError
 from bellhop.fleet.failures import failures
 from bellhop.fleet.noticing import Noticing
 from bellhop.logs import Log
-from bellhop.messages import Check, Sweep
+from bellhop.messages import Examine, Sweep
 from bellhop.model.condition import Condition
 from bellhop.model.reach import HERE
 from bellhop.stages.inbox import Inbox
@@ -151,8 +151,8 @@ def test_a_message_that_comes_twice_tells_once(fleet: Fleet, here: Chat) -> None
     here.status = 503
     unwell(fleet)
     before = len(here.taken)
-    fleet.stages["sweep"].handle(Check("fleet/east"))
-    fleet.stages["sweep"].handle(Check("fleet/east"))
+    fleet.stages["sweep"].handle(Examine("fleet/east"))
+    fleet.stages["sweep"].handle(Examine("fleet/east"))
 
     assert len(here.taken) == before
 
@@ -168,7 +168,7 @@ def test_a_cluster_that_changes_all_the_time_is_told_of_once_a_minute(
             east.fail_with(error, "apply")
             fleet.apply(holder("own", config("own", f"n: '{len(here.taken)}{error}{_}'")))
             fleet.pump()
-            fleet.stages["sweep"].handle(Check("fleet/east"))
+            fleet.stages["sweep"].handle(Examine("fleet/east"))
     assert len(here.texts) == 2
     fleet.clock.advance(PAUSE)
     fleet.pump()
@@ -194,7 +194,7 @@ def test_who_dies_before_it_is_sent_has_it_sent_later(fleet: Fleet, here: Chat) 
     fleet.pump()
     fleet.apply(CHECK)
     with pytest.raises(KeyboardInterrupt):
-        stage.handle(Check("fleet/east"))
+        stage.handle(Examine("fleet/east"))
     stage._send = send
     assert sent == ["Slack"]
     assert here.texts == []
@@ -241,7 +241,7 @@ def test_two_at_once_tell_once(fleet: Fleet, here: Chat) -> None:
     send = stage._send
 
     def slow(*told: Any) -> None:
-        stage.handle(Check("fleet/east"))
+        stage.handle(Examine("fleet/east"))
         send(*told)
 
     stage._send = slow

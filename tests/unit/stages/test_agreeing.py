@@ -78,7 +78,7 @@ def test_a_sweep_counts_once(fleet: Fleet) -> None:
 
     found = hold(fleet)
     assert found
-    assert len(found.marks) == 1
+    assert found.sweeps == 1
     assert held(fleet) == names(range(2, 8))
 
 
@@ -171,7 +171,7 @@ def test_a_sweep_that_did_not_see_all_says_nothing(fleet: Fleet, health: dict[st
 
     found = hold(fleet)
     assert found
-    assert found.marks == ()
+    assert found.sweeps == 0
 
 
 @pytest.mark.usefixtures("east")
@@ -184,13 +184,13 @@ def test_a_list_that_is_doubted_says_nothing(fleet: Fleet) -> None:
     fleet.stages["evaluate"].handle(Weigh("fleet/east", SOURCE))
     found = hold(fleet)
     assert found
-    assert found.marks == ()
+    assert found.sweeps == 0
 
     fleet.records.strikes.clear("fleet/east", SERVICE)
     fleet.stages["evaluate"].handle(Weigh("fleet/east", SOURCE))
     found = hold(fleet)
     assert found
-    assert len(found.marks) == 1
+    assert found.sweeps == 1
 
 
 @pytest.mark.usefixtures("east")
@@ -199,10 +199,10 @@ def test_a_release_ends_what_sweeps_had_agreed_on(fleet: Fleet) -> None:
     sweep(fleet, 2)
     kept = fleet.records.holds.get("fleet/east", SOURCE)
     assert kept
-    assert kept.value.marks
+    assert kept.value.sweeps
 
     free = released(kept.value, fleet.clock.now(), fleet.settings.hold_window)
-    assert (free.marks, free.looked) == ((), "")
+    assert (free.sweeps, free.first, free.last, free.looked) == (0, None, None, "")
 
 
 def test_lets_go_of_very_much_turn_by_turn(tmp_path: Path) -> None:
