@@ -83,17 +83,6 @@ MUTANTS = [
     Mutant(
         "stages/turns.py",
         (
-            "            if head and kept.value in head.value.destinations:\n"
-            "                yield kept\n"
-            "            else:\n"
-            "                self._records.rotas.end_wait(place(profile), kept)\n"
-        ),
-        "            yield kept\n",
-        "Who waited and is not to have the profile any more is let in.",
-    ),
-    Mutant(
-        "stages/turns.py",
-        (
             "        elif token != ABSENT and not rota.at_work:\n"
             "            self._records.rotas.delete(which, expect=token)\n"
         ),

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from bellhop.errors import InvalidError, StaleError, UnreachableError
+from bellhop.errors import InvalidError, UnreachableError
 from bellhop.fleet import overview
-from bellhop.messages import Apply
+from bellhop.messages import Apply, Resolve
 from bellhop.model.gvk import GVK
 from bellhop.model.rollout import Rollout, Rota
 from bellhop.ports.store import ABSENT
@@ -305,28 +305,49 @@ def test_what_is_tried_dry_takes_no_turns(fleet: Fleet) -> None:
     assert set(phases(fleet).values()) == {"DryRun"}
 
 
-def test_two_who_let_in_at_once_let_in_no_more_than_there_are_places(fleet: Fleet) -> None:
-    """Who loses the write looks again; who was let in meanwhile takes the place."""
-    kubes = clusters(fleet, 4)
-    fleet.apply(written("1", "1"))
-    fleet.pump()
-    noted = at_once(fleet)
-    put, others = fleet.records.rotas.put, [Apply("", "", "own", f"fleet/{x}") for x in NAMES[1:3]]
+def resolved(fleet: Fleet, v: str) -> None:
+    """Apply a version that goes to one cluster at a time, and ask none for it."""
+    fleet.apply(written(v, "1"))
+    fleet.stages["deploy"].handle(Resolve("own"))
 
-    def slow(*args: Any, **how: Any) -> str:
-        while others:
-            with suppress(StaleError):
-                fleet.stages["deploy"].handle(others.pop())
+
+def test_two_who_let_in_at_once_let_in_no_more_than_there_are_places(fleet: Fleet) -> None:
+    """Who loses the write looks again, and finds the place taken."""
+    clusters(fleet, 2)
+    resolved(fleet, "1")
+    put = fleet.records.rotas.put
+
+    def late(*args: Any, **how: Any) -> str:
+        fleet.records.rotas.put = put  # type: ignore[method-assign]
+        put(OWN, Rota(("fleet/c1",)), expect=ABSENT)
         return put(*args, **how)
 
-    fleet.apply(written("2", "1"))
-    for message in fleet.queues["deploy"].receive(9, wait=timedelta(0)):
-        fleet.work("deploy", [message])
-    fleet.records.rotas.put = slow  # type: ignore[method-assign]
-    fleet.pump()
+    fleet.records.rotas.put = late  # type: ignore[method-assign]
+    fleet.stages["deploy"].handle(Apply("", "", "own", "fleet/c0"))
 
-    assert has(fleet, "2") == NAMES[: len(kubes)]
-    assert max(noted) == 1
+    assert at_work(fleet) == ["fleet/c1"]
+    assert phases(fleet) == {"c0": "Queued"}
+    assert has(fleet, "1") == []
+
+
+def test_a_cluster_has_its_turn_for_what_came_meanwhile(fleet: Fleet) -> None:
+    """What it is done with counts no more: another one waits until it is done with the rest."""
+    clusters(fleet, 2)
+    resolved(fleet, "1")
+    fleet.records.rotas.put(OWN, Rota(("fleet/c1",)), expect=ABSENT)
+    fleet.records.rotas.wait(OWN, "fleet/c0")
+    put = fleet.records.outcomes.put
+
+    def late(*args: Any, **how: Any) -> str:
+        fleet.records.outcomes.put = put  # type: ignore[method-assign]
+        resolved(fleet, "2")
+        return put(*args, **how)
+
+    fleet.records.outcomes.put = late  # type: ignore[method-assign]
+    fleet.stages["deploy"].handle(Apply("", "", "own", "fleet/c1"))
+
+    assert has(fleet, "2") == ["c1"]
+    assert at_work(fleet) == ["fleet/c0"]
 
 
 def test_what_a_cluster_costs_does_not_grow_with_those_that_wait(fleet: Fleet) -> None:
