@@ -1,15 +1,18 @@
 """ClusterHealthCheck: in which clusters somebody is told when their add-ons are well or not."""
 
-from typing import Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from bellhop.model.base import Many, Model, mistake
+from bellhop.model.base import Later, Many, Model, mistake
 from bellhop.model.core import Declaration
 from bellhop.model.names import Text
-from bellhop.model.ref import ObjectReference
 from bellhop.model.selector import Selector
 
+if TYPE_CHECKING:
+    from bellhop.model.ref import ObjectReference
+
+_Reference = Annotated[Any, Later("ref", "ObjectReference")]
 NoticeType = Literal["KubernetesEvent", "Slack", "Webex", "Discord", "Teams", "Telegram", "SMTP"]
 
 
@@ -18,7 +21,7 @@ class LivenessCheck(Model):
 
     name: Text
     type: Literal["Addons", "HealthCheck"]
-    liveness_source_ref: ObjectReference | None = None
+    liveness_source_ref: _Reference | None = None
 
 
 class Notification(Model):
@@ -26,11 +29,11 @@ class Notification(Model):
 
     name: Text
     type: NoticeType
-    notification_ref: ObjectReference | None = None
+    notification_ref: _Reference | None = None
 
     @model_validator(mode="after")
     def _names_a_secret(self) -> "Notification":
-        ref = self.notification_ref
+        ref: ObjectReference | None = self.notification_ref
         if ref is None:
             raise mistake("notificationRef is missing; name the Secret that says where to send it")
         if ref.kind not in ("", "Secret") or not ref.name or not ref.namespace:

@@ -394,14 +394,17 @@ def problems(text: str) -> list[str]:
             id="a profile",
         ),
         pytest.param(
-            TRIGGER + "  helmCharts: [{nonsense: 1}]\n  reloader: [1]\n",
+            TRIGGER + "  helmCharts: [{nonsense: 1}]\n  patches: [1]\n",
             [
                 (
                     "line 8, spec.helmCharts: Helm charts are not deployed yet; leave the "
                     "field out, "
                     "or deploy manifests through policyRefs"
                 ),
-                "line 9, spec.reloader: workloads are not restarted yet; leave the field out",
+                (
+                    "line 9, spec.patches: patches are not applied yet; leave the field out, or "
+                    "write the change into the manifest"
+                ),
             ],
             id="mistakes in what is not built",
         ),
