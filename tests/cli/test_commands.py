@@ -38,6 +38,7 @@ READING = [
     "describe eventsource sveltos-service",
     "describe clusterprofile",
     "describe eventreport",
+    f"history {fleet.PROFILE}",
     "show addons",
     "show addons --profile service-network-policy-0123456789ab -o json",
     "show usage",
@@ -68,6 +69,8 @@ CHANGING = [
     ("annotate cluster default/workload team=web", "get clusters -o yaml"),
     ("pause trigger service-network-policy", "get eventtriggers -o wide"),
     ("resume trigger service-network-policy", "get eventtriggers -o wide"),
+    (f"rollback {fleet.PROFILE}", f"history {fleet.PROFILE} -o json"),
+    (f"rollback {fleet.PROFILE} --undo", "describe clusterprofile"),
     ("apply -f - --dry-run=client", "get configmaps -A"),
     ("apply -f -", "get configmaps -A -o yaml"),
     ("delete configmap network-policy --dry-run=client", "get configmaps -A"),
@@ -116,6 +119,7 @@ STDIN = "{apiVersion: v1, kind: ConfigMap, metadata: {name: fresh}, data: {a: b}
 def populate(house: House) -> None:
     """Have the example deployed, with something to tell of it."""
     fleet.populate(house.here)
+    fleet.revise(house.here)
     for what, ago in (("rang", 40), ("matched", 39), ("applied", 38)):
         house.here.records.ledger.note(fleet.entry(what, ago=ago))
 

@@ -21,12 +21,15 @@ from bellhop.model.record import (
     Outcome,
     Profile,
 )
+from bellhop.model.rendering import Rendering
+from bellhop.records.profiles import place
 
 SERVICE = ObjectKey(GVK("", "v1", "Service"), "default", "my-service")
 POLICY = ObjectKey(
     GVK("networking.k8s.io", "v1", "NetworkPolicy"), "default", "front-my-service"
 ).identity
 PROFILE = "service-network-policy-0123456789ab"
+BEFORE = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 MANIFESTS = """
 apiVersion: lib.projectsveltos.io/v1alpha1
@@ -191,6 +194,15 @@ def populate(here: Installation) -> None:
     here.records.outcomes.put(outcome())
     held = {POLICY: Held("d", "ConfigMap default/network-policy", now() - timedelta(minutes=5))}
     here.records.inventories.put(Inventory("default/workload", PROFILE, held))
+
+
+def revise(here: Installation) -> None:
+    """Have the profile of the example hold its second revision, of which the first is kept."""
+    made = profile(number=2, latest=2, recipe={"ConfigMap default/network-policy": "b"})
+    here.records.profiles.put(made)
+    recipe = {"ConfigMap default/network-policy": "a"}
+    held = Rendering(1, "older", BEFORE, BEFORE, recipe, made.contents)
+    here.records.renderings.keep(place(made), held, 3)
 
 
 def observe(here: Installation, manifest: dict[str, Any]) -> None:

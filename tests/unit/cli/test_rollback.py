@@ -4,29 +4,22 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from datetime import UTC, datetime
 
 import pytest
 
 from bellhop.fleet.installation import Installation
-from bellhop.model.rendering import Rendering
 from bellhop.records.profiles import place
 from tests.unit.cli import fleet
 from tests.unit.cli.conftest import Bellhop
 
 NAME = fleet.PROFILE
-BEFORE = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
 @pytest.fixture
 def revised(here: Installation) -> Installation:
     """An installation with a profile that holds its second revision."""
     fleet.populate(here)
-    made = fleet.profile(number=2, latest=2, recipe={"ConfigMap default/network-policy": "b"})
-    here.records.profiles.put(made)
-    recipe = {"ConfigMap default/network-policy": "a"}
-    held = Rendering(1, "older", BEFORE, BEFORE, recipe, made.contents)
-    here.records.renderings.keep(place(made), held, 3)
+    fleet.revise(here)
     return here
 
 

@@ -48,10 +48,10 @@ class Sender:
     def _slack(self, secret: Mapping[str, str], _: str, text: str) -> None:
         told = {"channel": _key(secret, "SLACK_CHANNEL_ID"), "text": text}
         headers = {"Authorization": f"Bearer {_key(secret, 'SLACK_TOKEN')}"}
-        answer = json.loads(self._post(self._endpoints["Slack"], told, headers) or b"{}")
-        if not isinstance(answer, dict) or answer.get("ok") is not True:
+        answer = _read(self._post(self._endpoints["Slack"], told, headers))
+        if answer.get("ok") is not True:
             # It answers 200 whatever becomes of it.
-            said = answer.get("error") if isinstance(answer, dict) else ""
+            said = answer.get("error")
             word = said if isinstance(said, str) and said.isidentifier() else "no reason"
             raise DeniedError(f"cannot send a notice to Slack: it refuses, and says '{word[:64]}'")
 
@@ -103,6 +103,15 @@ class Sender:
         if any(not each.isprintable() or not each.isascii() for each in headers.values()):
             raise InvalidError("cannot send a notice: its token has characters that no token has")
         return post(url, json.dumps(told).encode(), headers, self._reach)
+
+
+def _read(answer: bytes) -> dict[str, Any]:
+    """Read an answer's JSON; of what is none nothing is known."""
+    try:
+        found = json.loads(answer)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _key(secret: Mapping[str, str], name: str) -> str:

@@ -128,6 +128,14 @@ def test_slack_refuses_with_a_word(here: Chat) -> None:
     assert "channel_not_found" in str(refused(here, "Slack", SLACK))
 
 
+@pytest.mark.parametrize("answer", [b"", b"<html>sign in</html>", b"[]", b"\xff"])
+def test_what_is_no_answer_of_slack_is_a_refusal(here: Chat, answer: bytes) -> None:
+    """Whoever stands before it may answer 200 with a page of his own: nobody was told."""
+    here.answer = answer
+
+    assert "no reason" in str(refused(here, "Slack", SLACK))
+
+
 def test_says_which_key_is_missing(here: Chat) -> None:
     """Nothing is sent."""
     assert "no SLACK_CHANNEL_ID" in str(refused(here, "Slack", {"SLACK_TOKEN": "hidden"}))
