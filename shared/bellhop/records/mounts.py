@@ -22,6 +22,10 @@ class Mounts:
         for item in self._table.items(f"mount/{cluster}", f"{key}/"):
             yield self._table.read(item.value)
 
+    def has_any(self, cluster: str) -> bool:
+        """Say whether anything in a cluster is read by workloads that restart."""
+        return any(True for _ in self._store.query(f"mount/{cluster}", limit=1))
+
     def put(self, cluster: str, key: Identity, mount: Mount) -> None:
         """Note that a profile's workloads read an object."""
         self._table.put(f"mount/{cluster}", f"{key}/{mount.profile}", mount)

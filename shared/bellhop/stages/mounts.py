@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from bellhop.model.gvk import Identity
 from bellhop.records import Records
@@ -18,11 +18,17 @@ def concerned(records: Records, cluster: str, key: Identity) -> Iterator[Who]:
     owner = records.owners.get(cluster, key)
     found = [(owner.value.trigger, owner.value.source, owner.value.profile)] if owner else []
     holders = [each for each in found if each[2]]
-    yield from dict.fromkeys([*holders, *readers(records, cluster, key)])
+    yield from dict.fromkeys([*holders, *readers(records, cluster, [key])])
 
 
-def readers(records: Records, cluster: str, key: Identity) -> Iterator[Who]:
-    """Yield the profiles whose workloads read an object, which restart when it changes."""
-    if key.group == "" and key.kind in _READ:
+def readers(records: Records, cluster: str, keys: Iterable[Identity]) -> Iterator[Who]:
+    """Yield the profiles whose workloads read some of these objects, and restart when they change.
+
+    Where nothing in the cluster is read, one look says so for any number of objects.
+    """
+    read = [key for key in keys if key.group == "" and key.kind in _READ]
+    if len(read) > 1 and not records.mounts.has_any(cluster):
+        return
+    for key in read:
         for each in records.mounts.of(cluster, key):
             yield each.trigger, each.source, each.profile

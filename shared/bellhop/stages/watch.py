@@ -67,7 +67,7 @@ class Watching:
         Who dies before leaves it to the next sweep.
         """
         me, cluster = work.profile.name, work.cluster.key
-        told = {who for key in work.written for who in readers(self._records, cluster, key)}
+        told = set(readers(self._records, cluster, work.written))
         self._publisher.publish(Apply(*who, cluster) for who in sorted(told) if who[2] != me)
 
     def _mount(self, watch: Watch, before: tuple[str, ...]) -> None:

@@ -824,7 +824,7 @@ MUTANTS = [
     ),
     Mutant(
         "stages/mounts.py",
-        "    yield from dict.fromkeys([*holders, *readers(records, cluster, key)])\n",
+        "    yield from dict.fromkeys([*holders, *readers(records, cluster, [key])])\n",
         "    yield from holders\n",
         "What rings restarts nothing before the next sweep.",
     ),
