@@ -21,6 +21,8 @@ from typing import Self
 _LAUNCHER = Path(__file__).with_name("launcher.py")
 _LAST_LINES = 6
 _GRACE = 10.0
+_TURN = 0.01
+_AT_REST = frozenset("TtZX")
 
 
 class Process:
@@ -62,8 +64,14 @@ class Process:
         self._signal(signal.SIGKILL)
 
     def freeze(self) -> None:
-        """Halt the program and its children wherever they are."""
+        """Halt the program and its children wherever they are, and wait until none of them runs.
+
+        On a busy machine a thread may go on for a moment, and answer who asks just then.
+        """
         self._signal(signal.SIGSTOP)
+        deadline = time.monotonic() + _GRACE
+        while not _halted(self.pid) and time.monotonic() < deadline:
+            time.sleep(_TURN)
 
     def thaw(self) -> None:
         """Let a frozen program go on."""
@@ -78,6 +86,17 @@ class Process:
         if self._popen.poll() is None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.pid, number)
+
+
+def _halted(group: int) -> bool:
+    """Say whether all threads of a process group are stopped, or have ended."""
+    for task in Path("/proc").glob("[0-9]*/task/[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            # Behind the name, which may have any character: the state, the parent, the group.
+            state, _, found, *_ = task.read_text().rpartition(")")[2].split()
+            if int(found) == group and state not in _AT_REST:
+                return False
+    return True
 
 
 class Nursery:

@@ -1,0 +1,42 @@
+"""Programs that a lab starts, halts and ends."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+from infra.lab.processes import Nursery
+
+SPINS = """
+import sys, threading, time
+def spin():
+    while True:
+        for name in sys.argv[1:]:
+            with open(name, "w") as file:
+                file.write(str(time.monotonic_ns()))
+for _ in range(4):
+    threading.Thread(target=spin).start()
+"""
+
+
+def test_nothing_of_a_frozen_program_runs(tmp_path: Path) -> None:
+    """Neither do its threads go on for a moment, nor does it stay so once it is thawed."""
+    told = tmp_path / "told"
+
+    def changes() -> bool:
+        before = told.stat().st_mtime_ns
+        time.sleep(0.1)
+        return told.stat().st_mtime_ns != before
+
+    with Nursery() as nursery:
+        program = nursery.start([sys.executable, "-c", SPINS, told], tmp_path / "log")
+        deadline = time.monotonic() + 10
+        while not told.exists():
+            assert time.monotonic() < deadline, program.last_words()
+            time.sleep(0.01)
+        for _ in range(5):
+            program.freeze()
+            assert not changes()
+            program.thaw()
+            assert changes()
