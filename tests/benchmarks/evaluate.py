@@ -2,8 +2,10 @@
 
 SOURCES of one kind by Lua, as many by CEL and by labels; OBJECTS, of which ten or all match one
 trigger for all; and a BURST of changes of them at once, with how often they were rendered. The
-floors are lupa and CEL's library alone, and ten objects that match where there are no others. It
-answers 1 where the box of CEL costs more than it may beside its library.
+floors are lupa and CEL's library alone, and ten objects that match where there are no others. As
+a peer a Lua state is made for each object, which reads its script anew. It takes `ROUNDS LARGEST`
+as well: a trigger for each of LARGEST objects that match, of a tenth and of a thousandth, one of
+which changes. It answers 1 where the box of CEL costs more than it may beside its library.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,7 @@ from typing import Any
 from bellhop.celbox import Rule
 from bellhop.engine.judging import Candidate, judge
 from bellhop.engine.observe import observe
-from bellhop.luabox import Limits
+from bellhop.luabox import Limits, Script, Subject, evaluate
 from bellhop.messages import Evaluate
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.kinds import EventSource, of
@@ -30,10 +32,13 @@ from bellhop.model.record import Match
 from tests.benchmarks.figures import Rounds, in_turns, run, spread, table
 from tests.fakes.clock import FakeClock
 from tests.fakes.fleet import Fleet
-from tests.fakes.manifests import INSTANTIATE, config, holder, join, source, trigger
+from tests.fakes.manifests import FOR_EACH, INSTANTIATE, config, holder, join, source, trigger
 
 HERE = "fleet/east"
-SMALLEST = (2, 20, 10, 1)
+SMALLEST = (2, 20, 10, 1, 20)
+_CHANGED = 10
+"""Objects that change in turn."""
+
 WORKERS = ("evaluate", "evaluate", "deploy", "deploy", "apply")
 SILENCE = 2.0
 """Seconds without a message after which all that follows from a burst is done."""
@@ -53,6 +58,7 @@ RULE = (
 MOST = 1.3
 """How many times its library's time a rule may take in its box."""
 
+VERSION = "v: '{{ .Resource.metadata.labels.v }}'"
 LIST = "all: '{{ range .Resources }}{{ .metadata.name }}{{ .metadata.labels.v }} {{ end }}'"
 
 
@@ -120,6 +126,28 @@ def bare() -> Callable[[], Any]:
     return once
 
 
+def anew() -> Callable[[], Any]:
+    """Return what judges one object in a Lua state of its own, which reads the script."""
+    from lupa import lua51  # noqa: PLC0415 - so that importing this module loads no Lua
+
+    manifest = service("web")
+
+    def once() -> Any:
+        runtime = lua51.LuaRuntime(register_eval=False)
+        runtime.execute(SCRIPT)
+        names = runtime.globals()
+        names.obj = runtime.table_from(manifest, recursive=True)
+        return names.evaluate().matching
+
+    return once
+
+
+def boxed_anew() -> Callable[[], Any]:
+    """Return what judges one object in a box of its own, which reads the script."""
+    manifest, limits = service("web"), Limits()
+    return lambda: evaluate(Script(SCRIPT, limits=limits), Subject(manifest))
+
+
 def bare_cel() -> Callable[[], Any]:
     """Return what judges one object with CEL's library alone, as a careful caller has to."""
     from cel_expr_python import cel  # noqa: PLC0415 - so that importing this module loads no CEL
@@ -179,14 +207,15 @@ def beside(head: str, measured: Rounds, floor: str, unit: str) -> None:
 
 
 @contextmanager
-def gathering(folder: Path, objects: int, matching: int) -> Iterator[Fleet]:
-    """Open a fleet of one cluster, in which some of many objects match a trigger for all."""
+def gathering(folder: Path, objects: int, matching: int, *, each: bool = False) -> Iterator[Fleet]:
+    """Open a fleet of one cluster, in which some objects match: a trigger for all, or `each`."""
     folder.mkdir()
     fleet = Fleet(folder, clock=Clock())
     fleet.register("east", env="production")
     watched = source(more=", selector: {matchLabels: {ring: 'yes'}}")
-    made = holder("made", config("all", LIST), annotations=INSTANTIATE)
-    fleet.apply(join(watched, trigger(one="false"), made))
+    text = config(FOR_EACH, VERSION) if each else config("all", LIST)
+    made = holder("made", text, annotations=INSTANTIATE)
+    fleet.apply(join(watched, trigger(one=str(each).lower()), made))
     fleet.pump()
     now = fleet.clock.now()
     for number in range(objects):
@@ -223,12 +252,33 @@ def event(fleet: Fleet) -> Callable[[], list[float]]:
         gc.collect()
         turn = next(turns)
         begun = time.perf_counter()
-        change(fleet, turn % 10, str(turn))
+        change(fleet, turn % _CHANGED, str(turn))
         fleet.pump()
         return [(time.perf_counter() - begun) * 1000]
 
-    measure()
+    for _ in range(_CHANGED):
+        measure()
     return measure
+
+
+def growing(folder: Path, largest: int, rounds: int) -> None:
+    """Print what a change of one object costs among ever more that match, and what is read."""
+    sizes = [max(_CHANGED, largest // each) for each in (1000, 10, 1)]
+    with ExitStack() as end:
+        fleets = {
+            f"1 of {size}": end.enter_context(gathering(folder / str(size), size, size, each=True))
+            for size in dict.fromkeys(sizes)
+        }
+        events = {name: event(fleet) for name, fleet in fleets.items()}
+        took = in_turns(rounds, **events)
+        beside("one of those that match changes, for each", took, f"1 of {sizes[0]}", "ms")
+        read = {}
+        for name, fleet in fleets.items():
+            fleet.store.counts.clear()
+            events[name]()
+            counts = fleet.store.counts
+            read[name] = [str(counts["get"]), str(counts["query"]), str(counts["item"])]
+        table("what that reads", read, "reads", "queries", "rows of queries")
 
 
 def burst(fleet: Fleet, size: int, v: str) -> tuple[float, int]:
@@ -266,13 +316,17 @@ def burst(fleet: Fleet, size: int, v: str) -> tuple[float, int]:
     return last[0] - begun, len(renders)
 
 
-def main(many: int = 1000, objects: int = 5000, size: int = 100, rounds: int = 7) -> int:
+def main(
+    many: int = 1000, objects: int = 5000, size: int = 100, rounds: int = 7, largest: int = 100_000
+) -> int:
     """Print what each case takes; answer 1 where CEL misses its aim."""
     lua, labels, cel = (sources(many, by) for by in ("lua", "labels", "cel"))
     judged = in_turns(
         rounds,
         **{
             "lupa alone": block(bare(), 500),
+            "lupa, a state for each": block(anew(), 100),
+            "a box for each": block(boxed_anew(), 20),
             "1 source by Lua": block(judging(lua[:1]), 500),
             f"{many} by Lua": block(judging(lua), 3),
             f"{many} by labels": block(judging(labels), 10),
@@ -291,6 +345,7 @@ def main(many: int = 1000, objects: int = 5000, size: int = 100, rounds: int = 7
     beside("an object judged", ruled, "CEL's library alone", "µs")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        growing(folder, largest, rounds)
         with (
             gathering(folder / "few", 10, 10) as few,
             gathering(folder / "among", objects, 10) as among,
