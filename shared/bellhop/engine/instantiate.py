@@ -7,11 +7,11 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from bellhop.engine import secrecy
 from bellhop.engine.cloud_events import event_of
-from bellhop.engine.manifests import read_manifests, render_manifests
+from bellhop.engine.manifests import Text, read_manifests, render_manifests
 from bellhop.engine.render import ANNOTATION, Dialect, TemplateText, dialect_of
 from bellhop.errors import InvalidError, MissingError, TemplateError
 from bellhop.gotemplate import Limits, Struct
@@ -404,7 +404,7 @@ class _Due(NamedTuple):
     later: bool
     scripted: bool = False
 
-    def by(self, dialect: Dialect) -> Dialect:
+    def by(self, dialect: Dialect) -> Dialect | Literal["lua"]:
         return "lua" if self.scripted else dialect
 
 
@@ -459,7 +459,7 @@ def deploy_time(
     read = {"Resources": objects, "Cluster": cluster}
     secret = content.secret or any(map(_withheld, resources.values()))
     name = f"{content.ref}/{content.entry}"
-    template = TemplateText(content.template, name, content.dialect, secret, resources=resources)
+    template = _text(content, name, resources, secret=secret)
     with secrecy.unforeseen(f"cannot render {name}", secret=secret):
         made = render_manifests(template, root, limits)
         known = secrecy.kept(content.withheld, json.dumps(cluster, default=str))
@@ -467,6 +467,17 @@ def deploy_time(
         values = secrecy.Withheld.of(read).knowing(content.template)
         values.refuse_names(secrecy.names(made), name)
     return _dressed(replace(content, manifests=made, template="", withheld=(), secret=secret))
+
+
+def _text(
+    content: Content, name: str, resources: Mapping[str, dict[str, Any]], *, secret: bool
+) -> Text:
+    if content.dialect != "lua":
+        return TemplateText(content.template, name, content.dialect, secret, resources=resources)
+    # Most users have no manifests by a script, and Lua takes a cold function its time.
+    from bellhop.engine.scripting import ScriptText  # noqa: PLC0415
+
+    return ScriptText(content.template, name, resources, secret)
 
 
 def _withheld(manifest: Mapping[str, Any]) -> bool:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
-from bellhop.engine.render import TemplateText
 from bellhop.engine.secrecy import LOCALLY
 from bellhop.errors import InvalidError, TooLargeError
 from bellhop.gotemplate import Limits
@@ -23,6 +22,28 @@ BOUNDS = Bounds(nodes=100_000, documents=10_000)
 """What one entry may hold: a text within a template's limits may be a tree of gigabytes."""
 
 _Explain = Callable[[int], str]
+
+
+class Text(Protocol):
+    """A template or a script that writes manifests; what is `secret` is not quoted."""
+
+    @property
+    def text(self) -> str:
+        """Return it as its author wrote it."""
+
+    @property
+    def name(self) -> str:
+        """Return what errors call it."""
+
+    @property
+    def secret(self) -> bool:
+        """Say whether nobody may quote it."""
+
+    def render(self, variables: Mapping[str, Any], limits: Limits, /) -> str:
+        """Return what it writes."""
+
+    def origins(self, variables: Mapping[str, Any], limits: Limits, /) -> list[int]:
+        """Return its line for each line that it writes; nothing where nobody knows."""
 
 
 def read_manifests(text: str, *, source: str, secret: bool = False) -> tuple[dict[str, Any], ...]:
@@ -42,12 +63,13 @@ def read_manifests(text: str, *, source: str, secret: bool = False) -> tuple[dic
 
 
 def render_manifests(
-    template: TemplateText, variables: Mapping[str, Any], limits: Limits
+    template: Text, variables: Mapping[str, Any], limits: Limits
 ) -> tuple[dict[str, Any], ...]:
     """Render a template and read the objects it wrote, in order; nothing at all is fine.
 
     Raises:
         TemplateError: the template fails.
+        ScriptError: the script fails.
         InvalidError: what it wrote is not YAML, or not Kubernetes objects.
     """
     text = template.render(variables, limits)

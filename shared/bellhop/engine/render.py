@@ -11,7 +11,7 @@ from bellhop.engine.secrecy import LOCALLY
 from bellhop.errors import InvalidError, TemplateError
 from bellhop.gotemplate import Limits
 
-Dialect = Literal["go", "jinja2", "lua"]
+Dialect = Literal["go", "jinja2"]
 MissingKey = Literal["error", "default", "zero"]
 
 ANNOTATION = "bellhop.dev/template"
@@ -28,8 +28,7 @@ class TemplateText:
 
     At deploy time Go's templates name by identifier what they are given as objects at event time:
     `resources` are those, and None at event time.
-    What is `secret` is never quoted in an error, neither as written nor as rendered. One in `lua`
-    is a script that writes a text, of those resources alone.
+    What is `secret` is never quoted in an error, neither as written nor as rendered.
     """
 
     text: str
@@ -44,10 +43,7 @@ class TemplateText:
 
         Raises:
             TemplateError: in the dialect's own wording, with the template's name and line.
-            ScriptError: a script fails.
         """
-        if self.dialect == "lua":
-            return self._written(limits)
         if self.dialect == "jinja2":
             return self._jinja(variables, limits)
         if "{{" not in self.text:
@@ -68,12 +64,7 @@ class TemplateText:
         return TemplateError(words, name=self.name, line=line)
 
     def origins(self, variables: Mapping[str, Any], limits: Limits) -> list[int]:
-        """Return the template's line for each rendered line; nothing where it fails to render.
-
-        Nor of what a script wrote: nobody knows.
-        """
-        if self.dialect == "lua":
-            return []
+        """Return the template's line for each rendered line; nothing where it fails to render."""
         if self.dialect == "jinja2":
             from bellhop.engine import jinja  # noqa: PLC0415 - see _jinja
 
@@ -94,15 +85,6 @@ class TemplateText:
             if self.resources is None
             else gotemplate.deploy_functions(self.resources),
             missingkey=self.missing,
-        )
-
-    def _written(self, limits: Limits) -> str:
-        # Lua is nine megabytes, and most users have no manifests by a script.
-        from bellhop.engine import scripting  # noqa: PLC0415
-
-        resources = self.resources or {}
-        return scripting.write(
-            self.text, resources, name=self.name, limits=limits, secret=self.secret
         )
 
     def _jinja(self, variables: Mapping[str, Any], limits: Limits) -> str:

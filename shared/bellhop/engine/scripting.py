@@ -1,11 +1,12 @@
 """Manifests that a Lua script writes at deploy time, of the objects that it may read.
 
-Apart from `render`, which loads it for the first script alone: Lua is nine megabytes.
+Apart from `render`, which stages use that run no script: Lua is nine megabytes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -15,33 +16,41 @@ from bellhop.errors import ScriptError
 from bellhop.gotemplate import Limits
 
 
-def write(
-    text: str,
-    resources: Mapping[str, dict[str, Any]],
-    *,
-    name: str,
-    limits: Limits,
-    secret: bool = False,
-) -> str:
-    """Run a script, in the box of `evaluate`, and return the manifests that it writes.
+@dataclass(frozen=True, slots=True)
+class ScriptText:
+    """A script that writes manifests of `resources`: objects by their identifiers.
 
-    It has the time that a template has. Of one that is `secret` nothing is told but where it fails.
-
-    Raises:
-        ScriptError: the script fails, breaks out of its limits, or returns no text.
+    What is `secret` is never quoted in an error, neither as written nor as run.
     """
-    try:
-        written = luabox.write(_compiled(text, name, limits.seconds), dict(resources))
-    except luabox.LuaError as error:
-        if not secret:
-            shown = f", in '{error.excerpt.strip()[:120]}'" if error.excerpt else ""
-            raise ScriptError(f"{error}{shown}", name=name) from error
-        words = str(error) if isinstance(error, luabox.LuaLimitError) else _plain(error)
-        raise ScriptError(f"{words}; {LOCALLY}", name=name) from None
-    if len(written) > limits.output:
-        said = f"the script writes more than the {limits.output:,} characters that it may"
-        raise ScriptError(f"{name}: {said}", name=name)
-    return written
+
+    text: str
+    name: str
+    resources: Mapping[str, dict[str, Any]]
+    secret: bool = False
+
+    def render(self, _variables: Mapping[str, Any], limits: Limits) -> str:
+        """Run it in the box of `evaluate`, for as long as a template may take.
+
+        Raises:
+            ScriptError: the script fails, breaks out of its limits, or returns no text.
+        """
+        try:
+            script = _compiled(self.text, self.name, limits.seconds)
+            written = luabox.write(script, dict(self.resources))
+        except luabox.LuaError as error:
+            if not self.secret:
+                shown = f", in '{error.excerpt.strip()[:120]}'" if error.excerpt else ""
+                raise ScriptError(f"{error}{shown}", name=self.name) from error
+            words = str(error) if isinstance(error, luabox.LuaLimitError) else _plain(error)
+            raise ScriptError(f"{words}; {LOCALLY}", name=self.name) from None
+        if len(written) > limits.output:
+            said = f"the script writes more than the {limits.output:,} characters that it may"
+            raise ScriptError(f"{self.name}: {said}", name=self.name)
+        return written
+
+    def origins(self, _variables: Mapping[str, Any], _limits: Limits) -> list[int]:
+        """Return nothing: no one knows which line of a script wrote what."""
+        return []
 
 
 @lru_cache(maxsize=256)

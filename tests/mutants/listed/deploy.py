@@ -292,8 +292,8 @@ MUTANTS = [
     ),
     Mutant(
         "engine/scripting.py",
-        "        if not secret:\n",
-        "        if not secret or error.line:\n",
+        "            if not self.secret:\n",
+        "            if not self.secret or error.line:\n",
         "What a script says of a Secret is told.",
     ),
     Mutant(
