@@ -315,9 +315,11 @@ class Cloud:
                         yield json.loads(each["message"])
 
     def words(self) -> str:
-        """Quote the last complaints."""
+        """Quote the last complaints; of a stack its end, which says why."""
         loud = [each for each in self.lines() if each.get("severity") in {"WARNING", "ERROR"}]
-        return json.dumps(sorted(loud, key=lambda each: str(each["time"]))[-4:])[:3_000]
+        last = sorted(loud, key=lambda each: str(each["time"]))[-6:]
+        told = [{**each, "stack_trace": each.get("stack_trace", "")[-300:]} for each in last]
+        return json.dumps(told)
 
 
 def _listed(value: Any) -> list[Any]:

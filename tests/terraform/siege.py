@@ -177,7 +177,7 @@ class Siege:
         before = len(self.mappings.batches)
         deadline = time.monotonic() + _PATIENCE
         while not until():
-            assert time.monotonic() < deadline, f"waited in vain: {self.cloud.words()}"
+            assert time.monotonic() < deadline, self._vain()
             if ticks and time.monotonic() - self._ticked > TICK:
                 self._ticked = time.monotonic()
                 with suppress(FailedError):  # It is made good by the next.
@@ -187,11 +187,29 @@ class Siege:
                 time.sleep(PAUSE)
         return self.mappings.batches[before:]
 
+    def _vain(self) -> str:
+        """Tell where all stands, for who waits for it in vain."""
+        waiting = {inbox: self.waiting(inbox) for inbox in self.cloud.bellhop["queues"]}
+        batches = [
+            (each.queue.rpartition(":")[2], len(each.messages), len(each.failed), each.error[:200])
+            for each in self.mappings.batches[-12:]
+        ]
+        there = self.there()
+        absent = sorted(name for name in self._names if f"for-{name}" not in there)
+        return (
+            f"waited in vain: {waiting} wait, {self.dead()} were given up; absent are {absent}, of"
+            f" which nobody rang for {[name for name in absent if not self._heard(name)]}; for all"
+            f" there is {there.get('all', {}).get('data')}; handed over last: {batches}; told:"
+            f" {self.cloud.words()}"
+        )
+
+    def _heard(self, name: str) -> object:
+        key = ObjectKey(SERVICES, "default", name)
+        return self.here().records.observations.head("fleet/source", key)
+
     def rang(self, *names: str) -> None:
         """Wait until it is known of Services, and nobody has looked at it."""
-        keys = [ObjectKey(SERVICES, "default", name) for name in names]
-        of = self.here().records.observations
-        self._wait(lambda: all(of.head("fleet/source", key) for key in keys))
+        self._wait(lambda: all(map(self._heard, names)))
         self._wait(lambda: self.waiting("evaluate") >= len(names))
 
     def _wait(self, until: Callable[[], object]) -> None:

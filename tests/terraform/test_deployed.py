@@ -15,6 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -381,11 +382,10 @@ class TestSiege:
         assert pulse.version == VERSION
 
         environment = siege.cloud.environment("sweep")
-        previous = Previous(environment, siege.moto.url, tmp_path)
-        turns = [Manner(version=before["deploy"]), ONCE, Manner(by=previous.handlers)]
-        siege.create(*(f"turns-{each}" for each in range(4)))
-        batches = siege.pump(siege.done, manners=turns)
-        previous.close()
+        with closing(Previous(environment, siege.moto.url, tmp_path)) as previous:
+            turns = [Manner(version=before["deploy"]), ONCE, Manner(by=previous.handlers)]
+            siege.create(*(f"turns-{each}" for each in range(4)))
+            batches = siege.pump(siege.done, manners=turns)
         assert len(batches) >= len(turns)
         siege.held()
 
