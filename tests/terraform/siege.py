@@ -42,7 +42,7 @@ ACCOUNTS = GVK("", "v1", "ServiceAccount")
 MAPS = GVK("", "v1", "ConfigMap")
 SERVICES = GVK("", "v1", "Service")
 
-_PATIENCE = 120.0
+_PATIENCE = 180.0
 _LONG = 30.0
 """Seconds for which no pause between two tries and no lease lasts."""
 
@@ -171,12 +171,16 @@ class Siege:
         """Feed the functions until something is so; return what was handed over.
 
         Batches are handed over in one manner after the other. Where there is nothing to hand over,
-        time passes for what a function fell silent on.
+        time passes for what a function fell silent on. An API server that has no time to wait for
+        the forwarder lets an object pass unheard: after a while a sweep is due, which finds it.
         """
         turns = cycle(manners)
         before = len(self.mappings.batches)
-        deadline = time.monotonic() + _PATIENCE
+        deadline, unheard = time.monotonic() + _PATIENCE, time.monotonic() + _PATIENCE / 2
         while not until():
+            if ticks and time.monotonic() > unheard:
+                unheard = deadline
+                self.due()
             assert time.monotonic() < deadline, self._vain()
             if ticks and time.monotonic() - self._ticked > TICK:
                 self._ticked = time.monotonic()
