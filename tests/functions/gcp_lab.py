@@ -17,7 +17,7 @@ from typing import Any
 
 from bellhop.adapters.gcp.queue import DEAD
 from bellhop.adapters.gcp.services import Services
-from bellhop.errors import TemporaryError
+from bellhop.errors import TemporaryError, UnreachableError
 from bellhop.gcp.installation import installation
 from bellhop.gcp.resources import Resources, open_resources
 from bellhop.logs import Log
@@ -162,7 +162,15 @@ class Project:
             assert time.monotonic() < deadline
 
     def _call(self, service: str, operation: str, request: Any) -> Any:
-        return self.services.call(service, operation, request, doing="make a lab")
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                return self.services.call(service, operation, request, doing="make a lab")
+            except UnreachableError:
+                # An emulator has just come back, and gRPC rests before it connects again.
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.2)
 
     def _path(self, kind: str, name: str) -> str:
         return f"projects/{self.name}/{kind}/{name}"
