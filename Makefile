@@ -51,8 +51,9 @@ settings: install ## Write the tables of docs/reference/settings.md
 SHARED := -n 2 --dist loadfile --no-loadscope-reorder
 
 # What fails beside others is tried once more, alone, and is named by that: on two busy cores some
-# server may start later than a test waits for it. One that is named twice is a defect.
-ALONE := --last-failed --last-failed-no-failures none -v
+# server may start later than a test waits for it. The first that fails again ends it: all are told
+# by then. One that is named twice is a defect.
+ALONE := --last-failed --last-failed-no-failures none --exitfirst -v
 
 # Where CI is set, `coverage` runs its part of them, traced; it is not run twice.
 test: PART := $(if $(CI),--part rest)
