@@ -620,10 +620,10 @@ class Profile:
     as long as the catalog's revision is `turned_under`. Its `rollout` says what stops it. With the
     rights of its `account`, a service account `namespace/name`, all is done in clusters; with our
     own where it has none. It has `checks` of each time at which it is `checked`: who finds none
-    has lost them.
-    own where it has none. What it holds is its revision `number`, of so many as `latest`, rendered
-    at `made_at` of what the `recipe` names. One that is `pinned` was rolled back to that, and holds
-    it whatever is declared. Of one that is `scripted` scripts write some manifests.
+    has lost them. What it holds is its revision `number`, of so many as `latest`, rendered at
+    `made_at` of what the `recipe` names. One that is `pinned` was rolled back to that, and holds it
+    whatever is declared. Of one that is `scripted` scripts write some manifests. People know it by
+    its `title`, where its trigger has a template of names.
     """
 
     name: str
@@ -662,6 +662,7 @@ class Profile:
     scripted: bool = False
     made_at: datetime | None = None
     recipe: Mapping[str, str] = field(default_factory=dict)
+    title: str = ""
 
     @property
     def namespace(self) -> str:
@@ -669,9 +670,15 @@ class Profile:
         return self.name.rpartition("/")[0]
 
     @property
+    def shown(self) -> str:
+        """Return the name by which people know it."""
+        return self.title or self.name
+
+    @property
     def titles(self) -> tuple[tuple[str, str], ...]:
-        """Name what it generated, by kind and name."""
-        return tuple((each["kind"], each["metadata"]["name"]) for each in self.generated)
+        """Name what it generated, by kind and name, and itself as long as it holds anything."""
+        written = tuple((each["kind"], each["metadata"]["name"]) for each in self.generated)
+        return (("ClusterProfile", self.title), *written) if self.title and self.digest else written
 
     def may_name(self, cluster: str) -> bool:
         """Say whether a cluster is, or for all that was read may be, among its clusters."""
