@@ -43,7 +43,7 @@ _NEAR = {
     "stages/ending": "checks outcomes failures order pipeline overlap races dry_run",
     "stages/hands": "hands phases",
     "stages/lease": "holding races ownership overlap",
-    "stages/features/resources/step": "ownership holding failures races",
+    "stages/features/resources/step": "handling ownership holding failures races",
     "stages/features/resources/preview": "dry_run",
     "stages/features/resources/comparing": "dry_run",
     "stages/features/resources/reading": "service_accounts tenants referring",

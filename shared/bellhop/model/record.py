@@ -538,7 +538,8 @@ class Handling:
 
     Of two refs of a profile that want one object the one of the lower `tier` has it. By `force`
     an object whose change is refused is made anew; by `skip_namespace` no namespace is made for
-    one. All get the `labels` and `annotations`. What is `excluded` is written once.
+    one. All get the `labels` and `annotations`. What is `excluded` is written once. With its
+    `status` an object's status is written, too.
     """
 
     tier: int = 100
@@ -547,6 +548,7 @@ class Handling:
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     excluded: tuple[Exclusion, ...] = ()
+    status: bool = False
 
 
 PLAIN = Handling()

@@ -295,9 +295,9 @@ def sealed(draft: Profile, contents: tuple[Content, ...]) -> Profile:
 
 
 def _handled(how: Handling) -> dict[str, Any]:
-    """Return how something is brought, without what an earlier version did not know, if unused."""
-    told = asdict(how)
-    return told if how.excluded else {key: told[key] for key in told if key != "excluded"}
+    """Return how something is brought, without what earlier versions did not know, if unused."""
+    unused = {name for name in ("excluded", "status") if not getattr(how, name)}
+    return {name: value for name, value in asdict(how).items() if name not in unused}
 
 
 def _applications(profile: Profile, message: Origin) -> Iterator[Apply]:

@@ -338,4 +338,16 @@ MUTANTS = [
         "    scripted = False\n",
         "The version before takes a script for a template.",
     ),
+    Mutant(
+        "stages/features/resources/step.py",
+        '            digest="" if wrong else each.digest,\n',
+        "            digest=each.digest,\n",
+        "A status that was refused is never written.",
+    ),
+    Mutant(
+        "stages/features/resources/step.py",
+        'if not each.how.status or not each.manifest.get("status"):',
+        'if not each.manifest.get("status"):',
+        "A status is written that nobody asked for.",
+    ),
 ]
