@@ -32,8 +32,12 @@ _TRACED = (
 )
 """What says how much of the library the tests cover."""
 
-_NOT_TRACED = ("aws_queues", "gcp_queues", "test_live", "test_gcp_pipeline", "test_gcp_faults")
-"""Among it, what mostly waits for a cloud's queues, or runs functions where nothing is traced."""
+_NOT_TRACED = (
+    *("aws_queues", "gcp_queues", "test_live", "test_gcp_pipeline", "test_gcp_faults"),
+    *("stages/test_properties", "stages/test_interleaving", "test_survives_death"),
+)
+"""Among it, what mostly waits for a cloud's queues, runs functions where nothing is traced, or goes
+through the same lines thousands of times."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

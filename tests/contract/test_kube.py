@@ -419,6 +419,51 @@ def test_merges_a_patch_into_an_object(kube: Kube) -> None:
     assert there["data"] == {"a": "1", "b": "2", "d": "4"}
 
 
+STATUS = {"loadBalancer": {"ingress": [{"ip": "203.0.113.7"}]}}
+
+
+def balanced(**spec: str) -> Manifest:
+    """Make a Service with a status that somebody else usually writes."""
+    head = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}}
+    ports = [{"port": 80, "protocol": "TCP"}]
+    return {**head, "spec": {"ports": ports, **spec}, "status": STATUS}
+
+
+def test_writes_a_status_apart_from_the_rest(kube: Kube) -> None:
+    """`apply` leaves it out, and what is told of it later changes nothing else, nor is lost."""
+    made = kube.apply(balanced())
+    assert made.get("status", {}) in ({}, {"loadBalancer": {}})
+
+    kube.merge_status(balanced(externalName="x"), uid=made["metadata"]["uid"])
+    kube.apply(balanced(externalName="y"))
+    there = kube.get(SERVICE, "default", "a")
+    assert there is not None
+    assert there["status"] == STATUS
+    assert there["spec"]["externalName"] == "y"
+
+
+def test_writes_the_status_of_one_life_alone(kube: Kube) -> None:
+    """Another life is left as it is, and none is made."""
+    with pytest.raises(StaleError):
+        kube.merge_status(balanced(), uid="another")
+    kube.apply(balanced())
+    with pytest.raises(StaleError):
+        kube.merge_status(balanced(), uid="another")
+
+    there = kube.get(SERVICE, "default", "a")
+    assert there is not None
+    assert there.get("status", {}) in ({}, {"loadBalancer": {}})
+
+
+def test_says_which_kinds_have_no_status(kube: Kube) -> None:
+    """And which are not there at all."""
+    uid = kube.apply(config_map(a="1"))["metadata"]["uid"]
+    with pytest.raises(InvalidError, match="has no status of its own; leave it out"):
+        kube.merge_status({**config_map(a="1"), "status": {}}, uid=uid)
+    with pytest.raises(MissingError):
+        kube.merge_status({**widget(), "status": {}}, uid=uid)
+
+
 def test_merges_into_the_state_that_was_meant(kube: Kube) -> None:
     """Whoever changed the object meanwhile, or made it anew, is not undone."""
     old = kube.apply(config_map(a="1"))["metadata"]["resourceVersion"]

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
+from bellhop.adapters.kube.builtin import BUILT_IN
 from bellhop.errors import BellhopError, InvalidError, MissingError, StaleError
 from bellhop.model.gvk import GVK, Identity, ObjectKey, Resource
 from bellhop.ports.kube import Check, Manifest, Page
@@ -49,7 +50,8 @@ _CLUSTER_SCOPED = {
 }
 _SERVERS_FIELDS = ("uid", "resourceVersion", "creationTimestamp", "deletionTimestamp")
 _OURS = {"manager": "bellhop", "operation": "Apply"}
-_VERBS = ("resource", "served", "get", "list", "apply", "merge", "remove", "issuer", "rights")
+_CHANGES = ("apply", "merge", "merge status", "remove")
+_VERBS = ("resource", "served", "get", "list", *_CHANGES, "issuer", "rights")
 _VERSION = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
 
 
@@ -212,6 +214,8 @@ class FakeKube:
             self._called(Call("apply", key.gvk, key.namespace, key.name, dry_run))
             key, manifest = self._placed(manifest)
             manifest["metadata"].pop("managedFields", None)
+            if "status" in self._known(key.gvk).subresources:
+                manifest.pop("status", None)
             there = self._objects.get(key.identity)
             if uid is not None and uid != ((there or {}).get("metadata") or {}).get("uid", ""):
                 raise StaleError(f"The {key.gvk.kind} '{key.name}' in {self.cluster!r} is another.")
@@ -222,6 +226,21 @@ class FakeKube:
                 return {**merged, "metadata": {**servers, **merged["metadata"]}}
             self._applied[key.identity] = copy.deepcopy(manifest)
             return self._with_managers(self._store(key, merged))
+
+    def merge_status(self, manifest: Manifest, *, uid: str) -> None:
+        """Merge the status of one life of an object."""
+        with self._lock:
+            key = ObjectKey.of(manifest)
+            self._called(Call("merge status", key.gvk, key.namespace, key.name))
+            key, manifest = self._placed(manifest)
+            if "status" not in self._known(key.gvk).subresources:
+                raise InvalidError(
+                    f"the kind of '{key.name}' has no status of its own; leave it out"
+                )
+            there = self._objects.get(key.identity)
+            if there is None or there["metadata"]["uid"] != uid:
+                raise StaleError(f"The {key.gvk.kind} '{key.name}' in {self.cluster!r} is another.")
+            self._store(key, _patched(there, {"status": manifest["status"]}))
 
     def merge(self, gvk: GVK, namespace: str, name: str, patch: Manifest) -> bool:
         """Merge a patch into one object, in which None takes a field away; say if it was there."""
@@ -404,7 +423,7 @@ def _builtin() -> Iterator[tuple[GVK, Resource]]:
         for api_version, kinds in table.items():
             for kind, plural in kinds.items():
                 gvk = GVK.parse(api_version, kind)
-                yield gvk, Resource(gvk, plural, namespaced)
+                yield gvk, BUILT_IN.get(gvk) or Resource(gvk, plural, namespaced)
 
 
 def _merge(there: Manifest, applied: Mapping[str, Any]) -> Manifest:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bellhop.cli.output import Row
-from bellhop.engine.naming import profile_shown
 from bellhop.fleet.installation import Installation
+from bellhop.fleet.titled import Titled
 
 
 def addons(here: Installation, namespace: str, key: str, profile: str) -> Iterator[Row]:
     """Yield one row for each object that a profile holds; what is empty asks nothing."""
+    titled = Titled(here)
     for cluster in here.catalogs.current().clusters.values():
         if namespace not in ("", cluster.namespace) or key not in ("", cluster.key):
             continue
@@ -26,7 +27,7 @@ def addons(here: Installation, namespace: str, key: str, profile: str) -> Iterat
                     "version": "N/A",
                     "time": held.applied_at,
                     "deploymentType": "Managed cluster",
-                    "profiles": [profile_shown(inventory.profile)],
+                    "profiles": [titled.with_kind(inventory.profile)],
                     "from": held.ref,
                 }
 

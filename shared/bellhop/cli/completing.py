@@ -154,8 +154,12 @@ def _held(here: Installation) -> Iterator[str]:
 
 
 def _profiles(here: Installation) -> Iterator[str]:
+    from bellhop.fleet.titled import Titled
+
+    titled = Titled(here)
     for cluster in here.records.clusters.all():
-        yield from (outcome.profile for outcome in here.records.outcomes.of(cluster.key))
+        outcomes = here.records.outcomes.of(cluster.key)
+        yield from (titled.shown(outcome.profile) for outcome in outcomes)
 
 
 def _names(here: Installation, kind: KindName) -> Iterator[str]:

@@ -23,9 +23,11 @@ what_argument = click.argument(
 def mark(words: tuple[str, ...], done: str, value: str | None) -> None:
     """Pause what is meant, or without a value have it go on, and say so."""
     from bellhop.fleet.pausing import mark, pausable
+    from bellhop.fleet.titled import meant
 
     here = session.installation()
-    key = pausable(here, *_read(words))
+    trigger, profile = _read(words)
+    key = pausable(here, trigger, meant(here, profile))
     is_new = mark(here, key, value) != "unchanged"
     say(f"{key.kind} '{key.place}' {done if is_new else f'is {done} already'}.")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from bellhop.cli.output import Column, Row
-from bellhop.engine.naming import profile_shown
 from bellhop.fleet.previewing import Previewed
+from bellhop.fleet.titled import Titled
 
 COLUMNS = (
     Column("CLUSTER", "cluster"),
@@ -19,7 +19,7 @@ COLUMNS = (
 )
 
 
-def rows(found: Iterable[Previewed]) -> Iterator[Row]:
+def rows(found: Iterable[Previewed], titled: Titled) -> Iterator[Row]:
     """Yield one row for each change; its diff is not in the table."""
     for cluster, profile, change in found:
         yield {
@@ -29,17 +29,18 @@ def rows(found: Iterable[Previewed]) -> Iterator[Row]:
             "name": change.key.name,
             "action": change.action,
             "message": change.message,
-            "profile": profile_shown(profile),
+            "profile": titled.with_kind(profile),
             "diff": change.diff,
         }
 
 
-def texts(found: Iterable[Previewed]) -> Iterator[str]:
+def texts(found: Iterable[Previewed], titled: Titled) -> Iterator[str]:
     """Yield what would change as text: a line for each object, and its diff."""
     for cluster, profile, change in found:
         if change.action == "No Action":
             continue
         place = "/".join(filter(None, (change.key.namespace, change.key.name)))
         said = f": {change.message}" if change.message else ""
-        yield f"{cluster}: {change.action} {change.key.kind} '{place}' of '{profile}'{said}"
+        of = f"of '{titled.shown(profile)}'"
+        yield f"{cluster}: {change.action} {change.key.kind} '{place}' {of}{said}"
         yield from change.diff.splitlines()

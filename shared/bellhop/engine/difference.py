@@ -77,10 +77,20 @@ def difference(before: Catalog | None, after: Catalog, keys: Iterable[Key]) -> T
         _classifiers(touched, before, after)
     if sets := _named(keys, *SETS):
         triggers |= _sets(touched, before, after, sets)
+    touched.instantiated |= _entitled(before, after, _named(keys, "ClusterProfile"))
     if triggers:
         _rules(touched, before, after, triggers)
     _ordered(touched, before, after, keys)
     return touched
+
+
+def _entitled(
+    before: Catalog | None, after: Catalog, profiles: Iterable[str]
+) -> set[tuple[str, str | None]]:
+    """Return triggers that may write the name of a ClusterProfile that came or went."""
+    came = any(before is None or (x in before.profiles) != (x in after.profiles) for x in profiles)
+    naming = (name for name, each in after.triggers.items() if each.spec.profile_name_format)
+    return {(name, None) for name in naming} if came else set()
 
 
 def _ordered(touched: Touched, before: Catalog | None, after: Catalog, keys: Iterable[Key]) -> None:

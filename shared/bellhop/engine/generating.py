@@ -38,7 +38,8 @@ class Generation:
     """What was made, and of what: the variables of event time, and the refs by their names.
 
     `generated` is what generators wrote, each with what it was made of; `named` is the cluster
-    that destinationCluster was rendered to, where there is one.
+    that destinationCluster was rendered to, and `title` the name that profileNameFormat was, where
+    there is one.
     """
 
     root: Mapping[str, Any]
@@ -47,6 +48,7 @@ class Generation:
     named: str = ""
     generated: tuple[tuple[Ref, dict[str, Any]], ...] = ()
     reads: tuple[Reading, ...] = ()
+    title: str = ""
 
 
 def draft_profile(catalog: Catalog, trigger: EventTrigger, cluster: str, key: str) -> Profile:
@@ -121,6 +123,7 @@ class Maker:
         fields = Fields(root, self.limits, trigger.annotations, quoting=self.quoting)
         goes = trigger.destination_cluster
         named = destination(goes, fields, namespace=namespace) if goes else ""
+        title = _title(trigger, fields)
         refs = resolve(trigger.policy_refs, fields, namespace=namespace)
         generated = tuple(self._generated(draft, fields, root))
         own = {_place(each): each for each in (_holder(manifest) for _, manifest in generated)}
@@ -134,7 +137,7 @@ class Maker:
         )
         refuse_rendered(trigger, made)
         reads = with_event(trigger.readings, fields)
-        return Generation(root, refs, made, named, generated, reads)
+        return Generation(root, refs, made, named, generated, reads, title)
 
     def _generated(
         self, draft: Profile, fields: Fields, root: Mapping[str, Any]
@@ -174,6 +177,21 @@ class Maker:
             labels = instance_labels(draft, self.source.name, ref.namespace, origin)
             its = Ref(kind, GENERATED_NAMESPACE, name, optional=False)
             yield ref, written(its, holder, made, {**labels, **GENERATED})
+
+
+def _title(trigger: EventTrigger, fields: Fields) -> str:
+    """Return the name that a trigger gives to a profile; nothing where it leaves that to us.
+
+    Raises:
+        TemplateError: its template fails.
+        InvalidError: what was rendered is no name.
+    """
+    field = "profileNameFormat"
+    template = trigger.spec.profile_name_format
+    title = fields.text(template, field) if template else ""
+    if problem := name_problem(title) if template else "":
+        raise InvalidError(f"cannot name the ClusterProfile: {problem}", where=field)
+    return title
 
 
 def _holder(manifest: dict[str, Any]) -> ConfigMap | Secret:

@@ -17,7 +17,7 @@ from bellhop.errors import InvalidError, MissingError, TemplateError
 from bellhop.gotemplate import Limits, Struct
 from bellhop.model.gvk import CLOUD_EVENT, ObjectKey
 from bellhop.model.kinds import ConfigMap, EventTrigger, PolicyRef, Secret
-from bellhop.model.marks import LUA, WITHHELD
+from bellhop.model.marks import LUA, SUBRESOURCES, WITHHELD
 from bellhop.model.names import name_problem, namespace_problem
 from bellhop.model.record import PLAIN, Content, Handling
 from bellhop.model.ref import ObjectReference
@@ -191,6 +191,7 @@ def contents(
             if ref.optional:
                 continue
             raise MissingError(_missing(ref))
+        how = _how(ref, holder)
         due = _due(holder, event=root is not None, always=always)
         dialect = dialect_of(holder.annotations, annotations or {})
         secret = not quoting and (_is_secret(holder) or secrecy.in_reach(root or {}))
@@ -199,7 +200,7 @@ def contents(
             template = TemplateText(text, name, dialect, secret)
             with secrecy.unforeseen(f"cannot render {name}", secret=secret):
                 made = _content(template, due, root or {}, limits, withheld)
-            found.append(replace(made, ref=str(ref), entry=entry, how=ref.how))
+            found.append(replace(made, ref=str(ref), entry=entry, how=how))
     return tuple(found)
 
 
@@ -229,6 +230,23 @@ def own_contents(
                 made = contents([(ref, holder)], None, always=False, limits=limits)
             found += (replace(content, namespace=namespace) for content in made)
     return tuple(found)
+
+
+def _how(ref: Ref, holder: ConfigMap | Secret) -> Handling:
+    """Tell how the objects of a ConfigMap or Secret are brought.
+
+    The scale of an object is what its spec says, and is written with that.
+
+    Raises:
+        InvalidError: it asks for a subresource that is not written.
+    """
+    asked = {each.strip() for each in holder.annotations.get(SUBRESOURCES, "").split(",")}
+    if unknown := sorted(asked - {"", "scale", "status"}):
+        raise InvalidError(
+            f"cannot use {holder.kind} '{holder.place}': its annotation {SUBRESOURCES} names"
+            f" '{unknown[0][:40]}'; it takes status and scale"
+        )
+    return replace(ref.how, status=True) if "status" in asked else ref.how
 
 
 def _missing(ref: Ref) -> str:

@@ -20,6 +20,7 @@ from bellhop.fleet import classes, held, overview, permitted, senders, strays
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.queues import Letters, dead_letters
 from bellhop.fleet.renewal import ends_at, next_at
+from bellhop.fleet.titled import Titled
 from bellhop.fleet.vitals import Ticking
 from bellhop.model.marks import ADOPT
 from bellhop.model.record import Match, Outcome
@@ -322,10 +323,11 @@ def _profiles(here: Installation, silent: Mapping[str, str]) -> Iterator[Failure
         if key in silent or overview.health(here, key).state == "Down"
     }
     causes: dict[tuple[str, str, str], list[Outcome]] = {}
+    titled = Titled(here)
     for status in overview.statuses(here):
         profile = status.profile
         if profile.error:
-            yield Failure("profile", profile.name, None, profile.error)
+            yield Failure("profile", profile.shown, None, profile.error)
         for outcome in status.outcomes:
             told = profile.error and outcome.message == profile.error
             # What keeps them all is told once, with the cluster.
@@ -346,7 +348,7 @@ def _profiles(here: Installation, silent: Mapping[str, str]) -> Iterator[Failure
         tried = "asked" if first.reason == UnmetError.code else "failed"
         tries = f" ({tried} {first.failures} times)" if first.failures > 1 and not waits else ""
         tries += overview.next_try(first)
-        which = f"{first.profile} to {first.cluster}"
+        which = f"{titled.shown(first.profile)} to {first.cluster}"
         sentence = f"{first.message}{tries}"
         what, ones = ("waiting", "deployments") if waits else ("deployment", "profiles")
         yield _of_several(what, which, first.at, sentence, len(outcomes), ones)

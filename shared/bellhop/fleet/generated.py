@@ -23,7 +23,7 @@ def manifest(profile: Profile, source: str) -> dict[str, Any]:
         "apiVersion": "config.projectsveltos.io/v1beta1",
         "kind": profile_kind(profile.name),
         "metadata": {
-            "name": profile.name.rpartition("/")[2],
+            "name": profile.shown.rpartition("/")[2],
             **({"namespace": profile.namespace} if profile.namespace else {}),
             "labels": {**origin_labels(profile, source), **labels_of(profile.account)},
             **({"annotations": {ALLOW: profile.allow}} if profile.allow else {}),

@@ -159,6 +159,18 @@ class Rehearsal:
         Raises:
             PermanentError: a template fails, or what it wrote cannot be applied.
         """
+        seen: set[str] = set()
+        for each in self._generate(judged):
+            title = each.profile.title
+            if title in seen:
+                raise InvalidError(
+                    f"cannot name two ClusterProfiles '{title}'; name something of each object",
+                    where="profileNameFormat",
+                )
+            seen |= {title} - {""}
+            yield each
+
+    def _generate(self, judged: Sequence[Tried]) -> Iterator[Generated]:
         found = [(each.key, each.manifest) for each in judged if each.matching]
         matching, _ = standing(self.trigger, self.cluster, found, self._limits)
         if not self.trigger.one_for_event:
@@ -186,7 +198,13 @@ class Rehearsal:
         )
         done = maker.generate(bare, objects)
         goes = self._catalog.destinations(trigger, cluster.key, done.named)
-        profile = replace(bare, contents=done.contents, destinations=goes, reads=done.reads)
+        profile = replace(
+            bare,
+            contents=done.contents,
+            destinations=goes,
+            reads=done.reads,
+            title=done.title,
+        )
         written = tuple(_generated(*each) for each in done.generated)
         made = tuple(self._instantiate(done.refs, done.root, profile))
         renamed = {str(each.origin): str(each.ref) for each in made}

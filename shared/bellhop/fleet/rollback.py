@@ -88,7 +88,7 @@ def rollback(here: Installation, name: str, number: int = 0) -> Rolled:
         new = _pinned(here, old, number)
         is_new = (new.pinned, new.digest) != (old.pinned, old.digest)
         with _made_good(here, old), noting(here.records, Nobody(), old.cluster, old.object) as note:
-            note.context = {"profile": old.name, "trigger": old.trigger}
+            note.context = {"profile": old.shown, "trigger": old.trigger}
             if is_new:
                 note.what, note.detail = "rolled back", f"to revision {new.number}"
             if _writer(here).follow(found, new, Nobody(), note):

@@ -57,6 +57,9 @@ OWNER = "projectsveltos.io/owner-name"
 LUA = "projectsveltos.io/lua"
 """On a ConfigMap or Secret that a profile brings: it holds scripts that write manifests."""
 
+SUBRESOURCES = "projectsveltos.io/subresources"
+"""On a ConfigMap or Secret that a profile brings: what of its objects is written beside them."""
+
 _SOURCES = ("EventSource",)
 _TRIGGERS = ("EventTrigger", "EventBasedAddOn")
 _PROFILES = ("ClusterProfile", "Profile")
@@ -89,15 +92,7 @@ MARKS: dict[str, Mark] = {
     "projectsveltos.io/instantiate": Mark("annotations", _HOLDERS, _ON_HOLDERS),
     "projectsveltos.io/template": Mark("annotations", _HOLDERS, _ON_HOLDERS),
     LUA: Mark("annotations", _HOLDERS, _ON_HOLDERS),
-    "projectsveltos.io/subresources": Mark(
-        "annotations",
-        (),
-        _ON_HOLDERS
-        | dict.fromkeys(
-            _HOLDERS,
-            "subresources are not written yet; take the annotation and the objects' status away",
-        ),
-    ),
+    SUBRESOURCES: Mark("annotations", _HOLDERS, _ON_HOLDERS),
     "projectsveltos.io/tex-template": Mark("annotations", (*_TRIGGERS, *_PROFILES)),
     PROFILE_PAUSED: Mark(
         "annotations",

@@ -538,7 +538,8 @@ class Handling:
 
     Of two refs of a profile that want one object the one of the lower `tier` has it. By `force`
     an object whose change is refused is made anew; by `skip_namespace` no namespace is made for
-    one. All get the `labels` and `annotations`. What is `excluded` is written once.
+    one. All get the `labels` and `annotations`. What is `excluded` is written once. With its
+    `status` an object's status is written, too.
     """
 
     tier: int = 100
@@ -547,6 +548,7 @@ class Handling:
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     excluded: tuple[Exclusion, ...] = ()
+    status: bool = False
 
 
 PLAIN = Handling()
@@ -620,10 +622,10 @@ class Profile:
     as long as the catalog's revision is `turned_under`. Its `rollout` says what stops it. With the
     rights of its `account`, a service account `namespace/name`, all is done in clusters; with our
     own where it has none. It has `checks` of each time at which it is `checked`: who finds none
-    has lost them.
-    own where it has none. What it holds is its revision `number`, of so many as `latest`, rendered
-    at `made_at` of what the `recipe` names. One that is `pinned` was rolled back to that, and holds
-    it whatever is declared. Of one that is `scripted` scripts write some manifests.
+    has lost them. What it holds is its revision `number`, of so many as `latest`, rendered at
+    `made_at` of what the `recipe` names. One that is `pinned` was rolled back to that, and holds it
+    whatever is declared. Of one that is `scripted` scripts write some manifests. People know it by
+    its `title`, where its trigger has a template of names.
     """
 
     name: str
@@ -662,6 +664,7 @@ class Profile:
     scripted: bool = False
     made_at: datetime | None = None
     recipe: Mapping[str, str] = field(default_factory=dict)
+    title: str = ""
 
     @property
     def namespace(self) -> str:
@@ -669,9 +672,15 @@ class Profile:
         return self.name.rpartition("/")[0]
 
     @property
+    def shown(self) -> str:
+        """Return the name by which people know it."""
+        return self.title or self.name
+
+    @property
     def titles(self) -> tuple[tuple[str, str], ...]:
-        """Name what it generated, by kind and name."""
-        return tuple((each["kind"], each["metadata"]["name"]) for each in self.generated)
+        """Name what it generated, by kind and name, and itself as long as it holds anything."""
+        written = tuple((each["kind"], each["metadata"]["name"]) for each in self.generated)
+        return (("ClusterProfile", self.title), *written) if self.title and self.digest else written
 
     def may_name(self, cluster: str) -> bool:
         """Say whether a cluster is, or for all that was read may be, among its clusters."""

@@ -50,7 +50,6 @@ _ADDONS = {
 }
 
 _TRIGGER = {
-    "profileNameFormat": ("names of generated profiles cannot be chosen yet; leave the field out"),
     **_ADDONS,
 }
 

@@ -114,6 +114,18 @@ class Kube(Protocol):
         """
         ...
 
+    def merge_status(self, manifest: Manifest, *, uid: str) -> None:
+        """Merge the status that a manifest says into that of one life of an object.
+
+        Nothing else of the manifest is written: `apply` writes all but that.
+
+        Raises:
+            StaleError: another life of the object is there than `uid` says, or none.
+            MissingError: the cluster does not know the kind.
+            InvalidError: the kind has no status of its own, or the API server refuses this one.
+        """
+        ...
+
     def merge(self, gvk: GVK, namespace: str, name: str, patch: Manifest) -> bool:
         """Merge a patch into one object, in which None takes a field away; say if it was there.
 

@@ -114,6 +114,6 @@ def _after(work: Work) -> When:
 
 def _lost(profile: Profile) -> MissingError:
     return MissingError(
-        f"cannot go on with '{profile.name}': its checks are lost; apply it again, or"
-        f" `bellhop redeploy {profile.name} --unchecked`"
+        f"cannot go on with '{profile.shown}': its checks are lost; apply it again, or"
+        f" `bellhop redeploy {profile.shown} --unchecked`"
     )

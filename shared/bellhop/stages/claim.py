@@ -173,7 +173,7 @@ def _refused(cluster: str, key: Identity, profile: Profile, owner: Owner) -> Con
     return ConflictError(
         f"cannot apply {key.kind} '{key.namespace}/{key.name}' to '{cluster}':"
         f" profile '{owner.profile}' of tier {owner.tier} has it; give"
-        f" '{profile.name}' a lower tier than {owner.tier}, or remove one of the two"
+        f" '{profile.shown}' a lower tier than {owner.tier}, or remove one of the two"
     )
 
 

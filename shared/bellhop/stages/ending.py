@@ -315,7 +315,7 @@ def by_feature(features: Sequence[str], at: str, outcome: Outcome) -> tuple[Ende
 def _given_up(work: Work, error: BellhopError, counted: int) -> str:
     return (
         f"{error}; it has failed {counted} times in a row, as often as maxConsecutiveFailures lets"
-        f" it: change the profile, or what it reads, or `bellhop redeploy {work.profile.name}`"
+        f" it: change the profile, or what it reads, or `bellhop redeploy {work.profile.shown}`"
     )
 
 

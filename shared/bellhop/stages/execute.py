@@ -147,7 +147,7 @@ class Execute:
         """Bring it about, and note how that ended."""
         message, profile = work.message, work.profile
         with noting(self._records, message, work.cluster.key, profile.object) as note:
-            note.context = {"profile": profile.name, "trigger": profile.trigger}
+            note.context = {"profile": profile.shown, "trigger": profile.trigger}
             try:
                 self._order.refuse_early(work)
                 self._turns.refuse_early(work)
@@ -198,7 +198,7 @@ class Execute:
             self._circuits.refuse_away(work.cluster.key)
         except AwayError:
             return
-        text = f"cannot apply '{work.profile.name}' yet: '{work.cluster.key}' was away until now"
+        text = f"cannot apply '{work.profile.shown}' yet: '{work.cluster.key}' was away until now"
         raise TemporaryError(text, delay=timedelta(0))
 
     def _found(self, message: Apply) -> Kept[Profile] | None:

@@ -197,6 +197,7 @@ class Instantiation:
                 if wrong
                 else self._fill(draft, found, catalog, trigger, matched)
             )
+            note.context = {**note.context, "profile": filled.shown}
             made = self._writer.write(found, filled, message, note)
         self._rests.begin(_place(message), begun)
         return made
@@ -242,17 +243,33 @@ class Instantiation:
             made = maker.generate(draft, matched)
             generated = tuple(manifest for _, manifest in made.generated)
             self._refuse_declared(generated)
+            self._refuse_own(catalog, made.title)
         except PermanentError as error:
             if trigger.destination_cluster and found:
                 draft = replace(draft, destinations=found.value.destinations)
             return failed(draft, error)
         goes = catalog.destinations(trigger, draft.cluster, made.named)
         draft = replace(draft, destinations=goes, generated=generated, reads=made.reads)
-        draft = replace(draft, recipe=recipe.noted)
+        draft = replace(draft, recipe=recipe.noted, title=made.title)
+        if made.title:
+            # Who comes after it names it by that, and may be declared at any time.
+            draft = replace(draft, rollout=replace(draft.rollout, awaited=True))
         draft = sealed(draft, made.contents)
         if made.named and not goes:
             return failed(draft, _unregistered(made.named))
         return draft
+
+    def _refuse_own(self, catalog: Catalog, title: str) -> None:
+        """Refuse to give a profile the name of a ClusterProfile that users declared.
+
+        Raises:
+            ConflictError: one is there by that name.
+        """
+        if title in catalog.profiles:
+            raise ConflictError(
+                f"cannot name the ClusterProfile '{title}': one of that name was applied; delete"
+                " it, or write another profileNameFormat"
+            )
 
     def _refuse_declared(self, generated: Sequence[Mapping[str, Any]]) -> None:
         """Refuse to generate what users declared.

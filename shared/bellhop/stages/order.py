@@ -6,6 +6,8 @@
 
 Who waits looks again after that is noted; who is done looks for those who wait after that is
 written. So one of the two sees the other. Whoever dies in between comes again by its message.
+What a trigger makes is waited for by the name that its profileNameFormat was rendered to. It gives
+that up when its event is over, so that nobody keeps it.
 Before a profile is brought it is noted as needing those before it: they find it when they are to
 go, and ask its own records whether that is still so.
 """
@@ -49,10 +51,11 @@ class Order:
         """Tell those who wait for a profile that it is done in a cluster, or gone."""
         if not profile.rollout.ordered and not (outcome and outcome.value.revision):
             return
-        waiting = list(self._records.waiting.of(cluster, profile.name))
-        self._publisher.publish(_asking(cluster, each.value) for each in waiting)
-        for each in waiting:
-            self._records.waiting.delete(cluster, profile.name, each)
+        for name in _names(profile):
+            waiting = list(self._records.waiting.of(cluster, name))
+            self._publisher.publish(_asking(cluster, each.value) for each in waiting)
+            for each in waiting:
+                self._records.waiting.delete(cluster, name, each)
 
     def leave(self, profile: Profile, cluster: str, outcome: Kept[Outcome] | None) -> None:
         """Tell those who wait for a profile that it is gone from a cluster, and forget its needs.
@@ -92,13 +95,12 @@ class Order:
         lacks = [lack for first in missing if (lack := self._lack(first, cluster))]
         if lacks:
             raise WaitingError(
-                f"cannot bring '{work.profile.name}' to '{cluster}' yet: {'; '.join(lacks)}"
+                f"cannot bring '{work.profile.shown}' to '{cluster}' yet: {'; '.join(lacks)}"
             )
 
     def _lack(self, first: str, cluster: str) -> str:
         """Say why a profile is not done in a cluster as it is now; nothing if it is."""
-        kept = self._records.outcomes.get(cluster, first)
-        head = self._records.profiles.head("", "", first)
+        kept, head = self._found(first, cluster)
         kind = profile_kind(first)
         if head is None:
             return (
@@ -109,10 +111,23 @@ class Order:
                 f"it comes after {kind} '{first}', which does not go to this cluster: have it"
                 " select the cluster, too"
             )
-        inventory = self._records.inventories.get(cluster, first)
+        inventory = self._records.inventories.get(cluster, head.value.name)
         if kept and _stands(kept.value, head.value, inventory.value if inventory else None):
             return ""
         return f"it comes after {kind} '{first}', which is not done there as it is now"
+
+    def _found(self, first: str, cluster: str) -> tuple[Kept[Outcome] | None, Kept[Profile] | None]:
+        """Read how a profile ended in a cluster, and then the profile: users' own, or one made."""
+        kept = self._records.outcomes.get(cluster, first)
+        head = self._records.profiles.head("", "", first)
+        title = None if head else self._records.titles.get("ClusterProfile", first)
+        if title is None:
+            return kept, head
+        made = title.value
+        kept = self._records.outcomes.get(cluster, made.profile)
+        head = self._records.profiles.head(made.trigger, made.cluster, made.profile)
+        is_so = head is not None and ("ClusterProfile", first) in head.value.titles
+        return (kept, head) if is_so else (None, None)
 
     def _refuse_to_go(self, work: Work) -> None:
         """Keep a profile from being withdrawn while one is there that needs it.
@@ -128,7 +143,7 @@ class Order:
             named = ", ".join(f"'{each}'" for each in still[:_NAMED])
             more = f" and {len(still) - _NAMED} more" if len(still) > _NAMED else ""
             raise WaitingError(
-                f"cannot withdraw '{work.profile.name}' from '{cluster}' yet: by dependsOn"
+                f"cannot withdraw '{work.profile.shown}' from '{cluster}' yet: by dependsOn"
                 f" {named}{more} stand on it there; it goes once they are gone, or depend on it"
                 " no more"
             )
@@ -166,6 +181,11 @@ def _stands(outcome: Outcome, profile: Profile, inventory: Inventory | None) -> 
         return False
     certain = inventory is None or all(each.digest for each in inventory.held.values())
     return certain and (profile.sync == "OneTime" or outcome.revision == profile.revision)
+
+
+def _names(profile: Profile) -> tuple[str, ...]:
+    """Return the names by which others come after a profile."""
+    return (profile.name, profile.title) if profile.title else (profile.name,)
 
 
 def _follower(work: Work) -> Follower:

@@ -56,7 +56,7 @@ class Turns:
             return
         number, clusters = profile.rollout.places(len(profile.destinations)), profile.destinations
         raise QueuedError(
-            f"cannot bring '{profile.name}' to '{cluster}' yet: by maxUpdate {number} of its"
+            f"cannot bring '{profile.shown}' to '{cluster}' yet: by maxUpdate {number} of its"
             f" {len(clusters)} clusters change at a time, and those that fail keep their place"
         )
 
@@ -89,7 +89,7 @@ class Turns:
                 self._tell(profile, new, token, asking)
                 for each in came:
                     self._records.rotas.end_wait(which, each)
-        raise StaleError(f"cannot let in clusters of '{profile.name}': other writers keep winning")
+        raise StaleError(f"cannot let in clusters of '{profile.shown}': other writers keep winning")
 
     def _next(
         self, profile: Profile, old: Rota, done: str

@@ -229,7 +229,7 @@ class Writer:
 
 def failed(draft: Profile, error: PermanentError) -> Profile:
     """Return a draft that holds nothing but why; what was last good stays in its place."""
-    bare = replace(draft, contents=(), digest="", generated=(), reads=())
+    bare = replace(draft, contents=(), digest="", generated=(), reads=(), title="")
     return replace(bare, error=str(error), error_code=error.code)
 
 
@@ -258,7 +258,10 @@ def _merge(old: Profile | None, draft: Profile) -> Profile:
     if stays and old.digest == LOST:
         # Without the last good contents nobody can tell what is to stay.
         raise MissingError(f"cannot keep what '{old.name}' holds: its contents are lost")
-    return replace(draft, pinned=old.pinned, **contents_of(old)) if stays else draft
+    if not stays:
+        return draft
+    title = old.title if draft.error else draft.title
+    return replace(draft, pinned=old.pinned, title=title, **contents_of(old))
 
 
 def contents_of(held: Profile | Rendering) -> dict[str, Any]:
@@ -292,9 +295,9 @@ def sealed(draft: Profile, contents: tuple[Content, ...]) -> Profile:
 
 
 def _handled(how: Handling) -> dict[str, Any]:
-    """Return how something is brought, without what an earlier version did not know, if unused."""
-    told = asdict(how)
-    return told if how.excluded else {key: told[key] for key in told if key != "excluded"}
+    """Return how something is brought, without what earlier versions did not know, if unused."""
+    unused = {name for name in ("excluded", "status") if not getattr(how, name)}
+    return {name: value for name, value in asdict(how).items() if name not in unused}
 
 
 def _applications(profile: Profile, message: Origin) -> Iterator[Apply]:

@@ -43,8 +43,8 @@ MUTANTS = [
     ),
     Mutant(
         "stages/writer.py",
-        "pinned=old.pinned, **contents_of(old)",
-        "**contents_of(old)",
+        "pinned=old.pinned, title=title, **contents_of(old)",
+        "title=title, **contents_of(old)",
         "A rollback is undone by the second event after it.",
     ),
     Mutant(
@@ -226,9 +226,45 @@ MUTANTS = [
     ),
     Mutant(
         "stages/titles.py",
-        "return self._manifest(title, name) is not None",
+        "return found is not None and name in found.value.titles",
         "return True",
         "Who died before its profile was written has a name for ever.",
+    ),
+    Mutant(
+        "model/record.py",
+        "*written) if self.title and self.digest else written",
+        "*written) if not self.trigger else written",
+        "Two generated profiles have one name.",
+    ),
+    Mutant(
+        "stages/instantiate.py",
+        "            self._refuse_own(catalog, made.title)\n",
+        "",
+        "A generated profile has the name of one that users applied.",
+    ),
+    Mutant(
+        "stages/instantiate.py",
+        "            draft = replace(draft, rollout=replace(draft.rollout, awaited=True))\n",
+        "            pass\n",
+        "Nobody knows which revision of a named profile is done.",
+    ),
+    Mutant(
+        "stages/writer.py",
+        "    title = old.title if draft.error else draft.title\n",
+        "    title = draft.title\n",
+        "A profile whose newest inputs fail loses its name.",
+    ),
+    Mutant(
+        "engine/difference.py",
+        '    touched.instantiated |= _entitled(before, after, _named(keys, "ClusterProfile"))\n',
+        "",
+        "A name that users give up stays nobody's.",
+    ),
+    Mutant(
+        "stages/order.py",
+        "        for name in _names(profile):\n",
+        "        for name in (profile.name,):\n",
+        "Who waits for a profile by its chosen name is not told.",
     ),
     Mutant(
         "stages/writer.py",
@@ -301,5 +337,17 @@ MUTANTS = [
         '    scripted = any(each.dialect == "lua" for each in contents)\n',
         "    scripted = False\n",
         "The version before takes a script for a template.",
+    ),
+    Mutant(
+        "stages/features/resources/step.py",
+        '            digest="" if wrong else each.digest,\n',
+        "            digest=each.digest,\n",
+        "A status that was refused is never written.",
+    ),
+    Mutant(
+        "stages/features/resources/step.py",
+        'if not each.how.status or not each.manifest.get("status"):',
+        'if not each.manifest.get("status"):',
+        "A status is written that nobody asked for.",
     ),
 ]

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from bellhop.cli.views.profiles import VIEWS
 from bellhop.cli.views.view import Query
+from bellhop.errors import InvalidError
+from bellhop.messages import Apply
 from bellhop.model.gvk import GVK
 from bellhop.model.record import NO_OBJECT
+from tests.fakes import rig
 from tests.fakes.fleet import Fleet, service, with_address
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import INSTANTIATE, config, holder, join, profile, source, trigger
@@ -169,3 +173,108 @@ def test_a_profile_whose_template_writes_nothing_yet_says_so(fleet: Fleet, east:
     fleet.write("east", with_address(service("shop")))
     fleet.pump()
     assert [each["metadata"]["name"] for each in east.objects(CONFIG)] == ["a"]
+
+
+SUBRESOURCES = "projectsveltos.io/subresources"
+SERVICE = GVK("", "v1", "Service")
+ADDRESS = {"loadBalancer": {"ingress": [{"ip": "203.0.113.7"}]}}
+
+
+def balanced(port: int = 80, more: str = "") -> str:
+    return f"""apiVersion: v1
+kind: Service
+metadata: {{name: a, namespace: default}}
+spec: {{ports: [{{port: {port}, protocol: TCP}}]}}
+status: {{loadBalancer: {{ingress: [{{ip: 203.0.113.7}}]}}{more}}}
+"""
+
+
+def status(kube: FakeKube) -> Any:
+    (found,) = kube.objects(SERVICE)
+    return found.get("status")
+
+
+@pytest.mark.parametrize(
+    ("asked", "written"),
+    [("status", True), ("status, scale", True), ("scale", False), ("", False)],
+)
+def test_writes_the_status_that_is_asked_for(
+    fleet: Fleet, east: FakeKube, asked: str, *, written: bool
+) -> None:
+    """Once for each change of what is declared; what its makers write of it stays till then."""
+    fleet.apply(profile(), holder("own", balanced(), annotations=f"{SUBRESOURCES}: '{asked}'"))
+    fleet.pump()
+    assert status(east) == (ADDRESS if written else None)
+    if not written:
+        return
+
+    theirs = {**east.objects(SERVICE)[0], "status": {"loadBalancer": {}}}
+    east.put(theirs)
+    fleet.publisher.publish([Apply("", "", "own", "fleet/east")])
+    fleet.pump()
+    assert status(east) == {"loadBalancer": {}}
+
+    fleet.apply(holder("own", balanced(81), annotations=f"{SUBRESOURCES}: '{asked}'"))
+    fleet.pump()
+    assert status(east) == ADDRESS
+    writes = [call for call in east.calls if call.verb == "merge status"]
+    assert len(writes) == 2
+
+
+def test_a_status_that_is_refused_is_told_and_tried_again(fleet: Fleet, east: FakeKube) -> None:
+    """The object is held, so that it goes with its profile; others are not held up."""
+    east.fail_with(InvalidError("the API server refuses it"), "merge status")
+    asking = f"{SUBRESOURCES}: status"
+    fleet.apply(
+        profile(more="continueOnError: true"),
+        holder("own", balanced(), config("b", "v: '1'"), annotations=asking),
+    )
+    fleet.pump()
+    assert "refuses it" in failure(fleet)
+    assert said(east) == {"b": "1"}
+    assert status(east) is None
+
+    east.fail_with(None)
+    fleet.clock.advance(timedelta(minutes=5))
+    fleet.publisher.publish([Apply("", "", "own", "fleet/east")])
+    fleet.pump()
+    assert status(east) == ADDRESS
+    assert failure(fleet) == ""
+
+    east.fail_with(InvalidError("the API server refuses it"), "merge status")
+    fleet.apply(holder("own", balanced(82), config("b", "v: '1'"), annotations=asking))
+    fleet.pump()
+    rig.delete(fleet, ("ClusterProfile", "", "own"))
+    fleet.clock.advance(timedelta(minutes=1))
+    fleet.pump()
+    assert east.objects(SERVICE) == []
+
+
+def test_a_kind_without_a_status_is_told(fleet: Fleet, east: FakeKube) -> None:
+    """By its sentence; what has none to write is written as ever."""
+    text = config("a", "v: '1'") + "status: {phase: x}\n"
+    asking = f"{SUBRESOURCES}: status"
+    fleet.apply(profile(), holder("own", text, annotations=asking))
+    fleet.pump()
+    assert "has no status of its own; leave it out" in failure(fleet)
+
+    fleet.apply(holder("own", config("a", "v: '1'"), annotations=asking))
+    fleet.clock.advance(timedelta(minutes=1))
+    fleet.pump()
+    assert failure(fleet) == ""
+    assert said(east) == {"a": "1"}
+
+
+def test_no_other_subresource_is_written(fleet: Fleet, east: FakeKube) -> None:
+    """One that nobody can write so is refused by its name, and nothing is brought."""
+    fleet.apply(
+        profile(), holder("own", config("a"), annotations=f"{SUBRESOURCES}: 'status,binding'")
+    )
+    fleet.pump()
+
+    (made,) = fleet.records.profiles.of("")
+    assert made.error == (
+        "cannot use ConfigMap 'default/own': its annotation projectsveltos.io/subresources names"
+        " 'binding'; it takes status and scale"
+    )
+    assert east.objects(CONFIG) == []

@@ -97,6 +97,7 @@ SHOWN: dict[str, Callable[[Fleet, str], str]] = {
             ("nameFormat", "name"),
         )
     },
+    "profileNameFormat": lambda fleet, _: made(fleet).title,
     "templateResourceRefs[].resource.namespace": lambda fleet, _: made(fleet).reads[0].namespace,
     "templateResourceRefs[].resource.name": lambda fleet, _: made(fleet).reads[0].name,
     # Who renders to no kind of cluster is refused, below: here it is enough that it goes there.

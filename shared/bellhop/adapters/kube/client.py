@@ -40,6 +40,7 @@ _MOST = 1_000_000
 _BARREN = 1_000
 _LONGEST_TOKEN = 4096
 _LONGEST_NAME = 1024
+_STATUS = "status"
 # It is shown and kept.
 _VERSION = re.compile(r"[A-Za-z0-9.+~_-]{1,64}")
 _SECRET = GVK("", "v1", "Secret")
@@ -148,6 +149,24 @@ class KubeClient:
         if not applied.get("metadata", {}).get("uid"):
             raise UnreachableError(f"{call}: the answer is an object without a uid")
         return applied
+
+    def merge_status(self, manifest: Manifest, *, uid: str) -> None:
+        """Merge the status that a manifest says into that of one life of an object."""
+        key = _key(manifest, self._name)
+        doing = "write the status of"
+        call = self._call(doing, key.gvk, key.namespace, key.name)
+        resource = self._served(key.gvk, call)
+        if _STATUS not in resource.subresources:
+            raise InvalidError(f"{call}: the kind has no status of its own; leave it out")
+        call = self._call(doing, key.gvk, _home(resource, key.namespace), key.name)
+        path = f"{_path(resource, call, key.name)}/{_STATUS}"
+        patch = {"metadata": {"uid": uid}, "status": manifest["status"]}
+        request = Request("PATCH", path, {"fieldManager": MANAGER}, patch, applying.MERGE)
+        answer = self._transport.ask(request, call)
+        if isinstance(answer, Refusal):
+            if answer.code == HTTPStatus.NOT_FOUND:
+                raise StaleError(f"{call}: it is gone")
+            raise self._refused(answer, key.gvk, call)
 
     def merge(self, gvk: GVK, namespace: str, name: str, patch: Manifest) -> bool:
         """Merge a patch into one object, in which None takes a field away; say if it was there."""

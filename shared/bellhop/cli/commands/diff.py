@@ -36,14 +36,15 @@ def command(profiles: tuple[str, ...], namespace: str, cluster: str, form: str) 
     """
     from bellhop.cli import previews
     from bellhop.fleet.previewing import Previewed, Unknown, now
+    from bellhop.fleet.titled import Titled, meant
 
     here = installation()
-    key = known(here, cluster, namespace)
+    key, titled = known(here, cluster, namespace), Titled(here)
     unknown: list[Unknown] = []
 
     def found() -> Iterator[Previewed]:
         for name in dict.fromkeys(map(profile_named, profiles)):
-            for each in now(here, name, key):
+            for each in now(here, meant(here, name), key):
                 if isinstance(each, Unknown):
                     unknown.append(each)
                 else:
@@ -51,16 +52,16 @@ def command(profiles: tuple[str, ...], namespace: str, cluster: str, form: str) 
 
     if form == TABLE:
         told = False
-        for line in previews.texts(found()):
+        for line in previews.texts(found(), titled):
             told = True
             say(line)
         if not told and not unknown:
             say("Nothing would change.", err=True)
     else:
         output.present(
-            previews.COLUMNS, previews.rows(found()), form, nothing="Nothing would change."
+            previews.COLUMNS, previews.rows(found(), titled), form, nothing="Nothing would change."
         )
     for each in unknown:
-        say(f"warning: '{each.profile}' in '{each.cluster}': {each.error}", err=True)
+        say(f"warning: '{titled.shown(each.profile)}' in '{each.cluster}': {each.error}", err=True)
     if unknown:
         raise unknown[0].error

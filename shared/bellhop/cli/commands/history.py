@@ -35,11 +35,12 @@ def command(profile: str, form: str) -> None:
     makes no other one. The last few are kept, as many as the setting `revisions` says.
     """
     from bellhop.fleet.rollback import history
+    from bellhop.fleet.titled import meant
 
     here = installation()
 
     def rows() -> Iterator[Row]:
-        for each in history(here, profile_named(profile)):
+        for each in history(here, meant(here, profile_named(profile))):
             in_force = "rolled back" if each.pinned else "in force"
             yield {
                 "revision": each.number,

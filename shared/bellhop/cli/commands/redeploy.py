@@ -48,17 +48,21 @@ def command(words: tuple[str, ...], namespace: str, cluster: str, *, unchecked: 
     ClusterProfile/NAME; a Profile is NAMESPACE/NAME, or Profile/NAMESPACE/NAME.
     """
     from bellhop.fleet.redeploying import redeploy
+    from bellhop.fleet.titled import Titled, meant
 
     profile, cluster = _read(words, namespace, cluster)
     here = session.installation()
     if unchecked and not profile:
         raise click.UsageError("--unchecked goes with one profile")
-    asked = redeploy(here, profile, known(here, cluster, namespace), unchecked=unchecked)
+    goes = known(here, cluster, namespace)
+    asked = redeploy(here, meant(here, profile), goes, unchecked=unchecked)
+    titled = Titled(here)
     say(f"Asked for {count(len(asked), 'deployment')}.")
     for each in asked:
         if each.busy:
+            name = titled.shown(each.profile)
             say(
-                f"warning: '{each.profile}' is just being applied to '{each.cluster}'; ask again"
+                f"warning: '{name}' is just being applied to '{each.cluster}'; ask again"
                 " when that has ended",
                 err=True,
             )

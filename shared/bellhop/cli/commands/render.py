@@ -311,7 +311,7 @@ def _print_json(rehearsal: Rehearsal, judged: Sequence[Tried], show: str) -> Non
         ],
         "profiles": [
             {
-                "name": made.profile.name,
+                "name": made.profile.shown,
                 "object": object_name(made.profile.object),
                 "tier": made.profile.tier,
                 **_shown(made, show),

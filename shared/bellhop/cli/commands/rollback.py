@@ -34,11 +34,13 @@ def command(profile: str, number: int | None, *, undo: bool) -> None:
     Profile/NAMESPACE/NAME.
     """
     from bellhop.fleet import rollback
+    from bellhop.fleet.titled import meant
 
     if undo and number:
         raise click.UsageError("say --to or --undo, not both")
     name, here = profile_named(profile), session.installation()
-    rolled = rollback.undo(here, name) if undo else rollback.rollback(here, name, number or 0)
+    ours = meant(here, name)
+    rolled = rollback.undo(here, ours) if undo else rollback.rollback(here, ours, number or 0)
     held = rolled.profile
     if undo:
         say(

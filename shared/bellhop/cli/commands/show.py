@@ -119,9 +119,10 @@ def addons(  # noqa: PLR0913 - one parameter an option
         raise click.UsageError("--resources and --helm-charts leave nothing to show")
     from bellhop.cli.addons import addons as found
     from bellhop.cli.asking import profile_named
+    from bellhop.fleet.titled import meant
 
-    name = profile_named(profile)
     here = installation()
+    name = meant(here, profile_named(profile))
     rows = found(here, namespace, known(here, cluster, namespace), name)
     if resources or helm_charts:
         rows = (row for row in rows if (row["resourceType"] == "helm chart") == helm_charts)
@@ -157,18 +158,20 @@ def dryrun(
     from bellhop.cli import previews
     from bellhop.cli.asking import profile_named
     from bellhop.fleet.previewing import noted
+    from bellhop.fleet.titled import Titled, meant
 
     here = installation()
-    found = noted(here, known(here, cluster, namespace), profile_named(profile))
+    named = meant(here, profile_named(profile))
+    found, titled = noted(here, known(here, cluster, namespace), named), Titled(here)
     if namespace and not cluster:
         found = (each for each in found if each.cluster.startswith(f"{namespace}/"))
     nothing = "No profile is tried dry."
     if not raw_diff or form in {JSON, YAML}:
-        rows = previews.rows(found)
+        rows = previews.rows(found, titled)
         output.present(previews.COLUMNS, rows, form, nothing=nothing, headers=headers)
         return
     told = False
-    for line in previews.texts(found):
+    for line in previews.texts(found, titled):
         told = True
         say(line)
     if not told:
@@ -353,14 +356,15 @@ def strays(namespace: str, cluster: str, form: str, *, headers: bool) -> None:
     """
     from bellhop.fleet.overview import object_name
     from bellhop.fleet.strays import strays as found
+    from bellhop.fleet.titled import Titled
 
     here = installation()
-    key = known(here, cluster, namespace)
+    key, titled = known(here, cluster, namespace), Titled(here)
     rows = (
         {
             "cluster": each.cluster,
             "object": object_name(each.key),
-            "profile": each.finding.profile,
+            "profile": titled.shown(each.finding.profile),
             "since": each.finding.since,
         }
         for each in found(here, key)

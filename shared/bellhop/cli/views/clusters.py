@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from bellhop.cli.output import Column, Row, age, count, pairs, stamp
 from bellhop.cli.story import Story
 from bellhop.cli.views.view import Query, View
-from bellhop.engine.naming import profile_shown
 from bellhop.engine.wiring import is_audited, is_direct
 from bellhop.fleet import overview
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.reports import report
+from bellhop.fleet.titled import Titled
 from bellhop.model.classified import classifier_of
 from bellhop.model.record import Cluster
 from bellhop.ports.kube import Manifest
@@ -75,14 +75,14 @@ def rows(here: Installation, query: Query) -> Iterator[Row]:
 
 def describe(here: Installation, query: Query, story: Story) -> int:
     """Tell of each cluster how it rings, what is in force and what it holds."""
-    told = 0
+    told, titled = 0, Titled(here)
     for cluster in _clusters(here, query):
         told += 1
-        _tell(here, cluster, story)
+        _tell(here, cluster, titled, story)
     return told
 
 
-def _tell(here: Installation, cluster: Cluster, story: Story) -> None:
+def _tell(here: Installation, cluster: Cluster, titled: Titled, story: Story) -> None:
     now = here.records.clock.now()
     health = overview.health(here, cluster.key)
     catalog = here.catalogs.current()
@@ -112,7 +112,7 @@ def _tell(here: Installation, cluster: Cluster, story: Story) -> None:
         "Profiles",
         (
             (
-                outcome.profile,
+                titled.shown(outcome.profile),
                 outcome.phase,
                 age(outcome.at, now),
                 outcome.message + overview.next_try(outcome),
@@ -123,7 +123,7 @@ def _tell(here: Installation, cluster: Cluster, story: Story) -> None:
     story.grid(
         "Holds",
         (
-            (overview.object_name(key), profile_shown(inventory.profile))
+            (overview.object_name(key), titled.with_kind(inventory.profile))
             for inventory in here.records.inventories.of(cluster.key)
             for key in inventory.held
         ),

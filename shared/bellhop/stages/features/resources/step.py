@@ -72,6 +72,7 @@ class Steps:
             stored = self._write(kube, work, replace(step, wanted=each))
             # Between the claim and the apply another profile may have taken the object.
             self._claims.take(work.cluster.key, key, work.profile)
+            wrong = self._write_status(kube, work, each, stored)
         except NotOursError as error:
             # Nothing of ours is there: another profile that asks to adopt it may have it.
             before = taken.before if taken else None
@@ -83,7 +84,8 @@ class Steps:
         except PermanentError as error:
             return Upshot(key, self._let_go(work, step, taken), refused=error)
         held = Held(
-            digest=each.digest,
+            # Without its status it is as if applying it had only begun.
+            digest="" if wrong else each.digest,
             ref=each.ref,
             applied_at=self._clock.now(),
             version=each.key.gvk.version,
@@ -95,7 +97,7 @@ class Steps:
             reloaded=noted.reloaded,
         )
         held = self._counted(work, step, held, stored)
-        return Upshot(key, held, changed=True)
+        return Upshot(key, held, changed=True, refused=wrong)
 
     def _counted(self, work: Work, step: Apply, held: Held, stored: Manifest) -> Held:
         """Count that an object was put back.
@@ -143,6 +145,23 @@ class Steps:
             # Who dies now leaves it unsure in the inventory: the next try makes it.
             self._clear(kube, each.key)
             return kube.apply(decorate(each, profile.name, profile.tier), uid="")
+
+    def _write_status(
+        self, kube: Kube, work: Work, each: Desired, stored: Manifest
+    ) -> PermanentError | None:
+        """Write the status that an object is to have, where that is asked; return what is wrong.
+
+        Who made the object's kind writes it too, and writes over this as soon as it looks.
+        """
+        if not each.how.status or not each.manifest.get("status"):
+            return None
+        doing = f"cannot apply the status of {named(work, each.key.identity)}"
+        try:
+            with unquoted(doing, secret=each.secret):
+                kube.merge_status(dict(each.manifest), uid=uid_of(stored))
+        except PermanentError as error:
+            return error
+        return None
 
     def _but_excluded(self, kube: Kube, step: Apply | Adopt, manifest: Manifest) -> Manifest:
         """Leave as they are what paths of an object are others' to decide; a new one gets all."""
