@@ -12,6 +12,7 @@ from bellhop.luabox.errors import LuaResultError
 from bellhop.luabox.given import Given
 
 if TYPE_CHECKING:
+    from bellhop.luabox.keys import Keys
     from bellhop.luabox.script import Script
 
 _NOT_A_TABLE = "lua script output is not a lua table"
@@ -36,22 +37,28 @@ class Selection(NamedTuple):
 
 
 class Subject:
-    """One object that any number of scripts judge: it is converted once, and copied for each."""
+    """One object that any number of scripts judge.
+
+    What scripts can ask of it is converted once for all that can ask the same, and copied for each.
+    """
 
     def __init__(self, obj: dict[str, Any]) -> None:
         self._obj = obj
-        self._given: Given | None = None
+        self._given: dict[Keys | None, Given] = {}
 
     def given_to(self, script: Script) -> Given:
-        """Return the object as scripts get it: as global `obj` and as their argument.
+        """Return the object as a script gets it: as global `obj` and as its argument.
 
         Raises:
-            LuaLimitError: it is nested too deeply.
+            LuaLimitError: what the script can ask of it is nested too deeply.
         """
-        if self._given is None:
-            obj, depth = self._obj, script.limits.depth
-            self._given = Given({"obj": obj}, [obj], depth=depth, name=script.name)
-        return self._given
+        keys = script.keys
+        given = self._given.get(keys)
+        if given is None:
+            obj, depth, name = self._obj, script.limits.depth, script.name
+            given = Given({"obj": obj}, [obj], depth=depth, name=name, keys=keys)
+            self._given[keys] = given
+        return given
 
 
 def evaluate(script: Script, obj: dict[str, Any] | Subject) -> Verdict:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from bellhop.luabox.errors import LuaLimitError
@@ -23,38 +24,45 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 _NOT_ASCII = re.compile(r"\\u00[89a-f]")
 
 
-def flatten(value: dict[str, Any], depth: int, name: str) -> list[Any]:
+def flatten(value: dict[str, Any], descent: Descent) -> list[Any]:
     """Return a dict as the stream of its tokens, without its own opening mark.
 
     None is absent from Lua's tables: a key whose value is None is left out, and a list closes
     the gap, so that its length and `ipairs` hold. Integers beyond 2^53 round, as doubles do.
     """
     out: list[Any] = []
-    _flatten_dict(value, out, _Descent(depth, name))
+    _flatten_dict(value, out, descent)
     return out
 
 
-class _Descent:
-    """Where the walk is, for the limit of depth and for naming a script in errors."""
+class Descent:
+    """Where the walk is, for the limit of depth and for naming a script in errors.
 
-    __slots__ = ("left", "name")
+    Of dicts it goes into what stands at `keys`: as if there was nothing else. None is all.
+    """
 
-    def __init__(self, left: int, name: str) -> None:
+    __slots__ = ("keys", "left", "name")
+
+    def __init__(self, left: int, name: str, keys: frozenset[str] | None) -> None:
         self.left = left
         self.name = name
+        self.keys = keys
 
     def down(self) -> None:
+        """Go one deeper; who comes back up adds one to what is left."""
         self.left -= 1
         if self.left < 0:
             message = "the value given is nested too deeply, or contains itself"
             raise LuaLimitError(message, kind="depth", name=self.name)
 
 
-def _flatten_dict(value: dict[str, Any], out: list[Any], descent: _Descent) -> None:
+def _flatten_dict(value: dict[str, Any], out: list[Any], descent: Descent) -> None:
     descent.down()
-    for key, item in value.items():
+    keys = descent.keys
+    for key in value if keys is None else value.keys() & keys:
         if not isinstance(key, str):
             raise TypeError(f"a key must be a string, not {type(key).__name__!r}")
+        item = value[key]
         kind = type(item)
         if kind is str or kind is bool:
             out += (key, item)
@@ -70,7 +78,7 @@ def _flatten_dict(value: dict[str, Any], out: list[Any], descent: _Descent) -> N
     descent.left += 1
 
 
-def flatten_list(value: list[Any], out: list[Any], descent: _Descent) -> None:
+def flatten_list(value: list[Any], out: list[Any], descent: Descent) -> None:
     """Append the items of a list and the mark of its end."""
     descent.down()
     for item in value:
@@ -89,14 +97,13 @@ def flatten_list(value: list[Any], out: list[Any], descent: _Descent) -> None:
     descent.left += 1
 
 
-def flatten_args(args: list[Any], shared: dict[str, Any], depth: int, name: str) -> list[Any]:
+def flatten_args(args: Iterable[Any], shared: Mapping[str, Any], descent: Descent) -> list[Any]:
     """Return arguments as tokens; one that is a global's very value becomes the same table."""
     out: list[Any] = []
-    descent = _Descent(depth, name)
+    known = {id(value): key for key, value in shared.items() if value is not None}
     for arg in args:
-        same = next((key for key, value in shared.items() if value is arg), None)
-        if same is not None and arg is not None:
-            out += (SAME, same)
+        if id(arg) in known:
+            out += (SAME, known[id(arg)])
         else:
             flatten_list([arg], out, descent)
             out.pop()

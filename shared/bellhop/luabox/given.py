@@ -6,12 +6,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from bellhop.luabox import convert
+from bellhop.luabox.keys import Keys
 
 
 class Given:
     """Values for the calls of scripts; none of which sees what another makes of them.
 
-    A value given both as a global and as an argument is one table in Lua.
+    A value given both as a global and as an argument is one table in Lua. Where `keys` are said,
+    tables have no others.
 
     Raises:
         LuaLimitError: a value is nested deeper than `depth`, or contains itself; `name` is whose
@@ -28,7 +30,8 @@ class Given:
         *,
         depth: int,
         name: str,
+        keys: Keys | None = None,
     ) -> None:
-        given = dict(globals)
-        self.tokens = convert.flatten(given, depth + 1, name)
-        self.tokens += convert.flatten_args(list(args), given, depth + 1, name)
+        descent = convert.Descent(depth + 1, name, keys)
+        self.tokens = convert.flatten(dict(globals), descent)
+        self.tokens += convert.flatten_args(args, globals, descent)

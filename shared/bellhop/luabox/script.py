@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from bellhop.luabox import convert, source
@@ -15,6 +16,7 @@ from bellhop.luabox.errors import (
     LuaSyntaxError,
 )
 from bellhop.luabox.given import Given
+from bellhop.luabox.keys import keys_said
 from bellhop.luabox.limits import Limits
 from bellhop.luabox.state import Pool
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from bellhop.luabox.errors import LimitKind
+    from bellhop.luabox.keys import Keys
 
 _pool = Pool()
 _keys = itertools.count(1)
@@ -60,6 +63,11 @@ class Script:
         _pool.put(state)
         if why is not None:
             raise self._failure(LuaSyntaxError, why, None)
+
+    @cached_property
+    def keys(self) -> Keys | None:
+        """Return which keys the script can ask an object for, or None: any."""
+        return keys_said(self.text)
 
     def call(
         self,

@@ -62,41 +62,35 @@ def jointed(text: str) -> str | None:
     """
     if ".." not in text or "__concat" in text:
         return None
-    parts: list[str] = []
+    made = "".join(_CONCAT.sub(_JOINED, code) + word for code, word in parted(text))
+    return None if made == text else f"local {_JOINT} = ... {made}"
+
+
+def parted(text: str) -> Iterator[tuple[str, str]]:
+    """Yield code, each with the comment or string behind it; the last piece has none.
+
+    One that never ends goes to the end of the text: Lua will say so.
+    """
     at = 0
     while found := _OPENING.search(text, at):
         end = _end_of(text, found)
-        parts += (_CONCAT.sub(_JOINED, text[at : found.start()]), text[found.start() : max(end, 0)])
-        if end < 0:
-            return None
+        yield text[at : found.start()], text[found.start() : end]
         at = end
-    parts.append(_CONCAT.sub(_JOINED, text[at:]))
-    made = "".join(parts)
-    return None if made == text else f"local {_JOINT} = ... {made}"
+    yield text[at:], ""
 
 
 def _blank_words(text: str) -> str:
     """Return the text without comments and strings, its line ends kept."""
-    code: list[str] = []
-    at = 0
-    while found := _OPENING.search(text, at):
-        code.append(text[at : found.start()])
-        end = _end_of(text, found)
-        if end < 0:
-            return "".join(code)
-        code.append(" " + "\n" * text.count("\n", found.start(), end))
-        at = end
-    code.append(text[at:])
-    return "".join(code)
+    return "".join(code + " " + "\n" * word.count("\n") for code, word in parted(text))
 
 
 def _end_of(text: str, opening: re.Match[str]) -> int:
-    """Return where a comment or string ends, or -1 if it never does (Lua will say so)."""
+    """Return where a comment or string ends: with the text, if it never does."""
     mark, start = opening[0], opening.end()
     if mark.endswith("["):
         closing = mark.lstrip("-").replace("[", "]")
         end = text.find(closing, start)
-        return end + len(closing) if end >= 0 else -1
+        return end + len(closing) if end >= 0 else len(text)
     if mark == "--":
         line_end = _LINE_END.search(text, start)
         return line_end.start() if line_end else len(text)
@@ -104,4 +98,4 @@ def _end_of(text: str, opening: re.Match[str]) -> int:
         if text[start] == mark:
             return start + 1
         start += 2 if text[start] == "\\" else 1
-    return -1
+    return len(text)
