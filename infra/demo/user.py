@@ -76,8 +76,8 @@ class User:
         found = self._ask("GET", _path(gvk, namespace, ""))
         return sorted(item["metadata"]["name"] for item in found["items"])
 
-    def watch(self, gvk: GVK, namespace: str) -> Iterator[str]:
-        """Yield the names of a kind's objects as they come, those that are there first.
+    def watch(self, gvk: GVK, namespace: str) -> Iterator[dict[str, Any]]:
+        """Yield a kind's objects as they come and change, those that are there first.
 
         It ends with the connections.
         """
@@ -91,8 +91,8 @@ class User:
         for part in answer.stream(None):
             *lines, rest = (rest + part).split(b"\n")
             for event in map(json.loads, lines):
-                if event["type"] == "ADDED":
-                    yield event["object"]["metadata"]["name"]
+                if event["type"] in {"ADDED", "MODIFIED"}:
+                    yield event["object"]
 
     def close(self) -> None:
         """Close the connections."""

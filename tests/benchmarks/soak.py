@@ -57,8 +57,8 @@ class Arrivals:
         with suppress(urllib3.exceptions.HTTPError):
             while True:
                 # An API server ends a watch after half an hour, or an hour.
-                for name in self._user.watch(CONFIG, PLACE):
-                    begun = self.created.pop(name, None)
+                for manifest in self._user.watch(CONFIG, PLACE):
+                    begun = self.created.pop(manifest["metadata"]["name"], None)
                     if begun is not None:
                         self._took.append((time.perf_counter() - begun) * 1000)
 

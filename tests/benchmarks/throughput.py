@@ -10,16 +10,13 @@ a quiet moment as well: what is shared must not take longer.
 from __future__ import annotations
 
 import tempfile
-import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from functools import partial
 from itertools import count
 from pathlib import Path
-
-import urllib3
 
 from bellhop.adapters.kube.client import KubeClient
 from bellhop.model.gvk import ObjectKey
@@ -29,42 +26,18 @@ from infra.demo.stand import Stand
 from infra.demo.user import User
 from infra.lab.control_plane import ControlPlane
 from infra.lab.processes import Nursery
+from tests.benchmarks.arrivals import Arrivals
 from tests.benchmarks.figures import Rounds, in_turns, lab, percentile, run, spread, table
 from tests.benchmarks.idle import family, used
 from tests.benchmarks.isolation import CONFIG, PLACE, RULES, happen
 
 SMALLEST = (16, 1, 2)
 THREADS = 8
-_PATIENCE_SECONDS = 120.0
 _CALM_SECONDS = 1.0
 _SINGLE = 20
 """Events one after the other before each burst."""
 
 _rounds = count()
-
-
-class Arrivals:
-    """When objects came into being in a cluster, by a watch."""
-
-    def __init__(self, user: User) -> None:
-        self._at: dict[str, float] = {}
-        self._user = user
-        threading.Thread(target=self._look, daemon=True).start()
-
-    def of(self, names: list[str]) -> list[float]:
-        """Return when each of them came, once all have."""
-        deadline = time.perf_counter() + _PATIENCE_SECONDS
-        while not self._at.keys() >= set(names):
-            missing = len(set(names) - self._at.keys())
-            assert time.perf_counter() < deadline, f"{missing} of {len(names)} never came"
-            time.sleep(0.01)
-        return [self._at[name] for name in names]
-
-    def _look(self) -> None:
-        with suppress(urllib3.exceptions.HTTPError):
-            # It breaks off with the cluster.
-            for name in self._user.watch(CONFIG, PLACE):
-                self._at[name] = time.perf_counter()
 
 
 def ringing(name: str) -> dict[str, object]:
@@ -91,7 +64,7 @@ def through_bellhop(source: User, arrivals: Arrivals, events: int) -> list[float
         return at
 
     written = by_threads(write, names)
-    came = arrivals.of([f"for-{name}" for name in names])
+    came = arrivals.of(f"for-{name}" for name in names)
     time.sleep(_CALM_SECONDS)
     took = [(b - a) * 1000 for a, b in zip(written, came, strict=True)]
     return [*took, (max(came) - begun) * 1000]
@@ -123,7 +96,7 @@ class Bench:
         self._stand = stand
         self._source = source
         self._destination = destination
-        self._arrivals = Arrivals(destination)
+        self._arrivals = Arrivals(destination, CONFIG, PLACE)
         self._events = events
         self._processes = 1
         self.spent: dict[str, list[float]] = {}

@@ -1,0 +1,58 @@
+"""When objects came to be as somebody waits for them, by a watch.
+
+Who asks for one again and again keeps the API server, and one of few cores, from what is measured.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Any
+
+import urllib3
+
+from bellhop.model.gvk import GVK
+from infra.demo.user import User
+
+_PATIENCE_SECONDS = 120.0
+
+
+class Arrivals:
+    """The objects of a kind in a namespace as they come and change, and when each was seen."""
+
+    def __init__(self, user: User, gvk: GVK, place: str) -> None:
+        self._seen: dict[str, list[tuple[float, dict[str, Any]]]] = defaultdict(list)
+        self._more = threading.Condition()
+        look = threading.Thread(target=self._look, args=(user, gvk, place), daemon=True)
+        look.start()
+
+    def wait(self, name: str, holds: Callable[[dict[str, Any]], bool] | None = None) -> float:
+        """Wait until an object is there, and something `holds` of it; return when it first was.
+
+        Raises:
+            TimeoutError: it was not.
+        """
+        with self._more:
+            if not self._more.wait_for(lambda: self._at(name, holds), _PATIENCE_SECONDS):
+                raise TimeoutError(name)
+            return self._at(name, holds)
+
+    def of(self, names: Iterable[str]) -> list[float]:
+        """Wait until all objects are there; return when each came."""
+        return [self.wait(name) for name in names]
+
+    def _at(self, name: str, holds: Callable[[dict[str, Any]], bool] | None) -> float:
+        found = (at for at, manifest in self._seen[name] if holds is None or holds(manifest))
+        return next(found, 0.0)
+
+    def _look(self, user: User, gvk: GVK, place: str) -> None:
+        # It breaks off with the connections.
+        with suppress(urllib3.exceptions.HTTPError):
+            for manifest in user.watch(gvk, place):
+                at = time.perf_counter()
+                with self._more:
+                    self._seen[manifest["metadata"]["name"]].append((at, manifest))
+                    self._more.notify_all()
