@@ -12,7 +12,8 @@ refused looks, and tries once more without what was refused:
                                        GET: one is there   ─► 409, whatever it was refused with
                                        GET: who can tell?  ─► refused, as before
 
-Only there may what somebody makes between the read and the second try be written over.
+Only there may what somebody makes between the read and the second try be written over. Of a kind
+that was refused so, and then taken, the next new object is looked for at once.
 
 Up to 1.20 an apply that drops the last key of a map of a custom resource leaves `null` where the
 map was, and is refused with `must be of type object: "null"`. Only keys of ours were in that map
@@ -59,17 +60,18 @@ _ANOTHER = Refusal(HTTPStatus.CONFLICT, "Conflict", "what is there is not what w
 Path = list[str]
 
 
-def apply(transport: Sends, path: str, body: Manifest, call: Call, *, dry_run: bool) -> Any:
-    """Send one apply to the object's `path`; return the object, or the `Refusal`."""
-    answer = _send(transport, path, body, call, dry_run=dry_run)
-    if isinstance(answer, Refusal) and _may_be_conditional(answer, body):
-        there = _look(transport, path, body, call)
-        if isinstance(there, Refusal):
-            return answer
-        if there != (body["metadata"].get("uid") or ""):
-            return _ANOTHER
-        body = {**body, "metadata": _without(body["metadata"], _CONDITIONS)}
-        answer = _send(transport, path, body, call, dry_run=dry_run)
+Doubted = set[tuple[str, str]]
+"""The kinds of which a server refused a new object for its condition alone, by API version."""
+
+
+def apply(
+    transport: Sends, path: str, body: Manifest, call: Call, doubted: Doubted, *, dry_run: bool
+) -> Any:
+    """Send one apply to the object's `path`; return the object, or the `Refusal`.
+
+    What it learns of the server is added to `doubted`.
+    """
+    answer, body = _to_one_life(transport, path, body, call, doubted, dry_run=dry_run)
     for _ in range(_CLEARINGS):
         fields = _left_null(answer) if isinstance(answer, Refusal) else []
         if not fields:
@@ -86,6 +88,30 @@ def apply(transport: Sends, path: str, body: Manifest, call: Call, *, dry_run: b
             break
         answer = _send(transport, path, body, call, dry_run=False)
     return answer
+
+
+def _to_one_life(
+    transport: Sends, path: str, body: Manifest, call: Call, doubted: Doubted, *, dry_run: bool
+) -> tuple[Any, Manifest]:
+    """Apply to the life that is meant; return the answer, and what was sent for it."""
+    kind = str(body.get("apiVersion")), str(body.get("kind"))
+    is_new = "resourceVersion" in body["metadata"]
+    refusal = None
+    if not (is_new and kind in doubted):
+        answer = refusal = _send(transport, path, body, call, dry_run=dry_run)
+        if not isinstance(refusal, Refusal) or not _may_be_conditional(refusal, body):
+            return answer, body
+    there = _look(transport, path, body, call)
+    if isinstance(there, Refusal):
+        return refusal or _send(transport, path, body, call, dry_run=dry_run), body
+    if there != (body["metadata"].get("uid") or ""):
+        return _ANOTHER, body
+    body = {**body, "metadata": _without(body["metadata"], _CONDITIONS)}
+    answer = _send(transport, path, body, call, dry_run=dry_run)
+    if refusal and "resourceVersion" in refusal.message and not isinstance(answer, Refusal):
+        # In so many words: who stumbled once for another reason can take the next condition.
+        doubted.add(kind)
+    return answer, body
 
 
 def applicable(manifest: Manifest, namespace: str, uid: str | None) -> Manifest:

@@ -78,6 +78,8 @@ class KubeClient:
         self._discovery = Discovery(name, self._transport)
         # How many objects of a kind a page holds at most, where pages turned out too large.
         self._fitting: dict[GVK, int] = {}
+        # Of which kinds a new object is refused for its condition, by servers that cannot take it.
+        self._doubted: applying.Doubted = set()
 
     def acting_as(self, account: str) -> KubeClient:
         """Return a client with the rights of a service account, over the same connections."""
@@ -142,7 +144,7 @@ class KubeClient:
         call = self._call("apply", key.gvk, _home(resource, key.namespace), key.name)
         path = _path(resource, call, key.name)
         body = applying.applicable(manifest, call.namespace, uid)
-        answer = applying.apply(self._transport, path, body, call, dry_run=dry_run)
+        answer = applying.apply(self._transport, path, body, call, self._doubted, dry_run=dry_run)
         if isinstance(answer, Refusal):
             raise self._refused(answer, key.gvk, call)
         applied = _object(answer, call)

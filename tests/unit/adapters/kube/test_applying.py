@@ -49,6 +49,53 @@ def test_a_condition_is_let_go_where_a_look_finds_that_it_holds(
     assert conditions(api) == [{"resourceVersion"}, set(), {"uid"}, set()]
 
 
+def test_a_server_that_cannot_take_conditions_is_looked_at_first(
+    api: ScriptedApi, kube: KubeClient
+) -> None:
+    """What it refused of one new object it would refuse of the next, but not of one that is there.
+
+    Who cannot look then is asked as ever.
+    """
+    none = Answer.status(404, "NotFound", "x", name="b", kind="configmaps")
+    another = {**MANIFEST, "metadata": {"name": "b"}}
+    api.script = [ODD, NONE, MADE, none, MADE, MADE, Answer.status(403, "Forbidden", "no"), MADE]
+
+    kube.apply(MANIFEST, uid="")
+    kube.apply(another, uid="")
+    kube.apply(MANIFEST, uid="mine")
+    kube.apply(another, uid="")
+
+    assert methods(api) == [*LOOKS, "PATCH", *LOOKS[::-1], "PATCH", *LOOKS[::-1]]
+    assert conditions(api) == [
+        {"resourceVersion"},
+        set(),
+        set(),
+        {"uid"},
+        {"resourceVersion"},
+    ]
+
+
+def test_what_such_a_server_has_is_not_written_to(api: ScriptedApi, kube: KubeClient) -> None:
+    """It is looked for at once, and found."""
+    api.script = [ODD, NONE, MADE, ANOTHER]
+    kube.apply(MANIFEST, uid="")
+
+    with pytest.raises(StaleError):
+        kube.apply(MANIFEST, uid="")
+
+    assert methods(api) == [*LOOKS, "PATCH", "GET"]
+
+
+def test_who_stumbles_once_is_given_conditions(api: ScriptedApi, kube: KubeClient) -> None:
+    """A refusal that does not speak of the condition says nothing of the next one."""
+    api.script = [Answer.status(500, "", "etcdserver: no leader"), NONE, MADE, MADE]
+
+    kube.apply(MANIFEST, uid="")
+    kube.apply(MANIFEST, uid="")
+
+    assert conditions(api) == [{"resourceVersion"}, set(), {"resourceVersion"}]
+
+
 @pytest.mark.parametrize(("uid", "there"), [("", ANOTHER), ("mine", ANOTHER), ("mine", NONE)])
 def test_what_is_not_as_it_was_known_is_not_written_to(
     api: ScriptedApi, kube: KubeClient, uid: str, there: Answer
