@@ -14,7 +14,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlsplit
@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 import yaml
 
 from bellhop.errors import InvalidError, TooLargeError
+from bellhop.frozen import frozen
 from bellhop.model.reach import ABROAD, Reach
 
 LARGEST = 1 << 20
@@ -76,7 +77,7 @@ _PATH = re.compile(r"[A-Za-z0-9._~:/-]*")
 _HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Kubeconfig:
     """One cluster's address and credentials by value; data fields are base64 of PEM."""
 

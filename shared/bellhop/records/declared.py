@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any, Literal
 
 from bellhop.errors import MissingError, StaleError
+from bellhop.frozen import frozen
 from bellhop.ports.clock import Clock
 from bellhop.ports.store import ABSENT, ANY, Item, Store
 from bellhop.records.payloads import Payloads
@@ -93,7 +94,7 @@ class Manifests:
         return self._payloads.delete(f"manifest/{kind}", f"{namespace}/{name}", expect=expect)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Revision:
     """Which catalog counts.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Literal
 
@@ -17,6 +17,7 @@ from bellhop.engine.catalog import Catalog
 from bellhop.engine.difference import TRIGGERS, Key
 from bellhop.engine.order import refuse_cycle
 from bellhop.errors import InvalidError, MissingError, StaleError
+from bellhop.frozen import frozen
 from bellhop.messages import Publisher
 from bellhop.model.kinds import ClusterProfile, Declaration, DeclarationKey, EventTrigger, of
 from bellhop.model.record import Cluster
@@ -37,7 +38,7 @@ _ABANDONED = timedelta(seconds=30)
 """A change noted longer ago than this belongs to nobody who is still at it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Declared:
     """What became of one object that a user applied or deleted."""
 
