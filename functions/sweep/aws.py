@@ -6,7 +6,7 @@ from bellhop.aws.batch import Batch
 from bellhop.aws.installation import installation
 from bellhop.aws.resources import Resources
 from bellhop.fleet.noticing import Noticing
-from bellhop.fleet.renewal import Renewals
+from bellhop.fleet.renewals import Renewals
 from bellhop.stages.sweep import Sweep
 
 

@@ -6,7 +6,7 @@ import functions_framework
 from cloudevents.http import CloudEvent
 
 from bellhop.fleet.noticing import Noticing
-from bellhop.fleet.renewal import Renewals
+from bellhop.fleet.renewals import Renewals
 from bellhop.gcp.installation import installation
 from bellhop.gcp.push import Push
 from bellhop.gcp.resources import Resources

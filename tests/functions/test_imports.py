@@ -58,10 +58,16 @@ HEAVY = {
     ],
     "deploy": [
         *("bellhop.fleet", "bellhop.stages.ingest", "bellhop.stages.sweep"),
-        *("lupa", "bellhop.luabox", "bellhop.celbox"),
+        *("lupa", "bellhop.luabox", "bellhop.celbox", "yaml"),
     ],
-    "sweep": ["bellhop.stages.ingest", "bellhop.stages.deploy", "bellhop.embedded", "bellhop.cli"],
-    "schedule": ["bellhop.adapters.kube", "bellhop.fleet", "bellhop.stages.ingest", "lupa"],
+    "sweep": [
+        *("bellhop.stages.ingest", "bellhop.stages.deploy", "bellhop.embedded", "bellhop.cli"),
+        *("bellhop.fleet.registration", "bellhop.adapters.local.certificates", "yaml"),
+    ],
+    "schedule": [
+        *("bellhop.adapters.kube", "bellhop.fleet", "bellhop.stages.ingest", "lupa"),
+        *("pydantic", "bellhop.stages.declare"),
+    ],
 }
 """What each function must not load, as its package is not to hold it."""
 

@@ -10,7 +10,6 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any, Literal
 
 from bellhop.engine.catalog import Catalog
@@ -34,8 +33,6 @@ _NOTHING: Mapping[str, str | None] = {}
 Change = Literal["created", "configured", "unchanged", "deleted"]
 
 _RETRIES = 8
-_ABANDONED = timedelta(seconds=30)
-"""A change noted longer ago than this belongs to nobody who is still at it."""
 
 
 @frozen
@@ -296,8 +293,7 @@ class Declare:
 
     def resume(self) -> int:
         """Finish changes that were begun and abandoned; return how many there were."""
-        oldest = self._records.clock.now() - _ABANDONED
-        abandoned = {name: each for name, each, at in self._records.pending.all() if at < oldest}
+        abandoned = self._records.pending.abandoned()
         upgrades = {name: each for name, each in abandoned.items() if UPGRADED_FROM in each}
         for name, change in abandoned.items():
             if name not in upgrades:
