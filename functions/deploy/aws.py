@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from bellhop.aws.access import access_of, secrets_of
-from bellhop.aws.batch import Batch
-from bellhop.aws.resources import Resources
-from bellhop.records.catalogs import Catalogs
-from bellhop.stages.deploy import Deploy
-from bellhop.stages.execute import Execute
-from bellhop.stages.hands import HELPERS, Hands
+from bellhop.cloud.loading import undisturbed
+
+with undisturbed():
+    from bellhop.aws.access import access_of, secrets_of
+    from bellhop.aws.batch import Batch
+    from bellhop.aws.resources import Resources
+    from bellhop.records.catalogs import Catalogs
+    from bellhop.stages.deploy import Deploy
+    from bellhop.stages.execute import Execute
+    from bellhop.stages.hands import HELPERS, Hands
 
 
 def _stage(here: Resources) -> Deploy:

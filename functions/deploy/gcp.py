@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import functions_framework
-from cloudevents.http import CloudEvent
+from bellhop.cloud.loading import undisturbed
 
-from bellhop.gcp.access import access_of, secrets_of
-from bellhop.gcp.push import Push
-from bellhop.gcp.resources import Resources
-from bellhop.records.catalogs import Catalogs
-from bellhop.stages.deploy import Deploy
-from bellhop.stages.execute import Execute
-from bellhop.stages.hands import HELPERS, Hands
+with undisturbed():
+    import functions_framework
+    from cloudevents.http import CloudEvent
+
+    from bellhop.gcp.access import access_of, secrets_of
+    from bellhop.gcp.push import Push
+    from bellhop.gcp.resources import Resources
+    from bellhop.records.catalogs import Catalogs
+    from bellhop.stages.deploy import Deploy
+    from bellhop.stages.execute import Execute
+    from bellhop.stages.hands import HELPERS, Hands
 
 
 def _stage(here: Resources) -> Deploy:

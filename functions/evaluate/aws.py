@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from bellhop.aws.batch import Batch
-from bellhop.aws.resources import Resources
-from bellhop.records.catalogs import Catalogs
-from bellhop.stages.evaluate import Evaluate
+from bellhop.cloud.loading import undisturbed
+
+with undisturbed():
+    from bellhop.aws.batch import Batch
+    from bellhop.aws.resources import Resources
+    from bellhop.records.catalogs import Catalogs
+    from bellhop.stages.evaluate import Evaluate
 
 
 def _stage(here: Resources) -> Evaluate:

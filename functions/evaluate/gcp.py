@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import functions_framework
-from cloudevents.http import CloudEvent
+from bellhop.cloud.loading import undisturbed
 
-from bellhop.gcp.push import Push
-from bellhop.gcp.resources import Resources
-from bellhop.records.catalogs import Catalogs
-from bellhop.stages.evaluate import Evaluate
+with undisturbed():
+    import functions_framework
+    from cloudevents.http import CloudEvent
+
+    from bellhop.gcp.push import Push
+    from bellhop.gcp.resources import Resources
+    from bellhop.records.catalogs import Catalogs
+    from bellhop.stages.evaluate import Evaluate
 
 
 def _stage(here: Resources) -> Evaluate:

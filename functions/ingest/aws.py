@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from bellhop.aws.front import Front
-from bellhop.aws.resources import Resources
-from bellhop.stages.ingest import Ingest
+from bellhop.cloud.loading import undisturbed
+
+with undisturbed():
+    from bellhop.aws.front import Front
+    from bellhop.aws.resources import Resources
+    from bellhop.stages.ingest import Ingest
 
 
 def _stage(here: Resources) -> Ingest:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import functions_framework
-from flask import Request
+from bellhop.cloud.loading import undisturbed
 
-from bellhop.gcp.front import Front, Reply
-from bellhop.gcp.resources import Resources
-from bellhop.stages.ingest import Ingest
+with undisturbed():
+    import functions_framework
+    from flask import Request
+
+    from bellhop.gcp.front import Front, Reply
+    from bellhop.gcp.resources import Resources
+    from bellhop.stages.ingest import Ingest
 
 
 def _stage(here: Resources) -> Ingest:

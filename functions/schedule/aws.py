@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from bellhop.aws.tick import Tick
-from bellhop.cloud.due import Due
+from bellhop.cloud.loading import undisturbed
+
+with undisturbed():
+    from bellhop.aws.tick import Tick
+    from bellhop.cloud.due import Due
+
 
 handle = Tick(Due)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from bellhop.cloud.loading import undisturbed
 
-import functions_framework
-from flask import Request
+with undisturbed():
+    from typing import Any
 
-from bellhop.gcp.tick import Tick
+    import functions_framework
+    from flask import Request
+
+    from bellhop.gcp.tick import Tick
+
 
 _tick = Tick()
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from bellhop.aws.batch import Batch
-from bellhop.aws.installation import installation
-from bellhop.aws.resources import Resources
-from bellhop.fleet.noticing import Noticing
-from bellhop.fleet.renewal import Renewals
-from bellhop.stages.sweep import Sweep
+from bellhop.cloud.loading import undisturbed
+
+with undisturbed():
+    from bellhop.aws.batch import Batch
+    from bellhop.aws.installation import installation
+    from bellhop.aws.resources import Resources
+    from bellhop.fleet.noticing import Noticing
+    from bellhop.fleet.renewals import Renewals
+    from bellhop.stages.sweep import Sweep
 
 
 def _stage(here: Resources) -> Noticing:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import functions_framework
-from cloudevents.http import CloudEvent
+from bellhop.cloud.loading import undisturbed
 
-from bellhop.fleet.noticing import Noticing
-from bellhop.fleet.renewal import Renewals
-from bellhop.gcp.installation import installation
-from bellhop.gcp.push import Push
-from bellhop.gcp.resources import Resources
-from bellhop.stages.sweep import Sweep
+with undisturbed():
+    import functions_framework
+    from cloudevents.http import CloudEvent
+
+    from bellhop.fleet.noticing import Noticing
+    from bellhop.fleet.renewals import Renewals
+    from bellhop.gcp.installation import installation
+    from bellhop.gcp.push import Push
+    from bellhop.gcp.resources import Resources
+    from bellhop.stages.sweep import Sweep
 
 
 def _stage(here: Resources) -> Noticing:

@@ -20,10 +20,11 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, fields
 from typing import Any, ClassVar, Self
 
 from bellhop.errors import InvalidError, TemporaryError
+from bellhop.frozen import frozen
 from bellhop.model.gvk import CLOUD_EVENT
 from bellhop.ports.queue import GROUP_LIMIT, Message, Queue
 
@@ -53,7 +54,7 @@ _READABLE = 80
 """Characters of a long group's name that stay readable before its digest."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Envelope(ABC):
     """What all messages have: an inbox, a group, a share, and a body that reads back."""
 
@@ -127,7 +128,7 @@ class Envelope(ABC):
         return cls(**given)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Evaluate(Envelope):
     """Run the sources over an object's newest observation.
 
@@ -170,7 +171,7 @@ class Evaluate(Envelope):
         return self.source or _told_in(self.cluster, self.object)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Aggregate(Envelope):
     """Run a source's aggregatedSelection over what matches in a cluster, if any of it changed."""
 
@@ -193,7 +194,7 @@ class Aggregate(Envelope):
         return self.source
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Weigh(Envelope):
     """See how much of a report ended at once, and hold it or let it go."""
 
@@ -214,7 +215,7 @@ class Weigh(Envelope):
         return self.cluster
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Instantiate(Envelope):
     """Make a trigger's profile in a source cluster, for one object or, with none, for all."""
 
@@ -243,7 +244,7 @@ class Instantiate(Envelope):
         return _in_turn(_told_in(self.cluster, self.object), self.rang)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Resolve(Envelope):
     """Take a user's own profile to the clusters that it selects.
 
@@ -273,7 +274,7 @@ class Resolve(Envelope):
         return "profiles"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Apply(Envelope):
     """Bring one cluster to what a profile wants there, or withdraw the profile from it.
 
@@ -304,7 +305,7 @@ class Apply(Envelope):
         return _in_turn(f"{self.destination}<{self.cluster}", self.rang)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sweep(Envelope):
     """List a cluster; `full` evaluates all objects, not only those that changed.
 
@@ -328,7 +329,7 @@ class Sweep(Envelope):
         return self.cluster
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Survey(Envelope):
     """Look at what profiles hold in a cluster; `full` also at kinds of which they hold nothing.
 
@@ -359,7 +360,7 @@ class Survey(Envelope):
         return self.cluster
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Confirm(Envelope):
     """Read one object back, after a hint that it is about to change.
 
@@ -389,7 +390,7 @@ class Confirm(Envelope):
         return self.cluster
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AskRights(Envelope):
     """Ask a cluster whether an account may see a kind, in a namespace or, by an empty one, in all.
 
@@ -418,7 +419,7 @@ class AskRights(Envelope):
         return _in_turn(self.cluster, self.rang)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Classify(Envelope):
     """Give a cluster the labels of the classifiers that it satisfies by now, and no others."""
 
@@ -438,7 +439,7 @@ class Classify(Envelope):
         return self.cluster + _BACKGROUND
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Examine(Envelope):
     """See whether a cluster is well, as ClusterHealthChecks ask, and tell who is to know."""
 
@@ -458,7 +459,7 @@ class Examine(Envelope):
         return self.cluster + _BACKGROUND
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Probe(Envelope):
     """Ask a cluster that did not answer whether it does, for all who wait for it."""
 
@@ -477,7 +478,7 @@ class Probe(Envelope):
         return self.cluster
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Renew(Envelope):
     """Do what is due by now so that a cluster goes on ringing; its record says what that is."""
 
@@ -496,7 +497,7 @@ class Renew(Envelope):
         return self.cluster
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReadKeys(Envelope):
     """Read anew with which keys the tokens of a cluster's service accounts are signed."""
 
@@ -516,7 +517,7 @@ class ReadKeys(Envelope):
         return self.cluster
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tidy(Envelope):
     """Delete the traces of a forgotten cluster, once nobody is at work on it any more."""
 
@@ -535,7 +536,7 @@ class Tidy(Envelope):
         return self.cluster
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Keep(Envelope):
     """Keep the house: collect blobs nobody names, and set the timers that are missing."""
 

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from datetime import timedelta
 from typing import Any, Literal, get_args, get_type_hints
 
 from bellhop.errors import InvalidError
+from bellhop.frozen import frozen
 
 Adopting = Literal["asked", "always"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Settings:
     """Defaults suit one machine and a few dozen clusters."""
 

@@ -7,7 +7,8 @@ from datetime import timedelta
 from typing import Any
 
 from bellhop.fleet.installation import Installation
-from bellhop.fleet.renewal import Renewals, next_at
+from bellhop.fleet.renewal import next_at
+from bellhop.fleet.renewals import Renewals
 from bellhop.logs import Log
 from bellhop.messages import Renew
 from bellhop.ports.queue import Delivery

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -9,7 +10,8 @@ import pytest
 from bellhop.aws.tick import Tick
 from bellhop.cloud.due import Due
 from bellhop.errors import PermanentError
-from tests.functions.lab import Account, Context, User
+from bellhop.ports.store import Item
+from tests.functions.lab import Account, Context, User, event
 
 
 def asked(action: str, *, allowed: bool = False) -> dict[str, Any]:
@@ -58,3 +60,18 @@ def test_does_nothing_when_it_is_applied(account: Account, tick: Tick, action: s
     User(account).register("east", {})
 
     assert tick(asked(action), Context()) == {}
+
+
+def test_finishes_what_somebody_began_to_declare_and_abandoned(
+    account: Account, tick: Tick
+) -> None:
+    """A change of a minute ago is told to deploy, and is no longer pending; a new one waits."""
+    here = account.open()
+    begun = datetime.now(UTC) - timedelta(minutes=1)
+    change = {"keys": [["EventTrigger", "", "made"]]}
+    here.records.store.put(Item("pending", "old", {"at": begun.isoformat(), "change": change}))
+    here.records.pending.put("new", change)
+
+    tick(event("scheduler"), Context())
+
+    assert [name for name, _, _ in here.records.pending.all()] == ["new"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from bellhop.adapters.aws.eks import EksClusters
@@ -15,6 +14,7 @@ from bellhop.aws.resources import open_resources
 from bellhop.cloud.environment import reach_where
 from bellhop.errors import MissingError, TemporaryError
 from bellhop.fleet.installation import Installation
+from bellhop.frozen import frozen
 from bellhop.logs import Log
 
 VARIABLES = {
@@ -28,7 +28,7 @@ VARIABLES = {
 """What functions read from their environment, by the name that Terraform's output has for it."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Called:
     """An opened installation, and the connections to it."""
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from bellhop.adapters.aws.blobs import S3Blobs
 from bellhop.adapters.aws.queue import SqsQueue
@@ -31,13 +30,14 @@ from bellhop.cloud.environment import (
     reach_where,
     sealing_key,
 )
+from bellhop.frozen import frozen
 from bellhop.logs import Log
 from bellhop.messages import Publisher
 from bellhop.model.reach import ABROAD, Reach
 from bellhop.settings import read
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(slots=False, kw_only=True)
 class Resources(cloud.Resources):
     """An installation as its functions see it; its secrets are sealed by `kms_key`."""
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from bellhop.cli.kinds import KindName, kind_named
 from bellhop.errors import InvalidError, MissingError
+from bellhop.frozen import frozen
 
 if TYPE_CHECKING:
     from bellhop.cli.views.view import Query
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-@dataclass(frozen=True)
+@frozen
 class Asked:
     """A kind, and which objects of it."""
 

@@ -14,11 +14,12 @@ Names and addresses are kept here, and no credentials: a cloud is asked with its
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
 from bellhop.errors import InvalidError, MissingError
+from bellhop.frozen import frozen
 
 LOCAL = "local"
 EMBEDDED = "embedded"
@@ -30,7 +31,7 @@ _WHERE = {AWS: ("table", "region"), GCP: ("database", "project")}
 """What of a cloud's place tells it apart: what has the records, and what that is in."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Context:
     """One installation: `state` is the folder of an embedded one, `place` where a cloud's is."""
 
@@ -54,7 +55,7 @@ class Context:
         return {**named, self.kind: dict(self.place)}
 
 
-@dataclass(frozen=True)
+@frozen
 class Contexts:
     """All contexts, and which one is current."""
 

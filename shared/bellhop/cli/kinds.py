@@ -5,10 +5,10 @@ from __future__ import annotations
 import difflib
 import importlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from bellhop.errors import InvalidError
+from bellhop.frozen import frozen
 
 if TYPE_CHECKING:
     from bellhop.cli.views.view import View
@@ -17,7 +17,7 @@ _LIB = "lib.projectsveltos.io"
 _CONFIG = "config.projectsveltos.io"
 
 
-@dataclass(frozen=True)
+@frozen
 class KindName:
     """One kind for the command line; `stored` are the kinds of manifests that it means.
 

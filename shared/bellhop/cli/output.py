@@ -13,7 +13,6 @@ import shutil
 import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain, islice
 from typing import Any
@@ -21,6 +20,7 @@ from typing import Any
 import click
 
 from bellhop.cli.options import JSON, WIDE, YAML
+from bellhop.frozen import frozen
 from bellhop.model.visible import escaped_json, visible, visible_lines
 
 Row = Mapping[str, Any]
@@ -48,7 +48,7 @@ STYLES = {
 }
 
 
-@dataclass(frozen=True)
+@frozen
 class Column:
     """One column: its title, the key of the row that fills it, and how a value reads."""
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from bellhop.cli.contexts import AWS, GCP
 from bellhop.errors import InvalidError
+from bellhop.frozen import frozen
 from bellhop.messages import INBOXES
 
 OUTPUT = "bellhop"
@@ -20,7 +20,7 @@ OWN = ("profile", "role_arn", "endpoint")
 LARGEST = 1024 * 1024
 
 
-@dataclass(frozen=True)
+@frozen
 class _Shape:
     """What the output of a cloud's module has: texts, one of `by_inbox` each, and named texts."""
 

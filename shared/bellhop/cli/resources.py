@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
@@ -12,11 +11,12 @@ from bellhop.cli.output import Row
 from bellhop.cli.redaction import hidden
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.reports import aggregates, object_of, report
+from bellhop.frozen import frozen
 from bellhop.model.classified import classifier_of
 from bellhop.model.record import Match
 
 
-@dataclass(frozen=True)
+@frozen
 class Wanted:
     """Which matches; what is empty asks nothing."""
 

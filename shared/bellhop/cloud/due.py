@@ -4,23 +4,32 @@ from __future__ import annotations
 
 from bellhop import __version__
 from bellhop.cloud.resources import Resources
-from bellhop.records.catalogs import Catalogs
-from bellhop.stages.declare import Declare
 from bellhop.stages.schedule import Schedule
 
 
 class Due:
-    """What the schedule publishes, and declarations that somebody began and abandoned."""
+    """What the schedule publishes, and declarations that somebody began and abandoned.
+
+    Hardly any tick finds one. So what finishes them, with all kinds that people may declare, is
+    loaded by the tick that does.
+    """
 
     def __init__(self, here: Resources) -> None:
-        records, publisher, settings = here.records, here.publisher, here.settings
-        self._records = records
-        self._schedule = Schedule(records, publisher, settings, here.log)
-        self._declare = Declare(records, Catalogs(records), publisher, settings)
+        self._here = here
+        self._records = here.records
+        self._schedule = Schedule(here.records, here.publisher, here.settings, here.log)
 
     def tick(self) -> int:
         """Do what is due by now; return how many messages that were."""
         published = self._schedule.tick()
-        self._declare.resume()
+        if self._records.pending.abandoned():
+            self._finish()
         self._records.pulses.tick(self._records.clock.now(), __version__)
         return published
+
+    def _finish(self) -> None:
+        from bellhop.records.catalogs import Catalogs  # noqa: PLC0415 - dear, as above
+        from bellhop.stages.declare import Declare  # noqa: PLC0415
+
+        catalogs = Catalogs(self._records)
+        Declare(self._records, catalogs, self._here.publisher, self._here.settings).resume()

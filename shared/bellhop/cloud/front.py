@@ -5,13 +5,14 @@ from __future__ import annotations
 import ipaddress
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from bellhop.cloud.ready import Ready
 from bellhop.cloud.resources import Resources
 from bellhop.engine.cloud_events import attributes
 from bellhop.errors import DeniedError, InvalidError, TemporaryError
+from bellhop.frozen import frozen
 from bellhop.logs import Log
 from bellhop.stages.entrance import Caller, Reply, Request, caller, too_large
 from bellhop.stages.ingest import Ingest
@@ -20,7 +21,7 @@ _HEALTH = "/healthz"
 _REFUSED = 400
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Call:
     """One request; names of headers are in small letters, and the path is as it was meant.
 

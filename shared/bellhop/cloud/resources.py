@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
 
 from bellhop.adapters.local.clock import SystemClock
 from bellhop.cloud.environment import Range
 from bellhop.cloud.told import ToldLedger
+from bellhop.frozen import frozen
 from bellhop.logs import Log
 from bellhop.messages import Publisher
 from bellhop.model.reach import ABROAD, Reach
@@ -26,7 +26,7 @@ class CloudQueue(Queue, DeadLetters, Watched, Protocol):
     """An inbox as those see it who publish into it, and those who look after it."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Resources:
     """An installation as its functions see it.
 

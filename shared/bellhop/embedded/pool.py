@@ -11,8 +11,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from bellhop.frozen import frozen
 from bellhop.logs import Log
 
 STUCK = 0.05
@@ -23,7 +23,7 @@ _BUSY = 0.9
 """Share of a core from which on threads are in each other's way."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Size:
     """How many threads there are: `few` at all times, `most` where the others are stuck."""
 

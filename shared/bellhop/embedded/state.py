@@ -20,7 +20,7 @@ import secrets as entropy
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -36,6 +36,7 @@ from bellhop.embedded import late
 from bellhop.errors import BellhopError, BusyError, InvalidError, MissingError
 from bellhop.fleet.installation import Inbound, Installation
 from bellhop.fleet.vitals import Vitals
+from bellhop.frozen import frozen
 from bellhop.messages import INBOXES
 from bellhop.model.reach import HERE
 from bellhop.ports.clock import Clock
@@ -54,7 +55,7 @@ _PAUSES = (0.0, *[0.05] * 20)
 """Seconds before each try for the lock: many may be looking whether it is held, all the time."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Embedded:
     """An opened state folder."""
 
@@ -142,7 +143,7 @@ def _is_held(state: Path) -> bool:
     return False
 
 
-@dataclass(frozen=True)
+@frozen
 class _Folder:
     """A state folder with its key; one that is `still` is only looked at."""
 

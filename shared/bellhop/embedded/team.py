@@ -15,7 +15,7 @@ from bellhop.embedded.warming import WarmUp
 from bellhop.embedded.workers import Workers
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.noticing import Noticing
-from bellhop.fleet.renewal import Renewals
+from bellhop.fleet.renewals import Renewals
 from bellhop.logs import Log
 from bellhop.stages.deploy import Deploy
 from bellhop.stages.evaluate import Evaluate

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
 from bellhop.engine.digest import digest
 from bellhop.engine.order import reached, turned
 from bellhop.errors import PermanentError
+from bellhop.frozen import frozen
 from bellhop.model.classified import classifier_of
 from bellhop.model.gvk import CLOUD_EVENT, GVK, ObjectKey
 from bellhop.model.kinds import (
@@ -43,7 +43,7 @@ _Rule = TypeVar(
 _Bringing = TypeVar("_Bringing", EventTrigger, ClusterProfile)
 
 
-@dataclass(frozen=True)
+@frozen
 class _Found:
     """What triggers that select a cluster name there, be it there or not, and why others do not.
 

@@ -13,7 +13,6 @@ import binascii
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any
@@ -21,6 +20,7 @@ from urllib.parse import unquote
 
 from bellhop.engine.json import read_json, read_value
 from bellhop.errors import InvalidError, TooLargeError
+from bellhop.frozen import frozen
 from bellhop.model.gvk import CLOUD_EVENT, ObjectKey
 from bellhop.model.identity import LARGEST_VERSION
 
@@ -58,7 +58,7 @@ _TICKS = 1024
 """Places in the order for one microsecond: senders tell times in seconds, and several in one."""
 
 
-@dataclass(frozen=True)
+@frozen(slots=False)
 class CloudEvent:
     """One event: its attributes by name, with `data` or `data_base64` beside them, as in JSON."""
 

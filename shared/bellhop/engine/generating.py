@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from bellhop.engine.allowing import refuse_rendered
@@ -22,6 +21,7 @@ from bellhop.engine.naming import GENERATED_NAMESPACE, profile_name
 from bellhop.engine.origin import GENERATED, instance_labels
 from bellhop.engine.referring import with_event
 from bellhop.errors import DeniedError, InvalidError, MissingError
+from bellhop.frozen import frozen
 from bellhop.gotemplate import Limits
 from bellhop.model.check import times
 from bellhop.model.gvk import ObjectKey
@@ -33,7 +33,7 @@ Find = Callable[[Ref], ConfigMap | Secret | None]
 """Looks up what a ref names; None where it is not there."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Generation:
     """What was made, and of what: the variables of event time, and the refs by their names.
 
@@ -91,7 +91,7 @@ def _refuse_strangers(trigger: EventTrigger, source: EventSource) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Maker:
     """Makes what the profiles of one trigger hold, of the events of its source in one cluster.
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from bellhop.errors import InvalidError
+from bellhop.frozen import frozen
 from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.model.identity import MANAGER, check_key, check_uid, check_version
 from bellhop.model.record import WatchedKind
@@ -33,7 +34,7 @@ _SAME_OBJECT = frozenset({"", "status"})
 _SAME_IN_ADMISSION = _SAME_OBJECT | {"finalize"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Hint:
     """An object may be about to change; `before` is its resource version as the hint had it.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
@@ -14,6 +14,7 @@ from bellhop.engine.cloud_events import event_of
 from bellhop.engine.manifests import Text, read_manifests, render_manifests
 from bellhop.engine.render import ANNOTATION, Dialect, TemplateText, dialect_of
 from bellhop.errors import InvalidError, MissingError, TemplateError
+from bellhop.frozen import frozen
 from bellhop.gotemplate import Limits, Struct
 from bellhop.model.gvk import CLOUD_EVENT, ObjectKey
 from bellhop.model.kinds import ConfigMap, EventTrigger, PolicyRef, Secret
@@ -32,7 +33,7 @@ _CLUSTERS = ("", "SveltosCluster", "Cluster")
 SECRET_TYPE = "addons.projectsveltos.io/cluster-profile"  # noqa: S105 - a Secret's type, not one
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ref:
     """A ConfigMap or Secret that a profile takes its manifests from, with its final name."""
 
@@ -307,7 +308,7 @@ def _otherwise(template: TemplateText, root: Mapping[str, Any], limits: Limits) 
         return ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Instance:
     """What event time makes of a ConfigMap or Secret: texts, and annotations for deploy time."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,6 +14,7 @@ from bellhop.engine.criteria import Traits, passes, selects
 from bellhop.engine.digest import content, digest
 from bellhop.engine.listening import refused, takes
 from bellhop.errors import ScriptError
+from bellhop.frozen import frozen
 from bellhop.model.gvk import CLOUD_EVENT, GVK
 from bellhop.model.kinds import EventSource
 from bellhop.model.source import MessageSelector, ResourceSelector
@@ -35,7 +36,7 @@ class Declined(NamedTuple):
     ruled: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ruling:
     """What a source makes of an object, with the message of what was `run` last.
 

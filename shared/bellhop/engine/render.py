@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from bellhop import gotemplate
 from bellhop.engine.secrecy import LOCALLY
 from bellhop.errors import InvalidError, TemplateError
+from bellhop.frozen import frozen
 from bellhop.gotemplate import Limits
 
 Dialect = Literal["go", "jinja2"]
@@ -22,7 +22,7 @@ _DIALECTS: dict[str, Dialect] = {"go": "go", "jinja2": "jinja2"}
 _JINJA_STEPS = 250_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TemplateText:
     """A text to render: what errors call it, its dialect, and whether it may be quoted.
 

@@ -6,17 +6,17 @@ Apart from `render`, which stages use that run no script: Lua is nine megabytes.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from bellhop import luabox
 from bellhop.engine.secrecy import LOCALLY
 from bellhop.errors import ScriptError
+from bellhop.frozen import frozen
 from bellhop.gotemplate import Limits
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ScriptText:
     """A script that writes manifests of `resources`: objects by their identifiers.
 

@@ -15,7 +15,7 @@ import re
 import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from bellhop.errors import (
@@ -33,6 +33,7 @@ from bellhop.errors import (
     TooLargeError,
     UnreachableError,
 )
+from bellhop.frozen import frozen
 from bellhop.model.marks import LAST_APPLIED
 
 KIND = "Secret"
@@ -130,7 +131,7 @@ def _reworded(error: BellhopError, doing: str) -> BellhopError:
 # Names ----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Withheld:
     """What no name may be made of: values, of which a part may be `known` from elsewhere.
 

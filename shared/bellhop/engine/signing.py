@@ -14,10 +14,10 @@ import hmac
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from bellhop.errors import InvalidError
+from bellhop.frozen import frozen
 
 WINDOW = timedelta(minutes=5)
 """By how much a sender's clock and ours may differ, either way: a request ends with it."""
@@ -35,7 +35,7 @@ _MOST_SIGNATURES = 8
 _SECONDS = re.compile(r"[0-9]{1,12}\Z", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Signed:
     """What the head of a signed request says: which message, which attempt, and its signatures."""
 

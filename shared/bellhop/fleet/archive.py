@@ -13,10 +13,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import IO, Any
 
 from bellhop.errors import InvalidError
+from bellhop.frozen import frozen
 from bellhop.records.sealing import Sealer, as_bytes, as_text
 
 FORMAT = 1
@@ -31,7 +31,7 @@ _BLOCK, _AT_ONCE, _KEY = 8, 1, 32
 Entry = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Header:
     """What an archive says in clear: which it is, and whether its installation was left."""
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.reports import report
+from bellhop.frozen import frozen
 from bellhop.model.classified import Classified
 from bellhop.model.classifier import Classifier
 
 
-@dataclass(frozen=True)
+@frozen
 class Class:
     """What one classifier makes of the fleet, by clusters.
 

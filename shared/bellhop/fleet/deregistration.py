@@ -6,15 +6,15 @@ No cluster is needed that answers: whoever deregisters one may do so because it 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from bellhop.errors import BellhopError, ConflictError, MissingError
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.undisturbed import undisturbed
 from bellhop.fleet.unwiring import BY_HAND, leave_behind, silence
+from bellhop.frozen import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class Deregistered:
     """What was taken out of the cluster, and what could not be, in a sentence."""
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
+
+from bellhop.frozen import frozen
 
 if TYPE_CHECKING:
     # Most commands need a few of these, and are not to load the others.
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from bellhop.stages.declare import Declare
 
 
-@dataclass(frozen=True)
+@frozen
 class Inbound:
     """Where clusters send their events, and the authority they trust for it (PEM, or empty)."""
 
@@ -28,7 +30,7 @@ class Inbound:
     ca: str
 
 
-@dataclass(frozen=True)
+@frozen
 class Worker:
     """Who does the work, in the words that sentences use: it, what starts it, that it is at it."""
 
@@ -40,7 +42,7 @@ class Worker:
 SERVE = Worker("`bellhop serve`", "start `bellhop serve`", "`bellhop serve` is at it")
 
 
-@dataclass(frozen=True)
+@frozen
 class Installation:
     """Everything a command needs; `dead` are each queue's dead letters by the inbox's name.
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from bellhop.engine.wiring import is_audited, is_direct
 from bellhop.errors import AwayError
 from bellhop.fleet.installation import Installation
+from bellhop.frozen import frozen
 from bellhop.model.classified import classifier_of
 from bellhop.model.gvk import Identity, ObjectKey
 from bellhop.model.record import Ended, Health, Outcome, Pace, Profile
@@ -31,7 +32,7 @@ Who = tuple[str, str, str]
 """A profile's trigger, source cluster and name."""
 
 
-@dataclass(frozen=True)
+@frozen
 class ProfileStatus:
     """A profile and how applying it ended where it was tried."""
 

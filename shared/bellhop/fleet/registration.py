@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -58,6 +58,7 @@ from bellhop.fleet.unwiring import (
     silence,
     twin,
 )
+from bellhop.frozen import frozen
 from bellhop.model.gvk import Resource
 from bellhop.model.kubeconfig import Kubeconfig, sanitise
 from bellhop.model.record import Cluster, Issuer
@@ -79,7 +80,7 @@ Pause = Callable[[float], None]
 _TRIES = 3
 
 
-@dataclass(frozen=True)
+@frozen
 class Registration:
     """What a user asks for; `labels` of None keeps those the cluster has.
 
@@ -128,7 +129,7 @@ class Registration:
         return forwarder_manifests(self.image or image or IMAGE, ports, self.audience)
 
 
-@dataclass(frozen=True)
+@frozen
 class Registered:
     """What came of it; `secret` is the forwarder's, as it was applied, `image` that of its pods."""
 

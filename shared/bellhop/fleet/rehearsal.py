@@ -7,7 +7,7 @@ the Lua box judges, the engine instantiates and renders.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from bellhop.engine import instantiate as engine
@@ -21,6 +21,7 @@ from bellhop.engine.referring import referred, shown
 from bellhop.errors import InvalidError, MissingError
 from bellhop.fleet import advising, generated, permitted
 from bellhop.fleet.trial import Trial, Tried, objects
+from bellhop.frozen import frozen
 from bellhop.gotemplate import Limits
 from bellhop.model.document import Document
 from bellhop.model.kinds import (
@@ -38,7 +39,7 @@ from bellhop.settings import Settings
 from bellhop.stages.features.resources.planning import desired, plan
 
 
-@dataclass(frozen=True)
+@frozen
 class Placement:
     """What one cluster would get of a profile."""
 
@@ -46,7 +47,7 @@ class Placement:
     contents: tuple[Content, ...]
 
 
-@dataclass(frozen=True)
+@frozen
 class Instantiated:
     """A ConfigMap or Secret rendered with an event; `origin` is the one with the templates."""
 
@@ -55,7 +56,7 @@ class Instantiated:
     manifest: dict[str, Any]
 
 
-@dataclass(frozen=True)
+@frozen
 class Generated:
     """One ClusterProfile that a trigger would generate; its `object` is empty for all together."""
 

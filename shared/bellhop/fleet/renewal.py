@@ -22,33 +22,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 from bellhop.adapters.local.certificates import life
-from bellhop.engine.pacing import RENEWAL_PAUSE, renewal_timer
 from bellhop.engine.wiring import direct, forwarder_secret, is_audited, is_callable, is_direct
-from bellhop.errors import BellhopError, DeniedError, InvalidError, MissingError, StaleError
+from bellhop.errors import DeniedError, InvalidError, MissingError
 from bellhop.fleet import ringing
 from bellhop.fleet.installation import Inbound, Installation
 from bellhop.fleet.registration import PATIENCE, Pause, Registration, forget_abandoned, register
 from bellhop.fleet.rewriting import rewrite
 from bellhop.fleet.rights import watched
 from bellhop.fleet.unwiring import leave_behind
-from bellhop.logs import Log
-from bellhop.messages import Envelope, Renew
 from bellhop.model.kubeconfig import sanitise
 from bellhop.model.record import Cluster
 from bellhop.ports.kube import Kube
-from bellhop.ports.store import ABSENT
-from bellhop.stages.inbox import Stage
 
 _AT_ONCE = datetime.min.replace(tzinfo=UTC)
-
-_SOON = timedelta(seconds=30)
-"""Between two steps that are due at once: no mark that stays keeps anybody busy."""
 
 
 def next_at(cluster: Cluster) -> datetime | None:
@@ -73,46 +64,6 @@ def renew(here: Installation, key: str) -> list[str]:
     now = here.records.clock.now()
     due = sorted((plan for plan in _plans(cluster) if plan[0] <= now), key=lambda plan: plan[0])
     return [done for _, work in due[:1] if (done := work(here, cluster))]
-
-
-class Renewals:
-    """The sweep stage, and beside it the renewals: they register anew, which is no stage's work."""
-
-    def __init__(self, here: Installation, sweep: Stage, log: Log) -> None:
-        self._here = here
-        self._sweep = sweep
-        self._log = log
-
-    def handle(self, message: Envelope) -> None:
-        """Do one message's work, as the sweep stage says."""
-        if isinstance(message, Renew):
-            self._renew(message.cluster)
-        else:
-            self._sweep.handle(message)
-
-    def _renew(self, key: str) -> None:
-        try:
-            for done in renew(self._here, key):
-                self._log.info("Renewed a cluster", cluster=key, done=done)
-        except BellhopError as error:
-            self._log.warning("Cannot renew a cluster", cluster=key, error=str(error))
-            self._set_next(key, RENEWAL_PAUSE)
-        else:
-            self._set_next(key, _SOON)
-
-    def _set_next(self, key: str, pause: timedelta) -> None:
-        """Set the timer for when the record says, and not before a pause."""
-        records, name = self._here.records, renewal_timer(key)
-        timer = records.timers.get(name)
-        kept = records.clusters.get(key)
-        at = next_at(kept.value) if kept else None
-        token = timer.token if timer else ABSENT
-        with suppress(StaleError):
-            if at is not None:
-                later = max(at, records.clock.now() + pause)
-                records.timers.set(name, later, Renew(key).message().body, expect=token)
-            elif timer:
-                records.timers.cancel(name, expect=token)
 
 
 def rotate(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from bellhop.errors import MissingError, StaleError
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.overview import object_name, sources_in_force
+from bellhop.frozen import frozen
 from bellhop.model.gvk import CLOUD_EVENT
 from bellhop.model.record import Match, Selection
 
@@ -18,7 +18,7 @@ Phase = Literal["WaitingForDelivery", "Delivering", "Processed"]
 """How far a report has come, in the words that EventReports have for it."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Report:
     """What a source takes in a cluster: each as a match, and what it fails on, with the error.
 

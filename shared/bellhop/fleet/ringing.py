@@ -23,7 +23,7 @@ import binascii
 import hashlib
 import secrets as entropy
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import urlsplit
@@ -39,6 +39,7 @@ from bellhop.engine.wiring import (
 )
 from bellhop.errors import DeniedError, InvalidError, PermanentError
 from bellhop.fleet.installation import Inbound
+from bellhop.frozen import frozen
 from bellhop.model.gvk import GVK, Resource
 from bellhop.model.record import Cluster
 from bellhop.ports.kube import Kube
@@ -63,7 +64,7 @@ _TRUSTED = 3
 _SERVICE_NAMES = (f"{NAME}.{NAMESPACE}.svc", f"{NAME}.{NAMESPACE}.svc.cluster.local")
 
 
-@dataclass(frozen=True)
+@frozen
 class Instructions:
     """What a forwarder is to be told: the record's side of it, and the Secret's entries."""
 
@@ -77,7 +78,7 @@ class Instructions:
         return forwarder_secret(self.entries)
 
 
-@dataclass(frozen=True)
+@frozen
 class Former:
     """A forwarder that rings already: what the record says of it, and its Secret's entries."""
 

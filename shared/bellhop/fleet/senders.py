@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import secrets as entropy
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 
 from bellhop.engine import signing
 from bellhop.errors import BusyError, ConflictError, InvalidError, MissingError, StaleError
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.ringing import digest_of
+from bellhop.frozen import frozen
 from bellhop.model.names import LONGEST_LABEL, name_problem
 from bellhop.model.record import Refusals, Sender
 from bellhop.ports.store import ABSENT
@@ -34,7 +35,7 @@ Hand = Callable[[str], None]
 """Takes a secret that was drawn, before it counts."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Seen:
     """A sender as people see it: its address, and what was refused in its name lately."""
 

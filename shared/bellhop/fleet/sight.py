@@ -5,13 +5,13 @@ from __future__ import annotations
 import difflib
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any, TypeVar
 
 from bellhop.errors import BellhopError, MissingError, StaleError, UnreachableError
 from bellhop.fleet import overview
 from bellhop.fleet.installation import Installation
+from bellhop.frozen import frozen
 from bellhop.model.gvk import CLOUD_EVENT, GVK, ObjectKey
 from bellhop.model.identity import version_of
 from bellhop.model.record import Observation
@@ -24,7 +24,7 @@ _MOST_NAMES = 10_000
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
+@frozen
 class Sight:
     """What is known of an object, and what is there; `blind` says why nobody could look."""
 

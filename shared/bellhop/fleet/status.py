@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from bellhop.fleet import overview
@@ -12,11 +11,12 @@ from bellhop.fleet.failures import Failure, failures
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.queues import backlogs, dead_letters
 from bellhop.fleet.vitals import Ticking
+from bellhop.frozen import frozen
 from bellhop.model.classified import classifier_of
 from bellhop.ports.queue import Backlog
 
 
-@dataclass(frozen=True)
+@frozen
 class ClusterStatus:
     """How one cluster is: when it was heard and reached last, and what waits for it."""
 
@@ -31,7 +31,7 @@ class ClusterStatus:
     failing: int
 
 
-@dataclass(frozen=True)
+@frozen
 class Status:
     """All of it; `worked_at` is when who does the work wrote last, None if it never did.
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import heapq
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from bellhop.engine.naming import profile_kind
 from bellhop.fleet.overview import object_name
+from bellhop.frozen import frozen
 from bellhop.model.record import Entry
 from bellhop.records import Records
 from bellhop.records.ledger import hours_between
@@ -25,7 +25,7 @@ _WHOLE = timedelta(seconds=10)
 """How far before the first line that is shown the rest of its event is looked for."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Filter:
     """Which lines; what is empty asks nothing."""
 

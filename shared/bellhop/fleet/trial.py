@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,6 +15,7 @@ from bellhop.engine.digest import content, digest
 from bellhop.engine.judging import Candidate, judge, why, why_not
 from bellhop.engine.observe import observe
 from bellhop.errors import InvalidError, ScriptError
+from bellhop.frozen import frozen
 from bellhop.model.document import Document
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.kinds import EventSource
@@ -32,7 +33,7 @@ NOTHING = "the source selects nothing of this kind"
 Object = tuple[ObjectKey, dict[str, Any]]
 
 
-@dataclass(frozen=True)
+@frozen
 class Tried:
     """What a source makes of an object: whether it matches, by which selector, and why.
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+
+from bellhop.frozen import frozen
 
 LITTLE = 4 * 1024 * 1024
 """Bytes of a disk on which nothing is to be relied on any more."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Vitals:
     """What can be seen of an installation in a folder, whether or not anything runs.
 
@@ -27,7 +28,7 @@ class Vitals:
         return self.free < LITTLE
 
 
-@dataclass(frozen=True)
+@frozen
 class Ticking:
     """An installation of functions, by name: that its schedule ticks is what shows of it."""
 

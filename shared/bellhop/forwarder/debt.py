@@ -16,11 +16,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from typing import Any, NamedTuple
 
 from bellhop.engine.hints import Hint
+from bellhop.frozen import frozen
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.identity import version_of
 
@@ -41,7 +42,7 @@ class Known(NamedTuple):
     version: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Debt:
     """One object that hints concern; they are merged, so that there is one for each object.
 

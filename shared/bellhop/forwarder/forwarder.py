@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
 from pathlib import Path
@@ -24,6 +23,7 @@ from bellhop.forwarder.reading import Readers
 from bellhop.forwarder.sending import Sender
 from bellhop.forwarder.spool import Spool
 from bellhop.forwarder.uplink import Uplink
+from bellhop.frozen import frozen
 from bellhop.logs import Log
 from bellhop.ports.kube import Kube
 
@@ -42,7 +42,7 @@ _DOOR_THREADS = 8
 _LAST_REQUEST_SECONDS = 1.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Options:
     """What the command line says; times in seconds."""
 

@@ -6,12 +6,13 @@ import base64
 import binascii
 import ipaddress
 import ssl
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 from urllib.parse import urlsplit
 
 from bellhop.engine.wiring import NAME, NAMESPACE
 from bellhop.errors import InvalidError
+from bellhop.frozen import frozen
 from bellhop.model.gvk import GVK
 from bellhop.ports.kube import Kube
 
@@ -22,7 +23,7 @@ _SECRET = GVK("", "v1", "Secret")
 _NEEDED = ("ingest-url", "cluster", "token", "path", "tls.crt", "tls.key")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Instructions:
     """Whom to serve, by which path and certificate, and whom to send to, with which token."""
 

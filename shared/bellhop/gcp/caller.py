@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from bellhop.adapters.gcp.gke import GkeClusters
@@ -12,6 +11,7 @@ from bellhop.adapters.gcp.services import Services
 from bellhop.cloud.environment import reach_where
 from bellhop.errors import MissingError, TemporaryError
 from bellhop.fleet.installation import Installation
+from bellhop.frozen import frozen
 from bellhop.gcp.installation import installation
 from bellhop.gcp.resources import open_resources
 from bellhop.logs import Log
@@ -31,7 +31,7 @@ VARIABLES = {
 _ABSENT = "NOT_FOUND"
 
 
-@dataclass(frozen=True)
+@frozen
 class Called:
     """An opened installation, and the connections to it."""
 

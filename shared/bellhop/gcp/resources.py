@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from bellhop.adapters.gcp.blobs import CloudBlobs
 from bellhop.adapters.gcp.queue import PubsubQueue
@@ -29,6 +28,7 @@ from bellhop.adapters.local.clock import SystemClock
 from bellhop.cloud import resources as cloud
 from bellhop.cloud.environment import by_inbox, given, ranges, reach_where, sealing_key
 from bellhop.errors import InvalidError
+from bellhop.frozen import frozen
 from bellhop.gcp.lines import CloudLog
 from bellhop.logs import Log
 from bellhop.messages import Publisher
@@ -39,7 +39,7 @@ _THREADS = 4
 """Of one processor, where nobody says: as functions-framework has it."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen(kw_only=True)
 class Resources(cloud.Resources):
     """An installation as its functions see it; `guard` is a bucket, if there is one.
 

@@ -9,11 +9,11 @@ Scope is said each time: a kind is allowed in namespaces, by name or glob, or cl
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
 from bellhop.errors import InvalidError
+from bellhop.frozen import frozen
 
 ANNOTATION = "bellhop.dev/allow"
 EXAMPLE = "ConfigMap in team-*; NetworkPolicy.networking.k8s.io in shop; Namespace cluster-wide"
@@ -25,7 +25,7 @@ _DEFAULT = "default"
 _SHOWN = 60
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Allowed:
     """One entry: a kind, and its namespaces; None allows it cluster-wide."""
 
@@ -45,7 +45,7 @@ class Allowed:
         return any(fnmatchcase(namespace, glob) for glob in self.namespaces)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Allow:
     """All entries of an annotation."""
 

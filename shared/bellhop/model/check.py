@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Literal
 
+from bellhop.frozen import frozen
 from bellhop.model.gvk import GVK
 
 When = Literal["preDeployChecks", "validateHealths", "preDeleteChecks", "postDeleteChecks"]
 """When a check is asked, by the field it was written in."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CheckRule:
     """A CEL rule of a check, by its name."""
 
@@ -20,7 +20,7 @@ class CheckRule:
     rule: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Check:
     """What must be so of the objects of a kind in a cluster before a profile goes on.
 

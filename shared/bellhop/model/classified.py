@@ -6,13 +6,15 @@ And what the sources are called by which they ask: so that who lists those needs
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
+
+from bellhop.frozen import frozen
 
 _PREFIX = "classifier:"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Classified:
     """Which classifiers a cluster satisfies, by name, and what became of it.
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 
+from bellhop.frozen import frozen
 
-@dataclass(frozen=True, slots=True)
+
+@frozen
 class Notice:
     """What one notification has told of a cluster, and how sending it went.
 
@@ -22,7 +23,7 @@ class Notice:
     error: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Condition:
     """How a cluster is since when, in a sentence, and its notices."""
 

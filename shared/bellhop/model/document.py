@@ -7,10 +7,11 @@ else do not pay for the YAML library: it is loaded by the first text.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
 from bellhop.errors import InvalidError, TooLargeError
+from bellhop.frozen import frozen
 
 Path = tuple[str | int, ...]
 
@@ -54,7 +55,7 @@ class InvalidDocuments(InvalidError):  # noqa: N818 - it is a group; each proble
         self.problems = tuple(problems)
 
 
-@dataclass(frozen=True)
+@frozen
 class Document:
     """One document of a file; `index` and `line` count from 1, `prefix` leads to it in a List."""
 

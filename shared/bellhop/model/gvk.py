@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+from bellhop.frozen import frozen
 
 
 class GVK(NamedTuple):
@@ -97,7 +98,7 @@ class ObjectKey(NamedTuple):
         return "/".join((*self.gvk, self.namespace, self.name))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Resource:
     """How an API server serves a kind, from its discovery documents."""
 

@@ -13,22 +13,20 @@ import binascii
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import field
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlsplit
 
-import yaml
-
 from bellhop.errors import InvalidError, TooLargeError
+from bellhop.frozen import frozen
 from bellhop.model.reach import ABROAD, Reach
 
 LARGEST = 1 << 20
 """Bytes of a kubeconfig, and of a certificate file that it names."""
 
-_DEEPEST = 50
-_LONGEST_PLAIN = 4096
 _NAMED_AT_MOST = 20
 _VERSION_LENGTH = 32
 _JWT_PARTS = 3
@@ -76,7 +74,7 @@ _PATH = re.compile(r"[A-Za-z0-9._~:/-]*")
 _HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Kubeconfig:
     """One cluster's address and credentials by value; data fields are base64 of PEM."""
 
@@ -186,51 +184,19 @@ def refuse_passing(kubeconfig: Kubeconfig) -> None:
 
 
 def parse(text: str | bytes) -> Any:
-    """Read the YAML of a kubeconfig, which needs neither anchors nor depth nor long numbers.
+    """Read the JSON or YAML of a kubeconfig, which needs no anchors, depth or long numbers.
 
     Raises:
         TooLargeError: it has more than LARGEST bytes.
-        InvalidError: it is not YAML, or holds what only makes a reader work.
+        InvalidError: it is neither, or holds what only makes a reader work.
     """
     if len(text) > LARGEST:
         raise TooLargeError(f"the kubeconfig has more than {LARGEST} bytes")
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    try:
-        _require_plain(yaml.parse(text, Loader=loader))
-        return yaml.load(text, Loader=loader)  # noqa: S506 - one of the two safe loaders
-    except yaml.MarkedYAMLError as exc:
-        mark = exc.problem_mark
-        place = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-    except (yaml.YAMLError, ValueError, RecursionError):
-        place = ""
-    # Outside of the handler: PyYAML's error quotes the document, and a chained one would be shown.
-    raise InvalidError(f"the kubeconfig is not valid YAML{place}")
+    with suppress(ValueError, RecursionError):
+        return json.loads(text)  # As we store them: a cold stage loads no reader of YAML for it.
+    from bellhop.model.kubeconfig_yaml import read_yaml  # noqa: PLC0415 - dear, and people's alone
 
-
-def _require_plain(events: Iterator[yaml.Event]) -> None:
-    """Refuse what takes a reader more time, memory or stack than the text has bytes.
-
-    A parser's events cost neither; building nodes of them does: PyYAML descends by recursion in C,
-    merges keys by copying, and computes numbers to the base of 60.
-    """
-    depth = 0
-    for event in events:
-        mark = event.start_mark
-        place = f"line {mark.line + 1 if mark else 1} of the kubeconfig"
-        if isinstance(event, yaml.AliasEvent):
-            raise InvalidError(f"{place} refers to an anchor; write the value out")
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
-        elif isinstance(event, yaml.ScalarEvent) and _is_laborious(event):
-            raise InvalidError(f"{place} has a long text with colons; put it in quotes")
-        if depth > _DEEPEST:
-            raise InvalidError(f"{place} is nested deeper than {_DEEPEST} levels")
-
-
-def _is_laborious(event: yaml.ScalarEvent) -> bool:
-    return not event.style and len(event.value) > _LONGEST_PLAIN and ":" in event.value
+    return read_yaml(text)
 
 
 def _filled(entry: dict[str, str]) -> dict[str, str]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from bellhop.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Mount:
     """A profile that has workloads which read an object."""
 

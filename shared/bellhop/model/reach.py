@@ -15,7 +15,8 @@ import ipaddress
 import re
 import socket
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from bellhop.frozen import frozen
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -51,7 +52,7 @@ _ISATAP = {0x0000_5EFE, 0x0200_5EFE}
 _WORD = 0xFFFF_FFFF
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reach:
     """How far calls may go; `loopback` lets them stay on this machine."""
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from functools import cached_property
 from typing import Any, Literal
 
 from bellhop.errors import InvalidError
+from bellhop.frozen import frozen
 from bellhop.model.check import Check, When
 from bellhop.model.gvk import GVK, Identity, ObjectKey
 from bellhop.model.rollout import AT_ONCE, Rollout
@@ -45,7 +46,7 @@ MOST_TOLD = 64 * 1024
 """Bytes of a cluster's annotations and spec together, as JSON."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cluster:
     """A registered cluster; `forwarder` is how its API server rings us, as registration set it.
 
@@ -120,7 +121,7 @@ class Cluster:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Choice:
     """The clusters that a set with maxReplicas has, in the order in which they were chosen.
 
@@ -131,7 +132,7 @@ class Choice:
     failing: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Health:
     """How a cluster was when we last met it; `missed` counts what only sweeps had found.
 
@@ -156,7 +157,7 @@ class Health:
     mute: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Circuit:
     """A cluster that did not answer when it was asked last: nobody calls it but a probe.
 
@@ -172,7 +173,7 @@ class Circuit:
     closing: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Walk:
     """A sweep under way: how far it has come, and what it found so far.
 
@@ -213,7 +214,7 @@ class Walk:
     held: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WatchedKind:
     """A kind that counts in one cluster; `plural` is empty until discovery has told it.
 
@@ -225,7 +226,7 @@ class WatchedKind:
     own: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Criterion:
     """Which CloudEvents count, by regular expressions; an empty one asks nothing.
 
@@ -238,7 +239,7 @@ class Criterion:
     channel: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Listener:
     """An EventSource that takes CloudEvents: those that one of its criteria lets through."""
 
@@ -246,7 +247,7 @@ class Listener:
     criteria: tuple[Criterion, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Gate:
     """All that ingest must know of one cluster: its tokens' digests and what counts.
 
@@ -269,7 +270,7 @@ class Gate:
         return _in_force(self.token_digest, self.former_digest, self.former_until, now)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sender:
     """Who sends CloudEvents for a cluster from outside: nothing else, and for no other cluster.
 
@@ -296,7 +297,7 @@ def _in_force(present: str, former: str, until: datetime | None, now: datetime) 
     return present, present if ended or not former else former
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Issuer:
     """Who makes the tokens of a cluster's service accounts, and with which keys, as of `read_at`.
 
@@ -310,7 +311,7 @@ class Issuer:
     read_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Refusals:
     """How many requests came in a cluster's name with a wrong token, from when until when."""
 
@@ -319,7 +320,7 @@ class Refusals:
     at: datetime
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pulse:
     """When who does the work began, and when it last wrote that it is there; of which `version`."""
 
@@ -328,7 +329,7 @@ class Pulse:
     version: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Heard:
     """When a cluster's sender was last heard, and what its forwarder said of itself then.
 
@@ -347,7 +348,7 @@ class Heard:
     messaging: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Observation:
     """The newest we know of one object.
 
@@ -368,7 +369,7 @@ class Observation:
         return self.manifest is None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Match:
     """One object that matches one source now, or whose last evaluation failed.
 
@@ -394,7 +395,7 @@ Cause = Literal["rings", "sweep", "declaration"]
 """What ended matches: their cluster rang, a sweep found it, or a source was written anew."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Hold:
     """What ended in one report, of a cluster and a source, and is not withdrawn yet.
 
@@ -421,7 +422,7 @@ class Hold:
     looked: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Selected:
     """One resource of a selection, and since when it is there; none of it where none is collected.
 
@@ -434,7 +435,7 @@ class Selected:
     manifest: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
-@dataclass(frozen=True)
+@frozen(slots=False)
 class Selection:
     """What a source's aggregatedSelection made of what matches in a cluster: its report there.
 
@@ -464,7 +465,7 @@ class Selection:
         return tuple((key, each.digest) for key, each in self.by_key.items())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Trail:
     """The sources that an object has matched since it was there: no other has a match of it.
 
@@ -483,7 +484,7 @@ class Trail:
         return self.endless or source in self.sources
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Permit:
     """Whether a service account may get and list a kind in a namespace, or in all of them.
 
@@ -501,7 +502,7 @@ class Permit:
     error: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pace:
     """A source whose script keeps taking long: `digest` is the source's as it was written then.
 
@@ -514,7 +515,7 @@ class Pace:
     since: datetime
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Exclusion:
     """Paths of objects that are others' to decide once these are there.
 
@@ -532,7 +533,7 @@ class Exclusion:
     annotations: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Handling:
     """How what a ref names is brought.
 
@@ -555,7 +556,7 @@ PLAIN = Handling()
 """As is done where nobody asks for anything."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Content:
     """One key of a referenced ConfigMap or Secret: manifests, or text to render for a cluster.
 
@@ -577,7 +578,7 @@ class Content:
     how: Handling = PLAIN
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reading:
     """An object that templates of deploy time read by its identifier; its names may be templates.
 
@@ -602,7 +603,7 @@ def empty(contents: Sequence[Content]) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Profile:
     """A ClusterProfile or Profile as it is to be applied; the latter is named NAMESPACE/NAME.
 
@@ -687,7 +688,7 @@ class Profile:
         return self.vague or cluster in self.destinations or cluster in self.leaving
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Title:
     """Which profile has a name that a template wrote, and whose profiles wait for it.
 
@@ -701,7 +702,7 @@ class Title:
     waiting: tuple[tuple[str, str, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Held:
     """One object of an inventory; an empty digest means that applying it had only begun.
 
@@ -728,7 +729,7 @@ class Held:
     reloaded: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Watch:
     """The kinds of which a profile holds objects in a cluster that are to stay as they are.
 
@@ -745,7 +746,7 @@ class Watch:
     mounts: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Inventory:
     """What one profile owns in one cluster, and who is at work on it until when."""
 
@@ -756,7 +757,7 @@ class Inventory:
     until: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Owner:
     """Which profile has an object in one cluster, who waits for it, and who is to be told.
 
@@ -771,7 +772,7 @@ class Owner:
     tell: tuple[tuple[str, str, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Finding:
     """An object in a cluster that is not as the records have it.
 
@@ -786,7 +787,7 @@ class Finding:
     since: datetime
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ended:
     """How one feature of a profile ended in one cluster, and when it is tried next."""
 
@@ -797,7 +798,7 @@ class Ended:
     retry_at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Outcome:
     """How applying one profile to one cluster ended last, and when it is tried next.
 
@@ -831,7 +832,7 @@ Action = Literal["Create", "Adopt", "Update", "Delete", "No Action", "Conflict",
 """What would become of one object, in Sveltos' words; it has none for one that is taken over."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Change:
     """What would become of one object; the `diff` hides what a Secret holds."""
 
@@ -841,7 +842,7 @@ class Change:
     diff: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Preview:
     """What applying a profile to a cluster would do, as the cluster was then."""
 
@@ -851,7 +852,7 @@ class Preview:
     changes: tuple[Change, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entry:
     """One line of the ledger: what happened to one object's event, and how long it took."""
 

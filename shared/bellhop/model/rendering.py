@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Any
 
+from bellhop.frozen import frozen
 from bellhop.model.record import Content, Reading
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rendering:
     """One revision of a profile, by its `number`, which no other revision of it has.
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from bellhop.frozen import frozen
 
 MOST_PLACES = 1000
 """Clusters of one profile with `maxUpdate` that change at a time."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rollout:
     """What a profile asks of its roll-out; each field that asks for nothing is false.
 
@@ -48,7 +48,7 @@ AT_ONCE = Rollout()
 """As is done where nobody asks for anything."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Follower:
     """A profile that waits for another one in a cluster, or is not to be there without it."""
 
@@ -57,7 +57,7 @@ class Follower:
     profile: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rota:
     """The clusters of a profile whose turn it is to change; the `untold` are still to be told."""
 

@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from bellhop.frozen import frozen
 from bellhop.model.base import Later, Many, Model, mistake
 from bellhop.model.core import Declaration
 from bellhop.model.gvk import CLOUD_EVENT, GVK
@@ -132,7 +132,7 @@ def _alias(field: str) -> str:
     return EventSourceSpec.model_fields[field].alias or field
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ResourceSelector:
     """Which objects of one kind; empty fields ask nothing.
 
@@ -150,7 +150,7 @@ class ResourceSelector:
     deleting: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MessageSelector:
     """Which CloudEvents: by their attributes, then by `script` or `rules` if there are any."""
 

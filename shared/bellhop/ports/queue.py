@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from bellhop.errors import InvalidError, TooLargeError
+from bellhop.frozen import frozen
 
 MESSAGE_LIMIT = 64 * 1024
 """Bytes of one body as JSON: SQS takes 256 KB for a batch of ten, and ours are identities."""
@@ -26,7 +27,7 @@ encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False, default=dict).
 """Writes JSON as messages have it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Message:
     """What crosses a queue: identity, never content; two equal bodies are two messages.
 
@@ -77,7 +78,7 @@ def written(message: Message) -> str:
     return text
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Delivery:
     """A message in a worker's hands; `receipt` names this delivery, `attempt` is a hint, from 1."""
 
@@ -87,12 +88,12 @@ class Delivery:
     attempt: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Done:
     """The message is finished for good."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Again:
     """The message is to come again, after a while if the provider can wait."""
 
@@ -100,7 +101,7 @@ class Again:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GivenUp:
     """The message belongs to the dead letters: nobody foresaw what happened to it."""
 
@@ -111,7 +112,7 @@ Result = Done | Again | GivenUp
 """What came of a delivery; a Lambda's batch response, an HTTP status and a loop are made of it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DeadLetter:
     """A message that was given up: why, and when."""
 
@@ -160,7 +161,7 @@ class Consumer(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Backlog:
     """How much there is to do.
 

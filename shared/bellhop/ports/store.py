@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Protocol
+
+from bellhop.frozen import frozen
 
 ANY: Final = None
 """Write whatever is there."""
@@ -23,7 +24,7 @@ KEY_LIMIT = 1024
 """Bytes that a partition may take, and a sort key: DynamoDB's limit, below Firestore's 1,500."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Item:
     """One record: `value` is JSON; `token` names this write of it, and no other ever.
 

@@ -9,10 +9,10 @@ EventSource, and goes by itself.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from bellhop.errors import StaleError
+from bellhop.frozen import frozen
 from bellhop.ports.store import ABSENT, Store
 from bellhop.records.table import Table
 
@@ -20,7 +20,7 @@ REMEMBERED = timedelta(days=30)
 """How long an event is known for one that came before."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Arrival:
     """When an event came first, and its place among those of its source and subject."""
 

@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from bellhop.engine.catalog import Catalog
 from bellhop.errors import MissingError
+from bellhop.frozen import frozen
 from bellhop.model.kinds import (
     ClusterSet,
     ConfigMap,
@@ -55,7 +55,7 @@ _HOLDERS = 256
 Rules = Mapping[DeclarationKey, tuple[Manifest, Declaration]]
 
 
-@dataclass(frozen=True)
+@frozen
 class _Known:
     """A catalog, and what it was made of."""
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
-from datetime import datetime
+from dataclasses import asdict, replace
+from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from bellhop.errors import MissingError, StaleError
+from bellhop.frozen import frozen
 from bellhop.ports.clock import Clock
 from bellhop.ports.store import ABSENT, ANY, Item, Store
 from bellhop.records.payloads import Payloads
@@ -93,7 +94,7 @@ class Manifests:
         return self._payloads.delete(f"manifest/{kind}", f"{namespace}/{name}", expect=expect)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Revision:
     """Which catalog counts.
 
@@ -265,6 +266,10 @@ UPGRADED_FROM = "kubernetes"
 """In a change of one cluster's Kubernetes and of nothing else: the version that it had before."""
 
 
+_ABANDONED = timedelta(seconds=30)
+"""A change noted longer ago than this belongs to nobody who is still at it."""
+
+
 class Pending:
     """Changes whose follow-up messages may not have been published."""
 
@@ -277,6 +282,11 @@ class Pending:
         for found in self._payloads.all("pending"):
             change = found.head.get("change") if found.payload is None else found.payload
             yield found.item.sort, change or {}, datetime.fromisoformat(found.head["at"])
+
+    def abandoned(self) -> dict[str, Mapping[str, Any]]:
+        """Return the changes, by name, whose follow-up nobody is at work on any more."""
+        oldest = self._clock.now() - _ABANDONED
+        return {name: change for name, change, at in self.all() if at < oldest}
 
     def put(self, name: str, change: Mapping[str, Any]) -> None:
         """Note a change before it is made, so that a crash half-way is made good."""

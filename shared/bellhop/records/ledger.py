@@ -24,6 +24,7 @@ from itertools import groupby
 from typing import Any
 
 from bellhop.errors import BellhopError, TooLargeError
+from bellhop.frozen import frozen
 from bellhop.model.record import Entry
 from bellhop.ports.store import Item, Store
 from bellhop.records.lines import read_lines, write_lines
@@ -54,7 +55,7 @@ _COUNTED = "counted"
 """The place, beside the hours' sums, of how far they have been counted."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bounds:
     """How long lines are kept, and how many bytes of them: the oldest go first."""
 

@@ -6,10 +6,10 @@ import           mark "filling" ─► … ─► mark "filled"
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 
 from bellhop.errors import BusyError
+from bellhop.frozen import frozen
 from bellhop.ports.store import Store
 from bellhop.records.table import Table
 
@@ -20,7 +20,7 @@ FILLED = "filled"
 _PLACE = ("move", "mark")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Move:
     """What became of an installation, when, and by which archive."""
 

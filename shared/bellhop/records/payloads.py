@@ -22,11 +22,12 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from bellhop.errors import InvalidError, MissingError, StaleError
+from bellhop.frozen import frozen
 from bellhop.ports.blobs import Blobs
 from bellhop.ports.clock import Clock
 from bellhop.ports.store import ABSENT, ANY, Item, Store
@@ -62,7 +63,7 @@ _NAMES = (*_PLACES, "wide", "alone", "was")
 because it is long, and whether that is all there is; where that of the head before it is."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sealed:
     """A record as it was read: its clear fields and its payload."""
 

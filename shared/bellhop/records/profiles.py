@@ -6,11 +6,12 @@ import hashlib
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from datetime import datetime
 from typing import Any
 
 from bellhop.errors import MissingError
+from bellhop.frozen import frozen
 from bellhop.model.check import Check
 from bellhop.model.record import Content, Profile, Reading
 from bellhop.ports.store import ANY, Item
@@ -23,7 +24,7 @@ _KEPT = 8
 """Profiles that are kept as they were read, about as many as are worked on at once."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Contents:
     contents: tuple[Content, ...] = ()
     generated: tuple[Mapping[str, Any], ...] = ()

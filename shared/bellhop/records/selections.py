@@ -9,8 +9,8 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from bellhop.frozen import frozen
 from bellhop.model.record import Selected, Selection
 from bellhop.ports.store import ANY, Item
 from bellhop.records.codec import decode, encode
@@ -23,7 +23,7 @@ _KEPT = 8
 _IN_KEY = ("cluster", "source")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Contents:
     selected: tuple[Selected, ...] = ()
 

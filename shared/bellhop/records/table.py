@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
+from bellhop.frozen import frozen
 from bellhop.ports.store import ANY, Item, Store
 from bellhop.records.codec import decode, encode
 
@@ -16,7 +17,7 @@ RETRIES = 8
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Kept(Generic[T]):
     """A record as it was read, and the token to `expect` for who writes or deletes it."""
 
@@ -24,7 +25,7 @@ class Kept(Generic[T]):
     token: str
 
 
-@dataclass(frozen=True)
+@frozen
 class Table(Generic[T]):
     """Records of one kind; `in_key` are the fields that the key tells and the value need not.
 

@@ -13,11 +13,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from bellhop.errors import StaleError
+from bellhop.frozen import frozen
 from bellhop.ports.store import ANY, Item, Store
 from bellhop.records.table import Kept, Table
 
@@ -25,7 +25,7 @@ SHARDS = "0123456789abcdef"
 """Partitions of timers and of their index: times grow, and no partition takes all the writes."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Timer:
     """A message's body that is to be published at a time."""
 
@@ -34,7 +34,7 @@ class Timer:
     body: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Due:
     """An entry of the index whose time has come, and the timer as it is by now."""
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -23,6 +23,7 @@ from bellhop.engine import aggregating
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.digest import digest
 from bellhop.errors import MissingError, ScriptError, StaleError, TemporaryError
+from bellhop.frozen import frozen
 from bellhop.messages import Aggregate as Message
 from bellhop.messages import Classify, Envelope, Instantiate, Publisher
 from bellhop.model.classified import classifier_of
@@ -51,7 +52,7 @@ class _HeldError(Exception):
     """An object that a script is to be given is held, and nothing is known of it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Inputs:
     """What decides a selection: a digest of all, and the matches, each in its state."""
 

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from bellhop.errors import ConflictError, StaleError
+from bellhop.frozen import frozen
 from bellhop.messages import Apply, Publisher
 from bellhop.model.gvk import Identity
 from bellhop.model.record import Owner, Profile
@@ -25,7 +26,7 @@ _MOST_WAITING = 32
 """Profiles that are told when an object is given up; those before them try at their next turn."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Taken:
     """A claim that was won: whether it is new, and who had the object before."""
 

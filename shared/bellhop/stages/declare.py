@@ -9,14 +9,14 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from datetime import timedelta
+from dataclasses import replace
 from typing import Any, Literal
 
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.difference import TRIGGERS, Key
 from bellhop.engine.order import refuse_cycle
 from bellhop.errors import InvalidError, MissingError, StaleError
+from bellhop.frozen import frozen
 from bellhop.messages import Publisher
 from bellhop.model.kinds import ClusterProfile, Declaration, DeclarationKey, EventTrigger, of
 from bellhop.model.record import Cluster
@@ -33,11 +33,9 @@ _NOTHING: Mapping[str, str | None] = {}
 Change = Literal["created", "configured", "unchanged", "deleted"]
 
 _RETRIES = 8
-_ABANDONED = timedelta(seconds=30)
-"""A change noted longer ago than this belongs to nobody who is still at it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Declared:
     """What became of one object that a user applied or deleted."""
 
@@ -295,8 +293,7 @@ class Declare:
 
     def resume(self) -> int:
         """Finish changes that were begun and abandoned; return how many there were."""
-        oldest = self._records.clock.now() - _ABANDONED
-        abandoned = {name: each for name, each, at in self._records.pending.all() if at < oldest}
+        abandoned = self._records.pending.abandoned()
         upgrades = {name: each for name, each in abandoned.items() if UPGRADED_FROM in each}
         for name, change in abandoned.items():
             if name not in upgrades:

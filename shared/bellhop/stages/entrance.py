@@ -7,12 +7,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
 from bellhop.engine import signing
 from bellhop.engine.signing import Signed
 from bellhop.errors import BellhopError, InvalidError, TooLargeError
+from bellhop.frozen import frozen
 
 _PARTS = (3, 4)
 _OUTSIDE_PARTS = 5
@@ -43,7 +44,7 @@ NOT_SIGNED = Signed("", 0, ())
 """What is said to be a signature and is none: it is never in time."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Request:
     """What an HTTP front hands over.
 
@@ -62,7 +63,7 @@ class Request:
     signed: Signed | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reply:
     """What an HTTP front sends back as JSON."""
 

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from bellhop import celbox, luabox
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.judging import Candidate, SlowScriptError, judge
 from bellhop.engine.observe import bury
 from bellhop.errors import ScriptError, StaleError
+from bellhop.frozen import frozen
 from bellhop.logs import Log
 from bellhop.messages import Aggregate as Aggregation
 from bellhop.messages import AskRights, Publisher, Weigh
@@ -43,7 +44,7 @@ _LONGEST = 1024
 """Characters of a script's message that are kept."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Judged:
     """What a source makes of an object, or what is wrong with its script, and in how many ms."""
 

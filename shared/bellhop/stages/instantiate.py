@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property
 from typing import Any
@@ -16,6 +16,7 @@ from bellhop.engine.generating import Maker, draft_profile
 from bellhop.engine.naming import profile_name
 from bellhop.engine.recipe import Recipe
 from bellhop.errors import ConflictError, MissingError, PermanentError, StaleError, TemporaryError
+from bellhop.frozen import frozen
 from bellhop.gotemplate import Limits
 from bellhop.messages import Instantiate, Publisher
 from bellhop.model.gvk import ObjectKey
@@ -37,7 +38,7 @@ _LONG = timedelta(seconds=0.1)
 """A profile whose rendering takes longer rests before it is rendered again."""
 
 
-@dataclass(frozen=True)
+@frozen(slots=False)
 class _Inputs:
     """What decides a profile: the catalog's revision, and what matches in which state."""
 

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 
 from bellhop.errors import BusyError, StaleError
+from bellhop.frozen import frozen
 from bellhop.model.gvk import Identity
 from bellhop.model.record import Held, Inventory
 from bellhop.ports.store import ABSENT
@@ -26,7 +27,7 @@ from bellhop.stages.work import Work
 _RETRIES = 8
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Peers:
     """The processes that work on the same records: our badge, and whether that of one is alive.
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
+from bellhop.frozen import frozen
 from bellhop.model.record import Entry
 from bellhop.records import Records
 
@@ -30,7 +31,7 @@ class Origin(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Nobody:
     """The origin of what no ring caused: a sweep, a declaration."""
 

@@ -22,6 +22,7 @@ from bellhop.engine import signing
 from bellhop.engine.cloud_events import BATCH, STRUCTURED, is_told
 from bellhop.engine.signing import Signed
 from bellhop.errors import DeniedError, InvalidError
+from bellhop.frozen import frozen
 from bellhop.model.record import Gate, Sender
 from bellhop.records import Records
 from bellhop.stages.entrance import Caller, Request, share_of
@@ -39,7 +40,7 @@ class StrangerError(DeniedError):
     """A request is not from who it says that it is, or not for the first time."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Visitor:
     """Somebody whose body is to be read: a `sender`, who proved it, or a claim to be one.
 

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from bellhop.engine.mounting import is_mounted
 from bellhop.engine.referring import is_elsewhere
 from bellhop.errors import BellhopError, ConflictError
+from bellhop.frozen import frozen
 from bellhop.messages import Apply
 from bellhop.model.gvk import Identity
 from bellhop.model.record import Cluster, Held, Inventory, Outcome, Profile
@@ -16,7 +17,7 @@ from bellhop.records import Kept
 from bellhop.stages.claim import Taken
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Upshot:
     """What came of one object: how it is held from now on, if at all, and why it was refused."""
 
@@ -26,7 +27,7 @@ class Upshot:
     refused: BellhopError | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Claimed:
     """What came of claiming one object before anything is applied: the claim, or why not."""
 
@@ -35,7 +36,7 @@ class Claimed:
     refused: ConflictError | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Contest:
     """An object that is changed again as often as it is put back: by whom, and when it is next."""
 

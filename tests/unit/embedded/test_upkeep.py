@@ -8,6 +8,7 @@ import json
 import ssl
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -141,7 +142,7 @@ def test_an_authority_near_its_end_is_named(here: Installation, clock: FakeClock
     """`show failures` says so a year before, with what to do."""
     authority = make_authority("Bellhop", now=clock.now(), validity=3650 * DAY)
     inbound = Inbound("https://127.0.0.1", authority.certificate_pem.decode())
-    served = Installation(**{**vars(here), "inbound": inbound})
+    served = replace(here, inbound=inbound)
     before = list(failures(served))
     clock.advance(3290 * DAY)
     (failure,) = failures(served)

@@ -42,7 +42,7 @@ class Place:
     @property
     def here(self) -> Installation:
         found = self.fleet.installation()
-        return Installation(**{**vars(found), "secrets": self.secrets, "inbound": Inbound("", "")})
+        return replace(found, secrets=self.secrets, inbound=Inbound("", ""))
 
     def export(self, *, leave: bool = True) -> str:
         file = io.StringIO()

@@ -19,7 +19,7 @@ from bellhop.engine.pacing import renewal_timer
 from bellhop.engine.wiring import NAMESPACE, forwarder_secret
 from bellhop.fleet import ringing
 from bellhop.fleet.installation import Installation
-from bellhop.fleet.renewal import Renewals
+from bellhop.fleet.renewals import Renewals
 from bellhop.logs import Log
 from bellhop.messages import Keep, Renew
 from bellhop.model.record import Cluster

@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import copy
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -577,3 +579,26 @@ def test_refuses_a_huge_document() -> None:
     """It is not even parsed."""
     with pytest.raises(TooLargeError):
         sanitise("a" * (1 << 20) + "a")
+
+
+def test_what_is_stored_is_read_without_yaml() -> None:
+    """Credentials are stored as JSON, and a cold stage that reads them loads nothing for YAML."""
+    program = (
+        "import sys\n"
+        "from bellhop.model.kubeconfig import sanitise\n"
+        f"print(sanitise({json.dumps(sanitise(_kubeconfig()).to_dict())!r}).server)\n"
+        "assert 'yaml' not in sys.modules"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+
+    assert done.stderr == ""
+    assert done.stdout.strip() == sanitise(_kubeconfig()).server
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "1" * 5_000, "\xff"])
+def test_json_that_only_makes_a_reader_work_is_refused(text: str) -> None:
+    """What is no JSON that can be read is read as YAML, which refuses it in one sentence."""
+    with pytest.raises(InvalidError):
+        sanitise(text)

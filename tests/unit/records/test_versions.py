@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -12,6 +12,7 @@ import pytest
 
 from bellhop import messages
 from bellhop.errors import InvalidError, TemporaryError
+from bellhop.frozen import frozen
 from bellhop.messages import INBOXES, Resolve, Sweep
 from bellhop.model.check import Check, times
 from bellhop.model.gvk import GVK, Identity
@@ -78,7 +79,7 @@ def test_only_the_records_that_changed_have_a_number(new: Versioned, old: Versio
     assert old.get("matches", "x") == new.get("matches", "x")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LaterResolve(Resolve):
     """To resolve, as a later version means it."""
 

@@ -15,11 +15,11 @@ import json
 import re
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from bellhop.adapters.gcp.services import RefusedError, Services
 from bellhop.errors import InvalidError, MissingError, UnreachableError
+from bellhop.frozen import frozen
 from bellhop.model.kubeconfig import Kubeconfig
 from bellhop.remembered import Remembered
 
@@ -41,7 +41,7 @@ _MEMBERSHIP = re.compile(
 _ABSENT = frozenset({"NOT_FOUND"})
 
 
-@dataclass(frozen=True)
+@frozen
 class Way:
     """How a cluster is reached: over what, where, and which authority is trusted there."""
 

@@ -17,12 +17,13 @@ import hashlib
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any
 
 from bellhop.errors import StaleError
+from bellhop.frozen import frozen
 from bellhop.ports.clock import Clock
 from bellhop.ports.queue import Delivery, Message
 from bellhop.ports.store import Item, Store
@@ -40,7 +41,7 @@ _END = "0"
 """Comes after the `/` behind a share's digest, and so after all of its line."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rested:
     """A message that was put into the store, with the attempts that it has used up."""
 

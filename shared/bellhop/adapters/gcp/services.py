@@ -13,7 +13,6 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from typing import Any, TypeVar
@@ -27,6 +26,7 @@ from google.auth.transport.requests import AuthorizedSession, Request
 
 from bellhop.adapters.gcp.errors import FAILURES, code_of, translate
 from bellhop.attempts import Attempts
+from bellhop.frozen import frozen
 
 ATTEMPT_SECONDS = 4.0
 """How long one attempt of a call may take."""
@@ -54,7 +54,7 @@ _REDIRECTED = 300
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
+@frozen
 class _Service:
     """Where a service's client is, and which variable names an emulator of it."""
 

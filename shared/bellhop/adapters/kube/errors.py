@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import timedelta
 from http import HTTPStatus
 from typing import Any
@@ -27,6 +27,7 @@ from bellhop.errors import (
     TooLargeError,
     UnreachableError,
 )
+from bellhop.frozen import frozen
 
 _WORDS_AT_MOST = 512
 _LONGEST_DELAY = 3600
@@ -83,7 +84,7 @@ TRANSPORT: dict[type[Exception], tuple[type[BellhopError], str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Call:
     """What is being done, for messages: `cannot apply Service 'default/web' on cluster 'a/b'`."""
 
@@ -97,7 +98,7 @@ class Call:
         return f"cannot {self.doing} on cluster '{self.cluster}'"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Refusal:
     """An answer that is no success: the `Status` of an API server, or what stands for one."""
 

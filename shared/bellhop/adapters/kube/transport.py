@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from functools import partial
@@ -36,6 +36,7 @@ from bellhop.adapters.kube.lookup import LOOKUPS, Lookups
 from bellhop.adapters.kube.tls import CONTEXTS
 from bellhop.adapters.kube.wire import Breach, Wire
 from bellhop.errors import InvalidError, UnreachableError
+from bellhop.frozen import frozen
 from bellhop.model.kubeconfig import Kubeconfig
 from bellhop.model.reach import ABROAD, Reach
 
@@ -60,7 +61,7 @@ Waiting = Callable[[], AbstractContextManager[object]]
 """What a thread does around a call, as it waits for its answer."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Request:
     """One call of the API; `path` is already escaped."""
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from cryptography import x509
@@ -19,6 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from bellhop.errors import InvalidError
+from bellhop.frozen import frozen
 
 SKEW = timedelta(hours=1)
 """How far a certificate's beginning lies back, for machines whose clocks are late."""
@@ -27,7 +27,7 @@ _COMMON_NAME_LENGTH = 64
 _DIGEST = hashes.SHA256()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Authority:
     """Who signs; `key_pem` is secret, `certificate_pem` is what clients are told to trust."""
 

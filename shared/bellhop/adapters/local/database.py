@@ -26,6 +26,7 @@ from urllib.parse import quote
 from bellhop.adapters.local.failures import translate
 from bellhop.adapters.local.neighbours import Neighbours
 from bellhop.errors import InvalidError, MissingError, PermanentError
+from bellhop.frozen import frozen
 
 _Parameters = Sequence[Any] | Mapping[str, Any]
 _BUSY_SECONDS = 10.0
@@ -40,7 +41,7 @@ _PRAGMAS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Schema:
     """What a file holds, and how it came to its newest version.
 
@@ -58,7 +59,7 @@ class Schema:
         return len(self.migrations)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Still:
     """A file that is looked at and stays as it is: nothing is made, migrated or written.
 

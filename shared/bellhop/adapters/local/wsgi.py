@@ -6,12 +6,13 @@ import io
 import re
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Protocol, runtime_checkable
 from urllib.parse import unquote_to_bytes
 
 import h11
+
+from bellhop.frozen import frozen
 
 Environ = dict[str, Any]
 App = Callable[[Environ, Any], Iterable[bytes]]
@@ -23,7 +24,7 @@ BODY_BYTES = 4 * 1024 * 1024
 _QUOTED_SLASH = re.compile(rb"%2f", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Admission:
     """Who is let in, and how long its body may be; a `sender` with a name waits for its turn."""
 
@@ -31,7 +32,7 @@ class Admission:
     limit: int = BODY_BYTES
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Answer:
     """What an app has to say."""
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import smtplib
 import socket
 import ssl
-from dataclasses import dataclass, field
+from dataclasses import field
 from email.errors import MessageError
 from email.message import EmailMessage
 from email.utils import getaddresses, make_msgid
 
 from bellhop.adapters.notices.dialling import SECONDS, dial
 from bellhop.errors import BellhopError, DeniedError, InvalidError, UnreachableError
+from bellhop.frozen import frozen
 from bellhop.model.reach import Reach
 
 _IMPLICIT = 465
@@ -20,7 +21,7 @@ _IMPLICIT = 465
 _PERMANENT = 500
 
 
-@dataclass(frozen=True)
+@frozen
 class Mail:
     """Where mail goes and who sends it; addresses are lists with commas."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
@@ -18,6 +17,7 @@ from bellhop.cli.examples import Command, Group
 from bellhop.cli.options import state_option
 from bellhop.cli.output import pairs, raw, say
 from bellhop.errors import InvalidError, MissingError
+from bellhop.frozen import frozen
 
 if TYPE_CHECKING:
     from bellhop.fleet.installation import Inbound, Installation
@@ -49,7 +49,7 @@ def command() -> None:
     """Add a cluster to the fleet."""
 
 
-@dataclass(frozen=True)
+@frozen
 class _Wishes:
     """What a user asks for, whatever kind of cluster it is; as the options below have it."""
 

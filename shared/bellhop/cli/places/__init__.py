@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol, cast
 
 from bellhop.cli.contexts import KINDS, Context
 from bellhop.errors import InvalidError
+from bellhop.frozen import frozen
 
 if TYPE_CHECKING:
     from bellhop.fleet.installation import Installation
@@ -42,7 +42,7 @@ GKE = "GKE"
 _IDENTITIES = {EKS: "role of AWS", GKE: "account of Google Cloud"}
 
 
-@dataclass(frozen=True)
+@frozen
 class Managed:
     """A cluster that a cloud manages: its name there, as the caller reaches it, and over what.
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from bellhop.cli.output import Column, Row
 from bellhop.cli.story import Story
 from bellhop.fleet.installation import Installation
+from bellhop.frozen import frozen
 
 if TYPE_CHECKING:
     from bellhop.model.selector import Selector
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Manifest = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
+@frozen
 class Query:
     """Which objects; what is empty asks nothing."""
 
@@ -34,7 +34,7 @@ class Query:
         )
 
 
-@dataclass(frozen=True)
+@frozen
 class View:
     """One kind; `describe` tells of every object that a query takes, and says how many."""
 

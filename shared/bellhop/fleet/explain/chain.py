@@ -6,12 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from bellhop.frozen import frozen
+
 State = Literal["yes", "no", "waits", "failed"]
 MOST = 20
 """Links of a step that are told one by one; the others are counted."""
 
 
-@dataclass(frozen=True)
+@frozen
 class Link:
     """One link: which thing of which step, how it is, why, and what would mend it."""
 
@@ -22,7 +24,7 @@ class Link:
     cure: str = ""
 
 
-@dataclass(frozen=True)
+@frozen
 class Explanation:
     """A chain for people and programs; `rest` says of a step what is not told one by one."""
 

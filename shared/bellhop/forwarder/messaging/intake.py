@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 
 from bellhop.errors import BellhopError, InvalidError
@@ -12,6 +12,7 @@ from bellhop.forwarder.counts import Counts
 from bellhop.forwarder.messaging.courier import Courier
 from bellhop.forwarder.messaging.events import event
 from bellhop.forwarder.messaging.shelf import Shelf
+from bellhop.frozen import frozen
 from bellhop.logs import Log
 
 _SAY_SECONDS = 60.0
@@ -32,7 +33,7 @@ class Seldom:
         return True
 
 
-@dataclass(frozen=True)
+@frozen
 class Intake:
     """What all subscribers of a forwarder share."""
 

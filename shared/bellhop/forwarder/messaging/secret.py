@@ -20,12 +20,13 @@ import base64
 import binascii
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 from urllib.parse import urlsplit
 
 from bellhop.engine.wiring import MESSAGING_NAME, MESSAGING_NAMESPACE
 from bellhop.errors import InvalidError
+from bellhop.frozen import frozen
 from bellhop.model.gvk import GVK
 from bellhop.ports.kube import Kube
 
@@ -40,7 +41,7 @@ _SCHEMES = {"nats", "tls"}
 _PORT = 4222
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stream:
     """A stream of JetStream, and which of its subjects count; none are all of them."""
 
@@ -48,7 +49,7 @@ class Stream:
     subjects: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Server:
     """One server, what is subscribed to there, and how we prove ourselves."""
 

@@ -6,8 +6,6 @@ import difflib
 from collections.abc import Mapping
 from typing import Any
 
-import yaml
-
 from bellhop.engine.secrecy import KIND as SECRET
 from bellhop.model.marks import ADOPTED, LAST_APPLIED, WITHHELD, WRITTEN_BY_SVELTOS
 
@@ -94,4 +92,6 @@ def _annotations(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _text(manifest: Mapping[str, Any]) -> str:
+    import yaml  # noqa: PLC0415 - dear, and only what is tried dry is written out
+
     return yaml.safe_dump(manifest, default_flow_style=False, width=2**16, allow_unicode=True)

@@ -6,7 +6,7 @@ Here and in `adopting` steps are decided; nothing in either reads or writes anyt
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from typing import Any, TypeVar
 
@@ -15,6 +15,7 @@ from bellhop.engine.naming import profile_kind
 from bellhop.engine.ordering import phases, rank
 from bellhop.engine.secrecy import holds_values
 from bellhop.errors import ConflictError
+from bellhop.frozen import frozen
 from bellhop.model.gvk import Identity, ObjectKey
 from bellhop.model.identity import MANAGER
 from bellhop.model.marks import ADOPT, ADOPTED, MADE_BY, OWNER, WRITTEN_BY_SVELTOS
@@ -33,7 +34,7 @@ _ANNOTATIONS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Desired:
     """One object as a profile wants it, and where it is written.
 
@@ -49,7 +50,7 @@ class Desired:
     how: Handling = PLAIN
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Apply:
     """Write an object as it is wanted, and the namespace that it needs and lacks.
 
@@ -69,7 +70,7 @@ class Apply:
         return self.wanted.key.identity
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Adopt:
     """Take over the life of an object that `maker` made, as it is wanted.
 
@@ -93,7 +94,7 @@ class Adopt:
         return "" if self.for_good else self.maker
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Remove:
     """Delete what we applied."""
 
@@ -101,7 +102,7 @@ class Remove:
     held: Held
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Release:
     """Leave what we applied as it is, and nobody's."""
 
@@ -113,7 +114,7 @@ Step = Apply | Remove | Release
 S = TypeVar("S", Apply, Remove | Release)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Plan:
     """Steps in phases: those of a phase need nothing of each other, and all of the one before.
 
