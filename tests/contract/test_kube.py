@@ -6,13 +6,18 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from bellhop.adapters.kube.client import KubeClient
+from bellhop.engine.wording import event
 from bellhop.errors import InvalidError, MissingError, StaleError
+from bellhop.model.condition import Condition
 from bellhop.model.gvk import GVK, Resource
+from bellhop.model.health_check import ClusterHealthCheck
+from bellhop.model.kinds import parse_all, read_documents
 from bellhop.model.kubeconfig import sanitise
 from bellhop.model.reach import HERE
 from bellhop.ports.kube import Kube, Manifest
@@ -21,12 +26,23 @@ from tests.fakes.kube import FakeKube
 pytest_plugins = ["tests.kube_fixtures"]
 
 CONFIG_MAP = GVK("", "v1", "ConfigMap")
+EVENT = GVK("", "v1", "Event")
 SERVICE = GVK("", "v1", "Service")
 NAMESPACE = GVK("", "v1", "Namespace")
 DEPLOYMENT = GVK("apps", "v1", "Deployment")
 CLUSTER_ROLE = GVK("rbac.authorization.k8s.io", "v1", "ClusterRole")
 WIDGET = GVK("lab.example", "v1", "Widget")
 OLD_WIDGET = WIDGET._replace(version="v1beta1")
+
+CHECK = """
+apiVersion: lib.projectsveltos.io/v1beta1
+kind: ClusterHealthCheck
+metadata: {name: production}
+spec:
+  clusterSelector: {matchLabels: {env: production}}
+  livenessChecks: [{name: deployment, type: Addons}]
+  notifications: [{name: event, type: KubernetesEvent}]
+"""
 
 
 def config_map(name: str = "a", namespace: str = "default", **data: str) -> Manifest:
@@ -462,6 +478,23 @@ def test_says_which_kinds_have_no_status(kube: Kube) -> None:
         kube.merge_status({**config_map(a="1"), "status": {}}, uid=uid)
     with pytest.raises(MissingError):
         kube.merge_status({**widget(), "status": {}}, uid=uid)
+
+
+def test_takes_an_event_that_is_told_twice_once(kube: Kube) -> None:
+    """What tells of a cluster's health is an Event that an API server takes."""
+    declared = parse_all(read_documents(CHECK, source="check.yaml"))[0]
+    assert isinstance(declared, ClusterHealthCheck)
+    found = Condition(healthy=False, since=datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC))
+    told = event(declared, "fleet/east", found, "not well\n" + "é" * 2000)
+
+    for _ in range(2):
+        kube.apply(told)
+
+    [there] = [each for each in kube.list(EVENT) if each["reason"] == "ClusterHealthCheck"]
+    assert there["type"] == "Warning"
+    assert there["firstTimestamp"] == "2026-01-02T03:04:05Z"
+    assert there["message"].startswith("not well\né")
+    kube.remove(EVENT, "default", there["metadata"]["name"])
 
 
 def test_merges_into_the_state_that_was_meant(kube: Kube) -> None:

@@ -30,6 +30,7 @@ CRD = GVK("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
 _NAMESPACED = {
     "v1": {
         "ConfigMap": "configmaps",
+        "Event": "events",
         "Pod": "pods",
         "Secret": "secrets",
         "Service": "services",

@@ -11,6 +11,7 @@ from bellhop.errors import InvalidError, MissingError
 from bellhop.model.document import Document, InvalidDocuments, read_documents
 from bellhop.model.kinds import (
     Classifier,
+    ClusterHealthCheck,
     ClusterProfile,
     ConfigMap,
     Declaration,
@@ -19,7 +20,7 @@ from bellhop.model.kinds import (
     Secret,
     parse,
 )
-from bellhop.model.marks import LUA
+from bellhop.model.marks import LUA, NOTICE
 
 STDIN = "-"
 _SUFFIXES = (".yaml", ".yml", ".json")
@@ -94,6 +95,8 @@ def _collect(read: Sequence[Document], problems: list[InvalidError]) -> list[Dec
             problems.extend(_checks(declaration, document))
         elif isinstance(declaration, ConfigMap | Secret) and LUA in declaration.annotations:
             problems.extend(_written(declaration, document))
+        elif isinstance(declaration, ClusterHealthCheck) and NOTICE in declaration.annotations:
+            problems.extend(_worded(declaration, document))
         found.append(declaration)
     return found
 
@@ -121,6 +124,14 @@ def _written(holder: ConfigMap | Secret, document: Document) -> Iterator[Invalid
     from bellhop.engine.scripts import of_holder
 
     for place, said in of_holder(holder):
+        yield InvalidError(said, where=document.where(place))
+
+
+def _worded(check: ClusterHealthCheck, document: Document) -> Iterator[InvalidError]:
+    """Yield what Go's templates have against what is to word a check's notices."""
+    from bellhop.engine.wording import objections
+
+    for place, said in objections(check):
         yield InvalidError(said, where=document.where(place))
 
 

@@ -1,4 +1,4 @@
-"""Whether a cluster is well by its add-ons, when who is to be told of it, and in which words."""
+"""Whether a cluster is well by its add-ons, and when who is to be told of it."""
 
 from __future__ import annotations
 
@@ -83,11 +83,3 @@ def with_notice(found: Condition, notice: Notice) -> Condition:
     """Return a condition with one of its notices as it is now."""
     kept = (notice if each.name == notice.name else each for each in found.notices)
     return replace(found, notices=tuple(kept))
-
-
-def words(check: str, cluster: str, found: Condition) -> tuple[str, str]:
-    """Return the subject and the text of a notice."""
-    state = "well again" if found.healthy else "not well"
-    subject = f"Cluster {cluster} is {state} ({check})"
-    since = f"{found.since:%Y-%m-%d %H:%M} UTC"
-    return subject, f"{subject}\n{found.message}\nSince {since}."

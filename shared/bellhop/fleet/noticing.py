@@ -16,15 +16,19 @@ from contextlib import suppress
 from datetime import datetime
 
 from bellhop.adapters import notices
-from bellhop.engine import liveness
+from bellhop.engine import liveness, wording
+from bellhop.engine.naming import MANAGEMENT
 from bellhop.engine.pacing import notice_timer
 from bellhop.errors import BellhopError, MissingError, StaleError
 from bellhop.fleet.installation import Installation
+from bellhop.gotemplate import Limits
 from bellhop.logs import Log
 from bellhop.messages import Envelope, Examine
 from bellhop.model.condition import Condition, Notice
 from bellhop.model.core import Secret
 from bellhop.model.health_check import ClusterHealthCheck, Notification
+from bellhop.model.record import Cluster
+from bellhop.ports.kube import Kube
 from bellhop.ports.store import ABSENT
 from bellhop.records import Kept
 from bellhop.stages.inbox import Stage
@@ -43,6 +47,9 @@ class Noticing:
         self._sweep = sweep
         self._log = log
         self._send = send or notices.Sender(here.reach).send
+        self._limits = Limits(
+            seconds=here.settings.template_seconds, output=here.settings.template_output
+        )
 
     def handle(self, message: Envelope) -> None:
         """Do one message's work, as the sweep stage says."""
@@ -70,7 +77,7 @@ class Noticing:
             with suppress(StaleError):
                 # Whoever was quicker knows no less, and sends what is owed.
                 found = self._judge(cluster, check, kept.get(check.name), state)
-                waiting += self._tell(cluster, check, found) if found else []
+                waiting += self._tell(catalog.clusters[cluster], check, found) if found else []
         if waiting:
             body = Examine(cluster).message().body
             self._here.records.timers.set(notice_timer(cluster), min(waiting), body)
@@ -101,40 +108,55 @@ class Noticing:
         return Kept(new, self._put(cluster, check, Kept(new, kept.token if kept else ABSENT)))
 
     def _tell(
-        self, cluster: str, check: ClusterHealthCheck, found: Kept[Condition]
+        self, told_of: Cluster, check: ClusterHealthCheck, found: Kept[Condition]
     ) -> list[datetime]:
         """Send what is owed and may be sent; return when the rest may be.
 
         Raises:
             StaleError: somebody else has written the condition meanwhile.
         """
+        cluster = told_of.key
         asked = {each.name: each for each in check.notifications}
         for notice in liveness.due(found.value, self._here.records.clock.now()):
             claimed = liveness.claimed(notice, self._here.records.clock.now())
             found = self._noted(cluster, check, found, claimed)
-            done = self._try(cluster, check, asked[notice.name], found.value, claimed)
+            done = self._try(told_of, check, asked[notice.name], found.value, claimed)
             found = self._noted(cluster, check, found, done)
         return [each.until for each in liveness.owed(found.value) if each.until]
 
     def _try(
         self,
-        cluster: str,
+        cluster: Cluster,
         check: ClusterHealthCheck,
         asked: Notification,
         found: Condition,
         notice: Notice,
     ) -> Notice:
         """Send one notice; return it as sent, or as failed."""
-        subject, text = liveness.words(check.name, cluster, found)
+        subject, text = wording.words(check, cluster, found, self._limits)
         try:
-            self._send(asked.type, self._credentials(asked), subject, text)
+            if asked.type == "KubernetesEvent":
+                event = wording.event(check, cluster.key, found, text)
+                self._where(cluster).apply(event)
+            else:
+                self._send(asked.type, self._credentials(asked), subject, text)
         except BellhopError as error:
             self._log.warning(
-                "Cannot send a notice", cluster=cluster, notice=notice.name, error=str(error)
+                "Cannot send a notice", cluster=cluster.key, notice=notice.name, error=str(error)
             )
             return liveness.failed(notice, str(error))
-        self._log.info("Sent a notice", cluster=cluster, notice=notice.name, check=check.name)
+        self._log.info("Sent a notice", cluster=cluster.key, notice=notice.name, check=check.name)
         return liveness.sent(notice, healthy=found.healthy)
+
+    def _where(self, cluster: Cluster) -> Kube:
+        """Open the cluster that has the Events: the one that manages others, or itself.
+
+        Raises:
+            BellhopError: it cannot be called.
+        """
+        management = self._here.records.clusters.get(MANAGEMENT)
+        home = management.value if management else cluster
+        return self._here.access.open(home.key, version=home.credentials)
 
     def _credentials(self, asked: Notification) -> dict[str, str]:
         """Read the Secret that a notification names.

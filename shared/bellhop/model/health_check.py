@@ -25,7 +25,10 @@ class LivenessCheck(Model):
 
 
 class Notification(Model):
-    """One place where somebody is told; the Secret that is named has the way there."""
+    """One place where somebody is told; the Secret that is named has the way there.
+
+    An Event of Kubernetes needs none.
+    """
 
     name: Text
     type: NoticeType
@@ -34,6 +37,8 @@ class Notification(Model):
     @model_validator(mode="after")
     def _names_a_secret(self) -> "Notification":
         ref: ObjectReference | None = self.notification_ref
+        if self.type == "KubernetesEvent":
+            return self
         if ref is None:
             raise mistake("notificationRef is missing; name the Secret that says where to send it")
         if ref.kind not in ("", "Secret") or not ref.name or not ref.namespace:

@@ -41,6 +41,9 @@ ADOPTIONS = ("true", "own", "false")
 ADOPTED = "bellhop.dev/adopted"
 """On an object that was taken over: who had made it. It stays when it is withdrawn."""
 
+NOTICE = "bellhop.dev/notice"
+"""On a ClusterHealthCheck: a template of what its notices say; its first line is the subject."""
+
 MADE_BY = "bellhop.dev/made-by"
 """On an object that a profile has left: which one. So the next profile knows that it is nobody's.
 

@@ -63,9 +63,6 @@ NOT_YET: dict[str, dict[str, str]] = {
     "ClusterHealthCheck": {
         "spec.livenessChecks[].type=HealthCheck": _LIVENESS,
         "spec.livenessChecks[].livenessSourceRef": _LIVENESS,
-        "spec.notifications[].type=KubernetesEvent": (
-            "events are not written into clusters yet; choose another type of notification"
-        ),
     },
     "ConfigMap": {},
     "Secret": {},

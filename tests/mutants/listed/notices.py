@@ -30,6 +30,24 @@ MUTANTS = [
         "What was sent in the end is told as failed for ever.",
     ),
     Mutant(
+        "engine/wording.py",
+        "found.healthy, found.since.isoformat()]",
+        "found.healthy]",
+        "A cluster that is not well again is told of by an Event of long ago.",
+    ),
+    Mutant(
+        "engine/wording.py",
+        "    except TemplateError as error:\n        subject",
+        "    except KeyError as error:\n        subject",
+        "A template that fails keeps people from being told.",
+    ),
+    Mutant(
+        "fleet/noticing.py",
+        "        home = management.value if management else cluster\n",
+        "        home = cluster\n",
+        "Events are spread over the fleet.",
+    ),
+    Mutant(
         "fleet/noticing.py",
         "            found = self._noted(cluster, check, found, claimed)\n",
         "",

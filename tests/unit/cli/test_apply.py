@@ -120,6 +120,24 @@ def test_refuses_scripts_that_write_manifests_and_cannot_be_compiled(
     assert not list(here.records.manifests.names("ConfigMap"))
 
 
+def test_refuses_what_is_to_word_notices_and_is_no_template(bellhop: Bellhop) -> None:
+    """With the place in the file, before anybody waits for a notice."""
+    check = """
+apiVersion: lib.projectsveltos.io/v1beta1
+kind: ClusterHealthCheck
+metadata:
+  name: production
+  annotations: {bellhop.dev/notice: "{{ if .Healthy }}"}
+spec:
+  clusterSelector: {matchLabels: {env: production}}
+  livenessChecks: [{name: deployment, type: Addons}]
+"""
+    result = bellhop("apply", "-f", "-", stdin=check)
+
+    assert result.exit_code == 2
+    assert "line 6, metadata.annotations['bellhop.dev/notice']: template: " in result.stderr
+
+
 RULED = """
 apiVersion: lib.projectsveltos.io/v1beta1
 kind: EventSource

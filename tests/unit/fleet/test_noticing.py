@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from bellhop.fleet.noticing import Noticing
 from bellhop.logs import Log
 from bellhop.messages import Examine, Sweep
 from bellhop.model.condition import Condition
+from bellhop.model.gvk import GVK
 from bellhop.model.reach import HERE
 from bellhop.stages.inbox import Inbox
 from tests.fakes.chat import Chat, chat
@@ -128,6 +130,129 @@ def test_tells_nothing_of_a_cluster_that_was_always_well(fleet: Fleet, here: Cha
     assert here.texts == []
     assert found(fleet).healthy
     assert fleet.records.conditions.of("fleet/west") == {}
+
+
+EVENTS = CHECK.replace(
+    """
+  - name: slack
+    type: Slack
+    notificationRef: {apiVersion: v1, kind: Secret, namespace: default, name: slack}""",
+    " [{name: event, type: KubernetesEvent}]",
+)
+
+
+def events(kube: FakeKube) -> list[dict[str, Any]]:
+    return [dict(each) for each in kube.list(GVK("", "v1", "Event"))]
+
+
+def test_tells_by_an_event_of_the_cluster_itself(fleet: Fleet) -> None:
+    """It needs no Secret; one that is told twice is one, and what is well again is another."""
+    east = fleet.register("east", env="production")
+    fleet.apply(EVENTS, profile())
+    fleet.pump()
+    swept(fleet)
+    [first] = events(east)
+    assert first["type"] == "Warning"
+    assert first["reason"] == "ClusterHealthCheck"
+    assert first["involvedObject"]["name"] == "production"
+    assert first["message"].startswith("Cluster fleet/east is not well (production)\n")
+    told = fleet.records.conditions.of("fleet/east")["production"]
+    [notice] = told.value.notices
+    unsure = replace(told.value, notices=(replace(notice, told=True, until=None),))
+    fleet.records.conditions.put("fleet/east", "production", unsure, expect=told.token)
+    fleet.stages["sweep"].handle(Examine("fleet/east"))
+    assert events(east) == [first]
+
+    fleet.apply(holder("own", config("own")))
+    fleet.clock.advance(timedelta(hours=1))
+    fleet.pump()
+    swept(fleet)
+    assert sorted(each["type"] for each in events(east)) == ["Normal", "Warning"]
+
+
+def test_tells_by_an_event_of_the_cluster_that_manages_others(fleet: Fleet) -> None:
+    """As Sveltos does, where one is registered as that."""
+    east = fleet.register("east", env="production")
+    home = fleet.access.clusters["mgmt/mgmt"] = FakeKube("mgmt/mgmt")
+    kept = fleet.records.clusters.get("fleet/east")
+    assert kept
+    fleet.declare.register(replace(kept.value, namespace="mgmt", name="mgmt", labels={}))
+    deny(east)
+    fleet.apply(EVENTS, OWN)
+    fleet.pump()
+    swept(fleet)
+
+    assert [each["type"] for each in events(home)] == ["Warning"]
+    assert events(east) == []
+
+
+def test_tries_an_event_again_that_a_cluster_does_not_take(fleet: Fleet) -> None:
+    """And says so, as of any other notice."""
+    east = fleet.register("east", env="production")
+    deny(east)
+    fleet.apply(EVENTS, profile())
+    fleet.pump()
+    swept(fleet)
+    told = [each for each in failures(fleet.installation()) if each.what == "notice"]
+    assert [each.which for each in told] == ["event of production about fleet/east"]
+    assert "may not apply" in told[0].sentence
+
+    east.fail_with(None)
+    fleet.clock.advance(timedelta(hours=1))
+    fleet.pump()
+    assert [each["type"] for each in events(east)] == ["Warning"]
+
+
+WORDED = CHECK.replace(
+    "metadata: {name: production}",
+    """
+metadata:
+  name: production
+  annotations:
+    bellhop.dev/notice: |
+      {{ with .Cluster.metadata }}{{ .labels.env | upper }}: {{ .name }} is {{ end -}}
+      {{ if .Healthy }}up{{ else }}down{{ end }}
+      by {{ .ClusterHealthCheck.metadata.name }}: {{ .Message }}""",
+)
+
+
+def test_tells_it_in_the_words_of_a_template(fleet: Fleet, here: Chat) -> None:
+    """Its first line is the subject."""
+    deny(fleet.register("east", env="production"))
+    fleet.apply(WORDED, SECRET, OWN)
+    fleet.pump()
+    swept(fleet)
+
+    [text] = here.texts
+    assert text.startswith("PRODUCTION: east is down\nby production: ClusterProfile/own: ")
+
+
+@pytest.mark.parametrize(
+    ("template", "said"),
+    [
+        pytest.param(
+            "{{ .Nobody.knows }}", "The template of this notice fails: template: ", id="fails"
+        ),
+        pytest.param(
+            "{{ range until 100000000 }}x{{ end }}", "The template of this notice", id="loops"
+        ),
+        pytest.param("{{ if .Healthy }}well{{ end }}", "Since ", id="says nothing"),
+    ],
+)
+def test_tells_it_in_our_words_where_a_template_fails(
+    fleet: Fleet, here: Chat, template: str, said: str
+) -> None:
+    """Who is to be told is told, and of the template too."""
+    name = "metadata: {name: production}"
+    annotated = f"{name[:-1]}, annotations: {{bellhop.dev/notice: '{template}'}}}}"
+    deny(fleet.register("east", env="production"))
+    fleet.apply(CHECK.replace(name, annotated), SECRET, OWN)
+    fleet.pump()
+    swept(fleet)
+
+    [text] = here.texts
+    assert text.startswith("Cluster fleet/east is not well (production)\n")
+    assert said in text
 
 
 def test_tries_again_with_pauses_and_says_so(fleet: Fleet, here: Chat) -> None:

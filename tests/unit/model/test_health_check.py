@@ -34,7 +34,6 @@ def test_reads_who_is_told_of_which_clusters() -> None:
     ("old", "new", "told"),
     [
         ("type: Slack", "type: Pager", "Slack"),
-        ("type: Slack", "type: KubernetesEvent", "events are not written into clusters yet"),
         ("type: Addons", "type: HealthCheck", "kind HealthCheck is not read yet"),
         ("kind: Secret", "kind: ConfigMap", "must have kind Secret, a namespace and a name"),
         (", name: slack", "", "must have kind Secret, a namespace and a name"),

@@ -12,7 +12,7 @@ from typing import Any
 
 from bellhop.engine.allowing import NotAllowedError
 from bellhop.engine.catalog import cluster_object
-from bellhop.engine.naming import GENERATED_NAMESPACE
+from bellhop.engine.naming import GENERATED_NAMESPACE, MANAGEMENT
 from bellhop.engine.referring import CLUSTER, referred, shown
 from bellhop.errors import MissingError, TemporaryError, UnreachableError
 from bellhop.gotemplate import Limits
@@ -22,9 +22,6 @@ from bellhop.model.record import Cluster, Profile, Reading
 from bellhop.ports.access import Access
 from bellhop.records import Records
 from bellhop.stages.titles import Titles
-
-MANAGEMENT = "mgmt/mgmt"
-"""The cluster that stands for Sveltos' management cluster, as it registers itself."""
 
 
 class Resources:

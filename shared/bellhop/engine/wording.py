@@ -1,0 +1,115 @@
+"""In which words somebody is told how a cluster is: ours, or those of a template."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from bellhop.engine.catalog import cluster_object
+from bellhop.engine.digest import digest
+from bellhop.errors import TemplateError
+from bellhop.model.marks import NOTICE
+
+if TYPE_CHECKING:
+    from bellhop.gotemplate import Limits
+    from bellhop.model.condition import Condition
+    from bellhop.model.document import Path
+    from bellhop.model.health_check import ClusterHealthCheck
+    from bellhop.model.record import Cluster
+
+_NAME = f"annotation {NOTICE}"
+_LONGEST_SUBJECT = 200
+_LONGEST_MESSAGE = 1024
+"""Bytes that Kubernetes takes in the message of an Event."""
+
+_LONGEST_NAME = 200
+
+
+class Words(NamedTuple):
+    """What is told: in a line, and as a whole, which begins with it."""
+
+    subject: str
+    text: str
+
+
+def words(check: ClusterHealthCheck, cluster: Cluster, found: Condition, limits: Limits) -> Words:
+    """Say how a cluster is by a check.
+
+    A template that fails does not keep anybody from being told: it is told of, too.
+    """
+    template = check.annotations.get(NOTICE, "")
+    if not template.strip():
+        return _ours(check, cluster, found)
+    try:
+        text = _rendered(template, _variables(check, cluster, found), limits)
+    except TemplateError as error:
+        subject, text = _ours(check, cluster, found)
+        return Words(subject, f"{text}\nThe template of this notice fails: {error}")
+    subject = text.partition("\n")[0].strip()[:_LONGEST_SUBJECT]
+    return Words(subject, text) if subject else _ours(check, cluster, found)
+
+
+def objections(check: ClusterHealthCheck) -> Iterator[tuple[Path, str]]:
+    """Yield where the template of a check's notices stands if it is none, and why."""
+    from bellhop import gotemplate  # noqa: PLC0415 - few word their notices
+
+    try:
+        gotemplate.compile_template(
+            check.annotations.get(NOTICE, ""), name=_NAME, funcs=gotemplate.event_functions()
+        )
+    except gotemplate.GoTemplateError as error:
+        yield ("metadata", "annotations", NOTICE), str(error)
+
+
+def event(check: ClusterHealthCheck, cluster: str, found: Condition, text: str) -> dict[str, Any]:
+    """Return the Event of Kubernetes that tells how a cluster is; told twice it is one.
+
+    As in Sveltos its reason is ClusterHealthCheck, and it is about that: what has no namespace
+    has its Events in `default`.
+    """
+    told = digest([check.name, cluster, found.healthy, found.since.isoformat()])
+    since = f"{found.since:%Y-%m-%dT%H:%M:%SZ}"
+    message = text.encode()[:_LONGEST_MESSAGE].decode("utf-8", "ignore")
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {
+            "name": f"{check.name[:_LONGEST_NAME].rstrip('.-')}.{told[:16]}",
+            "namespace": "default",
+        },
+        "involvedObject": {
+            "apiVersion": check.api_version,
+            "kind": check.kind,
+            "name": check.name,
+        },
+        "type": "Normal" if found.healthy else "Warning",
+        "reason": "ClusterHealthCheck",
+        "message": message,
+        "source": {"component": "bellhop"},
+        "firstTimestamp": since,
+        "lastTimestamp": since,
+        "count": 1,
+    }
+
+
+def _ours(check: ClusterHealthCheck, cluster: Cluster, found: Condition) -> Words:
+    state = "well again" if found.healthy else "not well"
+    subject = f"Cluster {cluster.key} is {state} ({check.name})"
+    since = f"{found.since:%Y-%m-%d %H:%M} UTC"
+    return Words(subject, f"{subject}\n{found.message}\nSince {since}.")
+
+
+def _variables(check: ClusterHealthCheck, cluster: Cluster, found: Condition) -> dict[str, Any]:
+    return {
+        "Cluster": cluster_object(cluster),
+        "ClusterHealthCheck": check.manifest(),
+        "Healthy": found.healthy,
+        "Message": found.message,
+        "Since": f"{found.since:%Y-%m-%dT%H:%M:%SZ}",
+    }
+
+
+def _rendered(template: str, variables: dict[str, Any], limits: Limits) -> str:
+    from bellhop.engine.render import render  # noqa: PLC0415 - as above
+
+    return render(template, variables, name=_NAME, limits=limits).strip()
