@@ -18,6 +18,7 @@ from pathlib import Path
 
 from bellhop.errors import PermanentError
 from infra.package.interpreter import find_interpreter
+from infra.package.models import shortened
 from infra.package.modules import Reached, reached
 from infra.package.parts import LAYERS, closed, distributions, kept
 from infra.package.wheels import ARCHITECTURES, LOCK, fetch
@@ -61,7 +62,7 @@ def _zips(wanted: Mapping[str, Reached], architecture: str) -> Iterator[tuple[st
     tree = {place: path.read_bytes() for place, path in files.items()}
     named = {stage: distributions(one.others) for stage, one in wanted.items()}
     wheels = _wheels(set().union(*named.values()), architecture)
-    of_wheel = {name: kept(wheel) for name, wheel in wheels.items()}
+    of_wheel = {name: shortened(kept(wheel)) for name, wheel in wheels.items()}
     for each in of_wheel.values():
         tree |= each
     compiled = _compiled(tree)
