@@ -21,11 +21,11 @@ from bellhop.adapters.kube.client import KubeClient
 from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.model.kubeconfig import sanitise
 from bellhop.model.reach import HERE
+from infra.demo.arrivals import Arrivals
 from infra.demo.stand import Stand
 from infra.demo.user import User
 from infra.lab.control_plane import ControlPlane
 from infra.lab.processes import Nursery
-from tests.benchmarks.arrivals import Arrivals
 from tests.benchmarks.figures import beside, in_turns, lab, run
 
 SMALLEST = (2, 1)

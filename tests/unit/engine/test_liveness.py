@@ -17,7 +17,6 @@ from bellhop.engine.liveness import (
     owed,
     sent,
     with_notice,
-    words,
 )
 from bellhop.model.condition import Notice
 from bellhop.model.record import Outcome, Phase
@@ -87,6 +86,3 @@ def test_a_condition_keeps_since_when_it_is_so() -> None:
     assert (second.since, second.message, second.notices) == (START, "b", (Notice("y"),))
 
     assert condition(second, State(healthy=True, message="c"), ["y"], later).since == later
-    assert words("check", "fleet/east", second)[1] == (
-        "Cluster fleet/east is not well (check)\nb\nSince 2026-01-01 12:00 UTC."
-    )

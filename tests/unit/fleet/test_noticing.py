@@ -104,6 +104,7 @@ def test_tells_once_that_a_cluster_is_not_well_and_once_that_it_is(
     [text] = here.texts
     assert text.startswith("Cluster fleet/east is not well (production)\nClusterProfile/own: ")
     assert "may not apply" in text
+    assert text.endswith("\nSince 2026-01-01 12:00 UTC.")
     swept(fleet)
     assert len(here.texts) == 1
 

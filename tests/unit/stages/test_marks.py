@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from bellhop.messages import Sweep
 from bellhop.model import marks
 from bellhop.model.gvk import GVK
 from bellhop.model.kinds import KINDS, InvalidDocuments, of
-from tests.fakes.fleet import Fleet, service
+from tests.fakes.fleet import SERVICE, Fleet, service
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import INSTANTIATE, config, holder, join, profile, source, trigger
 
@@ -183,10 +184,23 @@ def is_a_script(fleet: Fleet, east: FakeKube) -> None:
     assert names(east) == {"written"}
 
 
+def has_its_status_written(fleet: Fleet, east: FakeKube) -> None:
+    """What an object says of its own status is there."""
+    status = {"loadBalancer": {"ingress": [{"ip": "203.0.113.7"}]}}
+    made = service("balanced") | {"status": status}
+    asking = f"{marks.SUBRESOURCES}: status"
+    fleet.apply(join(profile(), holder("own", json.dumps(made), annotations=asking)))
+    fleet.pump()
+
+    [there] = east.objects(SERVICE)
+    assert there["status"] == status
+
+
 PROOFS: dict[tuple[str, str], Callable[[Fleet, FakeKube], None]] = {
     ("projectsveltos.io/instantiate", "ConfigMap"): is_rendered_with_the_event,
     ("projectsveltos.io/template", "ConfigMap"): is_rendered_for_the_cluster,
     (marks.LUA, "ConfigMap"): is_a_script,
+    (marks.SUBRESOURCES, "ConfigMap"): has_its_status_written,
     ("projectsveltos.io/tex-template", "ClusterProfile"): has_the_same_functions,
     (marks.TRIGGER_PAUSED, "EventTrigger"): pauses_a_trigger,
     (marks.PROFILE_PAUSED, "ClusterProfile"): pauses_a_profile,

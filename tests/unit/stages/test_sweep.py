@@ -281,7 +281,7 @@ def test_makes_the_cluster_ring_for_the_kinds_that_count(fleet: Fleet) -> None:
     webhook = kube.objects(WEBHOOK)[0]["webhooks"][0]
     assert webhook["clientConfig"]["url"] == "https://127.0.0.1:1/ring/x"
     assert webhook["failurePolicy"] == "Ignore"
-    assert [rule["resources"] for rule in webhook["rules"]] == [["services"]]
+    assert [rule["resources"] for rule in webhook["rules"]] == [["services", "services/status"]]
 
     fleet.declare.delete([("EventSource", "", "sveltos-service")])
     fleet.pump()

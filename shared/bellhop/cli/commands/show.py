@@ -121,8 +121,9 @@ def addons(  # noqa: PLR0913 - one parameter an option
     from bellhop.cli.asking import profile_named
     from bellhop.fleet.titled import meant
 
+    named = profile_named(profile)
     here = installation()
-    name = meant(here, profile_named(profile))
+    name = meant(here, named)
     rows = found(here, namespace, known(here, cluster, namespace), name)
     if resources or helm_charts:
         rows = (row for row in rows if (row["resourceType"] == "helm chart") == helm_charts)
@@ -160,9 +161,10 @@ def dryrun(
     from bellhop.fleet.previewing import noted
     from bellhop.fleet.titled import Titled, meant
 
+    word = profile_named(profile)
     here = installation()
-    named = meant(here, profile_named(profile))
-    found, titled = noted(here, known(here, cluster, namespace), named), Titled(here)
+    named, titled = meant(here, word), Titled(here)
+    found = noted(here, known(here, cluster, namespace), named)
     if namespace and not cluster:
         found = (each for each in found if each.cluster.startswith(f"{namespace}/"))
     nothing = "No profile is tried dry."
