@@ -17,6 +17,7 @@ _PLURALS = {
     "DaemonSet": "daemonsets",
     "Deployment": "deployments",
     "Endpoints": "endpoints",
+    "Event": "events",
     "Ingress": "ingresses",
     "Job": "jobs",
     "Namespace": "namespaces",

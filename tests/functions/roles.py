@@ -35,6 +35,7 @@ from infra.lab import cluster as lab
 from infra.lab.lambdas import ACCOUNT
 from infra.lab.moto import REGION, Moto
 from tests.fakes.fleet import cloud_event, service
+from tests.fakes.health import cluster_check, health_check
 from tests.fakes.manifests import FOR_EACH, INSTANTIATE, config, holder, join, source, trigger
 from tests.functions.lab import Account, Lambda, User
 
@@ -70,6 +71,8 @@ RULES = join(
     trigger("over", origin="builds", ref="made", more="cloudEventAction: Delete"),
     trigger("watched", ref="kept", more="syncMode: ContinuousWithDriftDetection"),
     holder("kept", config("kept-" + FOR_EACH), annotations=INSTANTIATE),
+    health_check(kind="PersistentVolume"),
+    cluster_check(),
 )
 
 

@@ -24,6 +24,7 @@ from bellhop.errors import AwayError
 from bellhop.fleet.registration import Registration, register
 from bellhop.messages import (
     INBOXES,
+    Aggregate,
     Apply,
     Classify,
     Confirm,
@@ -36,6 +37,7 @@ from bellhop.messages import (
     Sweep,
     Weigh,
 )
+from bellhop.model.asking import health_source
 from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.model.kubeconfig import sanitise
 from bellhop.model.reach import HERE
@@ -296,6 +298,18 @@ def wonders_what_a_tenant_sees(post: Post) -> None:
     held = {**post.site.stored(), "kind": "Endpoints"}
     assert post.here.records.observations.put(observe(EAST, held, datetime.now(UTC)))
     evaluates(post, ObjectKey.of(held), "confirm")
+
+
+def says_that_something_is_not_well(post: Post) -> None:
+    """What a health check makes of all that it asks for is to be told."""
+    records, source = post.here.records, health_source("services")
+    kept = records.health.get(EAST)
+    digest = post.here.catalogs.current().digest(source)
+    judged = {**kept.value.judgement, source: digest}
+    records.health.put(EAST, replace(kept.value, judgement=judged), expect=kept.token)
+    records.selections.delete(EAST, source)
+
+    assert post.work(Aggregate(EAST, source, rang=RANG), "probe")
 
 
 def buries(post: Post, key: ObjectKey) -> None:
@@ -575,6 +589,7 @@ SITUATIONS: Mapping[str, Sequence[Situation]] = {
         finds_a_match_no_more,
         puts_off_a_slow_script,
         wonders_what_a_tenant_sees,
+        says_that_something_is_not_well,
         reads_a_large_object,
         *reading_rules(finds_a_match),
         *fed_from("evaluate", "review", "patient"),

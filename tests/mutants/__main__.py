@@ -58,7 +58,7 @@ _NEAR = {
     "stages/permitting": "permits",
     "stages/evaluate": "permits patience trails overlap pipeline lost failures",
     "stages/objects": "gathering guard",
-    "stages/guard": "guard agreeing",
+    "stages/guard": "guard agreeing assessing",
     "stages/agreeing": "agreeing",
     "stages/reports": "gathering guard",
     "engine/guarding": "guard",
@@ -72,7 +72,7 @@ _NEAR = {
     "stages/writer": (
         "named_profiles rollback scripted gathering overlap pipeline profiles failures"
     ),
-    "stages/aggregate": "aggregate classifying",
+    "stages/aggregate": "aggregate classifying assessing",
     "stages/declare": "classifying order touched overlap pipeline healing races",
     "stages/consequences": "touched overlap pipeline healing races",
     "stages/choosing": "sets",
@@ -85,9 +85,10 @@ _NEAR = {
     "stages/outside": "outside",
     "stages/sweep": "classifying permits sweep survey walks healing",
     "stages/": "sweep survey walks healing schedule ingest pipeline",
-    "engine/catalog": "permits tenants touched sets order",
+    "engine/assessing": "assessing",
+    "engine/catalog": "permits tenants touched sets order assessing",
     "engine/classifying": "classifying",
-    "engine/difference": "classifying touched order named_profiles",
+    "engine/difference": "classifying touched order named_profiles assessing",
     "engine/generating": "checks service_accounts permits pipeline named_profiles",
     "engine/": "touched order pipeline ownership races tenants",
     "model/record": "named_profiles",
@@ -96,6 +97,7 @@ _NEAR = {
     "records/versions": "service_accounts versions",
     "records/": "overlap races sweep",
     "messages": "overlap ownership",
+    "fleet/noticing": "assessing",
     "": "lost",
 }
 """The tests that are asked first about a file, by how its name begins."""

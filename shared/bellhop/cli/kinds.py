@@ -115,6 +115,15 @@ NAMES = (
         stored=("ClusterHealthCheck",),
     ),
     KindName(
+        "healthchecks",
+        "healthcheck",
+        "hc",
+        _LIB,
+        namespaced=False,
+        module="assessments",
+        stored=("HealthCheck",),
+    ),
+    KindName(
         "configmaps",
         "configmap",
         "cm",

@@ -17,6 +17,7 @@ from bellhop.model.kinds import (
     Declaration,
     EventSource,
     EventTrigger,
+    HealthCheck,
     Secret,
     parse,
 )
@@ -89,7 +90,7 @@ def _collect(read: Sequence[Document], problems: list[InvalidError]) -> list[Dec
         except InvalidDocuments as error:
             problems.extend(error.problems)
             continue
-        if isinstance(declaration, EventSource | Classifier):
+        if isinstance(declaration, EventSource | Classifier | HealthCheck):
             problems.extend(_scripts(declaration, document))
         elif isinstance(declaration, EventTrigger | ClusterProfile) and declaration.checks:
             problems.extend(_checks(declaration, document))
@@ -101,8 +102,10 @@ def _collect(read: Sequence[Document], problems: list[InvalidError]) -> list[Dec
     return found
 
 
-def _scripts(source: EventSource | Classifier, document: Document) -> Iterator[InvalidError]:
-    """Yield what Lua has against the scripts of a source, or of a classifier."""
+def _scripts(
+    source: EventSource | Classifier | HealthCheck, document: Document
+) -> Iterator[InvalidError]:
+    """Yield what Lua has against the scripts of a source, a classifier or a health check."""
     from bellhop.engine.scripts import objections
 
     for place, said in objections(source):

@@ -12,7 +12,7 @@ from bellhop.cli.redaction import hidden
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.reports import aggregates, object_of, report
 from bellhop.frozen import frozen
-from bellhop.model.classified import classifier_of
+from bellhop.model.asking import asker
 from bellhop.model.record import Match
 
 
@@ -71,8 +71,8 @@ def _matches(here: Installation, wanted: Wanted) -> Iterator[Match]:
 def _matching(here: Installation, cluster: str) -> Iterator[Match]:
     """Yield what matches, by source; of one that aggregates what its script selected."""
     for source, found in groupby(here.records.matches.of(cluster), attrgetter("source")):
-        if not aggregates(here, source) and not classifier_of(source):
+        if not aggregates(here, source) and not asker(source):
             yield from found
     for source in here.catalogs.known().sources_in(cluster):
-        if aggregates(here, source) and not classifier_of(source):
+        if aggregates(here, source) and not asker(source):
             yield from report(here, cluster, source).matching

@@ -10,11 +10,15 @@ from bellhop import luabox
 from bellhop.engine import secrecy
 from bellhop.engine.digest import content, digest
 from bellhop.errors import ScriptError
-from bellhop.model.classified import classifier_of
+from bellhop.model.asking import classifier_of
 from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.model.kinds import EventSource
 
-_Said = TypeVar("_Said", luabox.Selection, luabox.Verdict)
+_Said = TypeVar("_Said", luabox.Selection, luabox.Verdict, list[luabox.Assessed])
+
+SELECTION = "aggregatedSelection"
+HEALTH = "evaluateHealth"
+_CLASSIFICATION = "aggregatedClassification"
 
 _SHARE = 1000
 """So many matches have as much time, and as many steps, as one object has."""
@@ -59,21 +63,22 @@ def aggregate(
     """
     secret = any(map(secrecy.holds_values, matching))
     with secrecy.unforeseen(f"cannot evaluate source '{source.name}'", secret=secret):
-        limits = _for_many(limits, len(matching))
+        limits = for_many(limits, len(matching))
         hidden = secret and not quoting
         resources: tuple[Resource, ...]
         if classifier := classifier_of(source.name):
-            verdict = _run(luabox.classify, source, matching, limits, secret=hidden)
+            verdict = run(luabox.classify, source, _CLASSIFICATION, matching, limits, secret=hidden)
             resources = (_satisfied(classifier),) if verdict.matching else ()
             return Aggregate(resources, "" if hidden else verdict.message)
-        chosen = _run(luabox.select, source, matching, limits, secret=hidden)
+        chosen = run(luabox.select, source, SELECTION, matching, limits, secret=hidden)
         resources = _resources(source.name, chosen.resources)
         if secret:
             _refuse_made(source.name, resources, matching)
     return Aggregate(resources, "" if hidden else chosen.message)
 
 
-def _for_many(limits: luabox.Limits, count: int) -> luabox.Limits:
+def for_many(limits: luabox.Limits, count: int) -> luabox.Limits:
+    """Give a script as much time and as many steps as so many objects need."""
     # By the thousand begun: a compiled script is kept for its limits.
     factor = max(1, -(-count // _SHARE))
     return limits._replace(seconds=limits.seconds * factor, steps=limits.steps * factor)
@@ -85,15 +90,20 @@ def _satisfied(classifier: str) -> Resource:
     return Resource(ObjectKey(gvk, "", classifier), "satisfied", {})
 
 
-def _run(
+def run(
     ask: Callable[[luabox.Script, list[dict[str, Any]]], _Said],
     source: EventSource,
+    field: str,
     matching: Sequence[Mapping[str, Any]],
     limits: luabox.Limits,
     *,
     secret: bool,
 ) -> _Said:
-    field = "aggregatedClassification" if classifier_of(source.name) else "aggregatedSelection"
+    """Ask the script of a source, which stands in a field, about objects.
+
+    Raises:
+        ScriptError: it fails, or breaks out of its limits; of a Secret it quotes nothing.
+    """
     name = f"{source.name}, {field}"
     try:
         return ask(_compile(source.aggregation, name, limits), list(map(dict, matching)))
@@ -115,14 +125,16 @@ def _resources(name: str, returned: Sequence[dict[str, Any]]) -> tuple[Resource,
     """
     found: dict[ObjectKey, Resource] = {}
     for number, manifest in enumerate(returned, start=1):
-        _refuse_nameless(name, number, manifest)
+        refuse_nameless(name, SELECTION, number, manifest)
         each = Resource(ObjectKey.of(manifest), digest(content(manifest)), manifest)
         if found.setdefault(each.key, each).digest != each.digest:
-            raise _unfit(name, number, "is there twice, and not alike; return one of the two")
+            raise unfit(
+                name, SELECTION, number, "is there twice, and not alike; return one of the two"
+            )
     return tuple(found.values())
 
 
-def _refuse_nameless(name: str, number: int, manifest: Mapping[str, Any]) -> None:
+def refuse_nameless(name: str, field: str, number: int, manifest: Mapping[str, Any]) -> None:
     """Refuse what no object of a cluster could be called.
 
     Raises:
@@ -139,9 +151,10 @@ def _refuse_nameless(name: str, number: int, manifest: Mapping[str, Any]) -> Non
     for part, text in parts.items():
         if not isinstance(text, str) or not 0 < len(text) <= _LONGEST or not text.isprintable():
             said = f"has no {part} of 1 to {_LONGEST} printable characters; give it one"
-            raise _unfit(name, number, said)
+            raise unfit(name, field, number, said)
         if text.count("/") > (part == "apiVersion"):
-            raise _unfit(name, number, f"has a '/' in its {part} that may not be there; mend it")
+            said = f"has a '/' in its {part} that may not be there; mend it"
+            raise unfit(name, field, number, said)
 
 
 def _refuse_made(
@@ -154,8 +167,9 @@ def _refuse_made(
                 "is not as it was given, and may quote a Secret, for there are Secrets among what"
                 " matches; return objects unchanged, or leave the Secrets out"
             )
-            raise _unfit(name, number, said)
+            raise unfit(name, SELECTION, number, said)
 
 
-def _unfit(name: str, number: int, said: str) -> ScriptError:
-    return ScriptError(f"{name}, aggregatedSelection: resources[{number}] {said}", name=name)
+def unfit(name: str, field: str, number: int, said: str) -> ScriptError:
+    """Make the error of a resource that a script returned, and that is none."""
+    return ScriptError(f"{name}, {field}: resources[{number}] {said}", name=name)

@@ -11,7 +11,7 @@ from bellhop.engine.digest import digest
 from bellhop.engine.order import reached, turned
 from bellhop.errors import PermanentError
 from bellhop.frozen import frozen
-from bellhop.model.classified import classifier_of
+from bellhop.model.asking import classifier_of, health_check_of
 from bellhop.model.gvk import CLOUD_EVENT, GVK, ObjectKey
 from bellhop.model.kinds import (
     KINDS,
@@ -23,6 +23,7 @@ from bellhop.model.kinds import (
     DeclarationKey,
     EventSource,
     EventTrigger,
+    HealthCheck,
 )
 from bellhop.model.record import Choice, Cluster, Listener
 from bellhop.model.source import CLOUD_EVENT_TTL
@@ -37,6 +38,7 @@ _Rule = TypeVar(
     ClusterSet,
     Classifier,
     ClusterHealthCheck,
+    HealthCheck,
 )
 
 
@@ -54,6 +56,9 @@ class _Found:
     problems: Mapping[str, PermanentError]
     in_force: Mapping[str, tuple[str, ...]]
 
+
+_Alike = tuple[tuple[tuple[str, str], ...], frozenset[str]]
+"""What clusters are alike by: which source each trigger names there, and which health checks."""
 
 _NOTHING = _Found({}, {}, {})
 _NOBODY: frozenset[str] = frozenset()
@@ -81,7 +86,8 @@ class Catalog:
 
     A source is in force in a cluster if a trigger that selects the cluster names it, as Sveltos
     copies an EventSource only to the clusters that a trigger selects. Those of classifiers are in
-    force in every cluster, without a trigger. A trigger whose
+    force in every cluster, without a trigger, and those of health checks where a ClusterHealthCheck
+    that selects the cluster names them. A trigger whose
     eventSourceName cannot be rendered for a cluster is not in force there; `problems_in` says why.
     `choices` are what sets with maxReplicas have chosen, by their places; sets without it have all
     the clusters that they select or name.
@@ -102,6 +108,7 @@ class Catalog:
         self.sources = {source.name: source for source in sources}
         self.classifiers: Mapping[str, Classifier] = {}
         self.checks: Mapping[str, ClusterHealthCheck] = {}
+        self.health_checks: Mapping[str, HealthCheck] = {}
         self.triggers = {trigger.name: trigger for trigger in triggers}
         self.profiles = {each.place: each for each in profiles}
         self.sets = {each.key.place: each for each in sets}
@@ -114,7 +121,7 @@ class Catalog:
         # A catalog is asked the same few questions by every event: each is answered once.
         self._found: dict[str, _Found] = {}
         # Most clusters of a fleet are selected alike, and share what is found.
-        self._alike: dict[tuple[tuple[str, str], ...], _Found] = {}
+        self._alike: dict[_Alike, _Found] = {}
         self._digests: dict[str, str] = {}
         # What an earlier catalog found holds but for these triggers, where clusters are the same.
         self._earlier: tuple[Mapping[str, _Found], Collection[str]] = {}, ()
@@ -134,7 +141,7 @@ class Catalog:
         later = Catalog(revision, clusters, (), (), ())
         later.sources, later.triggers, later.profiles = self.sources, self.triggers, self.profiles
         later.sets, later.classifiers = self.sets, self.classifiers
-        later.checks = self.checks
+        later.checks, later.health_checks = self.checks, self.health_checks
         later._choose(choices)
         later.named, later.asking = self.named, self.asking
         later.reading_triggers = self.reading_triggers
@@ -169,7 +176,8 @@ class Catalog:
         later = Catalog(revision, clusters, (), (), ())
         later.classifiers = _changed(self.classifiers, Classifier, changed)
         later.checks = _changed(self.checks, ClusterHealthCheck, changed)
-        asked, asking = _of_classifiers(self.classifiers), _of_classifiers(later.classifiers)
+        later.health_checks = _changed(self.health_checks, HealthCheck, changed)
+        asked, asking = _askers(self), _askers(later)
         later.sources = _changed(self.sources, EventSource, changed)
         for name in asked.keys() - asking.keys():
             del later.sources[name]
@@ -180,7 +188,7 @@ class Catalog:
         later._choose(choices)
         later.named, later._digests = dict(self.named), dict(self._digests)
         names = {key.place for key in changed}
-        names |= {each for each in asked.keys() | asking.keys() if classifier_of(each) in names}
+        names |= {each for each in asked.keys() | asking.keys() if _asker_of(each) in names}
         anew = {name for name in names if name in later.sources}
         later.asking = self.asking - names
         later.asking |= {name for name in anew if later.sources[name].asks_own_writes}
@@ -335,6 +343,11 @@ class Catalog:
         checks = (each for _, each in sorted(self.checks.items()))
         return tuple(x for x in checks if found and x.cluster_selector.matches(found.labels))
 
+    def looking_at(self, cluster: str) -> tuple[str, ...]:
+        """Return the HealthChecks that are there, and that some ask of a cluster, by name."""
+        named = {name for each in self.checks_of(cluster) for name in each.health_checks}
+        return tuple(sorted(named & self.health_checks.keys()))
+
     def profile_destinations(self, profile: ClusterProfile) -> tuple[str, ...]:
         """Return the clusters that a user's own profile goes to."""
         return tuple(sorted(key for key in self.clusters if self.selects(profile, key)))
@@ -401,22 +414,31 @@ class Catalog:
                 named[trigger.name] = _source_name(trigger, cluster)
             except PermanentError as error:
                 problems[trigger.name] = error
-        alike = tuple(sorted(named.items()))
+        looking = frozenset(self.looking_at(key))
+        alike = tuple(sorted(named.items())), looking
         if not problems and alike in self._alike:
             return self._alike[alike]
         joined: dict[str, list[str]] = {}
-        for name, source in alike:
+        for name, source in alike[0]:
             if source in self.sources:
                 joined.setdefault(source, []).append(name)
         joined |= {source: [] for source in self.sources if classifier_of(source)}
+        joined |= {self.health_checks[name].source.name: [] for name in looking}
         in_force = {source: tuple(names) for source, names in sorted(joined.items())}
         found = _Found(named, dict(sorted(problems.items())), in_force)
         return found if problems else self._alike.setdefault(alike, found)
 
 
-def _of_classifiers(classifiers: Mapping[str, Classifier]) -> dict[str, EventSource]:
-    """Return the sources by which classifiers ask, by name."""
-    return {source.name: source for each in classifiers.values() for source in each.sources}
+def _askers(catalog: Catalog) -> dict[str, EventSource]:
+    """Return the sources by which classifiers and health checks ask, by name."""
+    found = [source for each in catalog.classifiers.values() for source in each.sources]
+    found += [each.source for each in catalog.health_checks.values()]
+    return {source.name: source for source in found}
+
+
+def _asker_of(source: str) -> str:
+    """Name the classifier or health check that a source is of; empty for any other source."""
+    return classifier_of(source) or health_check_of(source)
 
 
 def _changed(

@@ -71,10 +71,12 @@ def difference(before: Catalog | None, after: Catalog, keys: Iterable[Key]) -> T
         touched.resolved |= set(found)
     if sources:
         triggers |= _naming(after, sources) | (_naming(before, sources) if before else set())
-    if _named(keys, "ClusterHealthCheck"):
+    if _named(keys, "ClusterHealthCheck", "HealthCheck"):
         touched.examined |= after.clusters.keys()
+        _asked_everywhere(touched, before, after)
     if _named(keys, "Classifier"):
-        _classifiers(touched, before, after)
+        touched.classified |= after.clusters.keys()
+        _asked_everywhere(touched, before, after)
     if sets := _named(keys, *SETS):
         triggers |= _sets(touched, before, after, sets)
     touched.instantiated |= _entitled(before, after, _named(keys, "ClusterProfile"))
@@ -201,9 +203,8 @@ def _sets(touched: Touched, before: Catalog | None, after: Catalog, sets: set[st
     return set()
 
 
-def _classifiers(touched: Touched, before: Catalog | None, after: Catalog) -> None:
-    """Add what classifiers touch that changed: they are asked of every cluster."""
-    touched.classified |= after.clusters.keys()
+def _asked_everywhere(touched: Touched, before: Catalog | None, after: Catalog) -> None:
+    """Add what classifiers and health checks touch that changed: any cluster may be asked."""
     for cluster in after.clusters:
         if before is None:
             touched.anew.add(cluster)

@@ -1,15 +1,15 @@
-"""Whether a cluster is well by its add-ons, and when who is to be told of it."""
+"""Whether a cluster is well by its checks, and when who is to be told of it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from bellhop.engine.naming import profile_shown
-from bellhop.model.condition import Condition, Notice
-from bellhop.model.record import Outcome
+from bellhop.model.condition import Condition, Liveness, Notice
+from bellhop.model.record import Outcome, Selected, Selection
 
 PAUSE = timedelta(minutes=1)
 """Between two notices to one place about one cluster, and before the first new try."""
@@ -18,6 +18,9 @@ _LONGEST_PAUSE = timedelta(hours=1)
 _NAMED = 3
 _LONGEST = 300
 """Characters that are told of one profile's failure, and kept of a notice's."""
+
+STATE, MESSAGE = "healthStatus", "message"
+"""What a selection keeps of a resource that is not well, by these names."""
 
 _FAILED = {"Failed", "FailedNonRetriable"}
 
@@ -35,22 +38,67 @@ def addons(outcomes: Iterable[Outcome]) -> State | None:
     failed = [each for each in found if each.phase in _FAILED]
     if failed:
         said = [f"{profile_shown(each.profile)}: {each.message[:_LONGEST]}" for each in failed]
-        more = f"; and {len(said) - _NAMED} more" if said[_NAMED:] else ""
-        return State(healthy=False, message="; ".join(said[:_NAMED]) + more)
+        return State(healthy=False, message=_listed(said))
     if any(each.phase == "Provisioning" for each in found):
         return None
     return State(healthy=True, message=f"all {len(found)} profiles are deployed")
 
 
+def resources(health_check: str, found: Selection | None) -> State | None:
+    """Judge a cluster by what a HealthCheck says of its resources; None where nobody knows yet.
+
+    One whose script fails says nothing good: who relies on it is to know.
+    """
+    if found is None or not (found.made or found.error):
+        return None
+    if found.error:
+        said = f"HealthCheck '{health_check}' cannot be evaluated: {found.error[:_LONGEST]}"
+        return State(healthy=False, message=said)
+    if found.selected:
+        return State(healthy=False, message=_listed([_resource(each) for each in found.selected]))
+    return State(healthy=True, message=f"{health_check}: {found.message}")
+
+
+def together(checks: Mapping[str, State | None]) -> State | None:
+    """Judge a cluster by all checks: one that fails is enough, and one that is open else waits."""
+    known = [each for each in checks.values() if each]
+    if failed := [each.message for each in known if not each.healthy]:
+        return State(healthy=False, message="; ".join(failed))
+    if len(known) < len(checks):
+        return None
+    return State(healthy=True, message="; ".join(each.message for each in known))
+
+
+def _listed(said: Sequence[str]) -> str:
+    """Say the first few things, and how many more there are."""
+    more = f"; and {len(said) - _NAMED} more" if said[_NAMED:] else ""
+    return "; ".join(said[:_NAMED]) + more
+
+
+def _resource(found: Selected) -> str:
+    key = found.key
+    name = "/".join(filter(None, (key.namespace, key.name)))
+    said = found.manifest.get(MESSAGE)
+    return f"{key.gvk.kind} '{name}' is {found.manifest.get(STATE)}" + (f": {said}" if said else "")
+
+
 def condition(
-    old: Condition | None, state: State, names: Sequence[str], now: datetime
+    old: Condition | None,
+    state: State,
+    names: Sequence[str],
+    now: datetime,
+    checks: Mapping[str, State | None],
 ) -> Condition:
     """Return the condition of a cluster whose state is known, with a notice for each name."""
     same = old is not None and old.healthy == state.healthy
     known = {each.name: each for each in old.notices} if old else {}
     notices = tuple(known.get(name, Notice(name)) for name in names)
     since = old.since if old and same else now
-    return Condition(state.healthy, since, state.message, notices)
+    found = tuple(
+        Liveness(name, each.healthy, each.message) if each else Liveness(name, healthy=None)
+        for name, each in checks.items()
+    )
+    return Condition(state.healthy, since, state.message, notices, found)
 
 
 def due(found: Condition, now: datetime) -> list[Notice]:

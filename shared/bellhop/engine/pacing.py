@@ -27,6 +27,11 @@ def sweep_timer(cluster: str) -> str:
     return f"sweep/{cluster}"
 
 
+def assessment_timer(cluster: str, source: str) -> str:
+    """Name the timer of a health check whose script wants to look again."""
+    return f"assess/{cluster}/{source}"
+
+
 def classify_timer(cluster: str) -> str:
     """Name the timer of what classifiers take away from a cluster later."""
     return f"classify/{cluster}"

@@ -10,7 +10,7 @@ from bellhop.engine.instantiate import INSTANTIATE, entries_of
 from bellhop.engine.listening import problem
 from bellhop.errors import InvalidError
 from bellhop.model.document import Path
-from bellhop.model.kinds import Classifier, ConfigMap, EventSource, Secret
+from bellhop.model.kinds import Classifier, ConfigMap, EventSource, HealthCheck, Secret
 from bellhop.model.marks import LUA
 from bellhop.model.source import EventSourceSpec
 
@@ -19,10 +19,14 @@ if TYPE_CHECKING:
     from bellhop.model.rules import CelRule
 
 
-def objections(declared: EventSource | Classifier) -> Iterator[tuple[Path, str]]:
+def objections(declared: EventSource | Classifier | HealthCheck) -> Iterator[tuple[Path, str]]:
     """Yield where a script, rule or expression stands that is none, and why, with its place."""
     if isinstance(declared, EventSource):
         yield from _objections(declared)
+        return
+    if isinstance(declared, HealthCheck):
+        for path, said in _objections(declared.source):
+            yield (("spec", "evaluateHealth") if path[1] == _AGGREGATION else path), said
         return
     for index, source in enumerate(declared.sources):
         for path, said in _objections(source):
@@ -31,7 +35,7 @@ def objections(declared: EventSource | Classifier) -> Iterator[tuple[Path, str]]
 
 def _in_classifier(path: Path, index: int) -> Path:
     """Return where a classifier has what its source of a number has at a path."""
-    if path[1] == "aggregatedSelection":
+    if path[1] == _AGGREGATION:
         return ("spec", _CONSTRAINT, "aggregatedClassification")
     _, selectors, number, *rest = path
     assert isinstance(number, int)
@@ -146,6 +150,7 @@ def _patterns(source: EventSource) -> Iterator[tuple[Path, str]]:
 
 
 _FIELDS = ("script", "evaluate")
+_AGGREGATION = "aggregatedSelection"
 _CEL = "evaluateCEL"
 _MESSAGING = "messagingMatchCriteria"
 _CONSTRAINT = "deployedResourceConstraint"

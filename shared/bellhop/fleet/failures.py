@@ -42,6 +42,7 @@ _DECLARED = (
     "Set",
     "Classifier",
     "ClusterHealthCheck",
+    "HealthCheck",
     "ConfigMap",
     "Secret",
 )
@@ -215,6 +216,7 @@ def _declared(here: Installation) -> Iterator[Failure]:
                 "trigger", trigger.name, None, f"there is no EventSource '{source}', which it names"
             )
         yield from _selectors(trigger, catalog)
+    yield from _health_checks(catalog)
     yield from _sets(catalog)
     yield from _labels(here)
 
@@ -227,6 +229,15 @@ def _labels(here: Installation) -> Iterator[Failure]:
     for (classifier, label, why), clusters in causes.items():
         said = f"it cannot give cluster '{clusters[0]}' the label '{label}': {why}"
         yield _of_several("classifier", classifier, None, said, len(clusters), "clusters")
+
+
+def _health_checks(catalog: Catalog) -> Iterator[Failure]:
+    """Tell of HealthChecks that are not there: what they say nobody knows."""
+    for check in catalog.checks.values():
+        for name in check.health_checks:
+            if name not in catalog.health_checks:
+                said = f"there is no HealthCheck '{name}', which it names; apply it"
+                yield Failure("clusterhealthcheck", check.name, None, said)
 
 
 def _sets(catalog: Catalog) -> Iterator[Failure]:

@@ -1,6 +1,7 @@
 """Tells people when a cluster is well or not, as ClusterHealthChecks ask.
 
-    a sweep ended, something was declared, a pause is over ─► the condition is written
+    a sweep ended, something was declared, a pause is over, another resource is not well
+        ─► the condition is written
         ─► each notice that is owed: claimed ─► sent ─► noted as told, or as failed
 
 A notice is owed as long as what it told last is not so: that is on record before anything is sent,
@@ -17,6 +18,7 @@ from datetime import datetime
 
 from bellhop.adapters import notices
 from bellhop.engine import liveness, wording
+from bellhop.engine.catalog import Catalog
 from bellhop.engine.naming import MANAGEMENT
 from bellhop.engine.pacing import notice_timer
 from bellhop.errors import BellhopError, MissingError, StaleError
@@ -24,9 +26,10 @@ from bellhop.fleet.installation import Installation
 from bellhop.gotemplate import Limits
 from bellhop.logs import Log
 from bellhop.messages import Envelope, Examine
+from bellhop.model.asking import health_source
 from bellhop.model.condition import Condition, Notice
 from bellhop.model.core import Secret
-from bellhop.model.health_check import ClusterHealthCheck, Notification
+from bellhop.model.health_check import ClusterHealthCheck, LivenessCheck, Notification
 from bellhop.model.record import Cluster
 from bellhop.ports.kube import Kube
 from bellhop.ports.store import ABSENT
@@ -71,12 +74,11 @@ class Noticing:
             self._here.records.conditions.delete(cluster, name)
         if not checks:
             return
-        state = liveness.addons(self._here.records.outcomes.of(cluster))
         waiting: list[datetime] = []
         for check in checks:
             with suppress(StaleError):
                 # Whoever was quicker knows no less, and sends what is owed.
-                found = self._judge(cluster, check, kept.get(check.name), state)
+                found = self._judge(catalog, cluster, check, kept.get(check.name))
                 waiting += self._tell(catalog.clusters[cluster], check, found) if found else []
         if waiting:
             body = Examine(cluster).message().body
@@ -84,10 +86,10 @@ class Noticing:
 
     def _judge(
         self,
+        catalog: Catalog,
         cluster: str,
         check: ClusterHealthCheck,
         kept: Kept[Condition] | None,
-        state: liveness.State | None,
     ) -> Kept[Condition] | None:
         """Write the condition of a cluster if it is another one; None where it has none yet.
 
@@ -97,15 +99,33 @@ class Noticing:
             StaleError: somebody else has written it meanwhile.
         """
         old = kept.value if kept else None
+        checks = {
+            each.name: self._state(catalog, cluster, each) for each in check.spec.liveness_checks
+        }
+        state = liveness.together(checks)
         if state is None:
             if old is None:
                 return None
             state = liveness.State(old.healthy, old.message)
         names = [each.name for each in check.notifications]
-        new = liveness.condition(old, state, names, self._here.records.clock.now())
+        new = liveness.condition(old, state, names, self._here.records.clock.now(), checks)
         if kept and new == kept.value:
             return kept
         return Kept(new, self._put(cluster, check, Kept(new, kept.token if kept else ABSENT)))
+
+    def _state(self, catalog: Catalog, cluster: str, asked: LivenessCheck) -> liveness.State | None:
+        """Say how a cluster is by one liveness check; None where nobody knows."""
+        records = self._here.records
+        if not asked.health_check:
+            return liveness.addons(records.outcomes.of(cluster))
+        if asked.health_check not in catalog.health_checks:
+            return None
+        try:
+            found = records.selections.get(cluster, health_source(asked.health_check))
+        except MissingError:
+            # What is lost is made anew, and asks for this again.
+            return None
+        return liveness.resources(asked.health_check, found.value if found else None)
 
     def _tell(
         self, told_of: Cluster, check: ClusterHealthCheck, found: Kept[Condition]

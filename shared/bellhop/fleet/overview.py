@@ -10,7 +10,7 @@ from bellhop.engine.wiring import is_audited, is_direct
 from bellhop.errors import AwayError
 from bellhop.fleet.installation import Installation
 from bellhop.frozen import frozen
-from bellhop.model.classified import classifier_of
+from bellhop.model.asking import asker
 from bellhop.model.gvk import Identity, ObjectKey
 from bellhop.model.record import Ended, Health, Outcome, Pace, Profile
 from bellhop.records.profiles import place
@@ -111,7 +111,7 @@ def sources_in_force(here: Installation) -> Iterator[tuple[str, str]]:
     catalog = here.catalogs.known()
     for cluster in catalog.clusters:
         for source in catalog.sources_in(cluster):
-            if not classifier_of(source):
+            if not asker(source):
                 yield cluster, source
 
 

@@ -12,7 +12,7 @@ from bellhop.fleet.installation import Installation
 from bellhop.fleet.queues import backlogs, dead_letters
 from bellhop.fleet.vitals import Ticking
 from bellhop.frozen import frozen
-from bellhop.model.classified import classifier_of
+from bellhop.model.asking import asker
 from bellhop.ports.queue import Backlog
 
 
@@ -63,7 +63,7 @@ def status(here: Installation) -> Status:
         since=pulse.since if pulse else None,
         worked_at=pulse.at if pulse else None,
         clusters=[_cluster(here, key, unanswered) for key in catalog.clusters],
-        sources=sum(not classifier_of(name) for name in catalog.sources),
+        sources=sum(not asker(name) for name in catalog.sources),
         triggers=len(catalog.triggers),
         queues=backlogs(here),
         dead=sum(map(len, letters.values())),

@@ -11,10 +11,13 @@ Who has many scripts for one object gives them a `Subject`: it is converted once
 """
 
 from bellhop.luabox.contract import (
+    HEALTHY,
+    Assessed,
     Health,
     Selection,
     Subject,
     Verdict,
+    assess,
     classify,
     diagnose,
     evaluate,
@@ -32,6 +35,8 @@ from bellhop.luabox.limits import Limits
 from bellhop.luabox.script import Script
 
 __all__ = [
+    "HEALTHY",
+    "Assessed",
     "Health",
     "Limits",
     "LuaError",
@@ -43,6 +48,7 @@ __all__ = [
     "Selection",
     "Subject",
     "Verdict",
+    "assess",
     "classify",
     "diagnose",
     "evaluate",

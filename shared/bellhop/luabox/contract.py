@@ -108,6 +108,48 @@ def diagnose(script: Script, obj: dict[str, Any]) -> Health:
     return Health(_bool(script, returned, "healthy"), _message(script, returned))
 
 
+HEALTHY = "Healthy"
+_STATES = (HEALTHY, "Progressing", "Degraded", "Suspended")
+
+
+class Assessed(NamedTuple):
+    """How a resource is, what the script says about it, and whether it wants to look again."""
+
+    resource: dict[str, Any]
+    state: str
+    message: str
+    again: bool
+
+
+def assess(script: Script, resources: list[dict[str, Any]]) -> list[Assessed]:
+    """Ask `evaluate()` how objects are, which it sees as global `resources` and as its argument.
+
+    It returns them as `resources`, each with its `resource`, and its state as `healthStatus`, or as
+    `status`, which Sveltos' code and its documents say in turn. What it leaves out is well.
+
+    Raises:
+        LuaError: the script failed, or returned no table with the right fields.
+    """
+    result = script.call("evaluate", globals={"resources": resources}, args=[resources])
+    told = _tables(script, _field(_table(script, result), "resources") or [])
+    return [_assessed(script, index, each) for index, each in enumerate(told, start=1)]
+
+
+def _assessed(script: Script, index: int, told: dict[str, Any]) -> Assessed:
+    resource = _field(told, "resource")
+    if not isinstance(resource, dict):
+        raise _unfit(script, f"'resources[{index}].resource' must be a table; it says which one")
+    state = _field(told, "healthstatus", default=_field(told, "status"))
+    if state not in _STATES:
+        raise _unfit(
+            script,
+            f"'resources[{index}].healthStatus' must be one of {', '.join(map(repr, _STATES))}",
+        )
+    return Assessed(
+        resource, state, _message(script, told), again=_bool(script, told, "reevaluate")
+    )
+
+
 def select(script: Script, resources: list[dict[str, Any]]) -> Selection:
     """Select among objects by `evaluate()`, which sees them as global `resources`.
 
@@ -118,12 +160,7 @@ def select(script: Script, resources: list[dict[str, Any]]) -> Selection:
     """
     result = script.call("evaluate", globals={"resources": resources}, args=[resources])
     returned = _table(script, result)
-    chosen = _field(returned, "resources") or []
-    if not isinstance(chosen, list):
-        raise _unfit(script, f"'resources' must be a list, not {_kind(chosen)}")
-    for index, item in enumerate(chosen, start=1):
-        if not isinstance(item, dict):
-            raise _unfit(script, f"'resources[{index}]' must be a table, not {_kind(item)}")
+    chosen = _tables(script, _field(returned, "resources") or [])
     return Selection(chosen, _message(script, returned))
 
 
@@ -140,6 +177,16 @@ def write(script: Script, resources: dict[str, Any]) -> str:
     if not isinstance(written, str):
         raise _unfit(script, f"'resources' must be a string, not {_kind(written)}")
     return written
+
+
+def _tables(script: Script, told: object) -> list[dict[str, Any]]:
+    """Read what a script returned as `resources`, which are to be tables."""
+    if not isinstance(told, list):
+        raise _unfit(script, f"'resources' must be a list, not {_kind(told)}")
+    for index, item in enumerate(told, start=1):
+        if not isinstance(item, dict):
+            raise _unfit(script, f"'resources[{index}]' must be a table, not {_kind(item)}")
+    return told
 
 
 def _verdict(script: Script, result: object) -> Verdict:

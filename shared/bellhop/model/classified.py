@@ -1,7 +1,4 @@
-"""What classifiers make of a cluster, for people to see, and for who takes labels away later.
-
-And what the sources are called by which they ask: so that who lists those needs no models.
-"""
+"""What classifiers make of a cluster, for people to see, and for who takes labels away later."""
 
 from __future__ import annotations
 
@@ -10,8 +7,6 @@ from dataclasses import field
 from datetime import datetime
 
 from bellhop.frozen import frozen
-
-_PREFIX = "classifier:"
 
 
 @frozen
@@ -27,13 +22,3 @@ class Classified:
     open: tuple[str, ...] = ()
     leaving: Mapping[str, datetime] = field(default_factory=dict)
     lacks: Mapping[str, str] = field(default_factory=dict)
-
-
-def source_name(classifier: str, index: int | None = None) -> str:
-    """Name the source of a classifier for one of its selectors, or for all of them."""
-    return f"{_PREFIX}{classifier}" + ("" if index is None else f":{index}")
-
-
-def classifier_of(source: str) -> str:
-    """Name the classifier that a source is of; empty for one that somebody declared."""
-    return source.removeprefix(_PREFIX).partition(":")[0] if source.startswith(_PREFIX) else ""

@@ -8,15 +8,15 @@ manifest may have.
 import re
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from bellhop.model.asking import classifier_source
 from bellhop.model.base import Many, Model, mistake
-from bellhop.model.classified import source_name
-from bellhop.model.core import Declaration, ObjectMeta
+from bellhop.model.core import Declaration
 from bellhop.model.names import label_key_problem, label_value_problem
-from bellhop.model.source import EventSource, EventSourceSpec, ResourceSelectorSpec
+from bellhop.model.source import AskingSource, EventSourceSpec, ResourceSelectorSpec
 
 Comparison = Literal[
     "Equal",
@@ -112,10 +112,6 @@ class ClassifierSpec(Model):
         return self
 
 
-class ClassifierSource(EventSource):
-    """An EventSource that a classifier asks by: for one of its selectors, or for all."""
-
-
 class Classifier(Declaration):
     """Which clusters get which labels, for as long as all that it asks for is so."""
 
@@ -138,14 +134,14 @@ class Classifier(Declaration):
         return None if there is None else all(each.holds(there) for each in asked)
 
     @cached_property
-    def sources(self) -> tuple[ClassifierSource, ...]:
+    def sources(self) -> tuple[AskingSource, ...]:
         """Return the sources by which it asks for resources: one a selector.
 
         With an aggregatedClassification it is one for all selectors.
         """
         return tuple(self._sources())
 
-    def _sources(self) -> Iterator[ClassifierSource]:
+    def _sources(self) -> Iterator[AskingSource]:
         asked = self.spec.deployed_resource_constraint
         if asked is None:
             return
@@ -153,22 +149,9 @@ class Classifier(Declaration):
         selectors, script = asked.resource_selectors, asked.aggregated_classification
         if script:
             spec = EventSourceSpec(resource_selectors=selectors, aggregated_selection=script)
-            yield _source(source_name(self.name), spec, written)
+            yield AskingSource.of(classifier_source(self.name), spec, written, {})
             return
         for index, selector in enumerate(selectors):
             spec = EventSourceSpec(resource_selectors=(selector,))
-            name = source_name(self.name, index)
-            yield _source(name, spec, written["resourceSelectors"][index])
-
-
-def _source(name: str, spec: EventSourceSpec, written: Any) -> ClassifierSource:
-    """Make a source of a name that no manifest may have."""
-    metadata = ObjectMeta.model_construct(name=name, namespace="", labels={}, annotations={})
-    found = ClassifierSource.model_construct(
-        api_version="lib.projectsveltos.io/v1beta1",
-        kind="EventSource",
-        metadata=metadata,
-        spec=spec,
-    )
-    found._written = {"spec": written}  # noqa: SLF001 - it is made here
-    return found
+            name = classifier_source(self.name, index)
+            yield AskingSource.of(name, spec, written["resourceSelectors"][index], {})

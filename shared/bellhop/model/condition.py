@@ -24,10 +24,20 @@ class Notice:
 
 
 @frozen
+class Liveness:
+    """How a cluster is by one liveness check, in a sentence; None where nobody knows yet."""
+
+    name: str
+    healthy: bool | None
+    message: str = ""
+
+
+@frozen
 class Condition:
-    """How a cluster is since when, in a sentence, and its notices."""
+    """How a cluster is since when, in a sentence, its notices, and how it is by each check."""
 
     healthy: bool
     since: datetime
     message: str = ""
     notices: tuple[Notice, ...] = ()
+    checks: tuple[Liveness, ...] = ()

@@ -1,13 +1,23 @@
-"""ClusterHealthCheck: in which clusters somebody is told when their add-ons are well or not."""
+"""ClusterHealthCheck and HealthCheck: who is told when a cluster is not well, and what is well.
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+The former says in which clusters what is looked at, and who is told. The latter asks for objects
+as an EventSource does, which is made here, and its script says how they are: what matches is kept,
+rung for and swept as of any other. It is asked for where a ClusterHealthCheck names it.
+"""
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from bellhop.model.account import labels_of
+from bellhop.model.asking import health_source
 from bellhop.model.base import Later, Many, Model, mistake
 from bellhop.model.core import Declaration
 from bellhop.model.names import Text
 from bellhop.model.selector import Selector
+from bellhop.model.source import AskingSource, EventSourceSpec, ResourceSelectorSpec
 
 if TYPE_CHECKING:
     from bellhop.model.ref import ObjectReference
@@ -22,6 +32,26 @@ class LivenessCheck(Model):
     name: Text
     type: Literal["Addons", "HealthCheck"]
     liveness_source_ref: _Reference | None = None
+
+    @model_validator(mode="after")
+    def _names_a_health_check(self) -> "LivenessCheck":
+        ref: ObjectReference | None = self.liveness_source_ref
+        if self.type == "Addons":
+            if ref is not None:
+                raise mistake(
+                    "livenessSourceRef stands beside the type Addons, which are all profiles of a"
+                    " cluster; leave it out"
+                )
+            return self
+        if ref is None or ref.kind not in ("", "HealthCheck") or not ref.name:
+            raise mistake("livenessSourceRef must have kind HealthCheck and a name")
+        return self
+
+    @property
+    def health_check(self) -> str:
+        """Name the HealthCheck that says whether it is well; empty for the add-ons."""
+        ref: ObjectReference | None = self.liveness_source_ref
+        return ref.name if ref else ""
 
 
 class Notification(Model):
@@ -50,14 +80,18 @@ class ClusterHealthCheckSpec(Model):
     """The spec as written."""
 
     cluster_selector: Selector = Field(default_factory=Selector)
-    liveness_checks: Many[LivenessCheck] = Field(min_length=1)
+    liveness_checks: Many[LivenessCheck] = Field(min_length=1, max_length=16)
     notifications: Many[Notification] = Field(default=(), max_length=16)
 
     @model_validator(mode="after")
     def _has_each_name_once(self) -> "ClusterHealthCheckSpec":
-        names = [each.name for each in self.notifications]
-        if twice := sorted({each for each in names if names.count(each) > 1}):
-            raise mistake(f"the notification {twice[0]!r} is there twice; give each its own name")
+        for what, these in (
+            ("liveness check", self.liveness_checks),
+            ("notification", self.notifications),
+        ):
+            names = [each.name for each in these]
+            if twice := sorted({each for each in names if names.count(each) > 1}):
+                raise mistake(f"the {what} {twice[0]!r} is there twice; give each its own name")
         return self
 
 
@@ -75,3 +109,50 @@ class ClusterHealthCheck(Declaration):
     def notifications(self) -> tuple[Notification, ...]:
         """Who is told."""
         return self.spec.notifications
+
+    @property
+    def health_checks(self) -> Iterator[str]:
+        """Yield the names of the HealthChecks that it asks."""
+        return (each.health_check for each in self.spec.liveness_checks if each.health_check)
+
+
+class Flapping(Model):
+    """How often something has to be found as it is before that counts."""
+
+    consecutive_evaluations: int = Field(default=3, ge=2)
+
+
+class HealthCheckSpec(Model):
+    """The spec as written."""
+
+    resource_selectors: Many[ResourceSelectorSpec] = Field(min_length=1)
+    evaluate_health: Text
+    collect_resources: bool = False
+    evaluate_independently: bool = True
+    flapping: Flapping | None = None
+
+
+class HealthSourceSpec(EventSourceSpec):
+    """What a health check asks of objects, which its script may be given in several parts."""
+
+    in_parts: bool = True
+
+
+class HealthCheck(Declaration):
+    """Which objects are asked for, and a script that says how they are."""
+
+    for_tenants: ClassVar[bool] = True
+
+    spec: HealthCheckSpec
+
+    @cached_property
+    def source(self) -> AskingSource:
+        """Return the source by which it asks for objects."""
+        spec = HealthSourceSpec(
+            resource_selectors=self.spec.resource_selectors,
+            aggregated_selection=self.spec.evaluate_health,
+            collect_resources=True,
+            in_parts=self.spec.evaluate_independently,
+        )
+        name, labels = health_source(self.name), labels_of(self.account)
+        return AskingSource.of(name, spec, self.manifest()["spec"], labels)

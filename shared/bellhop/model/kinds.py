@@ -24,7 +24,7 @@ from bellhop.model.core import (
     without_server_fields,
 )
 from bellhop.model.document import Document, InvalidDocuments, read_documents
-from bellhop.model.health_check import ClusterHealthCheck
+from bellhop.model.health_check import ClusterHealthCheck, HealthCheck
 from bellhop.model.problems import mistakes, refusals
 from bellhop.model.profile import ClusterProfile, NamespacedProfile
 from bellhop.model.report import EventReport, event_report
@@ -48,6 +48,7 @@ __all__ = [
     "EventReport",
     "EventSource",
     "EventTrigger",
+    "HealthCheck",
     "InvalidDocuments",
     "LabelFilter",
     "ObjectMeta",
@@ -80,6 +81,7 @@ KINDS: dict[str, tuple[type[Declaration], tuple[str, ...]]] = {
     "Set": (NamespacedSet, _LIB),
     "Classifier": (Classifier, _LIB),
     "ClusterHealthCheck": (ClusterHealthCheck, _LIB),
+    "HealthCheck": (HealthCheck, _LIB),
     "ConfigMap": (ConfigMap, ("v1",)),
     "Secret": (Secret, ("v1",)),
     "EventReport": (EventReport, _LIB),

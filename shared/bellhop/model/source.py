@@ -1,7 +1,7 @@
 """EventSource: which objects, in which state, are an event."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from bellhop.frozen import frozen
 from bellhop.model.base import Later, Many, Model, mistake
-from bellhop.model.core import Declaration
+from bellhop.model.core import Declaration, ObjectMeta
 from bellhop.model.gvk import CLOUD_EVENT, GVK
 from bellhop.model.names import Namespace, Text, label_key_problem, label_value_problem
 from bellhop.model.record import Criterion
@@ -224,6 +224,29 @@ class EventSource(Declaration):
             yield _selector(GVK(spec.group or "", spec.version or "", spec.kind), spec)
         for entry in spec.resource_selectors:
             yield _selector(GVK(entry.group, entry.version, entry.kind), entry)
+
+
+class AskingSource(EventSource):
+    """An EventSource by which another kind asks for objects.
+
+    Its name is none that a manifest may have, so that nobody else writes it.
+    """
+
+    @classmethod
+    def of(
+        cls, name: str, spec: EventSourceSpec, written: Any, labels: Mapping[str, str]
+    ) -> "AskingSource":
+        """Make a source; what is `written` is what decides what it finds."""
+        found = cls.model_construct(
+            api_version="lib.projectsveltos.io/v1beta1",
+            kind="EventSource",
+            metadata=ObjectMeta.model_construct(
+                name=name, namespace="", labels=dict(labels), annotations={}
+            ),
+            spec=spec,
+        )
+        found._written = {"spec": written}  # noqa: SLF001 - it is made here
+        return found
 
 
 def _message_selector(match: "MessagingMatch") -> MessageSelector:

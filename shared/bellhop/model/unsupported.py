@@ -24,8 +24,6 @@ _CHECKS = {
 _PATCHES = "patches are not applied yet; leave the field out, or write the change into the manifest"
 _FLUX = "Flux sources are not read yet; use kind ConfigMap or Secret"
 
-_LIVENESS = "kind HealthCheck is not read yet; use the type Addons, without livenessSourceRef"
-
 _ADDONS = {
     "policyRefs[].kind=GitRepository": _FLUX,
     "policyRefs[].kind=OCIRepository": _FLUX,
@@ -60,9 +58,9 @@ NOT_YET: dict[str, dict[str, str]] = {
     "ClusterSet": {},
     "Set": {},
     "Classifier": {},
-    "ClusterHealthCheck": {
-        "spec.livenessChecks[].type=HealthCheck": _LIVENESS,
-        "spec.livenessChecks[].livenessSourceRef": _LIVENESS,
+    "ClusterHealthCheck": {},
+    "HealthCheck": {
+        "spec.flapping": "how often something is found is not counted; leave the field out",
     },
     "ConfigMap": {},
     "Secret": {},
@@ -77,7 +75,6 @@ _WRITTEN = "is written by Sveltos for itself; leave it out"
 _KNOWN = {
     "ClusterPromotion": "write a ClusterProfile for each stage",
     "DebuggingConfiguration": "leave it out",
-    "HealthCheck": "'bellhop show failures' tells what could not be applied",
     "ManagementClusterClassifier": f"there is no management cluster; {_BY_LABEL}",
     "RoleRequest": "what may be brought to clusters is said by the annotation bellhop.dev/allow",
     "Techsupport": "'bellhop show events' tells what happened",

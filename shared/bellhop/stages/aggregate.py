@@ -1,6 +1,7 @@
 """Aggregate: what a source's aggregatedSelection makes of all that matches it in a cluster.
 
-Of a classifier's it is that the cluster satisfies it, or nothing.
+Of a classifier's it is that the cluster satisfies it, or nothing, and of a health check's what is
+not well.
 
 evaluate: a match changed ─► aggregate: the matches, and the script ─► selection ─► deploy
 sweep: all was looked at  ─┘
@@ -22,12 +23,14 @@ from bellhop import luabox
 from bellhop.engine import aggregating
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.digest import digest
+from bellhop.engine.pacing import assessment_timer
 from bellhop.errors import MissingError, ScriptError, StaleError, TemporaryError
 from bellhop.frozen import frozen
 from bellhop.messages import Aggregate as Message
-from bellhop.messages import Classify, Envelope, Instantiate, Publisher
-from bellhop.model.classified import classifier_of
+from bellhop.messages import Classify, Envelope, Examine, Instantiate, Publisher
+from bellhop.model.asking import classifier_of, health_check_of
 from bellhop.model.gvk import ObjectKey
+from bellhop.model.health_check import HealthSourceSpec
 from bellhop.model.kinds import EventSource
 from bellhop.model.record import Selected, Selection
 from bellhop.ports.store import ABSENT
@@ -42,6 +45,9 @@ MOST_GIVEN = 16 * 1024 * 1024
 
 _BARE = "reference"
 """The digest of what is named alone."""
+
+AGAIN = timedelta(seconds=10)
+"""After so long a health check is asked again whose script wants that, as in Sveltos."""
 
 _ROUNDS = 8
 _LONGEST = 1024
@@ -195,8 +201,10 @@ class Aggregate:
 
     def _run(self, source: EventSource, old: Selection, inputs: _Inputs, note: Note) -> Selection:
         """Return the selection as the script makes it; as it was, where the script fails."""
+        if health_check_of(source.name):
+            return self._assess(source, old, inputs, note)
         try:
-            given = self._given(source, old.cluster, inputs)
+            (given,) = self._given(source, old.cluster, inputs)
             made = aggregating.aggregate(source, given, self._limits)
         except ScriptError as error:
             note.what, note.detail = "failed", str(error)
@@ -215,8 +223,43 @@ class Aggregate:
             return new
         return replace(new, since=self._records.clock.now(), told=False)
 
-    def _given(self, source: EventSource, cluster: str, inputs: _Inputs) -> list[Mapping[str, Any]]:
-        """Read what matches.
+    def _assess(
+        self, source: EventSource, old: Selection, inputs: _Inputs, note: Note
+    ) -> Selection:
+        """Return what is not well, as the script says it; an error is told as well as its end."""
+        # Not at the top: few clusters are asked by health checks.
+        from bellhop.engine import assessing  # noqa: PLC0415
+
+        try:
+            given = self._given(source, old.cluster, inputs)
+            made = assessing.assess(source, given, self._limits)
+        except ScriptError as error:
+            note.what, note.detail = "failed", str(error)
+            told = old.told and old.error == str(error)
+            return replace(old, made_of="", error=str(error), told=told)
+        if made.again:
+            self._look_again(source, old.cluster)
+        new = replace(
+            old,
+            selected=tuple(self._selected(source, each, old) for each in made.resources),
+            made=True,
+            made_of="" if made.again else inputs.mark,
+            message=made.message,
+            error="",
+        )
+        note.what, note.detail = "selected", made.message
+        same = old.made and not old.error and new.marks == old.marks
+        return new if same else replace(new, since=self._records.clock.now(), told=False)
+
+    def _look_again(self, source: EventSource, cluster: str) -> None:
+        body = Message(cluster, source.name).message().body
+        at = self._records.clock.now() + AGAIN
+        self._records.timers.set(assessment_timer(cluster, source.name), at, body)
+
+    def _given(
+        self, source: EventSource, cluster: str, inputs: _Inputs
+    ) -> Iterator[list[Mapping[str, Any]]]:
+        """Yield what matches: one list, or, where a health check takes parts, as many as it needs.
 
         Raises:
             ScriptError: together that is more than a script is given.
@@ -228,15 +271,23 @@ class Aggregate:
             if manifest is None:
                 self._refuse_held(cluster, source, key)
                 continue
-            found.append(manifest)
             size += len(json.dumps(manifest))
             if size > self._most:
-                raise ScriptError(
-                    f"{source.name}, aggregatedSelection: the {len(inputs.marks)} objects that"
-                    f" match are together larger than {self._most // 1024**2} MiB; narrow the"
-                    " selectors"
-                )
-        return found
+                if not _in_parts(source):
+                    raise self._too_much(source, len(inputs.marks))
+                yield found
+                found, size = [], 0
+            found.append(manifest)
+        yield found
+
+    def _too_much(self, source: EventSource, count: int) -> ScriptError:
+        field, cure = aggregating.SELECTION, "narrow the selectors"
+        if health_check_of(source.name):
+            field, cure = aggregating.HEALTH, f"{cure}, or leave out evaluateIndependently: false"
+        return ScriptError(
+            f"{source.name}, {field}: the {count} objects that match are together larger than"
+            f" {self._most // 1024**2} MiB; {cure}"
+        )
 
     def _refuse_held(self, cluster: str, source: EventSource, key: str) -> None:
         """See that nothing is selected among objects of which one is held and unknown.
@@ -292,12 +343,19 @@ class Aggregate:
     ) -> Iterator[Envelope]:
         if classifier_of(message.source):
             yield Classify(message.cluster)
+        if health_check_of(message.source):
+            yield Examine(message.cluster)
         for name in catalog.triggers_on(message.cluster, message.source):
             one = catalog.triggers[name].one_for_event and changed is not None
             for key in (changed or ()) if one else ("",):
                 yield Instantiate(
                     name, message.cluster, key, trace=message.trace, rang=message.rang
                 )
+
+
+def _in_parts(source: EventSource) -> bool:
+    """Say whether a source's script may be given what matches in parts."""
+    return isinstance(source.spec, HealthSourceSpec) and source.spec.in_parts
 
 
 def _changed(old: Selection, new: Selection) -> list[str]:

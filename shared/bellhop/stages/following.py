@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bellhop.engine.catalog import Catalog
 from bellhop.messages import Aggregate, Classify, Envelope, Instantiate
-from bellhop.model.classified import classifier_of
+from bellhop.model.asking import classifier_of
 from bellhop.model.record import Match
 from bellhop.stages.ledger import Origin
 

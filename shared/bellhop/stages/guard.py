@@ -26,6 +26,7 @@ from bellhop.errors import StaleError
 from bellhop.logs import Log
 from bellhop.messages import Publisher
 from bellhop.messages import Weigh as Message
+from bellhop.model.asking import health_check_of
 from bellhop.model.gvk import CLOUD_EVENT
 from bellhop.model.record import Cause, Hold, Match
 from bellhop.ports.store import ABSENT
@@ -69,9 +70,10 @@ class Guard:
     def keeps(self, match: Match) -> bool:
         """Say whether a match that is about to end is to be held instead.
 
-        CloudEvents end by what they say themselves, or by their time: that was asked for.
+        CloudEvents end by what they say themselves, or by their time: that was asked for. And what
+        a health check asked for takes nothing away when it ends.
         """
-        if not self._rule.is_on or match.key.gvk == CLOUD_EVENT:
+        if not self._rule.is_on or match.key.gvk == CLOUD_EVENT or health_check_of(match.source):
             return False
         cluster, source, few = match.cluster, match.source, self._rule.few
         if match.held or self._records.holds.get(cluster, source):

@@ -9,8 +9,8 @@ locals {
       secrets   = {}
     }
     evaluate = {
-      # What a service account may see is asked of the cluster.
-      publishes = ["confirm", "deploy", "patient"]
+      # What a service account may see is asked of the cluster; what is not well is told of.
+      publishes = ["confirm", "deploy", "patient", "probe"]
       blobs     = ["GetObject", "PutObject"]
       secrets   = {}
     }

@@ -7,8 +7,8 @@ locals {
       secrets   = {}
     }
     evaluate = {
-      # What a service account may see is asked of the cluster.
-      publishes = ["confirm", "deploy", "evaluate", "patient", "review"]
+      # What a service account may see is asked of the cluster; what is not well is told of.
+      publishes = ["confirm", "deploy", "evaluate", "patient", "probe", "review"]
       secrets   = {}
     }
     deploy = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.mutants.listed import (
+    assess,
     claim,
     classify,
     declare,
@@ -32,6 +33,7 @@ _LISTS = (
     doors,
     classify,
     notices,
+    assess,
 )
 MUTANTS = [mutant for each in _LISTS for mutant in each.MUTANTS]
 

@@ -31,8 +31,8 @@ MUTANTS = [
     ),
     Mutant(
         "stages/guard.py",
-        "or match.key.gvk == CLOUD_EVENT:",
-        "or False:",
+        "or match.key.gvk == CLOUD_EVENT or",
+        "or False or",
         "CloudEvents whose time is over are held.",
     ),
     Mutant(

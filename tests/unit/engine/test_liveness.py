@@ -15,11 +15,14 @@ from bellhop.engine.liveness import (
     due,
     failed,
     owed,
+    resources,
     sent,
+    together,
     with_notice,
 )
 from bellhop.model.condition import Notice
-from bellhop.model.record import Outcome, Phase
+from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.model.record import Outcome, Phase, Selected, Selection
 from tests.fakes.clock import START
 
 
@@ -63,7 +66,7 @@ def test_names_a_few_profiles_that_failed() -> None:
 
 def test_a_notice_is_owed_until_it_is_told() -> None:
     """A claim puts it off, longer with each failure; what was sent has no failure any more."""
-    found = condition(None, State(healthy=False, message="why"), ["chat"], START)
+    found = condition(None, State(healthy=False, message="why"), ["chat"], START, {})
     [notice] = due(found, START)
     claim = claimed(notice, START)
     assert due(with_notice(found, claim), START + PAUSE / 2) == []
@@ -80,9 +83,68 @@ def test_a_notice_is_owed_until_it_is_told() -> None:
 
 def test_a_condition_keeps_since_when_it_is_so() -> None:
     """Whatever else it says by now; of a notice that is no more nothing is kept."""
-    first = condition(None, State(healthy=False, message="a"), ["x", "y"], START)
+    first = condition(None, State(healthy=False, message="a"), ["x", "y"], START, {})
     later = START + PAUSE
-    second = condition(first, State(healthy=False, message="b"), ["y"], later)
+    second = condition(first, State(healthy=False, message="b"), ["y"], later, {})
     assert (second.since, second.message, second.notices) == (START, "b", (Notice("y"),))
 
-    assert condition(second, State(healthy=True, message="c"), ["y"], later).since == later
+    assert condition(second, State(healthy=True, message="c"), ["y"], later, {}).since == later
+
+
+def selection(*states: str, made: bool = True, error: str = "") -> Selection:
+    found = tuple(
+        Selected(
+            ObjectKey(GVK("", "v1", "Node"), "", f"n{number}"),
+            state,
+            START,
+            {"healthStatus": state},
+        )
+        for number, state in enumerate(states)
+    )
+    return Selection("fleet/east", "s", START, found, made=made, message="all", error=error)
+
+
+@pytest.mark.parametrize(
+    ("found", "healthy"),
+    [
+        pytest.param(None, None, id="nothing was made"),
+        pytest.param(selection(made=False), None, id="none yet"),
+        pytest.param(selection(), True, id="nothing is not well"),
+        pytest.param(selection("Degraded"), False, id="one is not well"),
+        pytest.param(selection(made=False, error="e"), False, id="the script fails at first"),
+        pytest.param(selection(error="e"), False, id="the script fails later"),
+    ],
+)
+def test_a_cluster_is_well_where_no_resource_is_not(
+    found: Selection | None, *, healthy: bool | None
+) -> None:
+    """And where the script can say so."""
+    state = resources("nodes", found)
+
+    assert (state and state.healthy) == healthy
+
+
+def test_the_first_resources_that_are_not_well_are_named() -> None:
+    """With how many more there are."""
+    state = resources("nodes", selection(*["Degraded"] * 5))
+
+    assert state
+    assert state.message == (
+        "Node 'n0' is Degraded; Node 'n1' is Degraded; Node 'n2' is Degraded; and 2 more"
+    )
+
+
+WELL, ILL = State(healthy=True, message="w"), State(healthy=False, message="i")
+
+
+@pytest.mark.parametrize(
+    ("checks", "found"),
+    [
+        pytest.param([WELL, WELL], State(healthy=True, message="w; w"), id="all are well"),
+        pytest.param([WELL, ILL, None], ILL, id="one that fails is enough"),
+        pytest.param([WELL, None], None, id="nobody knows one"),
+    ],
+)
+def test_checks_count_together(checks: list[State | None], found: State | None) -> None:
+    """What is open waits, and nothing else does."""
+    assert together(dict(zip("abc", checks, strict=False))) == found

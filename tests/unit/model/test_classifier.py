@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bellhop.model.classified import classifier_of
+from bellhop.model.asking import classifier_of
 from bellhop.model.classifier import Classifier, read_version
 from bellhop.model.kinds import InvalidDocuments, parse_all, read_documents
 

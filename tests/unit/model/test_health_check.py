@@ -1,11 +1,13 @@
-"""ClusterHealthChecks as they are written."""
+"""ClusterHealthChecks and HealthChecks as they are written."""
 
 from __future__ import annotations
 
 import pytest
 
-from bellhop.model.health_check import ClusterHealthCheck
+from bellhop.model.gvk import GVK
+from bellhop.model.health_check import ClusterHealthCheck, HealthCheck
 from bellhop.model.kinds import InvalidDocuments, parse_all, read_documents
+from tests.fakes.health import health_check
 
 TEXT = """\
 apiVersion: lib.projectsveltos.io/v1beta1
@@ -34,7 +36,18 @@ def test_reads_who_is_told_of_which_clusters() -> None:
     ("old", "new", "told"),
     [
         ("type: Slack", "type: Pager", "Slack"),
-        ("type: Addons", "type: HealthCheck", "kind HealthCheck is not read yet"),
+        ("type: Addons", "type: HealthCheck", "livenessSourceRef must have kind HealthCheck and a"),
+        (
+            "type: Addons",
+            "type: HealthCheck, livenessSourceRef: {kind: Secret, name: x}",
+            "livenessSourceRef must have kind HealthCheck and a",
+        ),
+        ("type: Addons", "type: Addons, livenessSourceRef: {name: x}", "beside the type Addons"),
+        (
+            "[{name: deployment, type: Addons}]",
+            "[{name: a, type: Addons}, {name: a, type: Addons}]",
+            "the liveness check 'a' is there twice",
+        ),
         ("kind: Secret", "kind: ConfigMap", "must have kind Secret, a namespace and a name"),
         (", name: slack", "", "must have kind Secret, a namespace and a name"),
         ("[{name: deployment, type: Addons}]", "[]", "livenessChecks"),
@@ -52,3 +65,34 @@ def test_refuses_two_notifications_of_one_name() -> None:
     twice = TEXT + TEXT.partition("notifications:\n")[2]
     with pytest.raises(InvalidDocuments, match="the notification 'chat' is there twice"):
         parse_all(read_documents(twice, source="f"))
+
+
+def test_a_health_check_asks_as_an_event_source_does() -> None:
+    """Under a name that none may have, with its tenant's rights, and with its script."""
+    labels = (
+        "labels: {projectsveltos.io/serviceaccount-name: robot,"
+        " projectsveltos.io/serviceaccount-namespace: shop}"
+    )
+    text = health_check().replace("name: services", f"name: services, {labels}")
+    [found] = parse_all(read_documents(text, source="f"))
+
+    assert isinstance(found, HealthCheck)
+    source = found.source
+    assert (source.name, source.account) == ("healthcheck:services", "shop/robot")
+    assert source.kinds == {GVK("", "v1", "Service")}
+    assert source.aggregation == found.spec.evaluate_health
+    assert source.manifest()["spec"] == found.manifest()["spec"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("  evaluateHealth: |", "  evaluateHealth: ''\n  other: |", "evaluateHealth"),
+        ("[{group: '', version: v1, kind: Service}]", "[]", "resourceSelectors"),
+        ("spec:", "spec:\n  flapping: {consecutiveEvaluations: 4}", "is not counted"),
+    ],
+)
+def test_refuses_a_health_check_with_a_sentence(old: str, new: str, told: str) -> None:
+    """That names the field."""
+    with pytest.raises(InvalidDocuments, match=told):
+        parse_all(read_documents(health_check().replace(old, new), source="f"))

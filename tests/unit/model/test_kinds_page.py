@@ -26,6 +26,7 @@ TITLES = {
     "Set": "Set",
     "Classifier": "Classifier",
     "ClusterHealthCheck": "ClusterHealthCheck",
+    "HealthCheck": "HealthCheck",
     "ConfigMap": "ConfigMap",
     "Secret": "Secret",
 }

@@ -12,7 +12,7 @@ from bellhop.fleet import overview
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.reports import report
 from bellhop.fleet.titled import Titled
-from bellhop.model.classified import classifier_of
+from bellhop.model.asking import asker
 from bellhop.model.record import Cluster
 from bellhop.ports.kube import Manifest
 
@@ -103,7 +103,7 @@ def _tell(here: Installation, cluster: Cluster, titled: Titled, story: Story) ->
             (
                 source,
                 count(len(report(here, cluster.key, source).matching), "match", "matches"),
-                "by " + ", ".join(_joining(source) or catalog.triggers_on(cluster.key, source)),
+                f"by {asker(source) or ', '.join(catalog.triggers_on(cluster.key, source))}",
             )
             for source in catalog.sources_in(cluster.key)
         ),
@@ -141,9 +141,3 @@ def _rings(cluster: Cluster) -> str:
 
 
 VIEWS = {"cluster": View(COLUMNS, rows, manifests, describe)}
-
-
-def _joining(source: str) -> list[str]:
-    """Name the classifier that has a source in force, if one has."""
-    classifier = classifier_of(source)
-    return [f"Classifier {classifier}"] if classifier else []

@@ -10,8 +10,8 @@ from bellhop.cli.story import Story
 from bellhop.cli.views.view import Query, View, labels_of
 from bellhop.fleet import generated
 from bellhop.fleet.installation import Installation
-from bellhop.model.condition import Condition
-from bellhop.model.health_check import ClusterHealthCheck
+from bellhop.model.condition import Condition, Liveness
+from bellhop.model.health_check import ClusterHealthCheck, LivenessCheck
 from bellhop.model.kinds import key_of
 from bellhop.ports.kube import Manifest
 
@@ -57,13 +57,18 @@ def manifests(here: Installation, query: Query) -> Iterator[Manifest]:
 def _cluster_condition(check: ClusterHealthCheck, cluster: str, found: Condition) -> dict[str, Any]:
     """Return what Sveltos says of one cluster."""
     since = f"{found.since:%Y-%m-%dT%H:%M:%SZ}"
-    status = "True" if found.healthy else "False"
-    said = {} if found.healthy else {"message": found.message}
+    whole = Liveness("", found.healthy, found.message)
+    parts = {each.name: each for each in found.checks}
     told = {each.name: each for each in found.notices}
     return {
         "clusterInfo": {"cluster": generated.cluster_ref(cluster)},
         "conditions": [
-            {"name": each.name, "status": status, "lastTransitionTime": since, **said}
+            {
+                "name": each.name,
+                "type": f"{each.type}:{each.name}",
+                "lastTransitionTime": since,
+                **_status(parts.get(each.name, whole)),
+            }
             for each in check.spec.liveness_checks
         ],
         "notificationSummaries": [
@@ -76,6 +81,12 @@ def _cluster_condition(check: ClusterHealthCheck, cluster: str, found: Condition
             for each in check.notifications
         ],
     }
+
+
+def _status(found: Liveness) -> dict[str, str]:
+    if found.healthy is None:
+        return {"status": "Unknown"}
+    return {"status": "True"} if found.healthy else {"status": "False", "message": found.message}
 
 
 def rows(here: Installation, query: Query) -> Iterator[Row]:
@@ -101,6 +112,7 @@ def describe(here: Installation, query: Query, story: Story) -> int:
         found = _conditions(here, check)
         story.begin("ClusterHealthCheck", check.name)
         story.fact("Selects", str(check.cluster_selector))
+        story.fact("Asks", ", ".join(_asked(here, each) for each in check.spec.liveness_checks))
         story.fact("Tells", ", ".join(f"{x.name} ({x.type})" for x in check.notifications))
         story.grid(
             "Clusters",
@@ -127,6 +139,13 @@ def describe(here: Installation, query: Query, story: Story) -> int:
             ),
         )
     return told
+
+
+def _asked(here: Installation, check: LivenessCheck) -> str:
+    if not check.health_check:
+        return f"{check.name} (all profiles)"
+    there = check.health_check in here.catalogs.current().health_checks
+    return f"{check.name} (HealthCheck {check.health_check}{'' if there else ', not there'})"
 
 
 VIEWS = {"clusterhealthcheck": View(COLUMNS, rows, manifests, describe)}

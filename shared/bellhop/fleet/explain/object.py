@@ -25,7 +25,7 @@ from bellhop.fleet.reach import Holders, lacking, miss, no_holder, no_source
 from bellhop.fleet.reports import AGGREGATION, selection
 from bellhop.fleet.sight import Sight, alike, see
 from bellhop.fleet.trial import CHOSEN, LEFT_OUT, NOTHING
-from bellhop.model.classified import classifier_of
+from bellhop.model.asking import asker
 from bellhop.model.gvk import CLOUD_EVENT, ObjectKey
 from bellhop.model.kinds import EventSource, EventTrigger
 from bellhop.model.record import Match
@@ -100,7 +100,7 @@ class _Story:
         naming_it = [
             source
             for name, source in sorted(self._catalog.sources.items())
-            if not classifier_of(name)
+            if not asker(name)
             and any((each.group, each.kind) == identity[:2] for each in source.kinds)
             and (self._key.gvk != CLOUD_EVENT or source.name == self._key.namespace)
         ]
@@ -193,7 +193,7 @@ class _Story:
                 taken.append((source, triggers))
         links.sort(key=lambda link: link.name not in in_force)
         self._chain.add_all(links, f"sources name {self._key.gvk.kind}, and do not take it")
-        declared = [name for name in self._catalog.sources if not classifier_of(name)]
+        declared = [name for name in self._catalog.sources if not asker(name)]
         others = len(declared) - len(naming_it)
         if others:
             self._chain.note("source", f"{others} name other kinds")
