@@ -24,6 +24,7 @@ DISTRIBUTIONS: Mapping[str, str] = {
     "bcrypt": "bcrypt",
     "botocore": "botocore",
     "cloudevents": "cloudevents",
+    "cronsim": "cronsim",
     "cryptography": "cryptography",
     "flask": "flask",
     "functions_framework": "functions-framework",

@@ -14,6 +14,7 @@ BellhopError                     .code is stable, .context is safe to log
    │  └─ AwayError               a cluster is known not to; who waits is told once it does
    ├─ WaitingError               another profile comes first; who waits is told once it is done
    │  └─ QueuedError             other clusters change first; who waits is told at its turn
+   ├─ PausedError                a cluster is paused; who waits is told once it is resumed
    ├─ ThrottledError             asked to slow down
    ├─ UnmetError                 a check of a cluster does not pass yet
    ├─ StaleError                 lost an optimistic write; read again
@@ -25,7 +26,7 @@ delivery limit. Foreign exceptions are mapped at the adapter's edge and chained.
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 _LONGEST = 2048
 
@@ -126,6 +127,18 @@ class QueuedError(WaitingError):
     """Other clusters change first; whoever waits is told at its turn."""
 
     code = "Queued"
+
+
+class PausedError(TemporaryError):
+    """A cluster is paused; whoever waits is told once it is resumed, or comes again at `until`."""
+
+    code = "Paused"
+
+    def __init__(
+        self, message: str, *, until: datetime | None = None, **context: str | int | None
+    ) -> None:
+        super().__init__(message, delay=None, **context)
+        self.until = until
 
 
 class ThrottledError(TemporaryError):

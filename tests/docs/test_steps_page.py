@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -43,6 +44,11 @@ def test_a_reader_sees_what_waits_and_what_goes_on(served: Path) -> None:
         lambda said: "stand on it" in said,
         lambda said: "dashboards" not in said,
         lambda said: "1 updated" in said,
+        lambda said: "until `bellhop resume`" in said,
+        lambda said: "cannot withdraw" in said,
+        lambda said: "agent" not in said,
+        lambda said: "active from" in said,
+        lambda said: "active from" not in said,
     ]
     watched = [
         ("describe", "clusterprofile", "dashboards"),
@@ -50,13 +56,14 @@ def test_a_reader_sees_what_waits_and_what_goes_on(served: Path) -> None:
         ("show", "failures"),
         ("get", "clusterprofiles"),
         ("describe", "clusterprofile", "agent"),
+        *[("describe", "cluster", "fleet/east")] * 2,
+        ("get", "clusterprofiles"),
+        *[("describe", "cluster", "fleet/east")] * 2,
     ]
     assert len(parts) == 1 + 2 * len(awaited)
     type_page(parts[0], served)
     for command, is_so, words, text in zip(parts[1::2], awaited, watched, parts[2::2], strict=True):
-        assert bellhop(*command.split())
+        assert bellhop(*shlex.split(command))
         until(is_so, *words)
         type_page(text, served)
-    addons = bellhop("show", "addons")
-    assert "agent" in addons
-    assert "monitoring" not in addons
+    assert "monitoring" not in bellhop("show", "addons")

@@ -43,6 +43,7 @@ STEPS = {
             st.sampled_from(["production", "eng", None]),
         )
     ],
+    "pause": [st.tuples(_cluster, st.booleans())],
     "apply": [st.tuples(_which, st.integers(0, 3))],
     "delete": [st.tuples(_which)],
     "down": [st.tuples(_cluster, _how), st.tuples(_cluster, _how, _verb)],

@@ -430,6 +430,44 @@ OVERLAPS = [
         "clusters change all at once from now on",
         acts={"a": None, "b": None, "u": [("apply", _which(THEN), 1), ("apply", _which(THEN), 2)]},
     ),
+    _paced(
+        "a cluster is paused, and resumed, while clusters change one after the other",
+        acts={
+            "a": None,
+            "b": None,
+            "u": [("pause", "east", True), ("pause", "east", False)],
+        },
+    ),
+    _overlap(
+        "a cluster is paused, and resumed, while a profile is applied in it",
+        declared={OWN: 0, OWN_TEXT: 0},
+        before=[],
+        asked=[("apply", _which(OWN_TEXT), 1)],
+        acts={
+            "a": None,
+            "b": None,
+            "u": [("pause", "east", True), ("pause", "east", False)],
+        },
+    ),
+    _overlap(
+        "a cluster is resumed while a profile leaves it",
+        declared={OWN: 0, OWN_TEXT: 0},
+        before=[("pause", "east", True)],
+        asked=[("delete", _which(OWN))],
+        acts={"a": None, "b": None, "u": [("pause", "east", False)]},
+    ),
+    _overlap(
+        "a cluster is resumed beside an event",
+        before=[_THERE, ("pause", "east", True)],
+        asked=[_put("yes", 1)],
+        acts={"a": None, "b": None, "u": [("pause", "east", False)], "s": [_put("yes", 2)]},
+    ),
+    _overlap(
+        "a paused cluster leaves and comes back while it is worked on",
+        before=[_THERE, ("pause", "east", True)],
+        asked=[_put("yes", 1)],
+        acts={"a": None, "b": None, "u": [("leave", "east")]},
+    ),
     _overlap(
         "a source cluster is chosen no more while it is swept",
         asked=[("sweep", "east", True)],

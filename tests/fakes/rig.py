@@ -17,7 +17,7 @@ from typing import Any
 
 from bellhop.engine.naming import profile_name
 from bellhop.errors import MissingError, PermanentError
-from bellhop.fleet import held
+from bellhop.fleet import held, pausing
 from bellhop.messages import INBOXES, Apply, Evaluate, Instantiate, Sweep, Weigh
 from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.records import Records, Sealer
@@ -152,6 +152,11 @@ def rotate(fleet: Fleet, cluster: str, token_digest: str) -> None:
 def label(fleet: Fleet, cluster: str, labels: dict[str, str | None]) -> None:
     """Set labels of a cluster."""
     fleet.declare.label(f"fleet/{cluster}", labels)
+
+
+def pause(fleet: Fleet, cluster: str, *, paused: bool) -> None:
+    """Pause a cluster or resume it, as a user does."""
+    pausing.pause(fleet.installation(), f"fleet/{cluster}", paused=paused)
 
 
 def deregister(fleet: Fleet, cluster: str) -> None:

@@ -270,6 +270,10 @@ class World:
         self.labels[cluster] = {each: text for each, text in labels.items() if text is not None}
         self._insist(lambda: rig.label(self.fleet, cluster, {name: value}))
 
+    def do_pause(self, cluster: str, paused: bool) -> None:
+        """Pause a cluster, or have it go on."""
+        self._insist(lambda: rig.pause(self.fleet, cluster, paused=paused))
+
     def do_apply(self, which: int, variant: int) -> None:
         """Declare one object in a variant; a trigger keeps its form."""
         key = STEPS[which]
@@ -536,6 +540,7 @@ class World:
         for name in self.clusters:
             self.kube(name).fail_with(None)
             self.kube(name).define(GADGET, there=True)
+            self.do_pause(name, paused=False)
             if CHECKED in self.ever:
                 self.do_gate(name, "", open_=True)
         while self.late:

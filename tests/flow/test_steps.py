@@ -97,3 +97,28 @@ def test_a_roll_out_stops_at_the_cluster_that_fails(flow: Flow, tmp_path: Path) 
     until("it is told", lambda: "2 updated, 0 updating" in flow.stand.do(*told))
     flow.stand.do("delete", "clusterprofile", "steps-agent")
     until("all is gone", lambda: found(flow, "steps-agent") == ["", ""], patience=_PATIENCE)
+
+
+def test_nothing_changes_in_a_paused_cluster(flow: Flow, tmp_path: Path) -> None:
+    """A roll-out goes past it; what changed and what was deleted meanwhile follows at once."""
+    paced = "maxUpdate: 1"
+    apply(flow, tmp_path, profile("steps-kept", config("steps-kept"), paced))
+    until("all have it", lambda: found(flow, "steps-kept") == ["1", "1"], patience=_PATIENCE)
+    apply(flow, tmp_path, profile("steps-past", config("steps-past")))
+    until("all have both", lambda: found(flow, "steps-past") == ["1", "1"], patience=_PATIENCE)
+
+    flow.stand.do("pause", "cluster", "fleet/source")
+    apply(flow, tmp_path, profile("steps-kept", config("steps-kept", "2"), paced))
+    flow.stand.do("delete", "clusterprofile", "steps-past")
+    until("the other follows", lambda: found(flow, "steps-kept") == ["1", "2"], patience=_PATIENCE)
+    until("and is left", lambda: found(flow, "steps-past") == ["1", ""], patience=_PATIENCE)
+    told = ("describe", "cluster", "fleet/source")
+    for said in ("cannot bring 'steps-kept'", "cannot withdraw 'steps-past'"):
+        until("it says why", lambda said=said: said in flow.stand.do(*told))
+    assert "steps-" not in flow.failures()
+
+    flow.stand.do("resume", "cluster", "fleet/source")
+    until("it follows", lambda: found(flow, "steps-kept") == ["2", "2"], patience=_PATIENCE)
+    until("and is left, too", lambda: found(flow, "steps-past") == ["", ""], patience=_PATIENCE)
+    flow.stand.do("delete", "clusterprofile", "steps-kept")
+    until("all is gone", lambda: found(flow, "steps-kept") == ["", ""], patience=_PATIENCE)

@@ -38,9 +38,12 @@ _NEAR = {
     "stages/claim": "ownership failures overlap",
     "stages/work": "dry_run",
     "stages/execute": (
-        "checks order order_races turns dry_run outcomes holding phases races ownership overlap"
+        "paused_clusters checks order order_races turns dry_run outcomes holding phases races"
+        " ownership overlap"
     ),
-    "stages/ending": "checks outcomes failures order pipeline overlap races dry_run",
+    "stages/ending": (
+        "paused_clusters checks outcomes failures order pipeline overlap races dry_run"
+    ),
     "stages/hands": "hands phases",
     "stages/lease": "holding races ownership overlap",
     "stages/features/resources/step": "handling ownership holding failures races",
@@ -66,7 +69,7 @@ _NEAR = {
     "engine/looping": "loops",
     "stages/titles": "titles named_profiles generators",
     "stages/instantiate": (
-        "named_profiles loops gathering overlap pipeline profiles failures dry_run"
+        "paused_clusters named_profiles loops gathering overlap pipeline profiles failures dry_run"
     ),
     "stages/resolve": "checks order order_races service_accounts own_profiles pipeline profiles",
     "stages/writer": (
@@ -79,7 +82,8 @@ _NEAR = {
     "stages/classifying": "classifying",
     "stages/following": "classifying",
     "stages/order": "order order_races named_profiles",
-    "stages/turns": "turns",
+    "stages/turns": "turns paused_clusters",
+    "stages/pauses": "paused_clusters",
     "engine/order": "order",
     "stages/in": "ingest outside overlap",
     "stages/outside": "outside",
@@ -106,6 +110,7 @@ _ELSEWHERE = {
     "adapters/notices": "tests/unit/adapters/notices",
     "engine/classifying": "tests/unit/engine/test_classifying.py",
     "engine/liveness": "tests/unit/engine/test_liveness.py",
+    "engine/pausing": "tests/unit/engine/test_pausing.py",
     "fleet/noticing": "tests/unit/fleet/test_noticing.py",
     "records/": "tests/unit/records",
     "stages/sweep": "tests/unit/fleet/test_noticing.py",

@@ -35,6 +35,7 @@ EXTRAS: Mapping[str, str] = {
     "annotated_types/*": "is loaded by what is asked of the package",
     "bcrypt/*": "is loaded by what is asked of the package",
     "botocore/*": "is loaded by how a service signs, streams and tries again",
+    "cronsim/*": "explains expressions to people, which nobody asks for",
     "cryptography/*": "is loaded by what is asked of the package",
     "dateutil/*": "is loaded by what is asked of the package",
     "jinja2/*": "is loaded by what is asked of the package",

@@ -25,6 +25,7 @@ _MOST = 200
 """Names that a shell is given: beyond that one types on."""
 
 _TRIGGER = "trigger"
+_CLUSTER = "cluster"
 
 
 def complete_file(
@@ -78,11 +79,14 @@ def complete_profile(ctx: click.Context, _parameter: click.Parameter, incomplete
 
 
 def complete_paused(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Complete users' own profiles, and `trigger` NAME."""
+    """Complete users' own profiles, `trigger` NAME and `cluster` NAMESPACE/NAME."""
     words = list(ctx.params.get("words") or ())
+    named = {_TRIGGER: _triggers, _CLUSTER: _clusters}
     if not words:
-        return [*_starting(incomplete, [_TRIGGER]), *_from_state(ctx, incomplete, _own_profiles)]
-    return _from_state(ctx, incomplete, _triggers) if words == [_TRIGGER] else []
+        return [*_starting(incomplete, named), *_from_state(ctx, incomplete, _own_profiles)]
+    if len(words) == 1 and words[0] in named:
+        return _from_state(ctx, incomplete, named[words[0]])
+    return []
 
 
 def complete_sender(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:

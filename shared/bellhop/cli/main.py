@@ -46,7 +46,7 @@ COMMANDS = {
     "import": "Fill a new installation from an archive.",
     "label": "Set and remove labels.",
     "logs": "Show what functions have logged.",
-    "pause": "Leave what a profile or trigger brought as it is.",
+    "pause": "Leave a profile, what a trigger brought, or a cluster as it is.",
     "redeploy": "Apply again what profiles hold.",
     "register": "Add a cluster to the fleet.",
     "release": "Withdraw what is held since too much ended at once.",
@@ -62,6 +62,7 @@ COMMANDS = {
     "sweep": "List clusters now.",
     "test": "Test EventSources on the objects beside them.",
     "version": "Print the version.",
+    "window": "Have clusters take changes at some times alone.",
 }
 
 _INTERRUPTED = 130

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from bellhop.cli import session
 from bellhop.cli.asking import profile_named
+from bellhop.cli.clusters import known
 from bellhop.cli.completing import complete_paused
 from bellhop.cli.output import say
 
+if TYPE_CHECKING:
+    from bellhop.fleet.installation import Installation
+
 _TRIGGER = "trigger"
+_CLUSTER = "cluster"
 
 what_argument = click.argument(
     "words",
     nargs=-1,
     required=True,
-    metavar="PROFILE | trigger NAME",
+    metavar="PROFILE | trigger NAME | cluster NAMESPACE/NAME",
     shell_complete=complete_paused,
 )
 
@@ -26,17 +33,36 @@ def mark(words: tuple[str, ...], done: str, value: str | None) -> None:
     from bellhop.fleet.titled import meant
 
     here = session.installation()
-    trigger, profile = _read(words)
+    what, name = _read(words)
+    if what == _CLUSTER:
+        _mark_cluster(here, name, done, paused=value is not None)
+        return
+    trigger, profile = (name, "") if what else ("", profile_named(name))
     key = pausable(here, trigger, meant(here, profile))
     is_new = mark(here, key, value) != "unchanged"
-    say(f"{key.kind} '{key.place}' {done if is_new else f'is {done} already'}.")
+    _tell(key.kind, key.place, done, is_new=is_new)
+
+
+def _mark_cluster(here: Installation, name: str, done: str, *, paused: bool) -> None:
+    from bellhop.engine.pausing import standing, window_in
+    from bellhop.fleet.pausing import pause
+
+    key = known(here, name)
+    _tell("Cluster", key, done, is_new=pause(here, key, paused=paused) != "unchanged")
+    kept = here.records.clusters.get(key)
+    if kept and not paused and window_in(kept.value):
+        say(f"It {standing(kept.value, here.records.clock.now())}.")
+
+
+def _tell(kind: str, place: str, done: str, *, is_new: bool) -> None:
+    say(f"{kind} '{place}' {done if is_new else f'is {done} already'}.")
 
 
 def _read(words: tuple[str, ...]) -> tuple[str, str]:
-    """Read which trigger or which profile is meant, and leave the other one empty."""
+    """Read what is meant: `trigger` or `cluster` and its name, or the name of a profile alone."""
     first, *others = words
-    if first == _TRIGGER and len(others) == 1:
-        return others[0], ""
-    if others or first == _TRIGGER:
-        raise click.UsageError("name one profile, or `trigger` and its name")
-    return "", profile_named(first)
+    if first in (_TRIGGER, _CLUSTER) and len(others) == 1:
+        return first, others[0]
+    if others or first in (_TRIGGER, _CLUSTER):
+        raise click.UsageError("name one profile, or `trigger` or `cluster` and its name")
+    return "", first

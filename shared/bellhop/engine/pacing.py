@@ -67,6 +67,11 @@ def drift_timer(cluster: str, profile: str, key: str) -> str:
     return f"drift/{cluster}/{profile}/{key}"
 
 
+def opening_timer(trigger: str, cluster: str) -> str:
+    """Name the timer after which events of a paused cluster count again for a trigger."""
+    return f"open/{cluster}/{trigger}"
+
+
 def retry_timer(cluster: str, profile: str) -> str:
     """Name the timer of the next try to apply a profile to a cluster."""
     return f"apply/{cluster}/{profile}"

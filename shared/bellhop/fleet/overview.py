@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+from bellhop.engine.pausing import pause_of
 from bellhop.engine.wiring import is_audited, is_direct
-from bellhop.errors import AwayError
+from bellhop.errors import AwayError, PausedError
 from bellhop.fleet.installation import Installation
 from bellhop.frozen import frozen
 from bellhop.model.asking import asker
 from bellhop.model.gvk import Identity, ObjectKey
-from bellhop.model.record import Ended, Health, Outcome, Pace, Profile
+from bellhop.model.record import Cluster, Ended, Health, Outcome, Pace, Profile
 from bellhop.records.profiles import place
 
 SILENT = timedelta(minutes=5)
@@ -147,6 +148,32 @@ def health(here: Installation, cluster: str) -> Health:
     return replace(found, state="Down", message=said)
 
 
+def paused(here: Installation, cluster: str) -> tuple[str, str] | None:
+    """Say that a cluster is paused, and what to do about it; None of one that is not."""
+    kept = here.records.clusters.get(cluster)
+    pause = pause_of(kept.value, here.records.clock.now()) if kept else None
+    if pause is None:
+        return None
+    return f"it {pause}: what happens in it makes nothing before", resuming(cluster)
+
+
+def resuming(cluster: str) -> str:
+    """Say what to do about a cluster that is paused."""
+    return f"`bellhop resume cluster {cluster}`, or wait until its active window opens"
+
+
+def standing(here: Installation, cluster: Cluster, health: Health) -> tuple[str, str]:
+    """Return the state of a cluster as people are told it, and why it is so.
+
+    One that is well may be paused; of any other that is told beside what is wrong.
+    """
+    pause = pause_of(cluster, here.records.clock.now())
+    if pause is None:
+        return health.state, health.message
+    state = "Paused" if health.state == "Healthy" else health.state
+    return state, "; ".join(filter(None, (health.message, f"it {pause}")))
+
+
 def ringing(here: Installation, cluster: str) -> str:
     """Say why what happens in a cluster is not heard of, in a sentence; empty if it is.
 
@@ -201,8 +228,9 @@ def lateness(here: Installation) -> str:
 
 
 def waits(outcome: Outcome) -> bool:
-    """Say whether a profile waits for nothing but its cluster to answer."""
-    return outcome.reason == AwayError.code and outcome.retry_at is None
+    """Say whether a profile waits for nothing but its cluster, to answer or not to be paused."""
+    away = outcome.reason == AwayError.code and outcome.retry_at is None
+    return away or outcome.reason == PausedError.code
 
 
 def by_feature(outcome: Outcome) -> tuple[Ended, ...]:
@@ -215,8 +243,11 @@ def by_feature(outcome: Outcome) -> tuple[Ended, ...]:
 
 
 def next_try(outcome: Outcome | Ended) -> str:
-    """Say when a profile is tried next in a cluster where it failed; nothing where it is not."""
-    if outcome.retry_at is None:
+    """Say when a profile is tried next in a cluster where it failed; nothing where it is not.
+
+    Of one that waits for a window its message says so.
+    """
+    if outcome.retry_at is None or outcome.reason == PausedError.code:
         return ""
     return f"; next try at {outcome.retry_at.astimezone(UTC):%H:%M:%S} UTC"
 

@@ -1,13 +1,18 @@
-"""Pausing what users declared, and having it go on: an annotation of their manifest."""
+"""Pausing what users declared, and clusters, and having them go on.
+
+Of what was declared it is an annotation of its manifest, of a cluster a field of its spec.
+"""
 
 from __future__ import annotations
 
 from bellhop.engine.difference import TRIGGERS
 from bellhop.engine.naming import profile_kind
+from bellhop.engine.pausing import Window, window_of
 from bellhop.errors import InvalidError, MissingError
 from bellhop.fleet.installation import Installation
 from bellhop.model.kinds import DeclarationKey
 from bellhop.model.marks import PROFILE_PAUSED, TRIGGER_PAUSED
+from bellhop.model.record import Cluster
 from bellhop.stages.declare import Change
 
 
@@ -53,3 +58,44 @@ def mark(here: Installation, key: DeclarationKey, value: str | None) -> Change:
     """
     name = TRIGGER_PAUSED if key.kind in TRIGGERS else PROFILE_PAUSED
     return here.declare.remark(key, {name: value}).change
+
+
+def pause(here: Installation, cluster: str, *, paused: bool) -> Change:
+    """Pause a cluster, or have it go on; say whether that is new.
+
+    Raises:
+        MissingError: there is no such cluster.
+        StaleError: others change it all the time.
+    """
+    kept = here.records.clusters.get(cluster)
+    if kept and bool(kept.value.spec.get("paused")) == paused:
+        return "unchanged"
+    here.declare.specify(cluster, "pause" if paused else "resume", {"paused": paused or None})
+    return "configured"
+
+
+def open_in(here: Installation, cluster: str, opens: str, closes: str) -> Cluster:
+    """Have a cluster be active in a window alone, by cron expressions in UTC; return the cluster.
+
+    Raises:
+        InvalidError: an expression cannot be read, or the window never opens.
+        MissingError: there is no such cluster.
+        StaleError: others change it all the time.
+    """
+    window = window_of(opens, closes, here.records.clock.now())
+    return here.declare.specify(cluster, "set the window of", specified(window))
+
+
+def open_always(here: Installation, cluster: str) -> Cluster:
+    """Have a cluster be active at any time; return the cluster.
+
+    Raises:
+        MissingError: there is no such cluster.
+        StaleError: others change it all the time.
+    """
+    return here.declare.specify(cluster, "set the window of", {"activeWindow": None})
+
+
+def specified(window: Window) -> dict[str, dict[str, str]]:
+    """Return a window as it stands in the spec of a cluster, in the words of Sveltos."""
+    return {"activeWindow": {"from": window.opens, "to": window.closes}}

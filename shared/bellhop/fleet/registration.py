@@ -89,7 +89,8 @@ class Registration:
     API server calls ingest itself, and there is no forwarder; nor is there where it sends its log
     by the files in the folder `audit`. `managed` is what its cloud calls it: then its kubeconfig is
     good for minutes, and is not stored. `renews` is when the cluster was registered that this one
-    renews, with what is stored of it: another, or none, is not made of it.
+    renews, with what is stored of it: another, or none, is not made of it. `pauses`
+    is what its spec is to say of those; what is not there stays as it is.
     """
 
     namespace: str
@@ -106,6 +107,7 @@ class Registration:
     audit: Path | None = None
     managed: str = ""
     renews: datetime | None = None
+    pauses: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def key(self) -> str:
@@ -239,7 +241,7 @@ class _Attempt:
             credentials="" if spec.managed else spec.kubeconfig.version,
             uid=self._uid,
             annotations=old.annotations if old else {},
-            spec=old.spec if old else {},
+            spec={**(old.spec if old else {}), **spec.pauses},
             managed=spec.managed,
             given=given,
         )

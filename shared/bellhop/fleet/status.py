@@ -81,16 +81,18 @@ def _cluster(here: Installation, key: str, unanswered: Mapping[str, str]) -> Clu
     health = overview.health(here, key)
     heard = here.records.hearings.get(key)
     kept = here.records.clusters.get(key)
+    state = overview.standing(here, kept.value, health)[0] if kept else health.state
     outcomes = list(here.records.outcomes.of(key))
-    waiting = sum(map(overview.waits, outcomes))
+    waiting = [each for each in outcomes if overview.waits(each)]
+    failed = [each for each in outcomes if each.phase.startswith("Failed")]
     return ClusterStatus(
         key=key,
-        state="Down" if key in unanswered else health.state,
+        state="Down" if key in unanswered else state,
         heard_at=heard.at if heard else None,
         reached_at=health.swept_at,
         rings=bool(kept and kept.value.forwarder),
         missed=health.missed,
         seen=health.seen,
-        waiting=waiting,
-        failing=sum(each.phase.startswith("Failed") for each in outcomes) - waiting,
+        waiting=len(waiting),
+        failing=sum(not overview.waits(each) for each in failed),
     )

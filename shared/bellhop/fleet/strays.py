@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from bellhop.errors import MissingError
+from bellhop.engine.pausing import pause_of
+from bellhop.errors import ConflictError, MissingError
 from bellhop.fleet.installation import Installation
 from bellhop.model.gvk import Identity
 from bellhop.model.marks import OWNER
@@ -45,6 +46,7 @@ def remove(here: Installation, cluster: str) -> Iterator[tuple[Stray, bool]]:
 
     Raises:
         MissingError: there is no such cluster.
+        ConflictError: it is paused.
         BellhopError: the cluster does not answer, or refuses.
     """
     kept = here.records.clusters.get(cluster)
@@ -52,6 +54,10 @@ def remove(here: Installation, cluster: str) -> Iterator[tuple[Stray, bool]]:
         raise MissingError(
             f"cannot remove strays from cluster '{cluster}': it is not registered;"
             " `bellhop get clusters` lists those that are"
+        )
+    if pause := pause_of(kept.value, here.records.clock.now()):
+        raise ConflictError(
+            f"cannot remove strays from cluster '{cluster}': it {pause}; resume it, or wait"
         )
     kube = here.access.open(cluster, version=kept.value.credentials)
     for each in list(strays(here, cluster)):

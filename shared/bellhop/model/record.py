@@ -55,10 +55,11 @@ class Cluster:
     `former_digest` is that of the sender's token before the present one; it counts until
     `former_until`, or without an end while that is None. `uid` is that of the cluster's namespace
     kube-system, which no two clusters share. `abandoned` is the uid of the cluster that had this
-    name before, while that one may still ring. `annotations` and `spec` are for templates alone,
-    which read them as a SveltosCluster's. `managed` is what its cloud calls it, the ARN of an EKS
-    cluster or the full name of a GKE cluster: it is reached as whoever calls, and has no kubeconfig
-    in the secret store. `given` are those of its labels that classifiers gave, each with which one.
+    name before, while that one may still ring. `annotations` and `spec` are a SveltosCluster's, for
+    templates; what `spec` says of pauses, `paused` and `activeWindow`, is read by
+    `engine/pausing.py`. `managed` is what its cloud calls it, the ARN of an EKS cluster or the full
+    name of a GKE cluster: it is reached as whoever calls, and has no kubeconfig in the secret
+    store. `given` are those of its labels that classifiers gave, each with which one.
     """
 
     namespace: str

@@ -70,6 +70,10 @@ NOT_YET["Profile"] = NOT_YET["ClusterProfile"]
 
 _BY_LABEL = "select clusters by label, and label them with 'bellhop label cluster'"
 _CLUSTERS = "is not applied; clusters are registered, with 'bellhop register cluster'"
+_PAUSES = (
+    f"{_CLUSTERS}, and paused with 'bellhop pause cluster', or outside of an activeWindow with"
+    " 'bellhop window cluster'"
+)
 _WRITTEN = "is written by Sveltos for itself; leave it out"
 
 _KNOWN = {
@@ -83,7 +87,7 @@ _KNOWN = {
 KNOWN: dict[str, str] = {
     **{kind: f"is known and not built yet; {instead}" for kind, instead in _KNOWN.items()},
     "AccessRequest": _CLUSTERS,
-    "SveltosCluster": _CLUSTERS,
+    "SveltosCluster": _PAUSES,
     "SveltosLicense": "is not needed: nothing here asks for a licence; leave it out",
     **dict.fromkeys(
         (

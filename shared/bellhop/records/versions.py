@@ -26,7 +26,7 @@ from bellhop.ports.store import ANY, Item, Store
 SCHEMAS: Mapping[str, int] = {
     "catalog": 2,
     "choice": 2,
-    "cluster": 3,
+    "cluster": 4,
     "inventory": 2,
     "match": 2,
     "profile": 5,
@@ -37,6 +37,8 @@ SCHEMAS: Mapping[str, int] = {
     choice    2  of a Set: who does not know Sets takes it for that of none, and deletes it
     cluster   2  `managed` was `eks`: who does not know it looks for a kubeconfig that is not stored
               3  `given`: who does not know it loses it, and labels of classifiers stay for ever
+              4  `spec` has `paused` or `activeWindow`: who does not know those changes what is in a
+                 cluster that is to be left as it is
     inventory 2  `adopts`: who does not know it removes what was adopted, which is to stay
     match     2  `held`: who does not know it withdraws what is held
     profile   2  `sync`: who does not know it applies what is to be tried dry; a Profile's, whose
@@ -55,7 +57,11 @@ _FIRST = 1
 
 _AS_BEFORE: Mapping[str, Callable[[Item], bool]] = {
     "choice": lambda item: "/" not in item.sort,
-    "cluster": lambda item: not item.value.get("given") and not item.value.get("managed"),
+    "cluster": lambda item: (
+        not item.value.get("given")
+        and not item.value.get("managed")
+        and not {"paused", "activeWindow"} & item.value.get("spec", {}).keys()
+    ),
     "inventory": lambda item: item.value.get("adopts") is False,
     "match": lambda item: not item.value.get("held"),
     "profile": lambda item: (

@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.difference import TRIGGERS, Key
@@ -27,6 +27,8 @@ from bellhop.records.declared import UPGRADED_FROM, Manifest
 from bellhop.settings import Settings
 from bellhop.stages.choosing import Choosing
 from bellhop.stages.consequences import Consequences
+
+T = TypeVar("T")
 
 _NOTHING: Mapping[str, str | None] = {}
 
@@ -247,6 +249,18 @@ class Declare:
 
         return self._alter(key, "annotate", annotated)
 
+    def specify(self, key: str, verb: str, fields: Mapping[str, Any]) -> Cluster:
+        """Set fields of a cluster's spec, or take away those that are None, as a `verb` says.
+
+        Raises:
+            MissingError: there is no such cluster.
+        """
+
+        def specified(old: Cluster) -> Cluster:
+            return replace(old, spec=_merged(old.spec, fields))
+
+        return self._alter(key, verb, specified)
+
     def _alter(self, key: str, verb: str, change: Callable[[Cluster], Cluster]) -> Cluster:
         for _ in range(_RETRIES):
             kept = self._cluster(key, verb)
@@ -352,7 +366,7 @@ class Declare:
         self._records.pending.delete(pending)
 
 
-def _merged(old: Mapping[str, str], changes: Mapping[str, str | None]) -> dict[str, str]:
+def _merged(old: Mapping[str, T], changes: Mapping[str, T | None]) -> dict[str, T]:
     merged = {**old, **changes}
     return {name: value for name, value in merged.items() if value is not None}
 

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from bellhop.engine.allowing import NotAllowedError
 from bellhop.engine.pacing import drift_timer, retry_timer, spread
@@ -22,6 +22,7 @@ from bellhop.errors import (
     AwayError,
     BellhopError,
     ConflictError,
+    PausedError,
     StaleError,
     TemporaryError,
     UnmetError,
@@ -140,11 +141,8 @@ class Endings:
         at = self._records.clock.now() + pause if pause else None
         if given_up and old and old.retry_at:
             self._records.timers.cancel(retry_timer(work.cluster.key, work.profile.name))
-        if pause and pause > _SOON:
-            body = replace(work.message, trace="", rang="").message().body
-            self._records.timers.set(
-                retry_timer(work.cluster.key, work.profile.name), at or work.begun_at, body
-            )
+        if at and pause and pause > _SOON:
+            self._set_retry(work, at)
         inputs = error.code in _INPUTS or isinstance(error, NotAllowedError)
         phase: Phase = "FailedNonRetriable" if inputs or given_up else "Failed"
         if isinstance(error, UnmetError):
@@ -174,19 +172,24 @@ class Endings:
             early = old.retry_at is not None and self._records.clock.now() < old.retry_at
         return before + (not early and not isinstance(error, (UnreachableError, UnmetError)))
 
-    def wait(self, work: Work, error: AwayError | WaitingError, phase: Phase = "Failed") -> bool:
+    def wait(self, work: Work, error: AwayError | PausedError | WaitingError) -> bool:
         """Note that it goes on once somebody finds out that it may, who then has it tried again.
 
-        Return whether that is new.
+        Or at a time that is known. Return whether that is new.
         """
         old = work.outcome.value if work.outcome else None
-        known = old is not None and (old.reason, old.retry_at) == (error.code, None)
+        phase = _waiting(work, error)
+        until = error.until if isinstance(error, PausedError) else None
+        if until:
+            self._set_retry(work, until)
+        known = old is not None and (old.reason, old.retry_at) == (error.code, until)
         # Who waits for others may wait for another one than before.
         if known and old and (phase == "Failed" or old.message == str(error)):
             return False
-        if old and old.retry_at:
+        if old and old.retry_at and not until:
             self._records.timers.cancel(retry_timer(work.cluster.key, work.profile.name))
         outcome = self._outcome(work, phase, reason=error.code, message=str(error))
+        outcome = replace(outcome, retry_at=until)
         if old:
             outcome = replace(
                 outcome,
@@ -197,6 +200,10 @@ class Endings:
             )
         self._put(work, outcome)
         return True
+
+    def _set_retry(self, work: Work, at: datetime) -> None:
+        body = replace(work.message, trace="", rang="").message().body
+        self._records.timers.set(retry_timer(work.cluster.key, work.profile.name), at, body)
 
     def leave(self, profile: Profile, cluster: str, outcome: Kept[Outcome] | None) -> None:
         """Note that a cluster holds nothing of a profile; the last one closes a withdrawn one.
@@ -295,6 +302,13 @@ def contended(contest: Contest) -> str:
         f" {contest.times} times in a row; it waits {seconds} s now; end one of the two, leave the"
         f" fields out of the manifest, or annotate it with {DRIFT_IGNORED}"
     )
+
+
+def _waiting(work: Work, error: AwayError | PausedError | WaitingError) -> Phase:
+    """Return the phase of what waits: that a cluster does not answer is a failure."""
+    if isinstance(error, AwayError):
+        return "Failed"
+    return "Provisioning" if work.wanted or isinstance(error, WaitingError) else "Removing"
 
 
 def by_feature(features: Sequence[str], at: str, outcome: Outcome) -> tuple[Ended, ...]:

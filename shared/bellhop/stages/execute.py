@@ -20,6 +20,7 @@ from bellhop.errors import (
     AwayError,
     BellhopError,
     MissingError,
+    PausedError,
     StaleError,
     TemporaryError,
     UnmetError,
@@ -43,6 +44,7 @@ from bellhop.stages.hands import ALONE, Hands
 from bellhop.stages.lease import UNKNOWN, Leases, Peers
 from bellhop.stages.ledger import Note, noting
 from bellhop.stages.order import Order
+from bellhop.stages.pauses import Pauses
 from bellhop.stages.turns import Turns
 from bellhop.stages.watch import Watching
 from bellhop.stages.work import Work, is_done_once
@@ -72,6 +74,7 @@ class Execute:
         self._watching = Watching(records, publisher)
         self._checks = Checks(records, access, settings)
         self._order = Order(records, publisher)
+        self._pauses = Pauses(records)
         self._turns = Turns(records, publisher)
         self._features: tuple[Feature[Any], ...] = (
             Executor(records, access, publisher, settings, hands),
@@ -154,15 +157,8 @@ class Execute:
                 self._call(work)
             except StaleError:
                 raise
-            except WaitingError as error:
-                if self._endings.wait(work, error, "Provisioning"):
-                    note.what, note.detail = "waits", str(error)
-                self._keep_doubts(work)
-                return
-            except AwayError as error:
-                if self._endings.wait(work, error):
-                    note.what, note.detail = "waits", str(error)
-                self._look_again(work)
+            except (AwayError, PausedError, WaitingError) as error:
+                self._wait(work, error, note)
                 return
             except BellhopError as error:
                 if isinstance(error, UnmetError) and work.changed:
@@ -174,6 +170,23 @@ class Execute:
                 return
             if work.changed:
                 _tell_changed(work, note)
+
+    def _wait(self, work: Work, error: AwayError | PausedError | WaitingError, note: Note) -> None:
+        """Note that it waits, and for whom; who tells it to go on must be able to see that.
+
+        Raises:
+            StaleError: it waits for nothing any more, and is to begin anew.
+            TemporaryError: the same, or it will very soon.
+        """
+        if self._endings.wait(work, error):
+            note.what, note.detail = "waits", str(error)
+        if isinstance(error, AwayError):
+            self._look_again(work)
+            return
+        self._keep_doubts(work)
+        if isinstance(error, PausedError):
+            self._pauses.look_again(work, error)
+            self._turns.end(work.profile, work.cluster.key)
 
     def _call(self, work: Work) -> None:
         """Bring it about, where the cluster answers.
@@ -218,6 +231,9 @@ class Execute:
             self._preview(work, plans)
             return
         idle = all(plan.idle for _, plan in plans)
+        stands = idle and self._checks.have_passed(work)
+        if not stands:
+            self._pauses.refuse(work)
         if not idle:
             self._check(work, self._checks.before)
             self._carry_out(work, plans)
@@ -229,7 +245,7 @@ class Execute:
         elif work.contests:
             self._endings.slow(work)
         else:
-            if not (idle and self._checks.have_passed(work)):
+            if not stands:
                 self._check(work, self._checks.after)
             self._end(work)
 

@@ -28,6 +28,7 @@ from bellhop.settings import Settings
 from bellhop.stages.concluding import Concluding
 from bellhop.stages.ledger import noting
 from bellhop.stages.loops import Loops
+from bellhop.stages.pauses import Pauses
 from bellhop.stages.renderings import LOST
 from bellhop.stages.reports import Reports
 from bellhop.stages.rests import Rests
@@ -81,6 +82,7 @@ class Instantiation:
         self._reports = Reports(records)
         self._rests = Rests(records.clock, _LONG)
         self._loops = Loops(records)
+        self._pauses = Pauses(records)
         self._limits = Limits(seconds=settings.template_seconds, output=settings.template_output)
         self._concluding = Concluding(records, publisher, self._limits)
 
@@ -94,8 +96,7 @@ class Instantiation:
         for _ in range(_RETRIES):
             catalog = self._catalogs.current()
             trigger = catalog.triggers.get(message.trigger)
-            if trigger and trigger.paused and message.cluster in catalog.clusters:
-                # Whoever ends the pause declares it anew, and all of it is asked for again.
+            if trigger and self._is_paused(catalog, trigger, message.cluster):
                 return
             problem = catalog.problems_in(message.cluster).get(message.trigger)
             if problem:
@@ -123,6 +124,16 @@ class Instantiation:
             f"cannot instantiate '{message.trigger}' in '{message.cluster}': what it reads changes"
             " all the time"
         )
+
+    def _is_paused(self, catalog: Catalog, trigger: EventTrigger, cluster: str) -> bool:
+        """Say whether events of a cluster make nothing now, for a trigger or for all.
+
+        Whoever ends the pause declares it anew, and all of it is asked for again.
+        """
+        source = catalog.clusters.get(cluster)
+        if source is None:
+            return False
+        return trigger.paused or self._pauses.keeps_from(trigger.name, source)
 
     def _rest(self, message: Instantiate) -> None:
         """Let a profile that took long to render rest, so that a burst is rendered a few times.

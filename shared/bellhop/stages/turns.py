@@ -2,6 +2,7 @@
 
     not its turn: waiting is noted ─► whoever is next is let in ─► is it now? ─► no: it waits
     done, or gone: outcome written ─► its turn ends, whoever is next is let in ─► and is told
+    paused:        the same; it waits for another turn once it is resumed
 
 Whose turn it is stands in one record, which a conditional write changes: two who let in at once
 cannot let in too many. Whoever lets in looks again for those who wait until there is nobody, or
@@ -61,7 +62,7 @@ class Turns:
         )
 
     def end(self, profile: Profile, cluster: str) -> None:
-        """End the turn of a cluster that is done, or left; let in whoever is next.
+        """End the turn of a cluster that is done, left or paused; let in whoever is next.
 
         Raises:
             StaleError: others let in all the time.

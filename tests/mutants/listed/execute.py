@@ -61,14 +61,14 @@ MUTANTS = [
     ),
     Mutant(
         "stages/execute.py",
-        "if not (idle and self._checks.have_passed(work)):",
-        "if not idle:",
+        "stands = idle and self._checks.have_passed(work)",
+        "stands = idle",
         "A check after that did not pass is not asked again.",
     ),
     Mutant(
         "stages/execute.py",
-        "if not (idle and self._checks.have_passed(work)):",
-        "if work:",
+        "            if not stands:\n",
+        "            if work:\n",
         "What is healthy is asked again by each message.",
     ),
     Mutant(
@@ -461,7 +461,7 @@ MUTANTS = [
     ),
     Mutant(
         "stages/ending.py",
-        "        if pause and pause > _SOON:\n",
+        "        if at and pause and pause > _SOON:\n",
         "        if pause and not self:\n",
         "What failed for long is never tried again.",
     ),

@@ -28,11 +28,8 @@ MUTANTS = [
     ),
     Mutant(
         "stages/execute.py",
-        (
-            '                    note.what, note.detail = "waits", str(error)\n'
-            "                self._keep_doubts(work)\n"
-        ),
-        '                    note.what, note.detail = "waits", str(error)\n',
+        "        self._keep_doubts(work)\n        if isinstance(error, PausedError):\n",
+        "        if isinstance(error, PausedError):\n",
         "What is told of an object while its profile waits is lost.",
     ),
     Mutant(

@@ -157,6 +157,24 @@ def test_without_a_forwarder_nothing_is_done_in_the_cluster(
     assert kube.get(GVK("", "v1", "Namespace"), "", NAMESPACE) is None
 
 
+def test_a_cluster_may_be_paused_from_the_first_moment_on(
+    register: Bellhop, here: Installation
+) -> None:
+    """By hand, and outside of a window; registering it again without a word leaves both."""
+    window = ("--active-from", "0 20 * * 5", "--active-to", "0  5 * * 1")
+    first = register("--no-forwarder", "--paused", *window)
+    wanted = {"paused": True, "activeWindow": {"from": "0 20 * * 5", "to": "0 5 * * 1"}}
+
+    assert first.exit_code == 0
+    assert "  paused       it is paused until `bellhop resume`\n" in first.stdout
+    before = value_of(here.records.clusters.get(KEY))
+    assert register("--no-forwarder").exit_code == 0
+    after = value_of(here.records.clusters.get(KEY))
+    assert before
+    assert after
+    assert before.spec == after.spec == wanted
+
+
 def test_needs_to_know_where_events_go(register: Bellhop, here: Installation) -> None:
     """Before `serve` ever ran, nobody knows."""
     result = register()
@@ -276,6 +294,12 @@ def test_wrong_credentials_are_not_registered(
             ("--forwarder-url", "http://a", *INGEST), "API servers call https alone", id="http"
         ),
         pytest.param(("--ingest-url", "http://a"), "it must be https", id="events over http"),
+        pytest.param(("--active-from", "* * * * *"), "belong together", id="half a window"),
+        pytest.param(
+            (*INGEST, "--active-from", "x", "--active-to", "* * * * *"),
+            "cannot read the cron expression 'x': it needs five fields, and has 1",
+            id="no cron expression",
+        ),
         pytest.param(("--ingest-ca", "/x"), "belongs to --ingest-url", id="authority alone"),
         pytest.param((*INGEST, "--ingest-ca", "/x"), "cannot read the authority", id="authority"),
         pytest.param(("--ingest-url", "https://a:b"), "its host or port is none", id="port"),

@@ -488,7 +488,8 @@ def problems(text: str) -> list[str]:
             [
                 (
                     "line 2, kind: SveltosCluster is not applied; clusters are registered, with"
-                    " 'bellhop register cluster'"
+                    " 'bellhop register cluster', and paused with 'bellhop pause cluster', or"
+                    " outside of an activeWindow with 'bellhop window cluster'"
                 )
             ],
             id="a kind that is not applied",

@@ -72,6 +72,19 @@ def test_a_match_has_a_number_while_it_is_held(rig: Rig) -> None:
         before.get("match/fleet/east", "x")
 
 
+def test_a_cluster_has_a_number_while_it_may_be_paused(rig: Rig) -> None:
+    """Who does not know pauses would change what is in it; all others are read by both."""
+    new, before = Versioned(rig.store), Versioned(rig.store, {**SCHEMAS, "cluster": 3})
+    window = {"from": "0 20 * * 5", "to": "0 5 * * 1"}
+    for sort, spec in (("x", {"paused": True}), ("y", {"activeWindow": window}), ("z", {})):
+        new.put(Item("cluster", sort, {"spec": {"data": {"a": "b"}, **spec}}))
+
+    assert before.get("cluster", "z") == new.get("cluster", "z")
+    for sort in "xy":
+        with pytest.raises(TemporaryError, match="a newer Bellhop wrote it"):
+            before.get("cluster", sort)
+
+
 def test_only_the_records_that_changed_have_a_number(new: Versioned, old: Versioned) -> None:
     """The rest is read by both: a new version keeps an old one from as little as it must."""
     new.put(Item("matches", "x", {"a": 1}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
@@ -65,6 +66,9 @@ class _Wishes:
     allow_twice: bool
     ingest_url: str | None
     ingest_ca: Path | None
+    paused: bool
+    active_from: str | None
+    active_to: str | None
 
     def refuse_contradictions(self) -> None:
         """Refuse options that leave nothing to each other."""
@@ -77,6 +81,8 @@ class _Wishes:
             self._refuse_a_forwarder("--direct" if self.direct else "--audit")
         if self.show_secrets and not self.print_manifests:
             raise click.UsageError("--show-secrets belongs to --print-manifests")
+        if bool(self.active_from) != bool(self.active_to):
+            raise click.UsageError("--active-from and --active-to belong together")
 
     def _refuse_a_forwarder(self, way: str) -> None:
         """Refuse what is for a forwarder, where the API server itself calls ingest."""
@@ -142,6 +148,17 @@ _OPTIONS = (
         is_flag=True,
         help="Take a cluster whose kube-system has the uid of one that is registered already.",
     ),
+    click.option(
+        "--paused",
+        is_flag=True,
+        help="Change nothing in it for add-ons until `bellhop resume cluster`.",
+    ),
+    click.option(
+        "--active-from",
+        metavar="CRON",
+        help="When its active window opens, in UTC, as in '0 20 * * 5'; else it is paused.",
+    ),
+    click.option("--active-to", metavar="CRON", help="When that window closes, as in '0 5 * * 1'."),
     click.option(
         "--ingest-url", help="Where the cluster sends events; else the installation's own address."
     ),
@@ -309,6 +326,7 @@ def _register(
         direct=wishes.direct,
         audit=wishes.audit,
         managed=managed,
+        pauses=_pauses(here, wishes),
     )
     # An image that is none is refused before anything is changed.
     spec.manifests()
@@ -323,6 +341,22 @@ def _register(
             " meanwhile",
             err=True,
         )
+
+
+def _pauses(here: Installation, wishes: _Wishes) -> Mapping[str, Any]:
+    """Read what a user asks for of pauses; nothing stays as it is.
+
+    Raises:
+        InvalidError: a cron expression cannot be read, or the window never opens.
+    """
+    paused = {"paused": True} if wishes.paused else {}
+    if not (wishes.active_from and wishes.active_to):
+        return paused
+    from bellhop.engine.pausing import window_of
+    from bellhop.fleet.pausing import specified
+
+    now = here.records.clock.now()
+    return paused | specified(window_of(wishes.active_from, wishes.active_to, now))
 
 
 def _inbound(here: Installation, url: str | None, ca: Path | None) -> Inbound:
@@ -356,6 +390,7 @@ def _show(manifests: Sequence[Mapping[str, Any]]) -> None:
 
 def _tell(done: Registered, spec: Registration, *, err: bool) -> None:
     from bellhop.engine.auditing import KUBECONFIG, POLICY
+    from bellhop.engine.pausing import standing
 
     found = done.cluster
     renewed = "credentials, token and certificate"
@@ -386,6 +421,8 @@ def _tell(done: Registered, spec: Registration, *, err: bool) -> None:
         lines.append(
             f"  installed    its Deployment, Service and NetworkPolicy; image {done.image}"
         )
+    if found.spec.get("paused") or found.spec.get("activeWindow"):
+        lines.append(f"  paused       it {standing(found, datetime.now(UTC))}")
     lines.append("  next         a sweep, which lists the cluster and makes it ring")
     for line in lines:
         say(line, err=err)

@@ -12,7 +12,11 @@ from bellhop.cli.pausing import mark, what_argument
 @click.command(
     "resume",
     cls=Command,
-    examples=("bellhop resume kyverno", "bellhop resume trigger welcome"),
+    examples=(
+        "bellhop resume kyverno",
+        "bellhop resume trigger welcome",
+        "bellhop resume cluster prod/eu-1",
+    ),
 )
 @what_argument
 @state_option

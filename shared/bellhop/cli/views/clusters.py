@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
 
 from bellhop.cli.output import Column, Row, age, count, pairs, stamp
 from bellhop.cli.story import Story
 from bellhop.cli.views.view import Query, View
+from bellhop.engine.pausing import Window, pause_of, standing, times, window_in
 from bellhop.engine.wiring import is_audited, is_direct
 from bellhop.fleet import overview
 from bellhop.fleet.installation import Installation
@@ -42,6 +45,7 @@ def manifests(here: Installation, query: Query) -> Iterator[Manifest]:
     for cluster in _clusters(here, query):
         manifest = cluster_object(cluster)
         health = overview.health(here, cluster.key)
+        window = window_in(cluster)
         manifest["metadata"]["creationTimestamp"] = cluster.registered_at
         manifest["status"] = {
             "ready": health.state in {"Healthy", "Silent"},
@@ -51,8 +55,15 @@ def manifests(here: Installation, query: Query) -> Iterator[Manifest]:
             **({"lastSweepTime": health.swept_at} if health.swept_at else {}),
             "observed": health.seen,
             "missed": health.missed,
+            **(_times(window, here.records.clock.now()) if window else {}),
         }
         yield manifest
+
+
+def _times(window: Window, now: datetime) -> dict[str, Any]:
+    """Return when a window opens and closes next, in the words of a SveltosCluster."""
+    found = times(window, now)
+    return {"nextPause": found.closes, "nextUnpause": found.opens}
 
 
 def rows(here: Installation, query: Query) -> Iterator[Row]:
@@ -60,16 +71,17 @@ def rows(here: Installation, query: Query) -> Iterator[Row]:
     now = here.records.clock.now()
     for cluster in _clusters(here, query):
         health = overview.health(here, cluster.key)
+        state, message = overview.standing(here, cluster, health)
         yield {
             "namespace": cluster.namespace,
             "name": cluster.name,
             "labels": pairs(cluster.labels),
             "version": cluster.kubernetes,
-            "state": health.state,
+            "state": state,
             "age": age(cluster.registered_at, now),
             "lastSweep": age(health.swept_at, now),
             "missed": f"{health.missed}/{health.seen}",
-            "message": health.message,
+            "message": message,
         }
 
 
@@ -90,8 +102,9 @@ def _tell(here: Installation, cluster: Cluster, titled: Titled, story: Story) ->
     story.fact("Labels", pairs(cluster.labels))
     story.fact("Kubernetes", cluster.kubernetes)
     story.fact("Registered", stamp(cluster.registered_at))
-    story.fact("State", health.state)
+    story.fact("State", overview.standing(here, cluster, health)[0])
     story.fact("Message", health.message)
+    story.fact("Paused", _pause(cluster, now))
     story.fact("Last sweep", age(health.swept_at, now))
     heard = here.records.hearings.get(cluster.key)
     story.fact("Last heard", age(heard.at if heard else None, now))
@@ -128,6 +141,15 @@ def _tell(here: Installation, cluster: Cluster, titled: Titled, story: Story) ->
             for key in inventory.held
         ),
     )
+
+
+def _pause(cluster: Cluster, now: datetime) -> str:
+    """Say whether a cluster is paused, and when it is active; nothing of one that always is."""
+    window = window_in(cluster)
+    if window is None:
+        return "until `bellhop resume`" if pause_of(cluster, now) else ""
+    said = f"active from '{window.opens}' to '{window.closes}', in UTC"
+    return f"it {standing(cluster, now)}; {said}"
 
 
 def _rings(cluster: Cluster) -> str:

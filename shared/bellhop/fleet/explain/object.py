@@ -119,6 +119,8 @@ class _Story:
             said = f"it is down: {health.message}"
             cure = f"see that cluster '{self._cluster}' answers: {health.message}"
             self._chain.add("cluster", self._cluster, "failed", said, cure)
+        if pause := overview.paused(self._here, self._cluster):
+            self._chain.add("cluster", self._cluster, "waits", *pause)
         if refused:
             cure = f"`bellhop register cluster` for '{self._cluster}' again"
             self._chain.add("cluster", self._cluster, "failed", refused, cure)

@@ -10,7 +10,14 @@ from typing import Any
 from bellhop.engine import looping
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.pacing import loop_timer
-from bellhop.errors import AwayError, MissingError, QueuedError, UnmetError, WaitingError
+from bellhop.errors import (
+    AwayError,
+    MissingError,
+    PausedError,
+    QueuedError,
+    UnmetError,
+    WaitingError,
+)
 from bellhop.fleet import overview
 from bellhop.fleet.explain.chain import MOST, Chain, Link
 from bellhop.fleet.installation import Installation
@@ -120,6 +127,9 @@ class Results:
         if outcome and outcome.reason in {WaitingError.code, QueuedError.code}:
             cure = f"see to what comes first, and it goes on by itself: {outcome.message}"
             return Link("destination", cluster, "waits", f"{which} waits for its turn", cure)
+        if outcome and outcome.reason == PausedError.code:
+            cure = overview.resuming(cluster)
+            return Link("destination", cluster, "waits", f"{which} waits: {outcome.message}", cure)
         if outcome is None or outcome.phase == "Provisioning":
             said = f"{which} is still to be applied"
             return Link("destination", cluster, "waits", said, self.waiting(which))

@@ -118,6 +118,8 @@ class _Story:
         if health.state == "Down":
             cure = f"see that cluster '{key}' answers: {health.message}"
             return Link("cluster", key, "failed", f"it is down: {health.message}", cure)
+        if pause := overview.paused(self._here, key):
+            return Link("cluster", key, "waits", *pause)
         labels = self._catalog.clusters[key].labels
         by_label = self._trigger.source_selector.matches(labels)
         field = "sourceClusterSelector takes" if by_label else "clusterSetRefs take"

@@ -1,0 +1,147 @@
+"""Paused clusters as they are typed and told: `pause`, `resume`, `window` and what shows them."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from bellhop.errors import ConflictError
+from bellhop.fleet.installation import Installation
+from bellhop.fleet.strays import remove
+from bellhop.model.record import Health, Outcome
+from tests.unit.cli import fleet
+from tests.unit.cli.conftest import Bellhop
+
+WEEKEND = ("--from", "0 20 * * 5", "--to", "0 5 * * 1")
+
+
+@pytest.fixture
+def east(here: Installation) -> str:
+    fleet.populate(here)
+    [cluster, *_] = here.records.clusters.all()
+    here.records.health.put(cluster.key, Health(state="Healthy", swept_at=fleet.BEFORE))
+    return cluster.key
+
+
+def spec(here: Installation, cluster: str) -> dict[str, object]:
+    kept = here.records.clusters.get(cluster)
+    assert kept
+    return dict(kept.value.spec)
+
+
+def test_a_cluster_is_paused_and_resumed(bellhop: Bellhop, here: Installation, east: str) -> None:
+    """By a field of its spec; again changes nothing, and resuming leaves nothing behind."""
+    before = spec(here, east)
+    assert bellhop("pause", "cluster", east).stdout == f"Cluster '{east}' paused.\n"
+    assert spec(here, east) == {**before, "paused": True}
+    assert bellhop("pause", "cluster", east).stdout == f"Cluster '{east}' is paused already.\n"
+
+    assert bellhop("resume", "cluster", east).stdout == f"Cluster '{east}' resumed.\n"
+    assert "already" in bellhop("resume", "cluster", east).stdout
+    assert spec(here, east) == before
+
+
+def test_a_window_is_set_told_and_taken_away(
+    bellhop: Bellhop, here: Installation, east: str
+) -> None:
+    """It says at once what the cluster is by it, and until when."""
+    said = bellhop("window", "cluster", east, *WEEKEND).stdout
+    assert f"Cluster '{east}' is " in said
+    assert "UTC, when its" in said
+    assert spec(here, east)["activeWindow"] == {"from": "0 20 * * 5", "to": "0 5 * * 1"}
+    told = bellhop("describe", "cluster", east).stdout
+    assert "active from '0 20 * * 5' to '0 5 * * 1', in UTC" in told
+    [manifest] = json.loads(bellhop("get", "clusters", "-o", "json").stdout)["items"]
+    assert manifest["spec"]["activeWindow"] == {"from": "0 20 * * 5", "to": "0 5 * * 1"}
+    now = datetime.now(UTC)
+    for name in ("nextPause", "nextUnpause"):
+        assert now < datetime.fromisoformat(manifest["status"][name]) < now + timedelta(days=8)
+
+    said = bellhop("window", "cluster", east, "--clear").stdout
+    assert said == f"Cluster '{east}' is active at any time.\n"
+    assert "activeWindow" not in spec(here, east)
+
+
+def test_who_resumes_a_cluster_is_told_that_its_window_is_closed(
+    bellhop: Bellhop, east: str
+) -> None:
+    """Else he would wait for what does not come."""
+    closed = ("--from", "0 0 29 2 *", "--to", "0 1 29 2 *")
+    bellhop("window", "cluster", east, *closed)
+    bellhop("pause", "cluster", east)
+
+    assert "It is paused until 20" in bellhop("resume", "cluster", east).stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "give --from and --to, or --clear"),
+        (["--from", "* * * * *"], "give --from and --to, or --clear"),
+        (["--clear", "--to", "* * * * *"], "give --from and --to, or --clear"),
+        (
+            ["--from", "0 25 * * *", "--to", "0 5 * * 1"],
+            "cannot read the cron expression '0 25 * * *': its hour is none that cron knows; write",
+        ),
+        (["--from", "0 8 * * *", "--to", "0 8 * * *"], "it closes whenever it opens"),
+    ],
+)
+def test_says_what_is_no_window(
+    bellhop: Bellhop, here: Installation, east: str, words: list[str], said: str
+) -> None:
+    """In one sentence, and the cluster is as it was."""
+    before = spec(here, east)
+    result = bellhop("window", "cluster", east, *words)
+
+    assert result.exit_code == 2
+    assert said in " ".join(result.stderr.split())
+    assert spec(here, east) == before
+
+
+def test_a_pause_is_shown(bellhop: Bellhop, here: Installation, east: str) -> None:
+    """In place of Healthy; of a cluster that is down that is told first."""
+    bellhop("pause", "cluster", east)
+    assert "Paused" in bellhop("get", "clusters").stdout
+    assert "it is paused until `bellhop resume`" in bellhop("get", "clusters", "-o", "wide").stdout
+    assert "until `bellhop resume`" in bellhop("describe", "cluster", east).stdout
+    assert "Paused" in bellhop("status").stdout
+
+    here.records.health.put(east, Health(state="Down", message="no answer"))
+    said = bellhop("get", "clusters", "-o", "wide").stdout
+    assert "Paused" not in said
+    assert "no answer; it is paused until `bellhop resume`" in said
+
+
+def test_what_waits_for_a_paused_cluster_is_no_failure(
+    bellhop: Bellhop, here: Installation, east: str
+) -> None:
+    """It is counted as waiting, and `show failures` has nothing to say."""
+    [old, *_] = here.records.outcomes.of(east)
+    waits = Outcome(
+        east, old.profile, old.trigger, old.source, "Provisioning", fleet.BEFORE, "Paused", "waits"
+    )
+    here.records.outcomes.put(waits)
+    told = json.loads(bellhop("status", "-o", "json").stdout)
+
+    [cluster] = [each for each in told["clusters"] if each["cluster"] == east]
+    assert (cluster["waiting"], cluster["failing"]) == (1, 0)
+    assert old.profile not in bellhop("show", "failures").stdout
+
+
+def test_strays_of_a_paused_cluster_stay(bellhop: Bellhop, here: Installation, east: str) -> None:
+    """Nothing is removed from it, by hand neither."""
+    bellhop("pause", "cluster", east)
+
+    with pytest.raises(ConflictError, match="cannot remove strays from cluster"):
+        list(remove(here, east))
+
+
+def test_explains_that_a_cluster_is_paused(bellhop: Bellhop, east: str) -> None:
+    """What happens in it makes nothing, and who asks why is told."""
+    bellhop("pause", "cluster", east)
+    said = " ".join(bellhop("explain", "trigger", "service-network-policy").stdout.split())
+
+    assert "it is paused until `bellhop resume`" in said
+    assert f"`bellhop resume cluster {east}`" in said
