@@ -115,6 +115,15 @@ NAMES = (
         stored=("ClusterHealthCheck",),
     ),
     KindName(
+        "rolerequests",
+        "rolerequest",
+        "rr",
+        _LIB,
+        namespaced=False,
+        module="profiles",
+        stored=("RoleRequest",),
+    ),
+    KindName(
         "configmaps",
         "configmap",
         "cm",

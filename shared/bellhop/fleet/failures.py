@@ -42,6 +42,7 @@ _DECLARED = (
     "Set",
     "Classifier",
     "ClusterHealthCheck",
+    "RoleRequest",
     "ConfigMap",
     "Secret",
 )
@@ -232,7 +233,7 @@ def _labels(here: Installation) -> Iterator[Failure]:
 def _sets(catalog: Catalog) -> Iterator[Failure]:
     """Tell of sets that are not there, and of those with clusters that cannot be replaced."""
     named = [("trigger", each.name, each.cluster_sets) for each in catalog.triggers.values()]
-    named += [("profile", each.place, each.cluster_sets) for each in catalog.profiles.values()]
+    named += [("profile", each.rule, each.cluster_sets) for each in catalog.profiles.values()]
     for what, name, places in named:
         for place in places:
             if place not in catalog.sets:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bellhop.engine.difference import TRIGGERS
-from bellhop.engine.naming import profile_kind
+from bellhop.engine.naming import profile_kind, profile_place
 from bellhop.errors import InvalidError, MissingError
 from bellhop.fleet.installation import Installation
 from bellhop.model.kinds import DeclarationKey
@@ -21,7 +21,7 @@ def pausable(here: Installation, trigger: str, profile: str) -> DeclarationKey:
     if trigger:
         keys = [DeclarationKey(kind, "", trigger) for kind in TRIGGERS]
     else:
-        namespace, _, name = profile.rpartition("/")
+        namespace, _, name = profile_place(profile).rpartition("/")
         keys = [DeclarationKey(profile_kind(profile), namespace, name)]
     for key in keys:
         if here.records.manifests.has(*key):

@@ -67,6 +67,7 @@ NOT_YET: dict[str, dict[str, str]] = {
             "events are not written into clusters yet; choose another type of notification"
         ),
     },
+    "RoleRequest": {},
     "ConfigMap": {},
     "Secret": {},
 }
@@ -82,7 +83,6 @@ _KNOWN = {
     "DebuggingConfiguration": "leave it out",
     "HealthCheck": "'bellhop show failures' tells what could not be applied",
     "ManagementClusterClassifier": f"there is no management cluster; {_BY_LABEL}",
-    "RoleRequest": "what may be brought to clusters is said by the annotation bellhop.dev/allow",
     "Techsupport": "'bellhop show events' tells what happened",
 }
 

@@ -44,6 +44,7 @@ _RULES = (
     "Set",
     "Classifier",
     "ClusterHealthCheck",
+    "RoleRequest",
 )
 _FEW = 8
 """Rules read one by one beside a blob; it is written anew when there are more."""

@@ -10,6 +10,7 @@ from tests.mutants.listed import (
     doors,
     evaluate,
     execute,
+    granting,
     guard,
     notices,
     order,
@@ -32,6 +33,7 @@ _LISTS = (
     doors,
     classify,
     notices,
+    granting,
 )
 MUTANTS = [mutant for each in _LISTS for mutant in each.MUTANTS]
 

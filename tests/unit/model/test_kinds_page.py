@@ -26,6 +26,7 @@ TITLES = {
     "Set": "Set",
     "Classifier": "Classifier",
     "ClusterHealthCheck": "ClusterHealthCheck",
+    "RoleRequest": "RoleRequest",
     "ConfigMap": "ConfigMap",
     "Secret": "Secret",
 }

@@ -26,6 +26,7 @@ SPECS = {
     "EventBasedAddOn": {"sourceClusterSelector": {}, "eventSourceName": "s"},
     "ClusterProfile": {},
     "Profile": {},
+    "RoleRequest": {"serviceAccountName": "ann", "serviceAccountNamespace": "team"},
 }
 
 
