@@ -50,6 +50,9 @@ _FIRST = 1
 _OF_EVENTS = 2
 """From which schema on messages may be about CloudEvents."""
 
+_OF_PROFILES = 2
+"""From which schema on profiles may have a namespace."""
+
 _READABLE = 80
 """Characters of a long group's name that stay readable before its digest."""
 
@@ -248,12 +251,13 @@ class Instantiate(Envelope):
 class Resolve(Envelope):
     """Take a user's own profile to the clusters that it selects.
 
-    The version before knows no Profiles, which have a namespace, and would withdraw one.
+    Versions before know no Profiles, which have a namespace, and later ones no RoleRequests: they
+    would withdraw one.
     """
 
     do: ClassVar[str] = "resolve"
     usual: ClassVar[str] = "deploy"
-    schema: ClassVar[int] = 2
+    schema: ClassVar[int] = 3
     profile: str
     trace: str = ""
     rang: str = ""
@@ -261,7 +265,9 @@ class Resolve(Envelope):
     @property
     def form(self) -> int:
         """A ClusterProfile is resolved as ever."""
-        return self.schema if "/" in self.profile else _FIRST
+        if ":" in self.profile:
+            return self.schema
+        return _OF_PROFILES if "/" in self.profile else _FIRST
 
     @property
     def group(self) -> str:

@@ -23,6 +23,9 @@ pytest_plugins = ["tests.kube_fixtures"]
 
 PAGE = (Path(__file__).parents[2] / "docs/how-to/multi-tenancy.md").read_text()
 CONFIG = GVK("", "v1", "ConfigMap")
+ROLE = GVK("rbac.authorization.k8s.io", "v1", "Role")
+BINDING = GVK("rbac.authorization.k8s.io", "v1", "RoleBinding")
+ACCOUNT = GVK("", "v1", "ServiceAccount")
 _PATIENCE_SECONDS = 60.0
 
 
@@ -32,15 +35,22 @@ def file(name: str) -> str:
 
 
 def prepare(kube: KubeClient) -> None:
-    """Make the tenant's namespace, the page's accounts and rights, and two Services."""
+    """Make the tenant's namespace, what the page gives Bellhop, and two Services."""
     kube.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
-    for name in ("bellhop.yaml", "tenant-rights.yaml"):
+    for name in ("bellhop.yaml", "grants.yaml"):
         for document in read_documents(file(name), source=name):
             kube.apply(document.data)
     for namespace, name in (("team", "hers"), ("default", "theirs")):
         spec = {"ports": [{"port": 80, "protocol": "TCP"}]}
         metadata = {"name": name, "namespace": namespace}
         kube.apply({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec})
+
+
+def made(kube: KubeClient, kind: GVK) -> list[str]:
+    """Name what a RoleRequest has made in the tenant's namespace."""
+    found = (each["metadata"] for each in kube.list(kind, namespace="team"))
+    marked = "projectsveltos.io/owner-name"
+    return [each["name"] for each in found if marked in (each.get("annotations") or {})]
 
 
 def until(done: Callable[[], bool]) -> None:
@@ -58,12 +68,16 @@ def typed(command: str) -> str:
 def test_a_tenant_gets_what_it_may_and_is_told_of_the_rest(
     served: Path, destination_cluster: Cluster
 ) -> None:
-    """Its Service matches, the other's does not; one object is written, the other is denied."""
+    """Its Service matches, the other's does not; one object is written, the other is denied.
+
+    The rights that it has are those of the page's RoleRequest, and go with that.
+    """
     kubeconfig = sanitise(destination_cluster.kubeconfig(), reach=HERE)
     kube = KubeClient("fleet/east", kubeconfig, reach=HERE)
     prepare(kube)
-    (served / "tenant.yaml").write_text(file("tenant.yaml"))
-    assert CliRunner().invoke(cli, ["apply", "-f", "tenant.yaml"]).exit_code == 0
+    for name in ("tenant-rights.yaml", "tenant.yaml"):
+        (served / name).write_text(file(name))
+        assert CliRunner().invoke(cli, ["apply", "-f", name]).exit_code == 0
     until(lambda: kube.get(CONFIG, "team", "ports") is not None)
 
     written = kube.get(CONFIG, "team", "ports")
@@ -79,4 +93,12 @@ def test_a_tenant_gets_what_it_may_and_is_told_of_the_rest(
     assert "1 match" in described
     assert "may not get and list Service objects" in typed("explain fleet/east service/theirs")
     assert "its credentials may do all that is asked of them" in typed("doctor fleet/east")
+    assert "team/ann" in typed("describe rolerequest anns")
+    for kind in (ROLE, BINDING, ACCOUNT):
+        assert len(made(kube, kind)) == 1
+
+    typed("delete rolerequest anns")
+    until(lambda: not any(made(kube, kind) for kind in (ROLE, BINDING, ACCOUNT)))
+    typed("redeploy")
+    until(lambda: 'in the namespace "team"' in typed("show failures"))
     kube.close()

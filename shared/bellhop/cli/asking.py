@@ -72,21 +72,26 @@ def asked(
 
 
 def profile_named(word: str) -> str:
-    """Read NAME, or NAMESPACE/NAME of a Profile, with or without its kind before it.
+    """Read NAME, NAMESPACE/NAME or KIND/NAME of a profile; a RoleRequest has its kind before it.
 
     Raises:
         UsageError: it names something else.
     """
+    from bellhop.model.core import DeclarationKey
+    from bellhop.model.identity import ROLE_REQUEST
     from bellhop.model.names import namespace_problem
 
     kind, slash, rest = word.partition("/")
     if slash and kind.lower() == "clusterprofile" and "/" not in rest:
         return rest
+    if slash and kind.lower() == ROLE_REQUEST.lower() and "/" not in rest:
+        return DeclarationKey(ROLE_REQUEST, "", rest).rule
     if kind.lower() == "profile" and rest.count("/") == 1:
         return rest
     if slash and ("/" in rest or namespace_problem(kind)):
         raise click.UsageError(
-            f"'{word}' is no profile; write its NAME, ClusterProfile/NAME or Profile/NAMESPACE/NAME"
+            f"'{word}' is no profile; write its NAME, ClusterProfile/NAME, Profile/NAMESPACE/NAME"
+            " or RoleRequest/NAME"
         )
     return word
 

@@ -151,6 +151,7 @@ def _triggers(here: Installation) -> Iterator[str]:
 def _own_profiles(here: Installation) -> Iterator[str]:
     for kind in ("ClusterProfile", "Profile"):
         yield from (each.removeprefix("/") for each in here.records.manifests.names(kind))
+    yield from (f"RoleRequest{each}" for each in here.records.manifests.names("RoleRequest"))
 
 
 def _held(here: Installation) -> Iterator[str]:

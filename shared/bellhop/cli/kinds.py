@@ -124,6 +124,15 @@ NAMES = (
         stored=("HealthCheck",),
     ),
     KindName(
+        "rolerequests",
+        "rolerequest",
+        "rr",
+        _LIB,
+        namespaced=False,
+        module="profiles",
+        stored=("RoleRequest",),
+    ),
+    KindName(
         "configmaps",
         "configmap",
         "cm",

@@ -118,7 +118,9 @@ def _checks(
     """Yield what Lua and CEL have against the checks of a trigger or profile."""
     from bellhop.engine.scripts import check_objections
 
-    for place, said in check_objections(declaration.spec):
+    spec = declaration.asked if isinstance(declaration, ClusterProfile) else declaration.spec
+
+    for place, said in check_objections(spec):
         yield InvalidError(said, where=document.where(place))
 
 

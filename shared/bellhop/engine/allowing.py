@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from bellhop.engine.naming import profile_kind
+from bellhop.engine.naming import profile_kind, profile_place
 from bellhop.errors import DeniedError
 from bellhop.model.allow import ANNOTATION, read_allow
 from bellhop.model.gvk import ObjectKey
@@ -44,7 +44,11 @@ def refuse_placed(profile: Profile, keys: Iterable[ObjectKey]) -> None:
     for key in keys if profile.allow else ():
         if not read_allow(profile.allow).admits(key.gvk.group, key.gvk.kind, key.namespace):
             trigger, name = profile.trigger, profile.name
-            who = f"trigger '{trigger}'" if trigger else f"{profile_kind(name)} '{name}'"
+            who = (
+                f"trigger '{trigger}'"
+                if trigger
+                else f"{profile_kind(name)} '{profile_place(name)}'"
+            )
             raise _denied(who, key)
 
 

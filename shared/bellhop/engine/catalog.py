@@ -110,7 +110,7 @@ class Catalog:
         self.checks: Mapping[str, ClusterHealthCheck] = {}
         self.health_checks: Mapping[str, HealthCheck] = {}
         self.triggers = {trigger.name: trigger for trigger in triggers}
-        self.profiles = {each.place: each for each in profiles}
+        self.profiles = {each.rule: each for each in profiles}
         self.sets = {each.key.place: each for each in sets}
         self._choose(choices)
         self.named = {name: each.event_source_name for name, each in self.triggers.items()}
@@ -187,7 +187,7 @@ class Catalog:
         later.sets = _changed(self.sets, ClusterSet, changed)
         later._choose(choices)
         later.named, later._digests = dict(self.named), dict(self._digests)
-        names = {key.place for key in changed}
+        names = {key.rule for key in changed}
         names |= {each for each in asked.keys() | asking.keys() if _asker_of(each) in names}
         anew = {name for name in names if name in later.sources}
         later.asking = self.asking - names
@@ -199,7 +199,7 @@ class Catalog:
             later._digests.pop(name, None)
             if name in later.triggers:
                 later.named[name] = later.triggers[name].event_source_name
-        sets = {key.place for key in changed if issubclass(KINDS[key.kind][0], ClusterSet)}
+        sets = {key.rule for key in changed if issubclass(KINDS[key.kind][0], ClusterSet)}
         later._earlier = self._still(later), names | later.watching_sets(sets)
         return later
 
@@ -361,7 +361,7 @@ class Catalog:
         found = self.clusters.get(cluster)
         if found is None or not profile.reaches(found):
             return False
-        later = (self.profiles[each] for each in self._later.get(profile.place, ()))
+        later = (self.profiles[each] for each in self._later.get(profile.rule, ()))
         return any(self._names(each, found) for each in (profile, *later))
 
     @cached_property
@@ -450,8 +450,8 @@ def _changed(
     for key in changed:
         # One that went may come again as another kind, which is the same: it is set below.
         if issubclass(KINDS[key.kind][0], kind):
-            new.pop(key.place, None)
-    return new | {each.key.place: each for each in changed.values() if isinstance(each, kind)}
+            new.pop(key.rule, None)
+    return new | {each.rule: each for each in changed.values() if isinstance(each, kind)}
 
 
 def _reading(rules: Mapping[str, _Bringing]) -> dict[str, _Bringing]:

@@ -13,12 +13,13 @@ from bellhop.engine.catalog import Catalog, cluster_object
 from bellhop.engine.naming import GENERATED_NAMESPACE
 from bellhop.engine.order import reached
 from bellhop.model.gvk import GVK
+from bellhop.model.identity import ROLE_REQUEST
 from bellhop.model.kinds import ClusterProfile, DeclarationKey, EventTrigger, PolicyRef
 from bellhop.model.names import is_template
 from bellhop.model.record import Cluster, Listener
 
 TRIGGERS = ("EventTrigger", "EventBasedAddOn")
-PROFILES = ("ClusterProfile", "Profile")
+PROFILES = ("ClusterProfile", "Profile", ROLE_REQUEST)
 SETS = ("ClusterSet", "Set")
 HOLDERS = ("ConfigMap", "Secret")
 
@@ -113,8 +114,8 @@ def _ordered(touched: Touched, before: Catalog | None, after: Catalog, keys: Ite
 
 
 def _named(keys: Iterable[Key], *kinds: str) -> set[str]:
-    """Return the places of what is of some kinds."""
-    return {DeclarationKey(*key).place for key in keys if key[0] in kinds}
+    """Return the names, with their namespaces, of what is of some kinds."""
+    return {DeclarationKey(*key).rule for key in keys if key[0] in kinds}
 
 
 def _as_read(key: Key) -> Key:
@@ -189,11 +190,11 @@ def _sets(touched: Touched, before: Catalog | None, after: Catalog, sets: set[st
     watching = after.watching_sets(sets)
     naming = [each for each in after.profiles.values() if not sets.isdisjoint(each.cluster_sets)]
     if before is None:
-        touched.resolved |= {each.place for each in naming}
+        touched.resolved |= {each.rule for each in naming}
         return watching
     for profile in naming:
         if before.profile_destinations(profile) != after.profile_destinations(profile):
-            touched.resolved.add(profile.place)
+            touched.resolved.add(profile.rule)
     for cluster in after.clusters if watching else ():
         rules = [after.triggers[name] for name in watching]
         moved = [x for x in rules if before.watches(x, cluster) != after.watches(x, cluster)]

@@ -210,8 +210,9 @@ def own_contents(
     namespaces: Iterable[str],
     find: Callable[[Ref], ConfigMap | Secret | None],
     limits: Limits,
+    field: str = "policyRefs",
 ) -> tuple[Content, ...]:
-    """Return the contents of a user's own profile, in the order of its refs.
+    """Return the contents of a user's own profile, in the order of its refs, which a field names.
 
     A ref without a namespace means that of each cluster: it is looked up in all `namespaces`, and
     what is found in one is for the clusters of it alone, or is missing to them alone.
@@ -225,8 +226,11 @@ def own_contents(
         for namespace in [""] if each.namespace else namespaces:
             (ref,) = resolve([each], Fields({}, limits, {}), namespace=namespace)
             holder = find(ref)
-            if namespace and holder is None and not ref.optional:
-                made: tuple[Content, ...] = (Content(str(ref), "", missing=_missing(ref)),)
+            absent = "" if holder or ref.optional else _missing(ref, field)
+            if absent and not namespace:
+                raise MissingError(absent)
+            if absent:
+                made: tuple[Content, ...] = (Content(str(ref), "", missing=absent),)
             else:
                 made = contents([(ref, holder)], None, always=False, limits=limits)
             found += (replace(content, namespace=namespace) for content in made)
@@ -250,8 +254,10 @@ def _how(ref: Ref, holder: ConfigMap | Secret) -> Handling:
     return replace(ref.how, status=True) if "status" in asked else ref.how
 
 
-def _missing(ref: Ref) -> str:
-    return f"cannot find {ref} that policyRefs names; apply it, or mark the ref optional"
+def _missing(ref: Ref, field: str = "policyRefs") -> str:
+    # Only policyRefs may be optional.
+    cure = "apply it, or mark the ref optional" if field == "policyRefs" else "apply it"
+    return f"cannot find {ref} that {field} names; {cure}"
 
 
 def _content(

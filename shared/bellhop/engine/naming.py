@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 
+from bellhop.model.identity import ROLE_REQUEST
+
 _LONGEST = 63
 _DIGEST = 12
 
@@ -20,13 +22,23 @@ def set_kind(place: str) -> str:
 
 
 def profile_kind(name: str) -> str:
-    """Say of which kind a profile of a name is: a Profile's has its namespace."""
+    """Say of which kind a profile of a name is: a Profile's has its namespace, a RoleRequest's it.
+
+    No name that a user writes has a colon.
+    """
+    if name.startswith(f"{ROLE_REQUEST}:"):
+        return ROLE_REQUEST
     return "Profile" if "/" in name else "ClusterProfile"
+
+
+def profile_place(name: str) -> str:
+    """Return a profile's name as users wrote it, with its namespace if it has one."""
+    return name.removeprefix(f"{ROLE_REQUEST}:")
 
 
 def profile_shown(name: str) -> str:
     """Return a profile's name with its kind, as users of Sveltos know it."""
-    return f"{profile_kind(name)}/{name}"
+    return f"{profile_kind(name)}/{profile_place(name)}"
 
 
 def profile_name(trigger: str, cluster: str, object_key: str = "") -> str:

@@ -43,6 +43,7 @@ _DECLARED = (
     "Classifier",
     "ClusterHealthCheck",
     "HealthCheck",
+    "RoleRequest",
     "ConfigMap",
     "Secret",
 )
@@ -243,7 +244,7 @@ def _health_checks(catalog: Catalog) -> Iterator[Failure]:
 def _sets(catalog: Catalog) -> Iterator[Failure]:
     """Tell of sets that are not there, and of those with clusters that cannot be replaced."""
     named = [("trigger", each.name, each.cluster_sets) for each in catalog.triggers.values()]
-    named += [("profile", each.place, each.cluster_sets) for each in catalog.profiles.values()]
+    named += [("profile", each.rule, each.cluster_sets) for each in catalog.profiles.values()]
     for what, name, places in named:
         for place in places:
             if place not in catalog.sets:

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from bellhop.engine.naming import profile_kind
+from bellhop.engine.naming import profile_kind, profile_place
 from bellhop.engine.origin import origin_labels
 from bellhop.model.account import labels_of
 from bellhop.model.allow import ANNOTATION as ALLOW
+from bellhop.model.identity import ROLE_REQUEST
 from bellhop.model.record import PLAIN, Exclusion, Handling, Profile
+
+_REQUEST = "lib.projectsveltos.io/v1beta1"
 
 
 def manifest(profile: Profile, source: str) -> dict[str, Any]:
-    """Return a profile that nobody wrote, or no more; what it holds is in its refs."""
+    """Return a profile that nobody wrote, or no more; what it holds is in its refs.
+
+    Of a RoleRequest that is on its way out no more is known than that.
+    """
+    if profile_kind(profile.name) == ROLE_REQUEST:
+        metadata = {"name": profile_place(profile.name)}
+        return {"apiVersion": _REQUEST, "kind": ROLE_REQUEST, "metadata": metadata, "spec": {}}
     refs: dict[str, dict[str, Any]] = {}
     for content in profile.contents:
         kind, _, place = content.ref.partition(" ")

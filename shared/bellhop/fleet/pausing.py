@@ -6,7 +6,7 @@ Of what was declared it is an annotation of its manifest, of a cluster a field o
 from __future__ import annotations
 
 from bellhop.engine.difference import TRIGGERS
-from bellhop.engine.naming import profile_kind
+from bellhop.engine.naming import profile_kind, profile_place
 from bellhop.engine.pausing import Window, window_of
 from bellhop.errors import InvalidError, MissingError
 from bellhop.fleet.installation import Installation
@@ -26,7 +26,7 @@ def pausable(here: Installation, trigger: str, profile: str) -> DeclarationKey:
     if trigger:
         keys = [DeclarationKey(kind, "", trigger) for kind in TRIGGERS]
     else:
-        namespace, _, name = profile.rpartition("/")
+        namespace, _, name = profile_place(profile).rpartition("/")
         keys = [DeclarationKey(profile_kind(profile), namespace, name)]
     for key in keys:
         if here.records.manifests.has(*key):

@@ -79,7 +79,8 @@ def no_cluster(profile: ClusterProfile, catalog: Catalog) -> Lack | None:
 
 def elsewhere(declared: ClusterProfile | ClusterSet) -> Iterator[str]:
     """Yield what something in a namespace names in another one, and has in its own instead."""
-    own, spec = declared.namespace, declared.spec
+    own = declared.namespace
+    spec = declared.asked if isinstance(declared, ClusterProfile) else declared.spec
     named = [("clusterRefs", each.namespace, each.name) for each in spec.cluster_refs]
     if isinstance(spec, ClusterProfileSpec):
         named += [("policyRefs", each.namespace, each.name) for each in spec.policy_refs]

@@ -126,7 +126,7 @@ def pinned(here: Installation, changed: Collection[DeclarationKey]) -> Iterator[
     Of a trigger with very many only some are looked at: one is enough to be warned.
     """
     catalog = here.catalogs.known()
-    own = (each.place for each in profiles(catalog, changed))
+    own = (each.rule for each in profiles(catalog, changed))
     heads = (here.records.profiles.head("", "", place) for place in own)
     found = [head.value for head in heads if head]
     for trigger in triggers(catalog, changed):

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from bellhop.engine.naming import profile_kind
+from bellhop.engine.naming import profile_kind, profile_place
 from bellhop.fleet.overview import object_name
 from bellhop.frozen import frozen
 from bellhop.model.record import Entry
@@ -167,4 +167,4 @@ def beginning(records: Records, ago: timedelta) -> datetime:
 def profile_of(entry: Entry) -> str:
     """Name the profile that a line is about, if any."""
     profile = entry.context.get("profile")
-    return f"{profile_kind(profile)} {profile}" if profile else ""
+    return f"{profile_kind(profile)} {profile_place(profile)}" if profile else ""

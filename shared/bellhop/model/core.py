@@ -12,6 +12,7 @@ from pydantic import Field, PrivateAttr, field_validator, model_validator
 from bellhop.model.account import account_of
 from bellhop.model.allow import ANNOTATION as ALLOW
 from bellhop.model.base import Model, mistake
+from bellhop.model.identity import ROLE_REQUEST
 from bellhop.model.marks import LAST_APPLIED
 from bellhop.model.names import Annotations, Labels, Name, Namespace, data_key_problem
 
@@ -43,6 +44,11 @@ class DeclarationKey(NamedTuple):
     def place(self) -> str:
         """Namespace and name as users write them; the name alone where there is no namespace."""
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+    @property
+    def rule(self) -> str:
+        """What tells it from all that is taken for one sort: a RoleRequest is a profile, too."""
+        return f"{ROLE_REQUEST}:{self.name}" if self.kind == ROLE_REQUEST else self.place
 
     def __str__(self) -> str:
         return f"{self.kind} {self.place}"
@@ -95,8 +101,13 @@ class Declaration(Model):
 
     @property
     def place(self) -> str:
-        """Namespace and name, or the name alone: what tells it from others of its sort."""
+        """Namespace and name, or the name alone, as users write them."""
         return self.key.place
+
+    @property
+    def rule(self) -> str:
+        """What tells it from others of its sort."""
+        return self.key.rule
 
     @property
     def allow(self) -> str:

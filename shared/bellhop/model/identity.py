@@ -16,6 +16,9 @@ from bellhop.model.gvk import ObjectKey
 MANAGER = "bellhop"
 """The field manager by which objects are applied, and by which their writes are known as ours."""
 
+ROLE_REQUEST = "RoleRequest"
+"""The kind whose profiles are named `RoleRequest:NAME`, as no other can be named."""
+
 LARGEST_VERSION = 2**63 - 1
 """A resourceVersion is a revision of etcd, which counts in 64 bits."""
 

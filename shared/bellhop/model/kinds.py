@@ -28,6 +28,7 @@ from bellhop.model.health_check import ClusterHealthCheck, HealthCheck
 from bellhop.model.problems import mistakes, refusals
 from bellhop.model.profile import ClusterProfile, NamespacedProfile
 from bellhop.model.report import EventReport, event_report
+from bellhop.model.role_request import RoleRequest
 from bellhop.model.selector import Requirement, Selector
 from bellhop.model.shape import nearest
 from bellhop.model.source import EventSource, LabelFilter, ResourceSelector
@@ -55,6 +56,7 @@ __all__ = [
     "PolicyRef",
     "Requirement",
     "ResourceSelector",
+    "RoleRequest",
     "Secret",
     "Selector",
     "event_report",
@@ -82,6 +84,7 @@ KINDS: dict[str, tuple[type[Declaration], tuple[str, ...]]] = {
     "Classifier": (Classifier, _LIB),
     "ClusterHealthCheck": (ClusterHealthCheck, _LIB),
     "HealthCheck": (HealthCheck, _LIB),
+    "RoleRequest": (RoleRequest, _LIB),
     "ConfigMap": (ConfigMap, ("v1",)),
     "Secret": (Secret, ("v1",)),
     "EventReport": (EventReport, _LIB),

@@ -65,8 +65,9 @@ SUBRESOURCES = "projectsveltos.io/subresources"
 
 _SOURCES = ("EventSource",)
 _TRIGGERS = ("EventTrigger", "EventBasedAddOn")
-_PROFILES = ("ClusterProfile", "Profile")
-_RULES = (*_SOURCES, *_TRIGGERS, *_PROFILES)
+_OWN = ("ClusterProfile", "Profile")
+_PROFILES = (*_OWN, "RoleRequest")
+_RULES = (*_SOURCES, *_TRIGGERS, *_OWN)
 _HOLDERS = ("ConfigMap", "Secret")
 
 
@@ -85,18 +86,25 @@ _FORMER = dict.fromkeys(
 _ON_HOLDERS = dict.fromkeys(
     _RULES, "it belongs on the ConfigMap or Secret that policyRefs name; move it there"
 )
+_ON_HOLDERS["RoleRequest"] = (
+    "it belongs on the ConfigMap or Secret that roleRefs name; move it there"
+)
+_GIVES_RIGHTS = {
+    "RoleRequest": "it belongs on what a tenant writes; name the account that gets rights by"
+    " serviceAccountName and serviceAccountNamespace"
+}
 _PAUSES_PROFILES = "it pauses profiles alone"
 _PAUSES_TRIGGERS = "it pauses triggers alone"
 
 MARKS: dict[str, Mark] = {
-    ACCOUNT_NAME: Mark("labels", _RULES),
-    ACCOUNT_NAMESPACE: Mark("labels", _RULES),
+    ACCOUNT_NAME: Mark("labels", _RULES, _GIVES_RIGHTS),
+    ACCOUNT_NAMESPACE: Mark("labels", _RULES, _GIVES_RIGHTS),
     "projectsveltos.io/admin-name": Mark("labels", (), _FORMER),
     "projectsveltos.io/instantiate": Mark("annotations", _HOLDERS, _ON_HOLDERS),
     "projectsveltos.io/template": Mark("annotations", _HOLDERS, _ON_HOLDERS),
     LUA: Mark("annotations", _HOLDERS, _ON_HOLDERS),
     SUBRESOURCES: Mark("annotations", _HOLDERS, _ON_HOLDERS),
-    "projectsveltos.io/tex-template": Mark("annotations", (*_TRIGGERS, *_PROFILES)),
+    "projectsveltos.io/tex-template": Mark("annotations", (*_TRIGGERS, *_OWN)),
     PROFILE_PAUSED: Mark(
         "annotations",
         _PROFILES,

@@ -38,31 +38,43 @@ class ClusterProfile(Declaration):
     brings: ClassVar[bool] = True
     for_tenants: ClassVar[bool] = True
     pauses: ClassVar[str] = PROFILE_PAUSED
+    refs_field: ClassVar[str] = "policyRefs"
+    """The field in which its ConfigMaps and Secrets are named."""
 
     spec: ClusterProfileSpec
 
     @property
+    def asked(self) -> ClusterProfileSpec:
+        """What it asks for; a RoleRequest says it in words of its own."""
+        return self.spec
+
+    @property
+    def grants(self) -> str:
+        """The service account that it gives rights to; empty for a profile of add-ons."""
+        return ""
+
+    @property
     def cluster_selector(self) -> Selector:
         """Which clusters; an empty selector matches none."""
-        return self.spec.cluster_selector
+        return self.asked.cluster_selector
 
     @property
     def cluster_refs(self) -> tuple[ClusterRef, ...]:
         """The clusters that are named, beside those that are selected."""
         return tuple(
-            ClusterRef(self.namespace or ref.namespace, ref.name) for ref in self.spec.cluster_refs
+            ClusterRef(self.namespace or ref.namespace, ref.name) for ref in self.asked.cluster_refs
         )
 
     @property
     def cluster_sets(self) -> tuple[str, ...]:
         """The places of the sets whose clusters get the add-ons, too."""
-        sets = self.spec.set_refs
+        sets = self.asked.set_refs
         return tuple(f"{self.namespace}/{each}" for each in sets) if self.namespace else sets
 
     @property
     def policy_refs(self) -> tuple[PolicyRef, ...]:
         """The ConfigMaps and Secrets that hold the add-ons, in their order."""
-        refs = self.spec.refs()
+        refs = self.asked.refs()
         if not self.namespace:
             return refs
         return tuple(each._replace(namespace=self.namespace) for each in refs)
@@ -70,7 +82,7 @@ class ClusterProfile(Declaration):
     @property
     def readings(self) -> tuple[Reading, ...]:
         """The objects that templates of deploy time read."""
-        found = self.spec.readings()
+        found = self.asked.readings()
         if not self.namespace:
             return found
         return tuple(replace(each, namespace=self.namespace) for each in found)
@@ -87,43 +99,43 @@ class ClusterProfile(Declaration):
     @property
     def leaves_policies(self) -> bool:
         """Tell whether add-ons stay on a cluster that no longer matches."""
-        return self.spec.stop_matching_behavior == "LeavePolicies"
+        return self.asked.stop_matching_behavior == "LeavePolicies"
 
     @property
     def tier(self) -> int:
         """Who wins a conflict: the lower number."""
-        return self.spec.tier
+        return self.asked.tier
 
     @property
     def sync(self) -> Sync:
         """Whether it is applied, or only tried dry."""
-        return self.spec.sync
+        return self.asked.sync
 
     @property
     def checks(self) -> tuple[Check, ...]:
         """What must be so in a cluster before and after it is brought, and taken back."""
-        return self.spec.checks()
+        return self.asked.checks()
 
     @property
     def continue_on_conflict(self) -> bool:
         """Tell whether the rest is deployed when an object has another owner."""
-        return self.spec.continue_on_conflict
+        return self.asked.continue_on_conflict
 
     @property
     def after(self) -> tuple[str, ...]:
         """The places of the profiles that it comes after in each cluster."""
-        named = tuple(dict.fromkeys(self.spec.depends_on))
+        named = tuple(dict.fromkeys(self.asked.depends_on))
         return tuple(f"{self.namespace}/{each}" for each in named) if self.namespace else named
 
     @property
     def rollout(self) -> Rollout:
         """What it waits for in a cluster, what stops it there, and what it restarts."""
         return Rollout(
-            continues=self.spec.continue_on_error,
-            most_failures=self.spec.max_consecutive_failures or 0,
+            continues=self.asked.continue_on_error,
+            most_failures=self.asked.max_consecutive_failures or 0,
             after=self.after,
-            share=self.spec.share,
-            reloads=self.spec.reloader,
+            share=self.asked.share,
+            reloads=self.asked.reloader,
         )
 
 

@@ -541,7 +541,8 @@ class Handling:
     Of two refs of a profile that want one object the one of the lower `tier` has it. By `force`
     an object whose change is refused is made anew; by `skip_namespace` no namespace is made for
     one. All get the `labels` and `annotations`. What is `excluded` is written once. With its
-    `status` an object's status is written, too.
+    `status` an object's status is written, too. What is `shared` is good as it is where
+    another profile has it.
     """
 
     tier: int = 100
@@ -551,6 +552,7 @@ class Handling:
     annotations: Mapping[str, str] = field(default_factory=dict)
     excluded: tuple[Exclusion, ...] = ()
     status: bool = False
+    shared: bool = False
 
 
 PLAIN = Handling()

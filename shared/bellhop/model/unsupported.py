@@ -62,6 +62,7 @@ NOT_YET: dict[str, dict[str, str]] = {
     "HealthCheck": {
         "spec.flapping": "how often something is found is not counted; leave the field out",
     },
+    "RoleRequest": {},
     "ConfigMap": {},
     "Secret": {},
 }
@@ -80,7 +81,6 @@ _KNOWN = {
     "ClusterPromotion": "write a ClusterProfile for each stage",
     "DebuggingConfiguration": "leave it out",
     "ManagementClusterClassifier": f"there is no management cluster; {_BY_LABEL}",
-    "RoleRequest": "what may be brought to clusters is said by the annotation bellhop.dev/allow",
     "Techsupport": "'bellhop show events' tells what happened",
 }
 

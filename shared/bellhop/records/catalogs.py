@@ -45,6 +45,7 @@ _RULES = (
     "Classifier",
     "ClusterHealthCheck",
     "HealthCheck",
+    "RoleRequest",
 )
 _FEW = 8
 """Rules read one by one beside a blob; it is written anew when there are more."""

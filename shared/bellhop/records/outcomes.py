@@ -38,17 +38,17 @@ class Outcomes:
         return self._table.put(partition, outcome.profile, outcome, expect=expect)
 
     def recount(self, cluster: str, profile: str) -> None:
-        """Count the failures of a profile in a cluster anew.
+        """Count the failures of a profile in a cluster anew; pauses begin with the first, too.
 
         Raises:
             StaleError: other writers keep winning.
         """
         for _ in range(RETRIES):
             kept = self.get(cluster, profile)
-            if kept is None or not kept.value.counted:
+            if kept is None or not (kept.value.counted or kept.value.failures):
                 return
             with suppress(StaleError):
-                self.put(replace(kept.value, counted=0), expect=kept.token)
+                self.put(replace(kept.value, counted=0, failures=0), expect=kept.token)
                 return
         raise StaleError(f"cannot recount the failures of '{profile}': other writers keep winning")
 

@@ -29,7 +29,7 @@ SCHEMAS: Mapping[str, int] = {
     "cluster": 4,
     "inventory": 2,
     "match": 2,
-    "profile": 5,
+    "profile": 6,
 }
 """The number of each kind of record, by the first word of its partition; 1 where it is not here.
 
@@ -51,6 +51,7 @@ SCHEMAS: Mapping[str, int] = {
                  `rollout` has `after`, `awaited` and `share`: who does not keeps no order;
                  `pinned`: who does not know it brings what is declared, and undoes a rollback;
                  `scripted`: who does not know it takes a script for a template
+              6  a RoleRequest's, by its name: who does not know those binds no role
 """
 
 _FIRST = 1
@@ -66,7 +67,7 @@ _AS_BEFORE: Mapping[str, Callable[[Item], bool]] = {
     "match": lambda item: not item.value.get("held"),
     "profile": lambda item: (
         item.value.get("sync") == "Continuous"
-        and "/" not in item.value.get("name", "")
+        and not {"/", ":"}.intersection(item.value.get("name", ""))
         and not any(item.value.get("rollout", {}).values())
         and not item.value.get("account")
         and not item.value.get("checked")

@@ -180,9 +180,9 @@ class Declare:
         profiles = [each for each in declarations if isinstance(each, ClusterProfile)]
         if not any(each.after for each in profiles):
             return
-        after = {**self._catalogs.known().after, **{each.place: each.after for each in profiles}}
+        after = {**self._catalogs.known().after, **{each.rule: each.after for each in profiles}}
         for each in profiles:
-            refuse_cycle(each.place, after)
+            refuse_cycle(each.rule, after)
 
     # Clusters -----------------------------------------------------------------------------------
 

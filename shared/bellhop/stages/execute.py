@@ -40,6 +40,7 @@ from bellhop.stages.circuit import Circuits
 from bellhop.stages.ending import Endings
 from bellhop.stages.features.feature import Feature, Plan
 from bellhop.stages.features.resources.executor import Executor
+from bellhop.stages.granting import Granting
 from bellhop.stages.hands import ALONE, Hands
 from bellhop.stages.lease import UNKNOWN, Leases, Peers
 from bellhop.stages.ledger import Note, noting
@@ -76,6 +77,7 @@ class Execute:
         self._order = Order(records, publisher)
         self._pauses = Pauses(records)
         self._turns = Turns(records, publisher)
+        self._granting = Granting(records, publisher)
         self._features: tuple[Feature[Any], ...] = (
             Executor(records, access, publisher, settings, hands),
         )
@@ -251,6 +253,7 @@ class Execute:
 
     def _end(self, work: Work) -> None:
         if work.wanted:
+            self._granting.tell(work)
             self._endings.settle(work)
             self._let_others(work.profile, work.cluster.key, work.outcome)
         else:

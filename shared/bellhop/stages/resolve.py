@@ -7,6 +7,7 @@ from dataclasses import replace
 from bellhop.engine import instantiate as engine
 from bellhop.engine.allowing import refuse_rendered
 from bellhop.engine.catalog import Catalog
+from bellhop.engine.granting import with_account
 from bellhop.engine.order import line, refuse_cycle
 from bellhop.engine.recipe import Recipe
 from bellhop.errors import PermanentError, StaleError
@@ -92,7 +93,7 @@ class Resolution:
 
     def _declared(self, catalog: Catalog, declared: ClusterProfile) -> Profile:
         draft = Profile(
-            name=declared.place,
+            name=declared.rule,
             trigger="",
             cluster="",
             object="",
@@ -113,8 +114,10 @@ class Resolution:
         try:
             namespaces = {key.partition("/")[0] for key in draft.destinations}
             contents = engine.own_contents(
-                declared.policy_refs, namespaces, recipe.find, self._limits
+                declared.policy_refs, namespaces, recipe.find, self._limits, declared.refs_field
             )
+            if declared.grants:
+                contents = with_account(contents, declared.grants)
             refuse_rendered(declared, contents)
         except PermanentError as error:
             return failed(draft, error)

@@ -296,7 +296,7 @@ def sealed(draft: Profile, contents: tuple[Content, ...]) -> Profile:
 
 def _handled(how: Handling) -> dict[str, Any]:
     """Return how something is brought, without what earlier versions did not know, if unused."""
-    unused = {name for name in ("excluded", "status") if not getattr(how, name)}
+    unused = {name for name in ("excluded", "status", "shared") if not getattr(how, name)}
     return {name: value for name, value in asdict(how).items() if name not in unused}
 
 

@@ -11,6 +11,7 @@ from tests.mutants.listed import (
     doors,
     evaluate,
     execute,
+    granting,
     guard,
     notices,
     order,
@@ -36,6 +37,7 @@ _LISTS = (
     classify,
     notices,
     assess,
+    granting,
 )
 MUTANTS = [mutant for each in _LISTS for mutant in each.MUTANTS]
 

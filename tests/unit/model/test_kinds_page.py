@@ -27,6 +27,7 @@ TITLES = {
     "Classifier": "Classifier",
     "ClusterHealthCheck": "ClusterHealthCheck",
     "HealthCheck": "HealthCheck",
+    "RoleRequest": "RoleRequest",
     "ConfigMap": "ConfigMap",
     "Secret": "Secret",
 }

@@ -96,7 +96,7 @@ def test_only_the_records_that_changed_have_a_number(new: Versioned, old: Versio
 class LaterResolve(Resolve):
     """To resolve, as a later version means it."""
 
-    schema: ClassVar[int] = 3
+    schema: ClassVar[int] = 4
 
     @property
     def form(self) -> int:
@@ -107,7 +107,7 @@ def test_a_message_of_a_newer_version_comes_again() -> None:
     """Be it of a kind that is known or not; what is no message of any version is none."""
     body = dict(LaterResolve("p").message().body)
 
-    assert body == {"do": "resolve", "schema": 3, "profile": "p"}
+    assert body == {"do": "resolve", "schema": 4, "profile": "p"}
     for each in (body, {"do": "dance", "schema": 2}):
         with pytest.raises(TemporaryError, match="a newer Bellhop asks for it"):
             messages.read(each)
@@ -248,12 +248,22 @@ def test_what_has_a_namespace_is_left_to_who_knows_it(rig: Rig) -> None:
     assert kept.name == "a/x"
 
 
-@pytest.mark.parametrize("name", ["x", "a/x"])
-def test_a_profile_with_a_namespace_is_resolved_by_who_knows_it(name: str) -> None:
-    """The version before, which reads messages of the first form, would withdraw it."""
+def test_a_role_request_is_left_to_who_knows_it(rig: Rig) -> None:
+    """The version before would bring its roles, and bind them to nobody."""
+    then = Versioned(rig.store, {**SCHEMAS, "profile": 5})  # type: ignore[arg-type]
+    for name in ("x", "RoleRequest:x"):
+        rig.records.profiles.put(replace(profile(), trigger="", cluster="", name=name))
+    for each in (each for each in rig.store.all() if each.partition.startswith("profile/")):
+        with pytest.raises(TemporaryError) if ":" in each.sort else nullcontext():
+            then.get(each.partition, each.sort)
+
+
+@pytest.mark.parametrize(("name", "number"), [("x", 1), ("a/x", 2), ("RoleRequest:x", 3)])
+def test_a_profile_of_a_newer_kind_is_resolved_by_who_knows_it(name: str, number: int) -> None:
+    """The version before, which reads messages of an earlier form, would withdraw it."""
     body = Resolve(name).message().body
 
-    assert body.get("schema", 1) == (2 if "/" in name else 1)
+    assert body.get("schema", 1) == number
     assert messages.read(body) == Resolve(name)
 
 

@@ -27,6 +27,7 @@ SPECS = {
     "EventBasedAddOn": {"sourceClusterSelector": {}, "eventSourceName": "s"},
     "ClusterProfile": {},
     "Profile": {},
+    "RoleRequest": {"serviceAccountName": "ann", "serviceAccountNamespace": "team"},
 }
 
 

@@ -40,6 +40,9 @@ _MISSING_RIGHT = re.compile(
 # Its code and reason are those of any missing right: only these words say whose it is.
 _NO_IMPERSONATION = re.compile(r" cannot impersonate resource \"serviceaccounts\"")
 
+# The code and reason of any missing right, too: roles, and bindings of roles.
+_ESCALATION = "attempting to grant RBAC permissions not currently held"
+
 _REASONS = frozenset(
     {"AlreadyExists", "BadRequest", "Conflict", "Expired", "Forbidden", "Gone", "InternalError"}
     | {"Invalid", "MethodNotAllowed", "NotAcceptable", "NotFound", "RequestEntityTooLarge"}
@@ -250,6 +253,12 @@ def _forbidden(refusal: Refusal, call: Call, words: str) -> BellhopError:
         return DeniedError(
             f"{call}: Bellhop's credentials there may not act for {who}, whose rights count; grant"
             " them the verb impersonate on serviceaccounts, or register the cluster with others"
+        )
+    if _ESCALATION in refusal.message:
+        whom = who if refusal.account else "Bellhop's credentials there"
+        return DeniedError(
+            f"{call}{words}; nobody may grant what he may not do himself: give {whom} these"
+            " rights, or the verbs escalate and bind on roles and clusterroles"
         )
     cure = f"; the rights of {who} count: grant it this one" if refusal.account else ""
     return DeniedError(f"{call}{words or ': it is forbidden'}{cure}")

@@ -43,7 +43,7 @@ def command(
     """Validate manifests, all of them, then store them.
 
     Taken are EventSource, EventTrigger, EventBasedAddOn, ClusterProfile, Profile, ClusterSet, Set,
-    Classifier, ClusterHealthCheck, HealthCheck, ConfigMap and Secret.
+    Classifier, ClusterHealthCheck, HealthCheck, RoleRequest, ConfigMap and Secret.
     When one document has a mistake, every mistake of all documents is told and none is stored.
     """
     from bellhop.cli.applying import hints, refuse_changes

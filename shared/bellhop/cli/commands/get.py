@@ -52,9 +52,9 @@ def command(  # noqa: PLR0913 - one parameter an option
 
     Kinds are clusters (cl), eventsources (es), eventtriggers and eventbasedaddons (et, ebao),
     eventreports (er), what is held of them (held), clusterprofiles (cp), profiles (pr), clustersets
-    (cs), sets (st), classifiers (cf), clusterhealthchecks (chc), healthchecks (hc), configmaps (cm)
-    and secrets (sec); several are written with commas between them. Without -n all namespaces are
-    looked through.
+    (cs), sets (st), classifiers (cf), clusterhealthchecks (chc), healthchecks (hc), rolerequests
+    (rr), configmaps (cm) and secrets (sec); several are written with commas between them. Without
+    -n all namespaces are looked through.
     """
     kinds = [each for each in kind.split(",") if each] or [kind]
     several = [asked(each, name, namespace, selector, show_secrets=show_secrets) for each in kinds]

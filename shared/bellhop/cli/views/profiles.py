@@ -1,4 +1,4 @@
-"""ClusterProfiles and Profiles: users' own, and those that triggers generated."""
+"""ClusterProfiles, Profiles and RoleRequests: users' own, and those that triggers generated."""
 
 from __future__ import annotations
 
@@ -34,6 +34,9 @@ COLUMNS = (
 NAMESPACED = (Column("NAMESPACE", "namespace"), COLUMNS[0], *COLUMNS[3:5], *COLUMNS[6:])
 """Of Profiles, which no trigger generates."""
 
+REQUESTS = (COLUMNS[0], Column("ACCOUNT", "account"), *COLUMNS[3:5], COLUMNS[7])
+"""Of RoleRequests, which have no tiers."""
+
 
 def manifests(kind: str, here: Installation, query: Query) -> Iterator[Manifest]:
     """Yield users' profiles as they were written, generated ones as they are, with status."""
@@ -44,7 +47,11 @@ def manifests(kind: str, here: Installation, query: Query) -> Iterator[Manifest]
 def rows(kind: str, here: Installation, query: Query) -> Iterator[Row]:
     """Yield one row for each profile."""
     for status, manifest in _found(here, kind, query):
-        named = {"namespace": key_of(manifest).namespace, "name": name_of(manifest)}
+        named = {
+            "namespace": key_of(manifest).namespace,
+            "name": name_of(manifest),
+            "account": _account(manifest),
+        }
         if status is None:
             yield {
                 **named,
@@ -76,6 +83,7 @@ def describe(kind: str, here: Installation, query: Query, story: Story) -> int:
     for status, manifest in _found(here, kind, query):
         told += 1
         story.begin(kind, key_of(manifest).place)
+        story.fact("Account", _account(manifest))
         if _paused(manifest):
             story.fact("Paused", f"by {PROFILE_PAUSED}: nothing is applied, put back or withdrawn")
         if status is None:
@@ -139,6 +147,13 @@ def _paused(manifest: Manifest) -> bool:
     return PROFILE_PAUSED in (manifest["metadata"].get("annotations") or {})
 
 
+def _account(manifest: Manifest) -> str:
+    """Name the account that a RoleRequest gives rights to; no other has such a field."""
+    spec = manifest.get("spec") or {}
+    named = (spec.get(f"serviceAccount{part}") for part in ("Namespace", "Name"))
+    return "/".join(filter(None, named))
+
+
 def _ended(outcome: Outcome | None) -> tuple[Ended, ...]:
     return overview.by_feature(outcome) if outcome else (Ended("-", "Provisioning"),)
 
@@ -154,7 +169,7 @@ def _found(
     here: Installation, kind: str, query: Query
 ) -> Iterator[tuple[ProfileStatus | None, dict[str, Any]]]:
     """Yield every profile asked for, with its manifest; own ones nobody has resolved yet too."""
-    own = {key_of(each).place: each for each in here.records.manifests.of(kind)}
+    own = {key_of(each).rule: each for each in here.records.manifests.of(kind)}
     pending = dict(own)
     for status in overview.statuses(here, None if kind == "ClusterProfile" else ""):
         profile = status.profile
@@ -234,4 +249,5 @@ def _view(kind: str, columns: tuple[Column, ...]) -> View:
 VIEWS = {
     "clusterprofile": _view("ClusterProfile", COLUMNS),
     "profile": _view("Profile", NAMESPACED),
+    "rolerequest": _view("RoleRequest", REQUESTS),
 }

@@ -55,6 +55,8 @@ class Preview:
             with unquoted(doing, secret=each.secret):
                 return self._applied(kube, work, brought, meant, there)
         except ConflictError as error:
+            if each.how.shared:
+                return Change(key, "No Action", "another profile has it")
             return Change(key, "Conflict", str(error))
         except PermanentError as error:
             return Change(key, "Error", str(error))

@@ -80,7 +80,7 @@ class Steps:
             return Upshot(key, None, refused=error)
         except ConflictError as error:
             self._lost(work, step, applied=taken is not None)
-            return Upshot(key, None, refused=error)
+            return Upshot(key, None, refused=None if each.how.shared else error)
         except PermanentError as error:
             return Upshot(key, self._let_go(work, step, taken), refused=error)
         held = Held(
@@ -176,6 +176,8 @@ class Steps:
             return Claimed(key, self._claims.take(work.cluster.key, key, work.profile, free=True))
         except ConflictError as error:
             self._lost(work, step, applied=False)
+            if step.wanted.how.shared:
+                return Claimed(key)
             sentence = f"{error}; nothing else of it is changed meanwhile: continueOnConflict would"
             return Claimed(key, refused=ConflictError(sentence))
 

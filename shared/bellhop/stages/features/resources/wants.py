@@ -8,10 +8,13 @@ from dataclasses import replace
 from bellhop.engine.allowing import refuse_placed
 from bellhop.engine.catalog import cluster_object
 from bellhop.engine.digest import digest
+from bellhop.engine.granting import with_bindings
 from bellhop.engine.instantiate import deploy_time
+from bellhop.engine.naming import profile_kind
 from bellhop.errors import BellhopError
 from bellhop.gotemplate import Limits
 from bellhop.model.gvk import ObjectKey
+from bellhop.model.identity import ROLE_REQUEST
 from bellhop.model.record import Content
 from bellhop.ports.access import Access
 from bellhop.ports.kube import Kube
@@ -38,6 +41,8 @@ class Wants:
             for content in work.profile.contents
             if content.namespace in ("", work.cluster.namespace)
         ]
+        if profile_kind(work.profile.name) == ROLE_REQUEST:
+            contents = [*with_bindings(contents, work.profile.name)]
         kube = self._access.open(work.cluster.key, version=work.cluster.credentials)
         crds = _kinds_defined(contents)
         placed = tuple(

@@ -1,0 +1,129 @@
+"""What a RoleRequest gives is what a real API server's RBAC lets the account do, and no more."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bellhop.adapters.kube.client import KubeClient
+from bellhop.model.document import read_documents
+from bellhop.model.gvk import GVK
+from bellhop.model.kubeconfig import sanitise
+from bellhop.model.marks import ACCOUNT_NAME, ACCOUNT_NAMESPACE
+from bellhop.model.reach import HERE
+from bellhop.model.record import Outcome
+from infra.lab.cluster import Cluster
+from tests.fakes.fleet import Fleet
+from tests.fakes.kept import value_of
+from tests.fakes.manifests import config, holder, profile
+from tests.unit.stages.test_role_requests import request, role
+
+pytest_plugins = ["tests.kube_fixtures"]
+
+EAST = "fleet/east"
+CONFIG = GVK("", "v1", "ConfigMap")
+BELLHOP = "kube-system/bellhop"
+HOW_TO = Path(__file__).parents[2] / "docs/how-to"
+LABELS = f"labels: {{{ACCOUNT_NAME}: ann, {ACCOUNT_NAMESPACE}: team}}, "
+OWN = profile().replace("metadata: {", f"metadata: {{{LABELS}")
+
+
+@pytest.fixture
+def kube(source_cluster: Cluster) -> Iterator[KubeClient]:
+    """The administrator of a cluster."""
+    opened = KubeClient(EAST, sanitise(source_cluster.kubeconfig(), reach=HERE), reach=HERE)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def fleet(tmp_path: Path, kube: KubeClient) -> Iterator[Fleet]:
+    """An installation that knows the cluster."""
+    one = Fleet(tmp_path)
+    one.access.clusters[EAST] = kube  # type: ignore[assignment]
+    one.register("east", env="production")
+    yield one
+    one.close()
+
+
+def outcome(fleet: Fleet, name: str) -> Outcome:
+    found = value_of(fleet.records.outcomes.get(EAST, name))
+    assert found
+    return found
+
+
+def go_on(fleet: Fleet) -> None:
+    """Let the first pauses go by: those of what was denied, and of RBAC that is not there yet."""
+    for _ in range(3):
+        fleet.pump()
+        time.sleep(0.3)
+        fleet.clock.advance(timedelta(seconds=5))
+    fleet.pump()
+
+
+def grants(page: str, kind: str) -> Iterator[dict[str, Any]]:
+    """Yield what a page gives Bellhop's account by the blocks that hold a kind."""
+    for block in (HOW_TO / page).read_text().split("```yaml")[1:]:
+        text = block.partition("\n")[2].partition("```")[0]
+        if f"kind: {kind}" in text and "bellhop" in text:
+            yield from (each.data for each in read_documents(text, source=page))
+
+
+def test_a_tenant_may_what_a_request_gives_as_long_as_it_is_there(
+    fleet: Fleet, kube: KubeClient
+) -> None:
+    """Denied before; written as soon as the request is, by nobody's hand; denied after it."""
+    fleet.apply(OWN, holder("own", config("a", namespace="team")))
+    kube.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
+    fleet.pump()
+    denied = outcome(fleet, "own")
+    assert denied.reason == "Denied"
+    assert "grant it this one" in denied.message
+    assert kube.get(CONFIG, "team", "a") is None
+
+    fleet.apply(request(), request("also"), holder("roles", role(), role("sees", "nodes", "")))
+    go_on(fleet)
+    assert outcome(fleet, "RoleRequest:anns").phase == "Provisioned"
+    assert outcome(fleet, "own").phase == "Provisioned"
+    assert kube.get(CONFIG, "team", "a") is not None
+
+    fleet.declare.delete([("RoleRequest", "", "anns")])
+    fleet.apply(holder("own", config("a", "v: '1'", namespace="team")))
+    go_on(fleet)
+    assert outcome(fleet, "own").phase == "Provisioned"
+
+    fleet.declare.delete([("RoleRequest", "", "also")])
+    go_on(fleet)
+    fleet.apply(holder("own", config("a", "v: '2'", namespace="team")))
+    fleet.pump()
+    assert outcome(fleet, "own").reason == "Denied"
+    for kind in ("Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"):
+        left = kube.list(GVK("rbac.authorization.k8s.io", "v1", kind))
+        assert not [each for each in left if "writes" in str(each) or "sees" in str(each)]
+
+
+def test_nobody_grants_what_he_may_not_do(fleet: Fleet, kube: KubeClient) -> None:
+    """Registration's account is told which verbs it needs, and gives the rights with them."""
+    for each in grants("register-a-cluster.md", "ClusterRole"):
+        kube.apply(each)
+    limited = kube.acting_as(BELLHOP)
+    fleet.access.clusters[EAST] = limited  # type: ignore[assignment]
+    fleet.apply(request(), holder("roles", role()))
+    fleet.pump()
+
+    said = outcome(fleet, "RoleRequest:anns")
+    assert said.reason == "Denied"
+    assert "is attempting to grant RBAC permissions not currently held" in said.message
+    assert "the verbs escalate and bind on roles and clusterroles" in said.message
+
+    for each in grants("multi-tenancy.md", "ClusterRole"):
+        kube.apply(each)
+    fleet.apply(request().replace("{name: anns}", "{name: anns, labels: {again: once}}"))
+    fleet.apply(holder("roles", role(), role("more")))
+    go_on(fleet)
+    assert outcome(fleet, "RoleRequest:anns").phase == "Provisioned"
