@@ -29,7 +29,7 @@ SCHEMAS: Mapping[str, int] = {
     "cluster": 3,
     "inventory": 2,
     "match": 2,
-    "profile": 5,
+    "profile": 6,
 }
 """The number of each kind of record, by the first word of its partition; 1 where it is not here.
 
@@ -49,6 +49,7 @@ SCHEMAS: Mapping[str, int] = {
                  `rollout` has `after`, `awaited` and `share`: who does not keeps no order;
                  `pinned`: who does not know it brings what is declared, and undoes a rollback;
                  `scripted`: who does not know it takes a script for a template
+              6  `hosting`: who does not know it brings to each cluster what is Local
 """
 
 _FIRST = 1
@@ -66,6 +67,7 @@ _AS_BEFORE: Mapping[str, Callable[[Item], bool]] = {
         and not item.value.get("checked")
         and not item.value.get("pinned")
         and not item.value.get("scripted")
+        and not item.value.get("hosting")
     ),
 }
 """Whether a record makes no use of what is new, by the first word of its partition."""

@@ -11,6 +11,7 @@ from tests.mutants.listed import (
     evaluate,
     execute,
     guard,
+    hosting,
     notices,
     order,
     records,
@@ -32,6 +33,7 @@ _LISTS = (
     doors,
     classify,
     notices,
+    hosting,
 )
 MUTANTS = [mutant for each in _LISTS for mutant in each.MUTANTS]
 
