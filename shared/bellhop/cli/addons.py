@@ -26,7 +26,7 @@ def addons(here: Installation, namespace: str, key: str, profile: str) -> Iterat
                     "name": identity.name,
                     "version": "N/A",
                     "time": held.applied_at,
-                    "deploymentType": "Managed cluster",
+                    "deploymentType": "Management cluster" if held.local else "Managed cluster",
                     "profiles": [titled.with_kind(inventory.profile)],
                     "from": held.ref,
                 }

@@ -52,11 +52,29 @@ def refuse_placed(profile: Profile, keys: Iterable[ObjectKey]) -> None:
             raise _denied(who, key)
 
 
+def refuse_beyond(profile: Profile, keys: Iterable[ObjectKey]) -> None:
+    """Refuse what is Local of a Profile and not in its namespace; a ClusterProfile has none.
+
+    Raises:
+        NotAllowedError: it names the Profile, the kind and its place.
+    """
+    for key in keys if profile.namespace else ():
+        if key.namespace != profile.namespace:
+            raise NotAllowedError(
+                f"cannot bring Local {key.gvk.kind[:_SHOWN]} '{key.name[:_SHOWN]}' {_place(key)}:"
+                f" what is Local of Profile '{profile.name}' goes to its own namespace alone; write"
+                f" it into '{profile.namespace}', or a ClusterProfile"
+            )
+
+
+def _place(key: ObjectKey) -> str:
+    return f"in namespace '{key.namespace[:_SHOWN]}'" if key.namespace else "without a namespace"
+
+
 def _denied(who: str, key: ObjectKey, where: str = "") -> NotAllowedError:
     kind = f"{key.gvk.kind}.{key.gvk.group}" if key.gvk.group else key.gvk.kind
-    place = f"in namespace '{key.namespace[:_SHOWN]}'" if key.namespace else "without a namespace"
     return NotAllowedError(
-        f"{where}{who} may not bring a {kind[:_SHOWN]} {place}: its"
+        f"{where}{who} may not bring a {kind[:_SHOWN]} {_place(key)}: its"
         f" annotation {ANNOTATION} does not allow it; allow it there, or look for a value that the"
         " template does not quote"
     )

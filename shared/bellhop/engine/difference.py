@@ -13,6 +13,7 @@ from bellhop.engine.catalog import Catalog, cluster_object
 from bellhop.engine.naming import GENERATED_NAMESPACE
 from bellhop.engine.order import reached
 from bellhop.model.gvk import GVK
+from bellhop.model.hosting import MANAGEMENT
 from bellhop.model.identity import ROLE_REQUEST
 from bellhop.model.kinds import ClusterProfile, DeclarationKey, EventTrigger, PolicyRef
 from bellhop.model.names import is_template
@@ -249,11 +250,20 @@ def _cluster(touched: Touched, before: Catalog | None, after: Catalog, key: str)
     for name in {name for catalog in catalogs for name in catalog.profiles}:
         if before is None or _selected(before, name, old) != _selected(after, name, new):
             touched.resolved.add(name)
+    _hosting(touched, after, key)
     if not before or not new or not old or cluster_object(old) != cluster_object(new):
         touched.relabelled.add(key)
     elif not _only_relabelled(old, new):
         # It may be another cluster under an old name.
         touched.relabelled.add(key)
+
+
+def _hosting(touched: Touched, after: Catalog, cluster: str) -> None:
+    """Add what has anything that is Local where the cluster that hosts it came or went."""
+    if cluster != MANAGEMENT:
+        return
+    touched.instantiated |= {(name, None) for name, each in after.triggers.items() if each.local}
+    touched.resolved |= {name for name, each in after.profiles.items() if each.local}
 
 
 def _classified(after: Catalog, old: Cluster | None, new: Cluster | None) -> set[str]:

@@ -12,9 +12,6 @@ _DIGEST = 12
 GENERATED_NAMESPACE = "projectsveltos"
 """Where Sveltos keeps what it instantiates and generates."""
 
-MANAGEMENT = "mgmt/mgmt"
-"""The cluster that stands for Sveltos' management cluster, as it registers itself."""
-
 
 def set_kind(place: str) -> str:
     """Say of which kind the set at a place is: a Set has a namespace."""

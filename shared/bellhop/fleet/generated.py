@@ -22,12 +22,13 @@ def manifest(profile: Profile, source: str) -> dict[str, Any]:
     if profile_kind(profile.name) == ROLE_REQUEST:
         metadata = {"name": profile_place(profile.name)}
         return {"apiVersion": _REQUEST, "kind": ROLE_REQUEST, "metadata": metadata, "spec": {}}
-    refs: dict[str, dict[str, Any]] = {}
+    refs: dict[tuple[str, bool], dict[str, Any]] = {}
     for content in profile.contents:
         kind, _, place = content.ref.partition(" ")
         parts = place.partition("/")
         own = _handling(content.how)
-        refs[content.ref] = {"kind": kind, "namespace": parts[0], "name": parts[2], **own}
+        which = content.ref, content.how.local
+        refs[which] = {"kind": kind, "namespace": parts[0], "name": parts[2], **own}
     return {
         "apiVersion": "config.projectsveltos.io/v1beta1",
         "kind": profile_kind(profile.name),
@@ -38,7 +39,7 @@ def manifest(profile: Profile, source: str) -> dict[str, Any]:
             **({"annotations": {ALLOW: profile.allow}} if profile.allow else {}),
         },
         "spec": {
-            "clusterRefs": [cluster_ref(each) for each in profile.destinations],
+            "clusterRefs": [cluster_ref(each) for each in profile.matched],
             "syncMode": profile.sync,
             "tier": profile.tier,
             "continueOnConflict": profile.continue_on_conflict,
@@ -117,7 +118,8 @@ def _handling(how: Handling) -> dict[str, Any]:
     """Return what a ref asks for beside the usual."""
     asked = {"tier": how.tier, "force": how.force, "skipNamespaceCreation": how.skip_namespace}
     usual = (PLAIN.tier, PLAIN.force, PLAIN.skip_namespace)
-    return {
+    where = {"deploymentType": "Local"} if how.local else {}
+    return where | {
         field: value
         for (field, value), default in zip(asked.items(), usual, strict=True)
         if value != default

@@ -19,7 +19,6 @@ from datetime import datetime
 from bellhop.adapters import notices
 from bellhop.engine import liveness, wording
 from bellhop.engine.catalog import Catalog
-from bellhop.engine.naming import MANAGEMENT
 from bellhop.engine.pacing import notice_timer
 from bellhop.errors import BellhopError, MissingError, StaleError
 from bellhop.fleet.installation import Installation
@@ -30,6 +29,7 @@ from bellhop.model.asking import health_source
 from bellhop.model.condition import Condition, Notice
 from bellhop.model.core import Secret
 from bellhop.model.health_check import ClusterHealthCheck, LivenessCheck, Notification
+from bellhop.model.hosting import MANAGEMENT
 from bellhop.model.record import Cluster
 from bellhop.ports.kube import Kube
 from bellhop.ports.store import ABSENT

@@ -66,9 +66,9 @@ class ProfileStatus:
 def rolled_out(here: Installation, status: ProfileStatus) -> str:
     """Count the clusters of a profile that changes so many at a time; empty for any other."""
     profile = status.profile
-    if not profile.rollout.paced or not profile.destinations:
+    if not profile.rollout.paced or not profile.matched:
         return ""
-    every, kept = set(profile.destinations), here.records.rotas.get(place(profile))
+    every, kept = set(profile.matched), here.records.rotas.get(place(profile))
     mine = [x for x in status.outcomes if x.cluster in every and x.revision == profile.revision]
     updated = {each.cluster for each in mine if each.phase == "Provisioned"}
     failed = {each.cluster for each in mine if each.phase.startswith("Failed")}

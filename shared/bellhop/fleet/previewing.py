@@ -14,6 +14,7 @@ from bellhop.model.record import Change, Inventory, Profile
 from bellhop.ports.store import ABSENT
 from bellhop.stages.features.resources.executor import Executor
 from bellhop.stages.hands import HELPERS, Hands
+from bellhop.stages.hosting import guests
 from bellhop.stages.work import Work, is_done_once
 
 
@@ -92,5 +93,6 @@ def _changes(
         held=dict(held.held),
         token=kept.token if kept else ABSENT,
         begun_at=here.records.clock.now(),
+        guests=tuple(each.value for each in guests(here.records, profile, cluster)),
     )
     yield from executor.preview(work, executor.plan(work))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from bellhop.engine import instantiate as engine
@@ -24,6 +25,7 @@ from bellhop.fleet.trial import Trial, Tried, objects
 from bellhop.frozen import frozen
 from bellhop.gotemplate import Limits
 from bellhop.model.document import Document
+from bellhop.model.hosting import MANAGEMENT
 from bellhop.model.kinds import (
     ClusterProfile,
     ClusterSet,
@@ -218,7 +220,7 @@ class Rehearsal:
             profile,
             generated.manifest(replace(profile, contents=held), self.source().name),
             written + made,
-            tuple(self._place(done, each) for each in profile.destinations),
+            tuple(self._placements(done, profile)),
         )
 
     def _instantiate(
@@ -244,7 +246,24 @@ class Rehearsal:
     def _holder(self, ref: engine.Ref) -> ConfigMap | Secret | None:
         return self._holders.get(DeclarationKey(ref.kind, ref.namespace, ref.name))
 
-    def _place(self, done: Generation, destination: str) -> Placement:
+    def _placements(self, done: Generation, profile: Profile) -> Iterator[Placement]:
+        """Yield what each cluster gets of its own, and last what is Local for any of them.
+
+        Planning refuses what a cluster could not be given: one object in two forms.
+        """
+        tier = self.trigger.tier
+        for each in profile.destinations:
+            there = self._rendered(done, each, local=False)
+            plan(desired(there, tier=tier), {})
+            yield Placement(each, there)
+        hosted = {each: self._rendered(done, each, local=True) for each in profile.destinations}
+        if any(hosted.values()):
+            wanted = (desired(there, tier=tier, guest=each) for each, there in hosted.items())
+            plan(tuple(chain.from_iterable(wanted)), {})
+            yield Placement(MANAGEMENT, tuple(chain.from_iterable(hosted.values())))
+
+    def _rendered(self, done: Generation, destination: str, *, local: bool) -> tuple[Content, ...]:
+        """Return contents as they are rendered for a cluster: its own, or what is Local."""
         cluster = cluster_object(self._catalog.clusters[destination])
         written = {_key(manifest): manifest for _, manifest in done.generated}
 
@@ -260,11 +279,10 @@ class Rehearsal:
         there = tuple(
             engine.deploy_time(each, cluster, resources, limits=self._limits)
             for each in done.contents
+            if each.how.local == local
         )
         refuse_rendered(self.trigger, there)
-        # Planning refuses what the cluster could not be given: one object in two forms.
-        plan(desired(there, tier=self.trigger.tier), {})
-        return Placement(destination, there)
+        return there
 
 
 def _key(manifest: Mapping[str, Any]) -> DeclarationKey:

@@ -134,6 +134,11 @@ class AddonSpec(Model):
         )
 
     @property
+    def local(self) -> bool:
+        """Tell whether any of it is brought to the cluster `mgmt/mgmt`."""
+        return any(ref.deployment_type == "Local" for ref in self.policy_refs)
+
+    @property
     def sync(self) -> Sync:
         """How it is kept in its clusters."""
         return self.sync_mode
@@ -183,6 +188,7 @@ class AddonSpec(Model):
             labels=self.extra_labels,
             annotations=self.extra_annotations,
             excluded=self._excluded(),
+            local=ref.deployment_type == "Local",
         )
 
     def _excluded(self) -> tuple[Exclusion, ...]:

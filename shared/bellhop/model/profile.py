@@ -97,6 +97,11 @@ class ClusterProfile(Declaration):
         return self.policy_refs
 
     @property
+    def local(self) -> bool:
+        """Tell whether any of the add-ons is brought to the cluster `mgmt/mgmt`."""
+        return self.spec.local
+
+    @property
     def leaves_policies(self) -> bool:
         """Tell whether add-ons stay on a cluster that no longer matches."""
         return self.asked.stop_matching_behavior == "LeavePolicies"

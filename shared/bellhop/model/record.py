@@ -13,6 +13,7 @@ from bellhop.errors import InvalidError
 from bellhop.frozen import frozen
 from bellhop.model.check import Check, When
 from bellhop.model.gvk import GVK, Identity, ObjectKey
+from bellhop.model.hosting import MANAGEMENT, Hosting
 from bellhop.model.rollout import AT_ONCE, Rollout
 
 Phase = Literal[
@@ -541,8 +542,8 @@ class Handling:
     Of two refs of a profile that want one object the one of the lower `tier` has it. By `force`
     an object whose change is refused is made anew; by `skip_namespace` no namespace is made for
     one. All get the `labels` and `annotations`. What is `excluded` is written once. With its
-    `status` an object's status is written, too. What is `shared` is good as it is where
-    another profile has it.
+    `status` an object's status is written, too. What is `shared` is good as it is where another
+    profile has it. What is `local` is brought to `mgmt/mgmt`, for each cluster of the profile.
     """
 
     tier: int = 100
@@ -553,6 +554,7 @@ class Handling:
     excluded: tuple[Exclusion, ...] = ()
     status: bool = False
     shared: bool = False
+    local: bool = False
 
 
 PLAIN = Handling()
@@ -579,6 +581,11 @@ class Content:
     namespace: str = ""
     missing: str = ""
     how: Handling = PLAIN
+
+    @property
+    def alike(self) -> bool:
+        """Say whether each cluster of a namespace gets the same of it."""
+        return not self.template
 
 
 @frozen
@@ -629,7 +636,8 @@ class Profile:
     has lost them. What it holds is its revision `number`, of so many as `latest`, rendered at
     `made_at` of what the `recipe` names. One that is `pinned` was rolled back to that, and holds it
     whatever is declared. Of one that is `scripted` scripts write some manifests. People know it by
-    its `title`, where its trigger has a template of names.
+    its `title`, where its trigger has a template of names. Its `hosting` says what it has in
+    `mgmt/mgmt`, which is among its destinations then.
     """
 
     name: str
@@ -669,6 +677,7 @@ class Profile:
     made_at: datetime | None = None
     recipe: Mapping[str, str] = field(default_factory=dict)
     title: str = ""
+    hosting: Hosting = ""
 
     @property
     def namespace(self) -> str:
@@ -685,6 +694,22 @@ class Profile:
         """Name what it generated, by kind and name, and itself as long as it holds anything."""
         written = tuple((each["kind"], each["metadata"]["name"]) for each in self.generated)
         return (("ClusterProfile", self.title), *written) if self.title and self.digest else written
+
+    @property
+    def matched(self) -> tuple[str, ...]:
+        """Return the clusters that it selects: its destinations, but one that only hosts."""
+        if self.hosting != "alone":
+            return self.destinations
+        return tuple(each for each in self.destinations if each != MANAGEMENT)
+
+    def only_hosts(self, cluster: str) -> bool:
+        """Say whether all that a cluster has of it, or had last, is there for other clusters."""
+        return cluster == MANAGEMENT and self.hosting in ("alone", "left")
+
+    def guests(self, cluster: str) -> tuple[str, ...]:
+        """Return the clusters for which it brings to a cluster what is Local: most host none."""
+        hosts = cluster == MANAGEMENT and self.hosting in ("alone", "beside")
+        return self.matched if hosts else ()
 
     def may_name(self, cluster: str) -> bool:
         """Say whether a cluster is, or for all that was read may be, among its clusters."""
@@ -715,7 +740,8 @@ class Held:
     who had made it, and stays when it is withdrawn. `fields` is a digest of the fields that were
     ours once it was applied, where drift is watched: whoever changes one takes it from us.
     It was `mended` so many times in a row, `mended_at` last. Of a workload that restarts with what
-    it reads, `mounted` has the state of each, and `reloaded` what its pods are annotated with.
+    it reads, `mounted` has the state of each, and `reloaded` what its pods are annotated with. What
+    is `local` is there for the clusters of its profile.
     """
 
     digest: str
@@ -730,6 +756,7 @@ class Held:
     mended_at: datetime | None = None
     mounted: Mapping[str, str] = field(default_factory=dict)
     reloaded: str = ""
+    local: bool = False
 
 
 @frozen
@@ -811,6 +838,7 @@ class Outcome:
     Of the failures in a row so many were `counted` that count against the profile's most, while it
     was `made_of` the same and its templates were given the same to `read`. Of a profile that is
     brought in an order with others it says which `revision` it is about; of no other it says none.
+    Of what is Local and brought once `guests` is a digest of the clusters for which it was.
     """
 
     cluster: str
@@ -829,6 +857,7 @@ class Outcome:
     made_of: str = ""
     read: str = ""
     revision: str = ""
+    guests: str = ""
 
 
 Action = Literal["Create", "Adopt", "Update", "Delete", "No Action", "Conflict", "Error"]

@@ -151,6 +151,11 @@ class EventTrigger(Declaration):
         return (*self.policy_refs, *(each.ref for each in self.generators))
 
     @property
+    def local(self) -> bool:
+        """Tell whether any of the add-ons is brought to the cluster `mgmt/mgmt`."""
+        return self.spec.local
+
+    @property
     def leaves_policies(self) -> bool:
         """Tell whether add-ons stay when nothing matches any more."""
         return self.spec.stop_matching_behavior == "LeavePolicies"

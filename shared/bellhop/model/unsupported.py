@@ -29,10 +29,6 @@ _ADDONS = {
     "policyRefs[].kind=OCIRepository": _FLUX,
     "policyRefs[].kind=Bucket": _FLUX,
     "policyRefs[].path": "paths belong to Flux sources, which are not read yet; leave it out",
-    "policyRefs[].deploymentType=Local": (
-        "there is no management cluster to deploy to; leave the field out, and select the "
-        "cluster that is meant"
-    ),
     "policyRefs[].remoteURL": (
         "remote manifests are not fetched yet; put them into a ConfigMap or Secret"
     ),

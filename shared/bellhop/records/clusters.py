@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
 from bellhop.errors import MissingError, StaleError, TemporaryError
@@ -11,6 +11,9 @@ from bellhop.ports.store import ABSENT, ANY, Item, Store
 from bellhop.records.codec import decode, encode
 from bellhop.records.payloads import Payloads
 from bellhop.records.table import RETRIES, Kept, Table
+
+_MANY = 32
+"""More clusters than these are read in one query."""
 
 
 class Clusters:
@@ -24,6 +27,14 @@ class Clusters:
     def get(self, key: str) -> Kept[Cluster] | None:
         """Read a cluster."""
         return self._table.get("cluster", key)
+
+    def several(self, keys: Collection[str]) -> list[Kept[Cluster]]:
+        """Read those of some clusters that are there, by name; very many in one query."""
+        if len(keys) > _MANY:
+            found = self.since({})
+            return [found[key] for key in sorted(found.keys() & set(keys))]
+        kept = (self.get(key) for key in sorted(keys))
+        return [each for each in kept if each]
 
     def all(self) -> Iterator[Cluster]:
         """Yield all clusters, by name."""

@@ -51,7 +51,8 @@ SCHEMAS: Mapping[str, int] = {
                  `rollout` has `after`, `awaited` and `share`: who does not keeps no order;
                  `pinned`: who does not know it brings what is declared, and undoes a rollback;
                  `scripted`: who does not know it takes a script for a template
-              6  a RoleRequest's, by its name: who does not know those binds no role
+              6  a RoleRequest's, by its name: who does not know those binds no role;
+                 `hosting`: who does not know it brings to each cluster what is Local
 """
 
 _FIRST = 1
@@ -73,6 +74,7 @@ _AS_BEFORE: Mapping[str, Callable[[Item], bool]] = {
         and not item.value.get("checked")
         and not item.value.get("pinned")
         and not item.value.get("scripted")
+        and not item.value.get("hosting")
     ),
 }
 """Whether a record makes no use of what is new, by the first word of its partition."""

@@ -22,6 +22,7 @@ from bellhop.messages import (
     Sweep,
     Tidy,
 )
+from bellhop.model.hosting import MANAGEMENT
 from bellhop.model.record import Cluster, Profile, WatchedKind
 from bellhop.records import Records
 from bellhop.settings import Settings
@@ -86,6 +87,7 @@ class Consequences:
             yield from self._applied_again(
                 destination, self._naming(after, destination) if came else ()
             )
+            yield from self._hosted(after, destination)
 
     def _keep_sweeping(self, cluster: str) -> None:
         name = sweep_timer(cluster)
@@ -147,6 +149,18 @@ class Consequences:
         asked |= {(each.trigger, each.cluster, each.name) for each in profiles}
         for trigger, cluster, name in sorted(asked):
             yield Apply(trigger, cluster, name, destination)
+
+    def _hosted(self, catalog: Catalog, cluster: str) -> Iterator[Apply]:
+        """Ask for what is Local of the profiles of a cluster: its labels may be in it."""
+        heads = self._records.profiles
+        for profile in (name for name, each in catalog.profiles.items() if each.local):
+            head = heads.head("", "", profile)
+            if head and cluster in head.value.guests(MANAGEMENT):
+                yield Apply("", "", profile, MANAGEMENT)
+        for trigger in (name for name, each in catalog.triggers.items() if each.local):
+            for each in heads.heads(trigger):
+                if each.vague or cluster in each.guests(MANAGEMENT):
+                    yield Apply(trigger, each.cluster, each.name, MANAGEMENT)
 
     def _naming(self, catalog: Catalog, cluster: str) -> Iterator[Profile]:
         """Yield the profiles that name a cluster, for one that came.

@@ -44,6 +44,7 @@ from bellhop.records import Kept, Records
 from bellhop.records.departures import Place
 from bellhop.records.profiles import place
 from bellhop.settings import Settings
+from bellhop.stages.hosting import mark, wrong
 from bellhop.stages.work import Contest, Work
 
 _RETRIES = 8
@@ -67,22 +68,24 @@ class Endings:
 
     def settle(self, work: Work) -> None:
         """Note that all is as it should be; only the inputs of the profile may be wrong still."""
-        phase: Phase = "FailedNonRetriable" if work.profile.error else "Provisioned"
-        self._settle(work, phase, work.profile.error, anew=bool(work.changed))
+        error, _ = wrong(work.profile)
+        phase: Phase = "FailedNonRetriable" if error else "Provisioned"
+        self._settle(work, phase, error, anew=bool(work.changed))
 
     def _settle(self, work: Work, phase: Phase, message: str, *, anew: bool) -> None:
         old, profile = work.outcome.value if work.outcome else None, work.profile
         # Where health is checked it says of what it was found well.
         made_of = work.made_of if "validateHealths" in profile.checked else ""
-        now = (phase, message, work.reads, made_of, _revision(work))
-        same = old and (old.phase, old.message, old.reads, old.made_of, old.revision) == now
+        guests = mark(profile, work.cluster.key)
+        now = (phase, message, work.reads, made_of, _revision(work), guests)
+        same = old and _told(old) == now
         if same and not anew:
             return
         if old and old.retry_at:
             # Before we write: who fails and sets it anew after that has seen what we wrote.
             self._records.timers.cancel(retry_timer(work.cluster.key, profile.name))
-        outcome = self._outcome(work, phase, reason=profile.error_code, message=message)
-        self._put(work, replace(outcome, made_of=made_of))
+        outcome = self._outcome(work, phase, reason=wrong(profile)[1], message=message)
+        self._put(work, replace(outcome, made_of=made_of, guests=guests))
 
     def slow(self, work: Work) -> None:
         """Note what is changed as often as it is put back, and have it put back when it is due.
@@ -116,7 +119,7 @@ class Endings:
         if anew:
             preview = Preview(cluster, name, self._records.clock.now(), tuple(changes))
             token = self._records.previews.put(preview, expect=token)
-        error = work.profile.error
+        error, _ = wrong(work.profile)
         phase: Phase = "FailedNonRetriable" if error else "DryRun"
         try:
             self._settle(work, phase, error or _counted(changes), anew=anew)
@@ -324,6 +327,11 @@ def by_feature(features: Sequence[str], at: str, outcome: Outcome) -> tuple[Ende
         *(Ended(each, *said) for each in whose),
         *(Ended(each, "Provisioning") for each in features[number + len(whose) :]),
     )
+
+
+def _told(old: Outcome) -> tuple[object, ...]:
+    """Return what a profile that was brought is noted with."""
+    return old.phase, old.message, old.reads, old.made_of, old.revision, old.guests
 
 
 def _given_up(work: Work, error: BellhopError, counted: int) -> str:

@@ -16,6 +16,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+from bellhop.engine.digest import digest
 from bellhop.errors import (
     AwayError,
     BellhopError,
@@ -42,6 +43,7 @@ from bellhop.stages.features.feature import Feature, Plan
 from bellhop.stages.features.resources.executor import Executor
 from bellhop.stages.granting import Granting
 from bellhop.stages.hands import ALONE, Hands
+from bellhop.stages.hosting import guests
 from bellhop.stages.lease import UNKNOWN, Leases, Peers
 from bellhop.stages.ledger import Note, noting
 from bellhop.stages.order import Order
@@ -109,6 +111,7 @@ class Execute:
             return True
         record = self._records.clusters.get(cluster)
         profile = found.value if found else _closed(message)
+        hosted = guests(self._records, profile, cluster)
         try:
             if record is None or (found is None and not inventory.held):
                 self._leave(profile, cluster, outcome)
@@ -121,7 +124,8 @@ class Execute:
                     held=dict(inventory.held),
                     token=kept.token if kept else ABSENT,
                     begun_at=self._records.clock.now(),
-                    made_of=" ".join(_inputs(message, found, record)),
+                    made_of=" ".join(_inputs(message, found, record, hosted)),
+                    guests=tuple(each.value for each in hosted),
                     features=tuple(feature.name for feature in self._features),
                 )
                 if self._stays_given_up(work):
@@ -131,7 +135,7 @@ class Execute:
                     return False
         except StaleError:
             return False
-        return self._inputs(message) == _inputs(message, found, record)
+        return self._inputs(message) == _inputs(message, found, record, hosted)
 
     def _stays_given_up(self, work: Work) -> bool:
         """Say whether it was given up, and nothing that it is made of has changed since.
@@ -146,7 +150,8 @@ class Execute:
     def _inputs(self, message: Apply) -> tuple[str, ...]:
         """Name what it would be made of now."""
         found = self._records.profiles.head(message.trigger, message.cluster, message.profile)
-        return _inputs(message, found, self._records.clusters.get(message.destination))
+        hosted = guests(self._records, found.value if found else None, message.destination)
+        return _inputs(message, found, self._records.clusters.get(message.destination), hosted)
 
     def _try(self, work: Work) -> None:
         """Bring it about, and note how that ended."""
@@ -154,8 +159,9 @@ class Execute:
         with noting(self._records, message, work.cluster.key, profile.object) as note:
             note.context = {"profile": profile.shown, "trigger": profile.trigger}
             try:
-                self._order.refuse_early(work)
-                self._turns.refuse_early(work)
+                if not work.only_hosts:
+                    self._order.refuse_early(work)
+                    self._turns.refuse_early(work)
                 self._call(work)
             except StaleError:
                 raise
@@ -240,8 +246,8 @@ class Execute:
             self._check(work, self._checks.before)
             self._carry_out(work, plans)
         self._watching.keep(work)
-        if work.failed:
-            raise work.failed[0]
+        if wrong := (*work.failed, *work.lacking):
+            raise wrong[0]
         if work.unfinished:
             self._publisher.publish([replace(work.message, contested="", touched="")])
         elif work.contests:
@@ -335,13 +341,18 @@ def _tell_changed(work: Work, note: Note) -> None:
 
 
 def _inputs(
-    message: Apply, profile: Kept[Profile] | None, cluster: Kept[Cluster] | None
+    message: Apply,
+    profile: Kept[Profile] | None,
+    cluster: Kept[Cluster] | None,
+    hosted: Sequence[Kept[Cluster]],
 ) -> tuple[str, ...]:
     """Name what an execution is made of; where nothing is wanted, nothing else counts."""
     if profile is None or message.destination not in profile.value.destinations:
         return ()
     # Templates read the labels of the cluster, and another one may have come in its place.
-    return profile.value.revision, cluster.token if cluster else ""
+    own = cluster.token if cluster else ""
+    others = [digest([each.token for each in hosted])] if hosted else []
+    return (profile.value.revision, own, *others)
 
 
 def _closed(message: Apply) -> Profile:

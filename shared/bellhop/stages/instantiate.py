@@ -258,7 +258,7 @@ class Instantiation:
             self._refuse_own(catalog, made.title)
         except PermanentError as error:
             if trigger.destination_cluster and found:
-                draft = replace(draft, destinations=found.value.destinations)
+                draft = replace(draft, destinations=found.value.matched)
             return failed(draft, error)
         goes = catalog.destinations(trigger, draft.cluster, made.named)
         draft = replace(draft, destinations=goes, generated=generated, reads=made.reads)

@@ -106,7 +106,7 @@ class Order:
             return (
                 f"it comes after {kind} '{first}', which is not there: apply it, or mend the name"
             )
-        if cluster not in head.value.destinations:
+        if cluster not in head.value.matched:
             return (
                 f"it comes after {kind} '{first}', which does not go to this cluster: have it"
                 " select the cluster, too"

@@ -55,7 +55,7 @@ class Turns:
         self._records.rotas.wait(place(profile), cluster)
         if cluster in self._let_in(profile, asking=cluster).at_work:
             return
-        number, clusters = profile.rollout.places(len(profile.destinations)), profile.destinations
+        number, clusters = profile.rollout.places(len(profile.matched)), profile.matched
         raise QueuedError(
             f"cannot bring '{profile.shown}' to '{cluster}' yet: by maxUpdate {number} of its"
             f" {len(clusters)} clusters change at a time, and those that fail keep their place"
@@ -106,7 +106,7 @@ class Turns:
         if now.revision != profile.revision:
             # It is done by what counts no more.
             done = ""
-        wanted = set(now.destinations)
+        wanted = set(now.matched)
         stay = [each for each in old.at_work if each in wanted and each != done]
         free = now.rollout.places(len(wanted)) - len(stay)
         came = self._waiting(profile, {*stay, done}) if free > 0 else iter(())

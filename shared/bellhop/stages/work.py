@@ -15,6 +15,7 @@ from bellhop.model.gvk import Identity
 from bellhop.model.record import Cluster, Held, Inventory, Outcome, Profile
 from bellhop.records import Kept
 from bellhop.stages.claim import Taken
+from bellhop.stages.hosting import mark
 
 
 @frozen
@@ -58,7 +59,8 @@ class Work:
     last. Of the threads that may be at it, one writes. Of the objects that have drifted those are
     `mending` that are put back now, each with how often in a row, and its version; `contests` have
     to wait for their turn. It is `in_turn` where it waited for what it comes after, if for any. The
-    ConfigMaps and Secrets among what was changed are `written`.
+    ConfigMaps and Secrets among what was changed are `written`. What is Local is brought for the
+    `guests`; where it could not be rendered for one, it is told in `lacking` why.
     """
 
     message: Apply
@@ -82,11 +84,18 @@ class Work:
     mending: dict[Identity, tuple[int, int]] = field(default_factory=dict)
     contests: list[Contest] = field(default_factory=list)
     in_turn: bool = False
+    guests: tuple[Cluster, ...] = ()
+    lacking: list[BellhopError] = field(default_factory=list)
 
     @property
     def wanted(self) -> bool:
         """Say whether the cluster is to have the profile, and not to lose it."""
         return self.cluster.key in self.profile.destinations
+
+    @property
+    def only_hosts(self) -> bool:
+        """Say whether all that the cluster has, or had, of the profile is there for others."""
+        return self.profile.only_hosts(self.cluster.key)
 
     @property
     def dry(self) -> bool:
@@ -134,10 +143,12 @@ def is_done_once(profile: Profile, outcome: Kept[Outcome] | None, inventory: Inv
 
     By the syncMode OneTime nothing that changes after the first success counts, as in Sveltos. A
     cluster of which nothing is certain, as one that was made anew or is to be redeployed, has yet
-    to have it; so has one that a withdrawal which was called off has left with nothing.
+    to have it; so has one that a withdrawal which was called off has left with nothing, and one
+    that hosts what is Local for other clusters than before.
     """
     if profile.sync != "OneTime" or inventory.cluster not in profile.destinations:
         return False
-    brought = outcome is not None and outcome.value.phase == "Provisioned"
-    held = inventory.held.values()
-    return brought and bool(held) and all(each.digest for each in held)
+    if outcome is None or outcome.value.phase != "Provisioned":
+        return False
+    held, same = inventory.held.values(), outcome.value.guests == mark(profile, inventory.cluster)
+    return same and bool(held) and all(each.digest for each in held)

@@ -25,6 +25,7 @@ from bellhop.records import Kept, Records
 from bellhop.records.catalogs import Catalogs
 from bellhop.records.profiles import place
 from bellhop.settings import Settings
+from bellhop.stages.hosting import housed
 from bellhop.stages.ledger import Note, Origin
 from bellhop.stages.renderings import LOST, Revisions
 from bellhop.stages.reread import applied_again
@@ -81,6 +82,7 @@ class Writer:
             ConflictError: another profile has the name of something that it generates.
         """
         old, token = (found.value, found.token) if found else (None, ABSENT)
+        new = _leaving(old, housed(self._records, old, new))
         try:
             if old and _same(old, new):
                 if old.told and old.made_of == new.made_of:
@@ -252,8 +254,6 @@ def _drawn() -> str:
 def _merge(old: Profile | None, draft: Profile) -> Profile:
     if old is None:
         return draft
-    leaving = {*old.destinations, *old.leaving} - {*draft.destinations}
-    draft = replace(draft, leaves=bool(leaving), leaving=tuple(sorted(leaving)))
     stays = bool(draft.error) or old.pinned
     if stays and old.digest == LOST:
         # Without the last good contents nobody can tell what is to stay.
@@ -262,6 +262,14 @@ def _merge(old: Profile | None, draft: Profile) -> Profile:
         return draft
     title = old.title if draft.error else draft.title
     return replace(draft, pinned=old.pinned, title=title, **contents_of(old))
+
+
+def _leaving(old: Profile | None, new: Profile) -> Profile:
+    """Return a profile that names the clusters that it is to leave."""
+    if old is None:
+        return new
+    leaving = {*old.destinations, *old.leaving} - {*new.destinations}
+    return replace(new, leaves=bool(leaving), leaving=tuple(sorted(leaving)))
 
 
 def contents_of(held: Profile | Rendering) -> dict[str, Any]:
@@ -296,7 +304,7 @@ def sealed(draft: Profile, contents: tuple[Content, ...]) -> Profile:
 
 def _handled(how: Handling) -> dict[str, Any]:
     """Return how something is brought, without what earlier versions did not know, if unused."""
-    unused = {name for name in ("excluded", "status", "shared") if not getattr(how, name)}
+    unused = {name for name in ("excluded", "status", "shared", "local") if not getattr(how, name)}
     return {name: value for name, value in asdict(how).items() if name not in unused}
 
 

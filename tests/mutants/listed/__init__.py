@@ -13,6 +13,7 @@ from tests.mutants.listed import (
     execute,
     granting,
     guard,
+    hosting,
     notices,
     order,
     pauses,
@@ -38,6 +39,7 @@ _LISTS = (
     notices,
     assess,
     granting,
+    hosting,
 )
 MUTANTS = [mutant for each in _LISTS for mutant in each.MUTANTS]
 

@@ -25,8 +25,8 @@ MUTANTS = [
     ),
     Mutant(
         "stages/writer.py",
-        "leaving = {*old.destinations, *old.leaving} - {*draft.destinations}",
-        "leaving = {*old.leaving} - {*draft.destinations}",
+        "leaving = {*old.destinations, *old.leaving} - {*new.destinations}",
+        "leaving = {*old.leaving} - {*new.destinations}",
         "A cluster that is chosen no more keeps everything.",
     ),
     Mutant(

@@ -243,26 +243,26 @@ MUTANTS = [
     ),
     Mutant(
         "stages/execute.py",
-        "        return self._inputs(message) == _inputs(message, found, record)\n",
+        "        return self._inputs(message) == _inputs(message, found, record, hosted)\n",
         "        return True\n",
         "Nobody looks again at the profile after applying it.",
     ),
     Mutant(
         "stages/execute.py",
-        'return profile.value.revision, cluster.token if cluster else ""',
-        "return (profile.value.revision,)",
+        "    return (profile.value.revision, own, *others)\n",
+        "    return (profile.value.revision, *others)\n",
         "Nobody looks again at the cluster after applying to it.",
     ),
     Mutant(
         "stages/execute.py",
-        'return profile.value.revision, cluster.token if cluster else ""',
-        'return (cluster.token if cluster else "",)',
+        "    return (profile.value.revision, own, *others)\n",
+        "    return (own, *others)\n",
         "A profile that changed while it was applied counts as applied.",
     ),
     Mutant(
         "stages/execute.py",
-        "return self._inputs(message) == _inputs(message, found, record)",
-        "return found is None or self._inputs(message) == _inputs(message, found, record)",
+        "return self._inputs(message) == _inputs(message, found, record, hosted)",
+        "return found is None or self._inputs(message) == _inputs(message, found, record, hosted)",
         "Whether a profile that was gone has come back is not looked at again.",
     ),
     Mutant(
@@ -540,14 +540,14 @@ MUTANTS = [
     ),
     Mutant(
         "stages/features/resources/planning.py",
-        "Release(key, each) if releases or (each.adopted and each.uid) else",
-        "Release(key, each) if releases else",
+        "    return bool(held.adopted and held.uid) or (",
+        "    return (",
         "What was adopted is removed when it is wanted no more.",
     ),
     Mutant(
         "stages/features/resources/planning.py",
-        "if releases or (each.adopted and each.uid)",
-        "if releases or each.adopted",
+        "    return bool(held.adopted and held.uid) or (",
+        "    return bool(held.adopted) or (",
         "What was made where an adopted object had been stays.",
     ),
     Mutant(
@@ -656,14 +656,14 @@ MUTANTS = [
     ),
     Mutant(
         "stages/work.py",
-        "    return brought and bool(held) and all(each.digest for each in held)\n",
-        "    return brought and all(each.digest for each in held)\n",
+        "    return same and bool(held) and all(each.digest for each in held)\n",
+        "    return same and all(each.digest for each in held)\n",
         "A cluster that lost what it was to have once is taken for one that has it.",
     ),
     Mutant(
         "stages/work.py",
-        "    return brought and bool(held) and all(each.digest for each in held)\n",
-        "    return brought and bool(held)\n",
+        "    return same and bool(held) and all(each.digest for each in held)\n",
+        "    return same and bool(held)\n",
         "What is to be redeployed once is not.",
     ),
     Mutant(

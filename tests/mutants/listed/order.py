@@ -8,10 +8,10 @@ MUTANTS = [
     Mutant(
         "stages/execute.py",
         (
-            "                self._order.refuse_early(work)\n"
-            "                self._turns.refuse_early(work)\n"
+            "                    self._order.refuse_early(work)\n"
+            "                    self._turns.refuse_early(work)\n"
         ),
-        "                self._turns.refuse_early(work)\n",
+        "                    self._turns.refuse_early(work)\n",
         "No profile waits for another one before it looks at its cluster.",
     ),
     Mutant(

@@ -203,6 +203,33 @@ def test_what_is_not_instantiated_is_referred_to_as_it_is(
     assert second == {"kind": "ConfigMap", "namespace": "default", "name": "per-cluster"}
 
 
+def test_what_is_local_is_rendered_for_each_cluster_and_shown_in_mgmt(
+    bellhop: Bellhop, services: str, tmp_path: Path
+) -> None:
+    """It is no destination's, but that of `mgmt/mgmt`, once for each of them."""
+    local = "name: per-cluster, deploymentType: Local}"
+    (tmp_path / "policy.yaml").write_text(POLICY.replace("name: per-cluster}", local))
+
+    result = bellhop(
+        *("render", "-f", str(tmp_path / "policy.yaml"), "--object", services, "-o", "json"),
+        *("--cluster", "prod/eu-1,env=production"),
+        *("--destination", "prod/eu-2,dep=eng", "--destination", "prod/eu-3,dep=eng"),
+    )
+
+    (made,) = json.loads(result.stdout)["profiles"]
+    *_, second = made["profile"]["spec"]["policyRefs"]
+    assert second["deploymentType"] == "Local"
+    shown = [
+        (each["cluster"], [one["manifest"]["metadata"]["name"] for one in each["manifests"]])
+        for each in made["destinations"]
+    ]
+    assert shown == [
+        ("prod/eu-2", ["names"]),
+        ("prod/eu-3", ["names"]),
+        ("mgmt/mgmt", ["here-eu-2", "here-eu-3"]),
+    ]
+
+
 @pytest.mark.parametrize(
     ("later", "annotations"),
     [

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
@@ -214,14 +214,17 @@ def test_a_profile_that_is_checked_has_a_number(rig: Rig) -> None:
         assert read.checks == checks
 
 
-@pytest.mark.parametrize("field", ["pinned", "scripted"])
+@pytest.mark.parametrize(
+    ("field", "use"), [("pinned", True), ("scripted", True), ("hosting", "alone")]
+)
 def test_a_profile_has_a_number_while_the_version_before_would_go_wrong(
-    rig: Rig, field: str
+    rig: Rig, field: str, use: Any
 ) -> None:
-    """It would undo a rollback, and take a script for a template."""
+    """It would undo a rollback, take a script for a template, and what is Local for Remote."""
     before = {name: number for name, number in SCHEMAS.items() if name != "profile"}
     now, then = rig.anew(rig.store), Versioned(rig.store, before)  # type: ignore[arg-type]
-    for used in (False, True, False):
+    unused = getattr(profile(), field)
+    for used in (unused, use, unused):
         now.profiles.put(replace(profile(), number=2, latest=3, **{field: used}))
         (found,) = (each for each in rig.store.all() if each.partition.startswith("profile/"))
         with pytest.raises(TemporaryError) if used else nullcontext():

@@ -16,6 +16,7 @@ from bellhop.fleet.reach import Holders, lacking
 from bellhop.messages import Sweep
 from bellhop.model.gvk import GVK, Resource
 from bellhop.model.kinds import InvalidDocuments
+from bellhop.model.record import Cluster, Profile
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import config, holder, join, profile, source, trigger
@@ -306,15 +307,18 @@ def test_what_changes_while_it_is_applied_is_applied_anew(fleet: Fleet, east: Fa
     """Who was slow looks again at what it read when it has ended."""
     fleet.apply(own(), read("1"))
     resources = fleet.stages["deploy"]._execute._features[0]._wants._resources
-    real, left = resources.of, ["2"]
+    real, left = resources.reader, ["2"]
 
-    def slow(*args: Any) -> Any:
-        found = real(*args)
-        if left:
-            fleet.records.manifests.put("ConfigMap", "default", "read", changed(left.pop()))
-        return found
+    def slow(profile: Profile) -> Any:
+        def of(cluster: Cluster) -> Any:
+            found = real(profile)(cluster)
+            if left:
+                fleet.records.manifests.put("ConfigMap", "default", "read", changed(left.pop()))
+            return found
 
-    resources.of = slow
+        return of
+
+    resources.reader = slow
     fleet.pump()
 
     assert said(east) == {"got": "2"}

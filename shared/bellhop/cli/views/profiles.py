@@ -199,7 +199,7 @@ def _source(here: Installation, profile: Profile) -> str:
 
 def _status(status: ProfileStatus) -> dict[str, Any]:
     shown: dict[str, Any] = {
-        "matchingClusters": [generated.cluster_ref(each) for each in status.profile.destinations],
+        "matchingClusters": [generated.cluster_ref(each) for each in status.profile.matched],
         "state": status.state,
         "clusters": [
             {

@@ -73,7 +73,9 @@ class Executor:
             wanted = self._wants.of(work)
             if work.watches:
                 self._drift.look(work, wanted)
-            return plan(self._reloading.look(work, wanted), work.held)
+            made = plan(self._reloading.look(work, wanted), work.held, staying=_staying(work))
+            # Nobody knows what of what is held a cluster has that it could not be rendered for.
+            return replace(made, back=()) if work.lacking else made
         return plan((), work.held, releases=work.profile.leaves_policies)
 
     def reads_otherwise(self, work: Work) -> bool:
@@ -95,6 +97,8 @@ class Executor:
 
     def preview(self, work: Work, plan: Plan) -> Sequence[Change]:
         """Tell what a plan would change; what is held as it is wanted is not looked at."""
+        if work.lacking:
+            raise work.lacking[0]
         kube = self._open(work)
         brought = {each.key: each.wanted for each in plan.applies if each.held is None}
         applied = self._hand_out(partial(self._preview.apply, kube, work, brought), plan.applies)
@@ -186,6 +190,13 @@ class Executor:
         work.unfinished = work.under_way and used > self._settings.turn
         work.under_way = True
         return not work.unfinished
+
+
+def _staying(work: Work) -> frozenset[str]:
+    """Name the refs whose Local objects stay, though nothing asks for them any more."""
+    if not work.profile.leaves_policies:
+        return frozenset()
+    return frozenset(each.ref for each in work.profile.contents if each.how.local)
 
 
 def _ends(profile: Profile, error: BellhopError) -> bool:

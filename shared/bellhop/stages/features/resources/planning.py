@@ -5,7 +5,7 @@ Here and in `adopting` steps are decided; nothing in either reads or writes anyt
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Any, TypeVar
@@ -39,7 +39,8 @@ class Desired:
     """One object as a profile wants it, and where it is written.
 
     The digest covers all that applying it writes down: the object, its ref and the tiers. What an
-    API server says of a `secret` one may quote a Secret.
+    API server says of a `secret` one may quote a Secret. One that is Local is wanted for a cluster:
+    its `guest`.
     """
 
     key: ObjectKey
@@ -48,6 +49,7 @@ class Desired:
     ref: str
     secret: bool = False
     how: Handling = PLAIN
+    guest: str = ""
 
 
 @frozen
@@ -153,8 +155,11 @@ class Plan:
         return unsure
 
 
-def desired(contents: Iterable[Content], *, tier: int) -> tuple[Desired, ...]:
-    """Return the objects of contents, in the order of their refs, for a profile of a tier."""
+def desired(contents: Iterable[Content], *, tier: int, guest: str = "") -> tuple[Desired, ...]:
+    """Return the objects of contents, in the order of their refs, for a profile of a tier.
+
+    What is Local is wanted for a cluster, the `guest`, or for all by none.
+    """
     return tuple(
         Desired(
             ObjectKey.of(manifest),
@@ -163,6 +168,7 @@ def desired(contents: Iterable[Content], *, tier: int) -> tuple[Desired, ...]:
             content.ref,
             secret=content.secret or holds_values(manifest),
             how=content.how,
+            guest=guest,
         )
         for content in contents
         for manifest in content.manifests
@@ -176,13 +182,18 @@ def _digest(manifest: Mapping[str, Any], content: Content, tier: int) -> str:
 
 
 def plan(
-    objects: Sequence[Desired], held: Mapping[Identity, Held], *, releases: bool = False
+    objects: Sequence[Desired],
+    held: Mapping[Identity, Held],
+    *,
+    releases: bool = False,
+    staying: Collection[str] = (),
 ) -> Plan:
     """Plan the way from what is held to what is wanted.
 
     An object that is wanted in another version of its kind is the same object. Where two refs want
     one, that of the lower tier has it. Where a profile `releases`, nothing is removed, and what was
-    adopted never is.
+    adopted never is; nor what is Local of refs that are `staying`, since it may have been for a
+    cluster that is left.
 
     Objects that others need are applied first; removals go the other way round.
 
@@ -194,15 +205,11 @@ def plan(
         twin = unique.setdefault(each.key.identity, each)
         rivals = twin is not each and twin.how.tier == each.how.tier
         if rivals and digest(twin.manifest) != digest(each.manifest):
-            raise ConflictError(
-                f"cannot apply {each.key.gvk.kind} '{each.key.namespace}/{each.key.name}': "
-                f"{twin.ref} and {each.ref} of one profile want it in two forms; give the ref that"
-                " is to win a lower tier"
-            )
+            raise _in_two_forms(twin, each)
     same = {key for key, each in unique.items() if key in held and held[key].digest == each.digest}
     wanted = [_apply(each, held.get(key)) for key, each in unique.items() if key not in same]
     unwanted = [
-        Release(key, each) if releases or (each.adopted and each.uid) else Remove(key, each)
+        Release(key, each) if releases or _stays(each, staying) else Remove(key, each)
         for key, each in held.items()
         if key not in unique
     ]
@@ -210,6 +217,23 @@ def plan(
         forth=_phases(sorted(wanted, key=_late)),
         back=_phases(sorted(unwanted, key=_late, reverse=True)),
         unchanged=tuple(sorted(same)),
+    )
+
+
+def _stays(held: Held, staying: Collection[str]) -> bool:
+    return bool(held.adopted and held.uid) or (held.local and held.ref in staying)
+
+
+def _in_two_forms(one: Desired, other: Desired) -> ConflictError:
+    what = f"cannot apply {one.key.gvk.kind} '{one.key.namespace}/{one.key.name}': "
+    if one.ref == other.ref and one.guest and other.guest:
+        return ConflictError(
+            f"{what}it is Local, and {one.ref} makes it otherwise for cluster '{one.guest}' than"
+            f" for '{other.guest}'; render the cluster's name into its name, to have one for each"
+        )
+    return ConflictError(
+        f"{what}{one.ref} and {other.ref} of one profile want it in two forms; give the ref that is"
+        " to win a lower tier"
     )
 
 

@@ -6,17 +6,18 @@ kind from the cluster that is registered as `mgmt/mgmt`, with the rights of whos
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Callable, Mapping
+from functools import cache, partial
 from typing import Any
 
 from bellhop.engine.allowing import NotAllowedError
 from bellhop.engine.catalog import cluster_object
-from bellhop.engine.naming import GENERATED_NAMESPACE, MANAGEMENT
+from bellhop.engine.naming import GENERATED_NAMESPACE
 from bellhop.engine.referring import CLUSTER, referred, shown
 from bellhop.errors import MissingError, TemporaryError, UnreachableError
 from bellhop.gotemplate import Limits
 from bellhop.model.gvk import GVK
+from bellhop.model.hosting import MANAGEMENT
 from bellhop.model.kinds import KINDS, ConfigMap, Secret, of
 from bellhop.model.record import Cluster, Profile, Reading
 from bellhop.ports.access import Access
@@ -33,16 +34,18 @@ class Resources:
         self._titles = titles
         self._limits = limits
 
-    def of(self, profile: Profile, cluster: Cluster) -> dict[str, dict[str, Any]]:
-        """Read what a profile refers to where it is rendered for a cluster.
+    def reader(self, profile: Profile) -> Callable[[Cluster], dict[str, dict[str, Any]]]:
+        """Return what reads for a cluster what a profile refers to where it is rendered for that.
+
+        What is the same for several clusters is read once.
 
         Raises:
             NotAllowedError: something has no namespace, and the profile reads its own alone.
             MissingError: something is not there that is not optional.
             TemporaryError: the cluster `mgmt/mgmt` does not answer.
         """
-        read = partial(self._read, profile)
-        return referred(profile.reads, cluster_object(cluster), read, self._limits)
+        read = cache(partial(self._read, profile))
+        return lambda cluster: referred(profile.reads, cluster_object(cluster), read, self._limits)
 
     def _read(self, profile: Profile, each: Reading) -> Mapping[str, Any] | None:
         if each.kind in {"ConfigMap", "Secret"} and each.api_version == "v1":

@@ -95,6 +95,7 @@ class Steps:
             fields=own_fields(stored) if work.watches else "",
             mounted=noted.mounted,
             reloaded=noted.reloaded,
+            local=each.how.local,
         )
         held = self._counted(work, step, held, stored)
         return Upshot(key, held, changed=True, refused=wrong)

@@ -1,0 +1,81 @@
+"""What is Local reaches the real cluster that stands for the management cluster, and leaves it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bellhop.model.gvk import GVK, ObjectKey
+from infra.demo.stand import Stand
+from infra.demo.user import User
+from infra.lab.cluster import Cluster
+from infra.lab.processes import Nursery
+from tests.flow.conftest import SETTINGS, until
+
+_CONFIG = GVK("", "v1", "ConfigMap")
+REMOTE = ObjectKey(_CONFIG, "default", "agent")
+LOCAL = ObjectKey(_CONFIG, "entries", "agent-of-source")
+
+PROFILE = """
+apiVersion: config.projectsveltos.io/v1beta1
+kind: ClusterProfile
+metadata: {name: agents}
+spec:
+  clusterSelector: {matchLabels: {env: production}}
+  policyRefs:
+  - {kind: ConfigMap, namespace: default, name: agent}
+  - {kind: ConfigMap, namespace: default, name: entry, deploymentType: Local}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: agent, namespace: default}
+data:
+  agent.yaml: |
+    apiVersion: v1
+    kind: ConfigMap
+    metadata: {name: agent, namespace: default}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: entry, namespace: default, annotations: {projectsveltos.io/template: ok}}
+data:
+  entry.yaml: |
+    apiVersion: v1
+    kind: ConfigMap
+    metadata: {name: "agent-of-{{ .Cluster.metadata.name }}", namespace: entries}
+    data: {env: "{{ .Cluster.metadata.labels.env }}"}
+"""
+
+
+def test_what_is_local_follows_its_cluster(
+    tmp_path: Path, source_cluster: Cluster, destination_cluster: Cluster
+) -> None:
+    """It waits for `mgmt/mgmt`, stands there for each cluster, and goes when that matches no more.
+
+    What is Remote is brought meanwhile, and to no other cluster.
+    """
+    (tmp_path / "profile.yaml").write_text(PROFILE)
+    with Nursery() as nursery:
+        stand = Stand(tmp_path / "stand", nursery, settings=SETTINGS)
+        stand.serve()
+        source, host = (User(each.kubeconfig()) for each in (source_cluster, destination_cluster))
+        stand.register(source_cluster, namespace="fleet", labels="env=production", forward=False)
+
+        stand.do("apply", "-f", str(tmp_path / "profile.yaml"))
+        until("what is Remote is there", lambda: source.get(REMOTE))
+        until("it is told", lambda: "registered as 'mgmt/mgmt'" in stand.do("show", "failures"))
+
+        path = tmp_path / "host.kubeconfig"
+        destination_cluster.kubeconfig(path)
+        named = ("--namespace", "mgmt", "--cluster", "mgmt", "--kubeconfig", str(path))
+        stand.do("register", "cluster", *named, "--no-forwarder")
+        until("what is Local is there", lambda: host.get(LOCAL))
+        assert (host.get(LOCAL) or {})["data"] == {"env": "production"}
+        assert host.get(REMOTE) is None
+        assert source.get(LOCAL) is None
+
+        stand.do("label", "cluster", "fleet/source", "env=test")
+        until("what is Local is gone", lambda: host.get(LOCAL) is None)
+        until("what is Remote is gone", lambda: source.get(REMOTE) is None)
+        source.close()
+        host.close()
+        stand.close()

@@ -1,0 +1,433 @@
+"""What is Local: brought to `mgmt/mgmt` for the clusters of a profile, and gone with them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from bellhop.cli.addons import addons
+from bellhop.errors import UnreachableError
+from bellhop.fleet import generated, previewing
+from bellhop.fleet.rollback import rollback
+from bellhop.model.gvk import GVK
+from bellhop.model.hosting import MANAGEMENT
+from bellhop.model.marks import OWNER
+from bellhop.model.record import Outcome
+from tests.fakes.fleet import Fleet
+from tests.fakes.kube import FakeKube
+from tests.fakes.manifests import FOR_EACH, INSTANTIATE, config, holder, join, profile, trigger
+from tests.fakes.manifests import source as watching
+
+CONFIG = GVK("", "v1", "ConfigMap")
+TEMPLATE = "projectsveltos.io/template: ok"
+EACH = "about-{{ .Cluster.metadata.name }}"
+
+
+def local(more: str = "", *, namespace: str = "") -> str:
+    """Return a profile with a Remote ref, named as it is, and a Local one."""
+    refs = "[{kind: ConfigMap, name: own, namespace: default}"
+    both = f"{refs}, {{kind: ConfigMap, name: here, namespace: default, deploymentType: Local}}]"
+    return profile(more=more, namespace=namespace).replace(f"{refs}]", both)
+
+
+def hosted(*objects: str) -> str:
+    """Return what a profile brings: `own` to its clusters, and what is Local as a template."""
+    return join(holder("own", config("own")), holder("here", *objects, annotations=TEMPLATE))
+
+
+def management(fleet: Fleet, **labels: str) -> FakeKube:
+    """Register a cluster as `mgmt/mgmt`."""
+    kube = fleet.access.clusters[MANAGEMENT] = FakeKube(MANAGEMENT)
+    found = fleet.records.clusters.get("fleet/east")
+    assert found
+    fleet.declare.register(
+        replace(found.value, namespace="mgmt", name="mgmt", labels=labels, uid="mgmt")
+    )
+    return kube
+
+
+def forget(fleet: Fleet, name: str) -> None:
+    """Take a cluster away."""
+    fleet.declare.deregister(name)
+    fleet.pump()
+
+
+def names(kube: FakeKube) -> set[str]:
+    return {each["metadata"]["name"] for each in kube.objects(CONFIG)}
+
+
+def outcome(fleet: Fleet, cluster: str, name: str = "own") -> Outcome:
+    kept = fleet.records.outcomes.get(cluster, name)
+    assert kept
+    return kept.value
+
+
+def two(fleet: Fleet) -> tuple[FakeKube, FakeKube, FakeKube]:
+    """Register two clusters, and the one that hosts."""
+    east = fleet.register("east", env="production")
+    west = fleet.register("west", env="production")
+    return east, west, management(fleet)
+
+
+def test_local_objects_stand_in_mgmt_as_rendered_for_each_cluster(fleet: Fleet) -> None:
+    """Each cluster gets what is Remote, and `mgmt/mgmt` what is Local for both, and no more."""
+    east, west, mgmt = two(fleet)
+
+    fleet.apply(join(local(), hosted(config(EACH))))
+    fleet.pump()
+
+    assert (names(east), names(west)) == ({"own"}, {"own"})
+    assert names(mgmt) == {"about-east", "about-west"}
+    assert outcome(fleet, MANAGEMENT).phase == "Provisioned"
+
+
+def test_what_two_clusters_ask_for_alike_goes_with_the_last(fleet: Fleet) -> None:
+    """One object is brought for both, and stays until neither matches."""
+    *_, mgmt = two(fleet)
+    fleet.apply(join(local(), hosted(config("shared", "for: all"))))
+    fleet.pump()
+    assert names(mgmt) == {"shared"}
+
+    fleet.declare.label("fleet/east", {"env": "test"})
+    fleet.pump()
+    assert names(mgmt) == {"shared"}
+
+    fleet.declare.label("fleet/west", {"env": "test"})
+    fleet.pump()
+    assert names(mgmt) == set()
+    assert fleet.records.outcomes.get(MANAGEMENT, "own") is None
+
+
+def test_one_object_in_two_forms_is_a_conflict(fleet: Fleet) -> None:
+    """The sentence names both clusters, and the Remote half is brought all the same."""
+    east, _, mgmt = two(fleet)
+
+    fleet.apply(join(local(), hosted(config("one", "of: '{{ .Cluster.metadata.name }}'"))))
+    fleet.pump()
+
+    found = outcome(fleet, MANAGEMENT)
+    assert (found.phase, found.reason, names(mgmt)) == ("FailedNonRetriable", "Conflict", set())
+    assert "it is Local" in found.message
+    assert "'fleet/east'" in found.message
+    assert "'fleet/west'" in found.message
+    assert names(east) == {"own"}
+
+
+def test_what_cannot_be_rendered_for_one_cluster_harms_no_other(fleet: Fleet) -> None:
+    """The other cluster's object is brought, none is taken away, and the outcome says for which."""
+    *_, mgmt = two(fleet)
+    fleet.apply(join(local(), hosted(config(EACH))))
+    fleet.pump()
+
+    fails = '{{ if eq .Cluster.metadata.name "west" }}{{ fail "no" }}{{ end }}'
+    fleet.apply(hosted(config(f"new-{EACH}{fails}")))
+    fleet.pump()
+
+    found = outcome(fleet, MANAGEMENT)
+    assert names(mgmt) == {"about-east", "about-west", "new-about-east"}
+    assert found.phase == "FailedNonRetriable"
+    assert found.message.startswith("for cluster 'fleet/west': ")
+
+
+def test_a_cluster_that_is_forgotten_takes_its_local_objects_along(fleet: Fleet) -> None:
+    """Nothing is removed in the cluster itself, and what was Local for it goes."""
+    east, _, mgmt = two(fleet)
+    fleet.apply(join(local(), hosted(config(EACH))))
+    fleet.pump()
+
+    forget(fleet, "fleet/east")
+
+    assert (names(east), names(mgmt)) == ({"own"}, {"about-west"})
+
+
+@pytest.mark.parametrize("gone", ["ref", "profile"])
+def test_local_objects_are_withdrawn_with_what_brought_them(fleet: Fleet, gone: str) -> None:
+    """Without the ref, or the whole profile, nothing of it is left in `mgmt/mgmt`."""
+    east, _, mgmt = two(fleet)
+    fleet.apply(join(local(), hosted(config(EACH))))
+    fleet.pump()
+
+    if gone == "ref":
+        fleet.apply(profile())
+    else:
+        fleet.declare.delete([("ClusterProfile", "", "own")])
+    fleet.pump()
+
+    assert names(mgmt) == set()
+    assert names(east) == ({"own"} if gone == "ref" else set())
+    assert fleet.records.outcomes.get(MANAGEMENT, "own") is None
+
+
+def test_without_mgmt_the_rest_is_brought_and_the_outcome_says_so(fleet: Fleet) -> None:
+    """One sentence says what to register; once it is there, all is as it should be."""
+    east = fleet.register("east", env="production")
+
+    fleet.apply(join(local(), hosted(config(EACH))))
+    fleet.pump()
+
+    found = outcome(fleet, "fleet/east")
+    assert (names(east), found.phase, found.reason) == ({"own"}, "FailedNonRetriable", "Missing")
+    assert found.message == (
+        "cannot bring what is Local of 'own': no cluster is registered as 'mgmt/mgmt'; register"
+        " the one that it is for by that name"
+    )
+
+    mgmt = management(fleet)
+    fleet.pump()
+
+    assert names(mgmt) == {"about-east"}
+    assert outcome(fleet, "fleet/east").phase == "Provisioned"
+
+    forget(fleet, MANAGEMENT)
+
+    assert outcome(fleet, "fleet/east").reason == "Missing"
+
+
+def test_mgmt_may_be_one_of_the_clusters_itself(fleet: Fleet) -> None:
+    """It gets what is Remote for itself, and what is Local for all, as one whole."""
+    fleet.register("east", env="production")
+    mgmt = management(fleet, env="production")
+
+    fleet.apply(join(local(), hosted(config(EACH))))
+    fleet.pump()
+    assert names(mgmt) == {"own", "about-east", "about-mgmt"}
+    assert outcome(fleet, MANAGEMENT).phase == "Provisioned"
+
+    fleet.declare.label(MANAGEMENT, {"env": "test"})
+    fleet.pump()
+    assert names(mgmt) == {"about-east"}
+
+
+def test_a_mgmt_that_is_away_keeps_no_other_cluster_waiting(fleet: Fleet) -> None:
+    """The clusters get what is theirs, and what is Local follows once it answers."""
+    east, west, mgmt = two(fleet)
+    mgmt.fail_with(UnreachableError("it does not answer"))
+
+    fleet.apply(join(local(), hosted(config(EACH))))
+    fleet.pump()
+
+    assert (names(east), names(west)) == ({"own"}, {"own"})
+    assert outcome(fleet, MANAGEMENT).phase == "Failed"
+    assert outcome(fleet, "fleet/east").phase == "Provisioned"
+
+
+def test_a_label_of_a_cluster_renders_what_is_local_anew(fleet: Fleet) -> None:
+    """What `mgmt/mgmt` hosts for it follows, and what was made of the label before goes."""
+    *_, mgmt = two(fleet)
+    by_label = "{{ .Cluster.metadata.labels.zone }}"
+    fleet.declare.label("fleet/east", {"env": "production", "zone": "a"})
+    fleet.declare.label("fleet/west", {"env": "production", "zone": "b"})
+    fleet.apply(join(local(), hosted(config(by_label))))
+    fleet.pump()
+    assert names(mgmt) == {"a", "b"}
+
+    fleet.declare.label("fleet/east", {"env": "production", "zone": "c"})
+    fleet.pump()
+
+    assert names(mgmt) == {"b", "c"}
+
+
+def test_what_is_brought_once_is_brought_for_each_cluster_that_comes(fleet: Fleet) -> None:
+    """By OneTime a change counts nothing, and a cluster that comes has what is Local for it."""
+    fleet.register("east", env="production")
+    mgmt = management(fleet)
+    fleet.apply(join(local("syncMode: OneTime"), hosted(config(EACH, "v: one"))))
+    fleet.pump()
+
+    fleet.apply(hosted(config(EACH, "v: two")))
+    fleet.pump()
+    (found,) = mgmt.objects(CONFIG)
+    assert found["data"] == {"v": "one"}
+
+    fleet.register("west", env="production")
+    fleet.pump()
+    assert names(mgmt) == {"about-east", "about-west"}
+
+
+@pytest.mark.parametrize(("gone", "left"), [("cluster", "about-east"), ("ref", "")])
+def test_what_is_left_for_a_cluster_stays_without_marks(fleet: Fleet, gone: str, left: str) -> None:
+    """By LeavePolicies what was Local for a cluster stays with it; with its ref it goes."""
+    *_, mgmt = two(fleet)
+    leaves = "stopMatchingBehavior: LeavePolicies"
+    fleet.apply(join(local(leaves), hosted(config(EACH))))
+    fleet.pump()
+
+    if gone == "cluster":
+        fleet.declare.label("fleet/east", {"env": "test"})
+    else:
+        other = "{kind: ConfigMap, name: other, namespace: default, deploymentType: Local}"
+        kept = local(leaves).replace(
+            "{kind: ConfigMap, name: here, namespace: default, deploymentType: Local}", other
+        )
+        fleet.apply(join(kept, holder("other", config("other"))))
+    fleet.pump()
+
+    there = {each["metadata"]["name"]: each["metadata"] for each in mgmt.objects(CONFIG)}
+    unmarked = [
+        name for name, metadata in there.items() if OWNER not in (metadata.get("annotations") or {})
+    ]
+    assert unmarked == [left] * bool(left)
+    assert ("about-east" in there) == bool(left)
+
+
+def test_checks_and_steps_are_not_about_mgmt(fleet: Fleet) -> None:
+    """What only hosts is asked by no check, counted by no maxUpdate, and kept by no dependsOn."""
+    _, _, mgmt = two(fleet)
+    check = "{name: never, featureID: Resources, group: '', version: v1, kind: ConfigMap, "
+    asks = f"preDeployChecks: [{check}evaluateCEL: [{{name: never, rule: 'false'}}]}}]"
+    more = f"maxUpdate: 1\n  dependsOn: [first]\n  {asks}"
+
+    fleet.apply(join(local(more), hosted(config(EACH))))
+    fleet.pump()
+
+    assert names(mgmt) == {"about-east", "about-west"}
+    assert outcome(fleet, "fleet/east").reason == "Waiting"
+
+
+def test_a_profile_brings_local_objects_to_its_own_namespace_alone(fleet: Fleet) -> None:
+    """What has no namespace goes there, and what has another, or can have none, is refused."""
+    fleet.register("east", env="production")
+    mgmt = management(fleet)
+    one = local(namespace="fleet")
+    own = holder("own", config("own"), namespace="fleet")
+    bare = config("bare").replace(", namespace: default", "")
+    fleet.apply(join(one, own, holder("here", bare, namespace="fleet")))
+    fleet.pump()
+    (found,) = mgmt.objects(CONFIG)
+    assert found["metadata"]["namespace"] == "fleet"
+
+    fleet.apply(holder("here", config("elsewhere"), namespace="fleet"))
+    fleet.pump()
+
+    said = outcome(fleet, MANAGEMENT, "fleet/own")
+    assert said.phase == "FailedNonRetriable"
+    assert said.message == (
+        "cannot bring Local ConfigMap 'elsewhere' in namespace 'default': what is Local of Profile"
+        " 'fleet/own' goes to its own namespace alone; write it into 'fleet', or a ClusterProfile"
+    )
+
+
+def service(name: str) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": "default"}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {}}
+
+
+def test_a_trigger_brings_what_is_local_for_each_event(fleet: Fleet) -> None:
+    """What is Local of an event stands in `mgmt/mgmt`, and goes when the event is over."""
+    fleet.register("east", env="production")
+    mgmt = management(fleet)
+    made = trigger().replace(
+        "name: made, namespace: default}]",
+        "name: made, namespace: default, deploymentType: Local}]",
+    )
+    brought = holder("made", config(FOR_EACH), annotations=INSTANTIATE)
+    fleet.apply(join(watching(), made, brought))
+
+    stored = fleet.write("east", service("web"))
+    fleet.pump()
+    assert names(mgmt) == {"for-web"}
+
+    fleet.drop("east", stored)
+    fleet.pump()
+    assert names(mgmt) == set()
+
+
+def test_what_templates_read_is_read_for_each_cluster(fleet: Fleet) -> None:
+    """Each cluster's own ConfigMap is in what is Local for it, and followed when it changes."""
+    *_, mgmt = two(fleet)
+    reads = "{kind: ConfigMap, apiVersion: v1, name: 'of-{{ .Cluster.metadata.name }}'}"
+    more = f"templateResourceRefs: [{{identifier: Own, resource: {reads}}}]"
+    made = config(EACH, "v: '{{ (getResource \"Own\").data.v }}'")
+
+    def given(name: str, value: str) -> str:
+        return config(f"of-{name}", f"v: {value}", namespace="fleet")
+
+    fleet.apply(join(local(more), hosted(made), given("east", "one"), given("west", "two")))
+    fleet.pump()
+    found = {each["metadata"]["name"]: each["data"]["v"] for each in mgmt.objects(CONFIG)}
+    assert found == {"about-east": "one", "about-west": "two"}
+
+    fleet.apply(given("west", "three"))
+    fleet.pump()
+    found = {each["metadata"]["name"]: each["data"]["v"] for each in mgmt.objects(CONFIG)}
+    assert found == {"about-east": "one", "about-west": "three"}
+
+
+def test_a_dry_run_tells_what_is_local_and_touches_nothing(fleet: Fleet) -> None:
+    """The preview of `mgmt/mgmt` has what would be created there, and no other has that."""
+    *_, mgmt = two(fleet)
+
+    fleet.apply(join(local("syncMode: DryRun"), hosted(config(EACH))))
+    fleet.pump()
+
+    told = {
+        cluster: [(each.action, each.key.name) for each in kept.value.changes]
+        for cluster in (MANAGEMENT, "fleet/east")
+        if (kept := fleet.records.previews.get(cluster, "own"))
+    }
+    assert told == {
+        MANAGEMENT: [("Create", "about-east"), ("Create", "about-west")],
+        "fleet/east": [("Create", "own")],
+    }
+    assert names(mgmt) == set()
+
+    found = list(previewing.now(fleet.installation(), "own", MANAGEMENT))
+    assert [each.change.key.name for each in found if isinstance(each, previewing.Previewed)] == [
+        "about-east",
+        "about-west",
+    ]
+
+
+def test_a_rollback_brings_back_what_was_local_before(fleet: Fleet) -> None:
+    """A revision without anything Local leaves `mgmt/mgmt`, and one with it goes there again."""
+    *_, mgmt = two(fleet)
+    fleet.apply(join(local(), hosted(config(EACH))))
+    fleet.pump()
+    fleet.apply(profile())
+    fleet.pump()
+    assert names(mgmt) == set()
+
+    rollback(fleet.installation(), "own")
+    fleet.pump()
+    assert names(mgmt) == {"about-east", "about-west"}
+
+    rollback(fleet.installation(), "own", 2)
+    fleet.pump()
+    assert names(mgmt) == set()
+
+
+def test_people_are_told_where_it_is_and_for_which_clusters(fleet: Fleet) -> None:
+    """The addons say which is in the management cluster; the manifest names the ref as it was."""
+    two(fleet)
+    fleet.apply(join(local(), hosted(config(EACH))))
+    fleet.pump()
+    here = fleet.installation()
+
+    rows = {(row["cluster"], row["deploymentType"]) for row in addons(here, "", "", "own")}
+    assert rows == {
+        (MANAGEMENT, "Management cluster"),
+        ("fleet/east", "Managed cluster"),
+        ("fleet/west", "Managed cluster"),
+    }
+    kept = fleet.records.profiles.get("", "", "own")
+    assert kept
+    spec = generated.manifest(kept.value, "")["spec"]
+    assert [each["name"] for each in spec["clusterRefs"]] == ["east", "west"]
+    assert [each.get("deploymentType") for each in spec["policyRefs"]] == [None, "Local"]
+    assert kept.value.destinations == ("fleet/east", "fleet/west", MANAGEMENT)
+
+
+def test_many_clusters_are_read_in_one_query(fleet: Fleet) -> None:
+    """Each of them has what is Local for it, and nobody reads them one by one."""
+    fleet.register("east", env="production")
+    mgmt = management(fleet)
+    many = [f"c{number}" for number in range(40)]
+    for name in many:
+        fleet.register(name, env="production")
+
+    fleet.apply(join(local(), hosted(config(EACH))))
+    fleet.pump()
+
+    assert names(mgmt) == {f"about-{name}" for name in ["east", *many]}
