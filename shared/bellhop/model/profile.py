@@ -99,7 +99,7 @@ class ClusterProfile(Declaration):
     @property
     def local(self) -> bool:
         """Tell whether any of the add-ons is brought to the cluster `mgmt/mgmt`."""
-        return self.spec.local
+        return self.asked.local
 
     @property
     def leaves_policies(self) -> bool:
