@@ -78,7 +78,7 @@ _NEAR = {
     "stages/choosing": "sets",
     "stages/classifying": "classifying",
     "stages/following": "classifying",
-    "stages/granting": "role_requests",
+    "stages/granting": "role_requests role_request_races",
     "stages/order": "order order_races named_profiles",
     "stages/turns": "turns",
     "engine/order": "order",
