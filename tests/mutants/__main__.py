@@ -81,7 +81,7 @@ _NEAR = {
     "stages/choosing": "sets",
     "stages/classifying": "classifying",
     "stages/following": "classifying",
-    "stages/granting": "role_requests",
+    "stages/granting": "role_requests role_request_races",
     "stages/order": "order order_races named_profiles",
     "stages/turns": "turns paused_clusters",
     "stages/pauses": "paused_clusters",

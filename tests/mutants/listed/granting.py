@@ -55,8 +55,8 @@ MUTANTS = [
     ),
     Mutant(
         "stages/granting.py",
-        "if work.changed else",
-        "if False else",
+        "        if account:\n",
+        "        if account and not work.changed:\n",
         "Who was denied waits for his own next try.",
     ),
     Mutant(
@@ -64,6 +64,12 @@ MUTANTS = [
         "                self._records.outcomes.recount(cluster, each.profile)\n",
         "",
         "Who was given up for want of a right stays so when it comes.",
+    ),
+    Mutant(
+        "stages/granting.py",
+        "        if not work.changed and old and",
+        "        if not work.changed or old and",
+        "Who dies having given rights leaves those who were denied to their pauses.",
     ),
     Mutant(
         "messages.py",

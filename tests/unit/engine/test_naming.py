@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bellhop.engine.naming import profile_name
+from bellhop.engine.naming import profile_kind, profile_name, profile_shown
 
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?\Z")
 _part = st.text("abc-./:", min_size=0, max_size=80)
@@ -34,6 +35,20 @@ def test_a_name_can_be_a_label(trigger: str, cluster: str, key: str) -> None:
 def test_no_two_profiles_have_one_name(parts: set[tuple[str, str, str]]) -> None:
     """Nor can a part that moves from one field to the next make two equal."""
     assert len({profile_name(*each) for each in parts}) == len(parts)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "shown"),
+    [
+        ("web", "ClusterProfile", "ClusterProfile/web"),
+        ("team/web", "Profile", "Profile/team/web"),
+        ("rolerequest/web", "Profile", "Profile/rolerequest/web"),
+        ("RoleRequest:web", "RoleRequest", "RoleRequest/web"),
+    ],
+)
+def test_a_name_says_of_which_kind_it_is(name: str, kind: str, shown: str) -> None:
+    """And is shown as users wrote it."""
+    assert (profile_kind(name), profile_shown(name)) == (kind, shown)
 
 
 def test_kinds_of_one_name_have_two_profiles() -> None:

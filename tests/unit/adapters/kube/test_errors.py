@@ -238,6 +238,12 @@ def test_of_secrets_only_fields_and_rights_are_said(refusal: Refusal, said: str)
             " with others",
             id="ours to act for it",
         ),
+        pytest.param(
+            'user "ann" is attempting to grant RBAC permissions not currently held: {Verbs:["*"]}',
+            "nobody may grant what he may not do himself: give service account 'team/ann' these"
+            " rights, or the verbs escalate and bind on roles and clusterroles",
+            id="what it may not do itself",
+        ),
     ],
 )
 def test_says_whose_right_is_missing(words: str, said: str) -> None:
@@ -248,6 +254,15 @@ def test_says_whose_right_is_missing(words: str, said: str) -> None:
 
     assert isinstance(error, DeniedError)
     assert str(error).endswith(said)
+
+
+def test_says_what_bellhop_needs_to_give_rights() -> None:
+    """Though the roles come from a Secret, of which no word of the server is told."""
+    words = "attempting to grant RBAC permissions not currently held: {secret}"
+    error = refusal_error(_status(403, "Forbidden", words), replace(APPLY, private=True))
+
+    assert "give Bellhop's credentials there these rights, or the verbs escalate" in str(error)
+    assert "{secret}" not in str(error)
 
 
 @pytest.mark.parametrize(
