@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -431,3 +432,34 @@ def test_many_clusters_are_read_in_one_query(fleet: Fleet) -> None:
     fleet.pump()
 
     assert names(mgmt) == {f"about-{name}" for name in ["east", *many]}
+
+
+class Slow(FakeKube):
+    """A cluster in which something else happens while an object is applied, once."""
+
+    def __init__(self, meanwhile: Callable[[], object]) -> None:
+        super().__init__(MANAGEMENT)
+        self._left = [meanwhile]
+
+    def apply(self, *args: Any, **kwargs: Any) -> Any:
+        if self._left:
+            self._left.pop()()
+        return super().apply(*args, **kwargs)
+
+
+def test_a_label_that_changes_meanwhile_is_seen_at_the_end(fleet: Fleet) -> None:
+    """Who was slow looks again at the clusters for which it rendered."""
+    fleet.register("east", env="production", zone="a")
+
+    def relabel() -> None:
+        found = fleet.records.clusters.get("fleet/east")
+        assert found
+        labels = {"env": "production", "zone": "b"}
+        fleet.records.clusters.put(replace(found.value, labels=labels))
+
+    management(fleet)
+    mgmt = fleet.access.clusters[MANAGEMENT] = Slow(relabel)
+    fleet.apply(join(local(), hosted(config("{{ .Cluster.metadata.labels.zone }}"))))
+    fleet.pump()
+
+    assert names(mgmt) == {"b"}
