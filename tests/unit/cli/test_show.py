@@ -91,7 +91,7 @@ def test_refuses_profiles_of_other_kinds(bellhop: Bellhop) -> None:
     result = bellhop("show", "addons", "--profile", "Profile/x")
 
     assert result.exit_code == 2
-    assert "write its NAME, ClusterProfile/NAME or Profile/NAMESPACE/NAME" in result.stderr
+    assert "write its NAME, ClusterProfile/NAME, Profile/NAMESPACE/NAME or" in result.stderr
 
 
 # Events ----------------------------------------------------------------------------------------
