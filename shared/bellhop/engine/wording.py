@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 _NAME = f"annotation {NOTICE}"
 _LONGEST_SUBJECT = 200
+_LONGEST_TEXT = 4000
+"""Characters that every chat takes."""
+
 _LONGEST_MESSAGE = 1024
 """Bytes that Kubernetes takes in the message of an Event."""
 
@@ -45,8 +48,10 @@ def words(check: ClusterHealthCheck, cluster: Cluster, found: Condition, limits:
     except TemplateError as error:
         subject, text = _ours(check, cluster, found)
         return Words(subject, f"{text}\nThe template of this notice fails: {error}")
-    subject = text.partition("\n")[0].strip()[:_LONGEST_SUBJECT]
-    return Words(subject, text) if subject else _ours(check, cluster, found)
+    # The header of a mail takes nothing that moves a cursor.
+    first = "".join(filter(str.isprintable, next(iter(text.splitlines()), "")))
+    subject = first.strip()[:_LONGEST_SUBJECT]
+    return Words(subject, text[:_LONGEST_TEXT]) if subject else _ours(check, cluster, found)
 
 
 def objections(check: ClusterHealthCheck) -> Iterator[tuple[Path, str]]:
@@ -58,7 +63,8 @@ def objections(check: ClusterHealthCheck) -> Iterator[tuple[Path, str]]:
             check.annotations.get(NOTICE, ""), name=_NAME, funcs=gotemplate.event_functions()
         )
     except gotemplate.GoTemplateError as error:
-        yield ("metadata", "annotations", NOTICE), str(error)
+        said = f"the template of notices cannot be read; write it anew, or leave it out: {error}"
+        yield ("metadata", "annotations", NOTICE), said
 
 
 def event(check: ClusterHealthCheck, cluster: str, found: Condition, text: str) -> dict[str, Any]:

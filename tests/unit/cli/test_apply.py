@@ -135,7 +135,10 @@ spec:
     result = bellhop("apply", "-f", "-", stdin=check)
 
     assert result.exit_code == 2
-    assert "line 6, metadata.annotations['bellhop.dev/notice']: template: " in result.stderr
+    assert (
+        "line 6, metadata.annotations['bellhop.dev/notice']: the template of notices"
+        in result.stderr
+    )
 
 
 RULED = """

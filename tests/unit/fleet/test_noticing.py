@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -13,16 +14,22 @@ import pytest
 from bellhop.adapters.notices import Sender
 from bellhop.adapters.notices.sender import ENDPOINTS
 from bellhop.engine.liveness import PAUSE
+from bellhop.engine.wording import words
 from bellhop.errors import DeniedError
 from bellhop.fleet.failures import failures
 from bellhop.fleet.noticing import Noticing
+from bellhop.gotemplate import Limits
 from bellhop.logs import Log
 from bellhop.messages import Examine, Sweep
 from bellhop.model.condition import Condition
 from bellhop.model.gvk import GVK
+from bellhop.model.health_check import ClusterHealthCheck
+from bellhop.model.kinds import parse_all, read_documents
 from bellhop.model.reach import HERE
+from bellhop.model.record import Cluster
 from bellhop.stages.inbox import Inbox
 from tests.fakes.chat import Chat, chat
+from tests.fakes.clock import START
 from tests.fakes.fleet import Fleet
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import config, holder, join, profile
@@ -226,6 +233,27 @@ def test_tells_it_in_the_words_of_a_template(fleet: Fleet, here: Chat) -> None:
 
     [text] = here.texts
     assert text.startswith("PRODUCTION: east is down\nby production: ClusterProfile/own: ")
+
+
+@pytest.mark.parametrize(
+    ("template", "subject", "length"),
+    [
+        pytest.param("a\rBcc: x@example.com", "a", 20, id="a header of its own"),
+        pytest.param("a\x1b[2Jb\nc", "a[2Jb", 8, id="what moves a cursor"),
+        pytest.param('{{ repeat 9000 "x" }}', 200 * "x", 4000, id="more than is read"),
+    ],
+)
+def test_the_subject_is_one_line(template: str, subject: str, length: int) -> None:
+    """Whatever a template makes of it: a mail's header ends with a line."""
+    annotated = f"{{name: production, annotations: {{bellhop.dev/notice: {json.dumps(template)}}}}}"
+    text = CHECK.replace("{name: production}", annotated)
+    [check] = parse_all(read_documents(text, source="test.yaml"))
+    assert isinstance(check, ClusterHealthCheck)
+    east = Cluster("fleet", "east", {}, "v1.20.2", "", START)
+
+    told = words(check, east, Condition(healthy=False, since=START), Limits())
+
+    assert (told.subject, len(told.text)) == (subject, length)
 
 
 @pytest.mark.parametrize(

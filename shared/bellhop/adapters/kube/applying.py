@@ -59,7 +59,6 @@ _ANOTHER = Refusal(HTTPStatus.CONFLICT, "Conflict", "what is there is not what w
 
 Path = list[str]
 
-
 Doubted = set[tuple[str, str]]
 """The kinds of which a server refused a new object for its condition alone, by API version."""
 

@@ -69,10 +69,11 @@ class Sender:
         self._post(url, told, headers)
 
     def _teams(self, secret: Mapping[str, str], subject: str, text: str) -> None:
-        body = [
-            {"type": "TextBlock", "text": subject, "weight": "bolder", "wrap": True},
-            {"type": "TextBlock", "text": text.partition("\n")[2], "wrap": True},
+        rest = text.partition("\n")[2]
+        body: list[dict[str, Any]] = [
+            {"type": "TextBlock", "text": subject, "weight": "bolder", "wrap": True}
         ]
+        body += [{"type": "TextBlock", "text": rest, "wrap": True}] if rest else []
         card = {"type": "AdaptiveCard", "version": "1.4", "body": body}
         sent = {"contentType": "application/vnd.microsoft.card.adaptive", "content": card}
         told = {"type": "message", "attachments": [sent]}
