@@ -34,10 +34,14 @@ _TRACED = (
 
 _NOT_TRACED = (
     *("aws_queues", "gcp_queues", "test_live", "test_gcp_pipeline", "test_gcp_faults"),
-    *("stages/test_properties", "stages/test_interleaving", "test_survives_death"),
+    *("stages/test_properties", "stages/test_interleaving", "test_survives_death", "test_death_at"),
+    *("cli/test_permissions", "functions/test_rights", "functions/test_faults"),
+    *("functions/test_mov", "functions/test_mixed", "functions/test_upgrade", "cli/test_secrets"),
+    *("stages/test_ingest_hostile", "stages/test_loops"),
 )
-"""Among it, what mostly waits for a cloud's queues, runs functions where nothing is traced, or goes
-through the same lines thousands of times."""
+"""Among it, what mostly waits for a cloud's queues, runs functions where nothing is traced, goes
+through the same lines thousands of times, or does again what others do, by other rights or in the
+midst of faults."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from datetime import timedelta
@@ -63,12 +64,18 @@ READING = [
 ]
 """What changes nothing, and is answered from the records alone."""
 
+WEEKEND = "--from '0 20 * * 5' --to '0 5 * * 1'"
+
 CHANGING = [
     ("label cluster default/workload tier=gold", "get clusters -o json"),
     ("label cluster default/workload env-", "get clusters -o wide"),
     ("annotate cluster default/workload team=web", "get clusters -o yaml"),
     ("pause trigger service-network-policy", "get eventtriggers -o wide"),
     ("resume trigger service-network-policy", "get eventtriggers -o wide"),
+    ("pause cluster default/workload", "get clusters -o yaml"),
+    ("resume cluster default/workload", "get clusters -o yaml"),
+    (f"window cluster default/workload {WEEKEND}", "get clusters -o yaml"),
+    ("window cluster default/workload --clear", "get clusters -o yaml"),
     (f"rollback {fleet.PROFILE}", f"history {fleet.PROFILE} -o json"),
     (f"rollback {fleet.PROFILE} --undo", "describe clusterprofile"),
     ("apply -f - --dry-run=client", "get configmaps -A"),
@@ -187,7 +194,7 @@ def test_changes_the_same(tmp_path: Path, built: Built) -> None:
         (tmp_path / kind).mkdir()
         houses.append(built(kind, tmp_path / kind))
     for change, look in CHANGING:
-        results = [house(*change.split(), stdin=STDIN) for house in houses]
+        results = [house(*shlex.split(change), stdin=STDIN) for house in houses]
         seen = [plain(house(*look.split()).output) for house in houses]
         for result, there in zip(results, seen, strict=True):
             assert plain(result.output) == plain(results[0].output), change
