@@ -29,23 +29,33 @@ class Arrivals:
         look = threading.Thread(target=self._look, args=(user, gvk, place), daemon=True)
         look.start()
 
-    def wait(self, name: str, holds: Callable[[dict[str, Any]], bool] | None = None) -> float:
+    def wait(
+        self, name: str, holds: Callable[[dict[str, Any]], bool] | None = None, *, after: int = 0
+    ) -> float:
         """Wait until an object is there, and something `holds` of it; return when it first was.
+
+        So many of its versions, `after` which it is looked for, do not count.
 
         Raises:
             TimeoutError: it was not.
         """
         with self._more:
-            if not self._more.wait_for(lambda: self._at(name, holds), _PATIENCE_SECONDS):
+            if not self._more.wait_for(lambda: self._at(name, holds, after), _PATIENCE_SECONDS):
                 raise TimeoutError(name)
-            return self._at(name, holds)
+            return self._at(name, holds, after)
 
     def of(self, names: Iterable[str]) -> list[float]:
         """Wait until all objects are there; return when each came."""
         return [self.wait(name) for name in names]
 
-    def _at(self, name: str, holds: Callable[[dict[str, Any]], bool] | None) -> float:
-        found = (at for at, manifest in self._seen[name] if holds is None or holds(manifest))
+    def versions(self, name: str) -> list[dict[str, Any]]:
+        """Return each version of an object that was seen, in their order."""
+        with self._more:
+            return [manifest for _, manifest in self._seen[name]]
+
+    def _at(self, name: str, holds: Callable[[dict[str, Any]], bool] | None, after: int) -> float:
+        seen = self._seen[name][after:]
+        found = (at for at, manifest in seen if holds is None or holds(manifest))
         return next(found, 0.0)
 
     def _look(self, user: User, gvk: GVK, place: str) -> None:

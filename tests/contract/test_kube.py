@@ -327,6 +327,28 @@ def test_applies_to_one_life_of_an_object(kube: Kube, kind: str) -> None:
     assert applied["metadata"]["labels"] == {"new": "yes"}
 
 
+@pytest.mark.parametrize("kind", ["built in", "custom"])
+def test_applies_to_one_version_of_a_life(kube: Kube, kind: str) -> None:
+    """What was written since by anybody, ourselves among them, stays as it is."""
+    manifest = config_map(v="1")
+    if kind == "custom":
+        kube.apply(widgets())
+        wait_for(kube, WIDGET)
+        manifest = widget()
+    seen = kube.apply(manifest)["metadata"]
+    changed = {**manifest, "metadata": {**manifest["metadata"], "labels": {"new": "yes"}}}
+    other = {**manifest, "metadata": {**manifest["metadata"], "labels": {"new": "no"}}}
+    life = {"uid": seen["uid"], "version": seen["resourceVersion"]}
+
+    assert kube.apply(changed, **life)["metadata"]["labels"] == {"new": "yes"}
+    with pytest.raises(StaleError):
+        kube.apply(other, **life)
+
+    there = kube.get(GVK.of(manifest), "default", manifest["metadata"]["name"])
+    assert there
+    assert there["metadata"]["labels"] == {"new": "yes"}
+
+
 def test_integers_stay_integers(kube: Kube) -> None:
     """A port and 2**63 - 1 come back as they went in."""
     kube.apply(widgets())

@@ -207,7 +207,12 @@ class FakeKube:
             return iter(self._list(gvk, namespace, labels))
 
     def apply(
-        self, manifest: Manifest, *, uid: str | None = None, dry_run: bool = False
+        self,
+        manifest: Manifest,
+        *,
+        uid: str | None = None,
+        version: str = "",
+        dry_run: bool = False,
     ) -> Manifest:
         """Apply one object: fields applied before and not now go, those of others stay."""
         with self._lock:
@@ -220,6 +225,10 @@ class FakeKube:
             there = self._objects.get(key.identity)
             if uid is not None and uid != ((there or {}).get("metadata") or {}).get("uid", ""):
                 raise StaleError(f"The {key.gvk.kind} '{key.name}' in {self.cluster!r} is another.")
+            if version and uid and version != (there or {})["metadata"]["resourceVersion"]:
+                raise StaleError(
+                    f"The {key.gvk.kind} '{key.name}' in {self.cluster!r} has changed."
+                )
             ours = self._applied.get(key.identity, {})
             merged = _merge(_without(copy.deepcopy(there or {}), ours, manifest), manifest)
             if dry_run:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 from dataclasses import dataclass
+from typing import Any
 
 from bellhop.model.gvk import GVK, Identity, ObjectKey, Resource
 from bellhop.ports.kube import Manifest
@@ -93,14 +94,12 @@ class LivingKube(FakeKube):
         there = self._objects.get(_GATE)
         return there is not None and (there.get("data") or {}).get(word) == "no"
 
-    def apply(
-        self, manifest: Manifest, *, uid: str | None = None, dry_run: bool = False
-    ) -> Manifest:
+    def apply(self, manifest: Manifest, **how: Any) -> Manifest:
         key = ObjectKey.of(manifest)
         self._keep_order("applied", key.name, 1)
         if key.name == CHECKED and self._shut("preDeployChecks"):
             self.wronged.append(key)
-        return super().apply(manifest, uid=uid, dry_run=dry_run)
+        return super().apply(manifest, **how)
 
     def put(self, manifest: Manifest) -> Manifest:
         with self._lock:

@@ -99,16 +99,23 @@ class Kube(Protocol):
         ...
 
     def apply(
-        self, manifest: Manifest, *, uid: str | None = None, dry_run: bool = False
+        self,
+        manifest: Manifest,
+        *,
+        uid: str | None = None,
+        version: str = "",
+        dry_run: bool = False,
     ) -> Manifest:
         """Apply one object by server-side apply as field manager `bellhop`, taking over fields.
 
         With a `uid` it is written to that life of the object alone, and with an empty one only
-        where there is none; without one to whatever is there. Returns the object as it is stored
-        (or would be, of a dry run), with its `metadata.uid`.
+        where there is none; without one to whatever is there. With a `version` beside it is written
+        to that version of the life alone. Returns the object as it is stored (or would be, of a dry
+        run), with its `metadata.uid`.
 
         Raises:
-            StaleError: something else is there than `uid` says, or nothing; nothing was written.
+            StaleError: something else is there than `uid` and `version` say, or nothing; nothing
+                was written.
             MissingError: the cluster does not know the kind, or the namespace is not there.
             InvalidError: the API server refuses the object, in its words.
         """

@@ -28,10 +28,14 @@ _MOST_WAITING = 32
 
 @frozen
 class Taken:
-    """A claim that was won: whether it is new, and who had the object before."""
+    """A claim that was won: whether it is new, and who had the object before.
+
+    One that is `disputed` another profile wants, too.
+    """
 
     new: bool
     before: Owner | None = None
+    disputed: bool = False
 
 
 class Claims:
@@ -58,15 +62,16 @@ class Claims:
             owner, token = (found.value, found.token) if found else (None, ABSENT)
             try:
                 if owner is None or not owner.profile:
-                    self._put(cluster, key, _owned(profile, owner), token)
-                    return Taken(new=True)
+                    mine = _owned(profile, owner)
+                    self._put(cluster, key, mine, token)
+                    return Taken(new=True, disputed=bool(mine.waiting))
                 if owner.profile == profile.name:
                     moved = owner.tier != profile.tier
                     tell = _with(owner.tell, *owner.waiting) if moved else owner.tell
                     mine = replace(owner, tier=profile.tier, tell=tell)
                     if mine != owner or tell:
                         self._put(cluster, key, mine, token)
-                    return Taken(new=False)
+                    return Taken(new=False, disputed=bool(mine.waiting))
                 if profile.tier < owner.tier:
                     loser = (owner.trigger, owner.source, owner.profile)
                     mine = _owned(profile, owner)
@@ -74,7 +79,7 @@ class Claims:
                         mine, waiting=_with(mine.waiting, loser), tell=_with(mine.tell, loser)
                     )
                     self._put(cluster, key, mine, token)
-                    return Taken(new=True, before=owner)
+                    return Taken(new=True, before=owner, disputed=True)
                 if me not in owner.waiting:
                     self._put(cluster, key, replace(owner, waiting=_with(owner.waiting, me)), token)
             except StaleError:

@@ -13,8 +13,9 @@ MUTANTS = [
     ),
     Mutant(
         "stages/claim.py",
-        "self._put(cluster, key, _owned(profile, owner), token)",
-        "self._put(cluster, key, _owned(profile, owner), None and token)",
+        "mine = _owned(profile, owner)\n                    self._put(cluster, key, mine, token)\n",
+        "mine = _owned(profile, owner)\n"
+        "                    self._put(cluster, key, mine, None and token)\n",
         "Two who find nobody both own an object.",
     ),
     Mutant(

@@ -321,6 +321,24 @@ MUTANTS = [
     ),
     Mutant(
         "stages/features/resources/step.py",
+        "self._write_as_seen if taken.disputed else self._write",
+        "self._write",
+        "What others want, too, is written whoever has taken it since.",
+    ),
+    Mutant(
+        "stages/features/resources/step.py",
+        "            self._claims.take(work.cluster.key, step.key, work.profile)\n",
+        "",
+        "Nobody looks whether what was read is still theirs.",
+    ),
+    Mutant(
+        "stages/features/resources/step.py",
+        "self._send(kube, work, meant, seen=_version(there))",
+        "self._send(kube, work, meant)",
+        "What another has written since it was read is written over.",
+    ),
+    Mutant(
+        "stages/features/resources/step.py",
         "        if applied or (before and not before.digest):\n            self._claims",
         "        if before and not before.digest:\n            self._claims",
         "Who overwrites the new owner of an object says nothing.",
@@ -583,8 +601,8 @@ MUTANTS = [
     ),
     Mutant(
         "stages/features/resources/step.py",
-        "                _wait_for_its_end(doing, there)\n",
-        "",
+        "                _wait_for_its_end(doing, there)\n                meant",
+        "                meant",
         "What is being deleted is adopted, and takes along what was brought.",
     ),
     Mutant(
@@ -601,7 +619,8 @@ MUTANTS = [
     ),
     Mutant(
         "stages/features/resources/step.py",
-        "            return kube.apply(manifest, uid=step.life)\n        except MissingError:\n",
+        "            return kube.apply(manifest, uid=step.life, version=seen)\n"
+        "        except MissingError:\n",
         "            return kube.apply(manifest)\n        except MissingError:\n",
         "What others made between plan and write is written over.",
     ),

@@ -23,7 +23,7 @@ from tests.fakes.kept import value_of
 from tests.unit.cli import fleet
 
 Bellhop = Callable[..., Result]
-COUNTS = "CLUSTERS   PROFILES   FAILING"
+COUNTS = "CLUSTERS   PROFILES   PROVISIONED   FAILING"
 READY = "1/1           Provisioned"
 REPORT = "sveltos--sveltos-service--workload"
 
@@ -57,7 +57,10 @@ def read(result: Result) -> Any:
             "EventBasedAddOns",
             [
                 f"NAME                     EVENTSOURCE       ONE FOR EVENT   {COUNTS}",
-                f"service-network-policy   sveltos-service   true{'':<12}1          1          0",
+                (
+                    "service-network-policy   sveltos-service   true"
+                    f"{'':<12}1          1          1{'':<13}0"
+                ),
             ],
             id="triggers",
         ),

@@ -267,6 +267,57 @@ def test_who_loses_an_object_at_work_does_not_keep_its_own_form_there(
     assert conflicts(fleet) == {"first"}
 
 
+@pytest.mark.parametrize("taken", ["before it is read", "before it is written"])
+def test_a_write_under_way_puts_nothing_back_of_who_took_the_object(
+    fleet: Fleet, east: FakeKube, taken: str
+) -> None:
+    """Of two who are known to want it: who has lost it by then is refused, not put right later."""
+    fleet.apply(profile("first"))
+    fleet.pump()
+    fleet.apply(profile("second", tier=200))
+    fleet.pump()
+    assert conflicts(fleet) == {"second"}
+    which = "get" if taken == "before it is read" else "apply"
+    call, apply = getattr(east, which), east.apply
+    seen: list[str] = []
+
+    def noted(*args: Any, **how: Any) -> object:
+        try:
+            return apply(*args, **how)
+        finally:
+            seen.append(by(east))
+
+    def slow(*args: object, **how: Any) -> object:
+        east.apply = noted  # type: ignore[method-assign, assignment]
+        if which == "get":
+            east.get = call  # type: ignore[method-assign]
+        fleet.apply(profile("second", tier=10))
+        fleet.pump()
+        return noted(*args, **how) if which == "apply" else call(*args, **how)
+
+    setattr(east, which, slow)
+    fleet.apply(profile("first", value="once more"))
+    fleet.pump()
+    fleet.clock.advance(timedelta(minutes=1))
+    fleet.pump()
+
+    assert {*seen, by(east)} == {"second"}
+    assert conflicts(fleet) == {"first"}
+
+
+def test_who_is_not_disputed_reads_nothing_before_it_writes(fleet: Fleet, east: FakeKube) -> None:
+    """To look first takes a call, and is for those whom somebody waits for."""
+    fleet.apply(profile("first"))
+    fleet.pump()
+    east.calls.clear()
+
+    fleet.apply(profile("first", value="once more"))
+    fleet.pump()
+
+    assert by(east) == "once more"
+    assert [each.verb for each in east.calls if each.verb in {"get", "apply"}] == ["apply"]
+
+
 def test_who_takes_an_object_while_it_is_removed_has_it(fleet: Fleet, east: FakeKube) -> None:
     """Removed after it changed hands, the object is applied again for its new owner."""
     fleet.apply(profile("first"))

@@ -40,11 +40,9 @@ class TellTale(FakeKube):
         super().__init__(cluster)
         self._answer = answer
 
-    def apply(
-        self, manifest: Manifest, *, uid: str | None = None, dry_run: bool = False
-    ) -> Manifest:
+    def apply(self, manifest: Manifest, **how: Any) -> Manifest:
         self._tell(manifest)
-        return super().apply(manifest, uid=uid, dry_run=dry_run)
+        return super().apply(manifest, **how)
 
     def remove(self, gvk: GVK, namespace: str, name: str, *, uid: str = "") -> bool:
         there = [each for each in self.objects(gvk) if each["metadata"]["name"] == name]
@@ -60,10 +58,8 @@ class TellTale(FakeKube):
 class Quiet(TellTale):
     """A cluster that takes everything and tells only when something is to be removed."""
 
-    def apply(
-        self, manifest: Manifest, *, uid: str | None = None, dry_run: bool = False
-    ) -> Manifest:
-        return FakeKube.apply(self, manifest, uid=uid, dry_run=dry_run)
+    def apply(self, manifest: Manifest, **how: Any) -> Manifest:
+        return FakeKube.apply(self, manifest, **how)
 
 
 def refusing(code: int, reason: str) -> Callable[[str], Exception]:

@@ -2,7 +2,8 @@
 
 One life of an object is meant by its uid, which an API server takes for a change of it wherever
 another is there. Where none is to be there it is given a resourceVersion that none can have: what
-is new has no use for it.
+is new has no use for it. By both one version of a life is meant, where somebody else who may write
+it, too, might do so just now.
 
 Some servers refuse either though just that is there which is meant: up to 1.22 of a new Service,
 and API servers behind an APIService, which keep their objects in ways of their own. So who is
@@ -26,7 +27,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Collection
 from http import HTTPStatus
-from typing import Any
+from typing import Any, NamedTuple
 
 from bellhop.adapters.kube.errors import Call, Refusal
 from bellhop.adapters.kube.transport import Request, Sends
@@ -58,6 +59,14 @@ _SOME = "unknown"
 _ANOTHER = Refusal(HTTPStatus.CONFLICT, "Conflict", "what is there is not what was known of it")
 
 Path = list[str]
+
+
+class Life(NamedTuple):
+    """One life of an object, in one version; both are empty where none is there."""
+
+    uid: str = ""
+    version: str = ""
+
 
 Doubted = set[tuple[str, str]]
 """The kinds of which a server refused a new object for its condition alone, by API version."""
@@ -94,7 +103,7 @@ def _to_one_life(
 ) -> tuple[Any, Manifest]:
     """Apply to the life that is meant; return the answer, and what was sent for it."""
     kind = str(body.get("apiVersion")), str(body.get("kind"))
-    is_new = "resourceVersion" in body["metadata"]
+    is_new = body["metadata"].get("resourceVersion") == _NO_VERSION
     refusal = None
     if not (is_new and kind in doubted):
         answer = refusal = _send(transport, path, body, call, dry_run=dry_run)
@@ -103,7 +112,7 @@ def _to_one_life(
     there = _look(transport, path, body, call)
     if isinstance(there, Refusal):
         return refusal or _send(transport, path, body, call, dry_run=dry_run), body
-    if there != (body["metadata"].get("uid") or ""):
+    if not _is_meant(there, body["metadata"]):
         return _ANOTHER, body
     body = {**body, "metadata": _without(body["metadata"], _CONDITIONS)}
     answer = _send(transport, path, body, call, dry_run=dry_run)
@@ -113,10 +122,11 @@ def _to_one_life(
     return answer, body
 
 
-def applicable(manifest: Manifest, namespace: str, uid: str | None) -> Manifest:
+def applicable(manifest: Manifest, namespace: str, uid: str | None, version: str = "") -> Manifest:
     """Copy a manifest without what only the API server writes, in the namespace it goes to.
 
-    It is for the life of the object that has this `uid`; for none that is there if it is empty.
+    It is for the life of the object that has this `uid`; for none that is there if it is empty. Of
+    a life it is for this `version`, or for any.
     """
     metadata = _without(manifest.get("metadata") or {}, _STRIPPED)
     metadata.pop("namespace", None)
@@ -124,6 +134,7 @@ def applicable(manifest: Manifest, namespace: str, uid: str | None) -> Manifest:
         metadata["namespace"] = namespace
     if uid is not None:
         metadata |= {"uid": uid} if uid else {"resourceVersion": _NO_VERSION}
+        metadata |= {"resourceVersion": version} if uid and version else {}
     return {**manifest, "metadata": metadata}
 
 
@@ -146,15 +157,20 @@ def _may_be_conditional(refusal: Refusal, body: Manifest) -> bool:
     )
 
 
-def _look(transport: Sends, path: str, body: Manifest, call: Call) -> str | Refusal:
-    """Read which life is there, empty for none; the `Refusal` if nobody can tell."""
+def _look(transport: Sends, path: str, body: Manifest, call: Call) -> Life | Refusal:
+    """Read which life is there, in which version; the `Refusal` if nobody can tell."""
     live = transport.ask(Request("GET", path), call)
     if not isinstance(live, Refusal):
         metadata = live.get("metadata") if isinstance(live, dict) else None
-        uid = metadata.get("uid") if isinstance(metadata, dict) else None
-        return str(uid or _SOME)
+        known = metadata if isinstance(metadata, dict) else {}
+        return Life(str(known.get("uid") or _SOME), str(known.get("resourceVersion")))
     plural, name = path.split("/")[-2], str(body["metadata"].get("name"))
-    return "" if live.names(plural, str(body.get("kind")), name) else live
+    return Life() if live.names(plural, str(body.get("kind")), name) else live
+
+
+def _is_meant(there: Life, metadata: Manifest) -> bool:
+    version = metadata.get("resourceVersion", _NO_VERSION)
+    return there.uid == (metadata.get("uid") or "") and version in {_NO_VERSION, there.version}
 
 
 def _without(metadata: Manifest, fields: Collection[str]) -> Manifest:

@@ -135,7 +135,12 @@ class KubeClient:
                 yield item
 
     def apply(
-        self, manifest: Manifest, *, uid: str | None = None, dry_run: bool = False
+        self,
+        manifest: Manifest,
+        *,
+        uid: str | None = None,
+        version: str = "",
+        dry_run: bool = False,
     ) -> Manifest:
         """Apply one object by server-side apply as field manager `bellhop`, taking over fields."""
         key = _key(manifest, self._name)
@@ -143,7 +148,7 @@ class KubeClient:
         resource = self._served(key.gvk, call)
         call = self._call("apply", key.gvk, _home(resource, key.namespace), key.name)
         path = _path(resource, call, key.name)
-        body = applying.applicable(manifest, call.namespace, uid)
+        body = applying.applicable(manifest, call.namespace, uid, version)
         answer = applying.apply(self._transport, path, body, call, self._doubted, dry_run=dry_run)
         if isinstance(answer, Refusal):
             raise self._refused(answer, key.gvk, call)

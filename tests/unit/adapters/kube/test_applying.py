@@ -109,6 +109,26 @@ def test_what_is_not_as_it_was_known_is_not_written_to(
     assert methods(api) == LOOKS
 
 
+@pytest.mark.parametrize("there", ["7", "8"])
+def test_a_version_is_a_condition_of_its_own(
+    api: ScriptedApi, kube: KubeClient, there: str
+) -> None:
+    """Of the life that is meant another version is as good as another life."""
+    metadata = {"name": "a", "uid": "mine", "resourceVersion": there}
+    refused = Answer.status(409, "Conflict", "the object has been modified")
+    api.script = [refused, Answer(body={**MANIFEST, "metadata": metadata})]
+
+    if there == "7":
+        api.script.append(MADE)
+        kube.apply(MANIFEST, uid="mine", version="7")
+    else:
+        with pytest.raises(StaleError):
+            kube.apply(MANIFEST, uid="mine", version="7")
+
+    both = {"uid", "resourceVersion"}
+    assert conditions(api) == ([both, set()] if there == "7" else [both])
+
+
 def test_what_has_no_uid_is_somebodys(api: ScriptedApi, kube: KubeClient) -> None:
     """It is there, and so it is not to be made."""
     api.script = [ODD, Answer(body=MANIFEST)]

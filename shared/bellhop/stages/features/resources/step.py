@@ -69,7 +69,8 @@ class Steps:
                 work.cluster.key, key, work.profile, free=free
             )
             each, noted = self._reloading.read_now(work, each, step.held)
-            stored = self._write(kube, work, replace(step, wanted=each))
+            write = self._write_as_seen if taken.disputed else self._write
+            stored = write(kube, work, replace(step, wanted=each))
             # Between the claim and the apply another profile may have taken the object.
             self._claims.take(work.cluster.key, key, work.profile)
             wrong = self._write_status(kube, work, each, stored)
@@ -130,16 +131,39 @@ class Steps:
             with unquoted(doing, secret=each.secret):
                 return self._send(kube, work, meant)
 
-    def _send(self, kube: Kube, work: Work, step: Apply | Adopt) -> Manifest:
+    def _write_as_seen(self, kube: Kube, work: Work, step: Apply) -> Manifest:
+        """Write what others want, too, only as it was seen while it was still ours.
+
+        Who takes it from then on writes it later, or has: then this write is refused, and does not
+        put back what the other one has brought. So it changes hands once.
+
+        Raises:
+            ConflictError: a profile of the same or a lower tier has it by now.
+            NotOursError: no profile made what is there, and nobody asked to adopt it.
+        """
+        doing, each = f"cannot apply {named(work, step.key)}", step.wanted
+        looks = 0
+        while True:
+            looks += 1
+            with _overtaken(), unquoted(doing, secret=each.secret):
+                there = kube.get(*each.key)
+                _wait_for_its_end(doing, there)
+            meant = meet(step, there, always=self._always)
+            self._claims.take(work.cluster.key, step.key, work.profile)
+            refused = suppress(StaleError) if looks <= _LOOKS else _overtaken()
+            with refused, unquoted(doing, secret=each.secret):
+                return self._send(kube, work, meant, seen=_version(there))
+
+    def _send(self, kube: Kube, work: Work, step: Apply | Adopt, seen: str = "") -> Manifest:
         each, profile = step.wanted, work.profile
         manifest = decorate(each, profile.name, profile.tier, step.adopted)
         manifest = self._but_excluded(kube, step, manifest)
         try:
-            return kube.apply(manifest, uid=step.life)
+            return kube.apply(manifest, uid=step.life, version=seen)
         except MissingError:
             if each.how.skip_namespace or not self._make_namespace(kube, each.key):
                 raise
-            return kube.apply(manifest, uid=step.life)
+            return kube.apply(manifest, uid=step.life, version=seen)
         except InvalidError as error:
             if not is_replaced(each, error):
                 raise
@@ -295,6 +319,10 @@ def is_replaced(each: Desired, error: InvalidError) -> bool:
 def uid_of(manifest: Mapping[str, Any]) -> str:
     """Say which life of an object it is."""
     return str((manifest.get("metadata") or {}).get("uid") or "")
+
+
+def _version(manifest: Mapping[str, Any] | None) -> str:
+    return str(((manifest or {}).get("metadata") or {}).get("resourceVersion") or "")
 
 
 def owner_of(manifest: Mapping[str, Any]) -> str:

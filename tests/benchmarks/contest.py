@@ -1,0 +1,153 @@
+"""Two profiles that fight over one object: `python -m tests.benchmarks.contest [SECONDS]`.
+
+Two processes serve. Two people change what the two profiles bring under one name, again and again,
+and the tiers change sides as soon as they are followed. A watch sees every version that there ever
+was of the object. It fails where one is not whole of one profile, or where another one has it than
+the tiers say: each change of theirs moves the object once.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from bellhop.model.gvk import GVK
+from bellhop.model.marks import OWNER
+from infra.demo.arrivals import Arrivals
+from infra.demo.stand import Stand
+from infra.demo.user import User
+from infra.lab.control_plane import ControlPlane
+from infra.lab.processes import Nursery
+from tests.benchmarks.figures import lab, run, table
+
+SMALLEST = (4,)
+CONFIG = GVK("", "v1", "ConfigMap")
+NAME = "contested"
+LEFT, RIGHT = "left", "right"
+_PROCESSES = 2
+
+
+def wants(name: str, number: int) -> str:
+    """Return the ConfigMap by which a profile brings the object, in one form of many."""
+    return f"""
+apiVersion: v1
+kind: ConfigMap
+metadata: {{name: {name}, namespace: default}}
+data:
+  main.yaml: |
+    apiVersion: v1
+    kind: ConfigMap
+    metadata: {{name: {NAME}, namespace: default}}
+    data: {{by: {name}, number: "{number}"}}
+"""
+
+
+def profiles(winner: str) -> str:
+    """Return both profiles: the lower tier has the object."""
+    return "---".join(
+        f"""
+apiVersion: config.projectsveltos.io/v1beta1
+kind: ClusterProfile
+metadata: {{name: {name}}}
+spec:
+  tier: {10 if name == winner else 20}
+  clusterSelector: {{matchLabels: {{env: production}}}}
+  policyRefs: [{{kind: ConfigMap, namespace: default, name: {name}}}]
+"""
+        for name in (LEFT, RIGHT)
+    )
+
+
+def owner(manifest: dict[str, Any]) -> str:
+    """Say whose a version of the object is; fail where it is not whole of one profile."""
+    by, marked = manifest["data"]["by"], manifest["metadata"]["annotations"][OWNER]
+    assert by == marked, f"{marked} owns what {by} wrote"
+    return str(by)
+
+
+class Contest:
+    """Two who change what they want, and who may have it."""
+
+    def __init__(self, stand: Stand, arrivals: Arrivals) -> None:
+        self._stand = stand
+        self._arrivals = arrivals
+        self._over = threading.Event()
+        self.written = {LEFT: 0, RIGHT: 0}
+        self.winners: list[str] = []
+
+    def hold(self, seconds: float) -> None:
+        """Have them fight for so long; the tiers change sides whenever they were followed."""
+        writers = [threading.Thread(target=self._write, args=(name,)) for name in self.written]
+        ends = time.monotonic() + seconds
+        for writer in writers:
+            writer.start()
+        try:
+            while time.monotonic() < ends:
+                self.turn()
+        finally:
+            self._over.set()
+            for writer in writers:
+                writer.join()
+
+    def turn(self) -> None:
+        """Give the other one the lower tier, and wait until the object is its own."""
+        winner = RIGHT if self.winners and self.winners[-1] == LEFT else LEFT
+        known = len(self._arrivals.versions(NAME))
+        self._stand.do("apply", "-f", "-", stdin=profiles(winner))
+        self.winners.append(winner)
+        self._arrivals.wait(NAME, lambda it: owner(it) == winner, after=known)
+
+    def end(self) -> None:
+        """Wait until what the winner wrote last is there."""
+        winner = self.winners[-1]
+        last = {"by": winner, "number": str(self.written[winner])}
+        self._arrivals.wait(NAME, lambda it: it["data"] == last)
+
+    def _write(self, name: str) -> None:
+        while not self._over.is_set():
+            number = self.written[name] + 1
+            self._stand.do("apply", "-f", "-", stdin=wants(name, number))
+            self.written[name] = number
+
+
+def judged(versions: Sequence[dict[str, Any]], winners: Sequence[str]) -> list[str]:
+    """Name the owners one after the other; fail where they are not those of the tiers."""
+    owners = [each for each, _ in groupby(map(owner, versions))]
+    assert owners == list(winners), f"{owners} had it, and not {winners}"
+    return owners
+
+
+def main(seconds: int = 60, *, plane: ControlPlane | None = None) -> None:
+    """Print how often it was written, and moved; fail where it was not one profile's own."""
+    with ExitStack() as stack:
+        (cluster,) = stack.enter_context(lab(plane, "source"))
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        stand = Stand(folder, stack.enter_context(Nursery()))
+        stack.callback(stand.close)
+        user = User(cluster.kubeconfig())
+        stack.callback(user.close)
+        stand.serve(_PROCESSES)
+        stand.register(cluster, namespace="bench", labels="env=production", forward=False)
+        for name in (LEFT, RIGHT):
+            stand.do("apply", "-f", "-", stdin=wants(name, 0))
+        arrivals = Arrivals(user, CONFIG, "default")
+        contest = Contest(stand, arrivals)
+        contest.turn()
+        contest.hold(seconds)
+        contest.end()
+        versions = arrivals.versions(NAME)
+        moves = len(judged(versions, contest.winners)) - 1
+        dead = stand.do("dead-letters", "list")
+        assert not dead, dead
+    rows = {f"{seconds} s": [sum(contest.written.values()), len(versions), moves, "one, always"]}
+    table("fight", rows, "changes asked for", "writes", "moves", "owner")
+
+
+if __name__ == "__main__":
+    run(main)
