@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import urllib3
@@ -74,8 +74,12 @@ class User:
 
     def names(self, gvk: GVK, namespace: str = "") -> list[str]:
         """List the names of the objects of a kind."""
-        found = self._ask("GET", _path(gvk, namespace, ""))
-        return sorted(item["metadata"]["name"] for item in found["items"])
+        return sorted(item["metadata"]["name"] for item in self.list(gvk, namespace))
+
+    def list(self, gvk: GVK, namespace: str = "") -> Sequence[dict[str, Any]]:
+        """List the objects of a kind."""
+        items: Sequence[dict[str, Any]] = self._ask("GET", _path(gvk, namespace, ""))["items"]
+        return items
 
     def watch(self, gvk: GVK, namespace: str) -> Iterator[dict[str, Any]]:
         """Yield a kind's objects as they come and change, those that are there first.

@@ -1,0 +1,142 @@
+"""A trigger that matches many objects: `python -m tests.benchmarks.many [OBJECTS]`.
+
+They are there before it is declared. Then what it brings for each is changed, and at last it is
+deleted: brought, changed and withdrawn as a whole, each with what commands tell of its progress,
+and with the memory that it takes. It fails where anything was lost, or stayed. It is held by its
+rows: the memory must not grow with the objects.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from infra.demo.stand import Stand
+from infra.demo.user import User
+from infra.lab.control_plane import ControlPlane
+from infra.lab.processes import Nursery
+from tests.benchmarks.figures import lab, run
+from tests.benchmarks.isolation import CONFIG, PLACE, RULES
+from tests.benchmarks.soak import counted, of, show
+from tests.benchmarks.throughput import THREADS, ringing
+from tests.fakes.manifests import FOR_EACH, INSTANTIATE, config, holder
+
+SMALLEST = (12,)
+_DESTINATION = "bench/destination"
+_LOOK_SECONDS = 0.5
+_ROWS = 4
+_PATIENCE_SECONDS = 1800.0
+CHANGED = holder(
+    "made", config(FOR_EACH, 'now: "another"', namespace=PLACE), annotations=INSTANTIATE
+)
+
+
+class Many:
+    """The objects of one trigger, and what is told of them."""
+
+    def __init__(self, stand: Stand, destination: User) -> None:
+        self._stand = stand
+        self._destination = destination
+
+    def there(self) -> int:
+        """Count what was brought."""
+        names = self._destination.names(CONFIG, PLACE)
+        return sum(name.startswith("for-") for name in names)
+
+    def changed(self) -> int:
+        """Count what was brought as it is to be now."""
+        found = self._destination.list(CONFIG, PLACE)
+        return sum((each.get("data") or {}).get("now") == "another" for each in found)
+
+    def follow(self, what: str, done: Callable[[], int], wanted: int) -> None:
+        """Wait until so many are done, and tell of it as often as a quarter more is."""
+        begun, told = time.monotonic(), 0
+        first = done()
+        with peak(self._stand.processes["serve"].pid) as memory:
+            while (now := done()) != wanted:
+                assert time.monotonic() - begun < _PATIENCE_SECONDS, f"{what}: {now} of {wanted}"
+                share = abs(now - first) * _ROWS // max(abs(wanted - first), 1)
+                if share > told:
+                    told = share
+                    self._tell(what, begun, now, memory)
+                time.sleep(_LOOK_SECONDS)
+            self._tell(what, begun, now, memory)
+
+    def end(self) -> None:
+        """Fail where anything is still under way, was given up, or is remembered."""
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        state = self._stand.state
+        while counted(state, "messages") and time.monotonic() < deadline:
+            time.sleep(_LOOK_SECONDS)
+        records = self._stand.records()
+        assert not counted(state, "messages")
+        assert not counted(state, "dead")
+        assert not list(records.inventories.of(_DESTINATION))
+        assert not list(records.outcomes.of(_DESTINATION))
+        assert not list(records.profiles.heads("made"))
+
+    def _tell(self, what: str, begun: float, now: int, memory: list[float]) -> None:
+        seconds = time.monotonic() - begun
+        [row] = self._stand.do("get", "eventtriggers", "--no-headers").splitlines() or [""]
+        told = json.loads(self._stand.do("status", "-o", "json"))
+        waiting = sum(each["waiting"] for each in told["queues"].values())
+        profiles, provisioned = row.split()[4:6] if row else ("-", "-")
+        cells = (f"{seconds:.0f}", str(now), profiles, provisioned, str(waiting))
+        show(what, *cells, f"{max(memory):.0f}")
+
+
+@contextmanager
+def peak(pid: int) -> Iterator[list[float]]:
+    """Collect the MB of memory that a process has, once a second; the first is that before."""
+    found, over = [of(pid)[0]], threading.Event()
+
+    def look() -> None:
+        while not over.wait(1):
+            found.append(of(pid)[0])
+
+    looking = threading.Thread(target=look, daemon=True)
+    looking.start()
+    try:
+        yield found
+    finally:
+        over.set()
+        looking.join()
+
+
+def main(objects: int = 5000, *, plane: ControlPlane | None = None) -> None:
+    """Print rows for each of the three ways; fail where something was lost, or stayed."""
+    with ExitStack() as stack:
+        near, far = stack.enter_context(lab(plane, "source", "destination"))
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        stand = Stand(folder, stack.enter_context(Nursery()))
+        stack.callback(stand.close)
+        source, destination = (User(each.kubeconfig()) for each in (near, far))
+        for user in (source, destination):
+            stack.callback(user.close)
+        destination.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": PLACE}})
+        stand.serve()
+        stand.register(near, namespace="bench", labels="env=production")
+        stand.register(far, namespace="bench", labels="dep=eng", forward=False)
+        with ThreadPoolExecutor(THREADS) as threads:
+            names = [f"one-of-many-{number}" for number in range(objects)]
+            list(threads.map(lambda name: source.create(ringing(name)), names))
+        many = Many(stand, destination)
+        show("what", "seconds", "done", "profiles", "provisioned", "waiting", "serve MB")
+        stand.do("apply", "-f", "-", stdin=RULES)
+        many.follow("brought", many.there, objects)
+        stand.do("apply", "-f", "-", stdin=CHANGED)
+        many.follow("changed", many.changed, objects)
+        stand.do("delete", "eventtrigger", "made")
+        many.follow("withdrawn", many.there, 0)
+        many.end()
+    print(f"{objects} objects: none lost, none left, no dead letter")
+
+
+if __name__ == "__main__":
+    run(main)
