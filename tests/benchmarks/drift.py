@@ -1,23 +1,33 @@
 """From a manual edit to its repair: `python -m tests.benchmarks.drift [EDITS] [ROUNDS]`.
 
-A real API server, a forwarder and `bellhop serve`, each a process. The floor is the same API calls
-made bare, one after the other, in a cluster that Bellhop does not know, while Bellhop has nothing
-to do: the edit, the object read back by the forwarder, looked at by deploy, and applied. Each edit
-is of an object, and a profile, of its own: who edits one again and again is slowed.
+A real API server, a forwarder and `bellhop serve`, each a process. The floor is the same calls made
+bare, one after the other, in a cluster that Bellhop does not know, while Bellhop has nothing to do:
+the edit, of which the API server asks a webhook that allows all, the object read back by the
+forwarder and posted to a server that takes all, looked at by deploy, and applied. Each edit is of
+an object, and a profile, of its own: who edits one again and again is slowed.
 """
 
 from __future__ import annotations
 
+import base64
+import json
+import ssl
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime, timedelta
 from functools import partial
+from http import HTTPStatus
 from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
+import urllib3
+
 from bellhop.adapters.kube.client import KubeClient
+from bellhop.adapters.local.certificates import issue, make_authority
+from bellhop.adapters.local.tls import make_context
 from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.model.kubeconfig import sanitise
 from bellhop.model.reach import HERE
@@ -25,6 +35,7 @@ from infra.demo.arrivals import Arrivals
 from infra.demo.stand import Stand
 from infra.demo.user import User
 from infra.lab.control_plane import ControlPlane
+from infra.lab.http_server import HttpServer, Request, Response
 from infra.lab.processes import Nursery
 from tests.benchmarks.figures import beside, in_turns, lab, run
 
@@ -88,15 +99,60 @@ def _put_back(edited: int, manifest: Mapping[str, Any]) -> bool:
     return version(manifest) > edited and ours(manifest)
 
 
-def bare(user: User, kube: KubeClient, edits: int, numbers: Iterator[int]) -> list[float]:
-    """Return the ms that the same API calls take, made one after the other."""
+class Yes(HttpServer):
+    """Allows whatever an API server asks about, and takes whatever else it is sent."""
+
+    def respond(self, request: Request) -> Response:
+        """Answer as a webhook, or as an ingest."""
+        asked = json.loads(request.body).get("request") or {}
+        answer = {"uid": asked.get("uid", ""), "allowed": True}
+        review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
+        return Response.of(HTTPStatus.OK, review | {"response": answer})
+
+
+@contextmanager
+def yes(kube: KubeClient) -> Iterator[Callable[[Any], object]]:
+    """Have a cluster ask about each edit; yield what posts something to the same server."""
+    now, hour = datetime.now(UTC), timedelta(hours=1)
+    authority = make_authority("yes", now=now, validity=hour)
+    pems = issue(authority, ["127.0.0.1"], now=now, validity=hour)
+    with Yes(make_context(*pems)) as server:
+        edits = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}
+        webhook = {
+            "name": "yes.bellhop.dev",
+            "clientConfig": {
+                "url": f"{server.address}/",
+                "caBundle": base64.b64encode(authority.certificate_pem).decode(),
+            },
+            "rules": [{**edits, "operations": ["UPDATE"]}],
+            "failurePolicy": "Ignore",
+            "sideEffects": "None",
+            "admissionReviewVersions": ["v1"],
+        }
+        kube.apply(
+            {
+                "apiVersion": "admissionregistration.k8s.io/v1",
+                "kind": "ValidatingWebhookConfiguration",
+                "metadata": {"name": "yes"},
+                "webhooks": [webhook],
+            }
+        )
+        trust = ssl.create_default_context(cadata=authority.certificate_pem.decode())
+        with urllib3.PoolManager(ssl_context=trust, retries=False) as pool:
+            yield lambda body: pool.request("POST", server.address, json=body)
+
+
+def bare(
+    user: User, kube: KubeClient, post: Callable[[Any], object], edits: int, numbers: Iterator[int]
+) -> list[float]:
+    """Return the ms that the same calls take, made one after the other."""
     times = []
     for name in (f"bare-{number}" for number in islice(numbers, edits)):
         key = ObjectKey(CONFIG, "default", name)
         kube.apply(held(name))
         begun = time.perf_counter()
         user.patch(key, {"data": {"v": "theirs"}})
-        kube.get(*key)
+        post(kube.get(*key))
         kube.get(*key)
         kube.apply(held(name))
         times.append((time.perf_counter() - begun) * 1000)
@@ -122,6 +178,7 @@ def main(edits: int = 60, rounds: int = 3, *, plane: ControlPlane | None = None)
         file = folder / "profiles.yaml"
         file.write_text("---".join(map(profile, names)))
         stand.do("apply", "-f", str(file))
+        post = stack.enter_context(yes(kube))
         arrivals = Arrivals(user, CONFIG, "default")
         for name in names:
             arrivals.wait(name, ours)
@@ -129,11 +186,11 @@ def main(edits: int = 60, rounds: int = 3, *, plane: ControlPlane | None = None)
         time.sleep(3 * _CALM_SECONDS)
         left, numbers = iter(names), count()
         through_bellhop(user, arrivals, left, WARM_UPS)
-        bare(alone, kube, WARM_UPS, numbers)
+        bare(alone, kube, post, WARM_UPS, numbers)
         measured = in_turns(
             rounds,
             bellhop=lambda: through_bellhop(user, arrivals, left, each),
-            floor=lambda: bare(alone, kube, each, numbers),
+            floor=lambda: bare(alone, kube, post, each, numbers),
         )
     beside(f"{rounds} rounds of {each} edits", measured)
 
