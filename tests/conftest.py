@@ -35,6 +35,7 @@ _TRACED = (
 _NOT_TRACED = (
     *("aws_queues", "gcp_queues", "test_live", "test_gcp_pipeline", "test_gcp_faults"),
     *("stages/test_properties", "stages/test_interleaving", "test_survives_death", "test_death_at"),
+    *("test_who_dies", "stages/test_role_request_races"),
     *("cli/test_permissions", "functions/test_rights", "functions/test_faults"),
     *("functions/test_mov", "functions/test_mixed", "functions/test_upgrade", "cli/test_secrets"),
     *("stages/test_ingest_hostile", "stages/test_loops"),

@@ -104,7 +104,7 @@ def test_who_dies_as_one_goes_takes_nothing_from_the_other(tmp_path: Path, gone:
 
 def test_who_dies_giving_rights_leaves_nobody_denied(tmp_path: Path) -> None:
     """Though the last right was given and nobody was told yet: their pauses are long."""
-    for steps in range(0, _CALLS, 5):
+    for steps in range(0, _CALLS, 11):
         (tmp_path / f"{steps}").mkdir()
         fleet, fate = Fleet(tmp_path / f"{steps}"), Fate()
         east = fleet.register("east", env="production")
