@@ -1,28 +1,14 @@
-"""HealthChecks by real API servers: a resource that is not well rings, and an Event tells of it."""
+"""The example of a HealthCheck: a resource that is not well rings, and an Event tells of it."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from bellhop.model.gvk import GVK, ObjectKey
 from tests.fakes.fleet import service
-from tests.fakes.health import cluster_check, health_check
 from tests.flow.conftest import Flow, until
 
 EAST = "fleet/source"
 EVENT = GVK("", "v1", "Event")
 WEB = ObjectKey(GVK("", "v1", "Service"), "default", "web")
-ADDRESSED = """
-function evaluate()
-  local found = {}
-  for _, each in ipairs(resources) do
-    if each.spec.type == "LoadBalancer" and not each.status.loadBalancer.ingress then
-      table.insert(found, {resource = each, healthStatus = "Progressing", message = "no address"})
-    end
-  end
-  return {resources = found}
-end
-"""
 
 
 def said(flow: Flow) -> str:
@@ -38,13 +24,9 @@ def events(flow: Flow) -> list[tuple[str, str]]:
     return [(each["type"], each["message"]) for each in found if each]
 
 
-def test_a_resource_that_is_not_well_is_told_of_until_it_is(flow: Flow, tmp_path: Path) -> None:
+def test_a_resource_that_is_not_well_is_told_of_until_it_is(flow: Flow) -> None:
     """By rings, status included: no sweep is asked for after what is declared."""
-    file = tmp_path / "health.yaml"
-    told = cluster_check(notifications="[{name: event, type: KubernetesEvent}]")
-    file.write_text(f"{health_check(ADDRESSED)}---{told}")
-    flow.stand.do("apply", "-f", str(file))
-    flow.stand.settle(EAST)
+    flow.apply("health")
     until("the cluster is known to be well", lambda: said(flow).startswith("True"))
 
     web = service("web")
@@ -57,7 +39,7 @@ def test_a_resource_that_is_not_well_is_told_of_until_it_is(flow: Flow, tmp_path
     [(kind, text)] = events(flow)
     assert kind == "Warning"
     assert "Service 'default/web' is Progressing: no address" in text
-    assert "no address" in flow.stand.do("describe", "healthcheck", "services")
+    assert "no address" in flow.stand.do("describe", "healthcheck", "addresses")
 
     flow.source.give_address(WEB, "203.0.113.7")
     until("it is well again", lambda: said(flow).startswith("True"))
