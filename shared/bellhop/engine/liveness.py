@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from bellhop.engine.naming import profile_shown
 from bellhop.model.condition import Condition, Liveness, Notice
 from bellhop.model.record import Outcome, Selected, Selection
+
+if TYPE_CHECKING:
+    from bellhop.model.health_check import NotificationPolicy
 
 PAUSE = timedelta(minutes=1)
 """Between two notices to one place about one cluster, and before the first new try."""
@@ -101,14 +104,21 @@ def condition(
     return Condition(state.healthy, since, state.message, notices, found)
 
 
-def due(found: Condition, now: datetime) -> list[Notice]:
-    """Return the notices that are to be sent now."""
-    return [each for each in owed(found) if each.until is None or each.until <= now]
+def owed(
+    found: Condition, policies: Mapping[str, NotificationPolicy]
+) -> list[tuple[datetime, Notice]]:
+    """Return the notices of which what was told last is not so any more, and when each is due.
+
+    One whose policy has patience is due once the cluster is not well for so long: what ends before
+    was never told, and nor is its end.
+    """
+    waiting = [each for each in found.notices if each.told != found.healthy]
+    return [(_due_at(found, each, policies.get(each.name)), each) for each in waiting]
 
 
-def owed(found: Condition) -> list[Notice]:
-    """Return the notices of which what was told last is not so any more."""
-    return [each for each in found.notices if each.told != found.healthy]
+def _due_at(found: Condition, notice: Notice, policy: NotificationPolicy | None) -> datetime:
+    told_at = found.since + policy.patience if policy and not found.healthy else found.since
+    return max(told_at, notice.until) if notice.until else told_at
 
 
 def claimed(notice: Notice, now: datetime) -> Notice:
@@ -117,9 +127,10 @@ def claimed(notice: Notice, now: datetime) -> Notice:
     return replace(notice, until=now + pause)
 
 
-def sent(notice: Notice, *, healthy: bool) -> Notice:
-    """Return a notice that was sent."""
-    return replace(notice, told=healthy, failures=0, error="")
+def sent(notice: Notice, *, healthy: bool, until: datetime) -> Notice:
+    """Return a notice that was sent; the next one waits until then, or for the end of the claim."""
+    later = max(until, notice.until) if notice.until else until
+    return replace(notice, told=healthy, until=later, failures=0, error="")
 
 
 def failed(notice: Notice, error: str) -> Notice:

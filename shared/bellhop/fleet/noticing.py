@@ -7,7 +7,8 @@
 A notice is owed as long as what it told last is not so: that is on record before anything is sent,
 so that a death loses none. Who sends it claims it first, on condition of the record, for a minute:
 a message that comes twice, or two workers, send it once, and a cluster that changes all the time is
-told of once a minute. Who dies after it was sent and before that is noted has it sent again.
+told of once a minute, or as seldom as a policy says. Who dies after it was sent and before that is
+noted has it sent again.
 """
 
 from __future__ import annotations
@@ -135,14 +136,17 @@ class Noticing:
         Raises:
             StaleError: somebody else has written the condition meanwhile.
         """
-        cluster = told_of.key
+        cluster, clock = told_of.key, self._here.records.clock
         asked = {each.name: each for each in check.notifications}
-        for notice in liveness.due(found.value, self._here.records.clock.now()):
-            claimed = liveness.claimed(notice, self._here.records.clock.now())
+        begun = clock.now()
+        for due_at, notice in liveness.owed(found.value, check.policies):
+            if due_at > begun:
+                continue
+            claimed = liveness.claimed(notice, clock.now())
             found = self._noted(cluster, check, found, claimed)
             done = self._try(told_of, check, asked[notice.name], found.value, claimed)
             found = self._noted(cluster, check, found, done)
-        return [each.until for each in liveness.owed(found.value) if each.until]
+        return [due_at for due_at, _ in liveness.owed(found.value, check.policies)]
 
     def _try(
         self,
@@ -166,7 +170,8 @@ class Noticing:
             )
             return liveness.failed(notice, str(error))
         self._log.info("Sent a notice", cluster=cluster.key, notice=notice.name, check=check.name)
-        return liveness.sent(notice, healthy=found.healthy)
+        until = self._here.records.clock.now() + asked.policy.interval
+        return liveness.sent(notice, healthy=found.healthy, until=until)
 
     def _where(self, cluster: Cluster) -> Kube:
         """Open the cluster that has the Events: the one that manages others, or itself.

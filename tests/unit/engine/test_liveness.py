@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -12,7 +12,6 @@ from bellhop.engine.liveness import (
     addons,
     claimed,
     condition,
-    due,
     failed,
     owed,
     resources,
@@ -20,8 +19,9 @@ from bellhop.engine.liveness import (
     together,
     with_notice,
 )
-from bellhop.model.condition import Notice
+from bellhop.model.condition import Condition, Notice
 from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.model.health_check import NotificationPolicy
 from bellhop.model.record import Outcome, Phase, Selected, Selection
 from tests.fakes.clock import START
 
@@ -64,6 +64,10 @@ def test_names_a_few_profiles_that_failed() -> None:
     )
 
 
+def due(found: Condition, now: datetime) -> list[Notice]:
+    return [each for at, each in owed(found, {}) if at <= now]
+
+
 def test_a_notice_is_owed_until_it_is_told() -> None:
     """A claim puts it off, longer with each failure; what was sent has no failure any more."""
     found = condition(None, State(healthy=False, message="why"), ["chat"], START, {})
@@ -76,9 +80,23 @@ def test_a_notice_is_owed_until_it_is_told() -> None:
     assert claimed(twice, START).until == START + 4 * PAUSE
     forever = Notice("chat", failures=99)
     assert claimed(forever, START).until == START + timedelta(hours=1)
-    told = sent(twice, healthy=False)
-    assert (told.failures, told.error) == (0, "")
-    assert owed(with_notice(found, told)) == []
+    told = sent(twice, healthy=False, until=START)
+    assert (told.failures, told.error, told.until) == (0, "", claim.until)
+    assert owed(with_notice(found, told), {}) == []
+
+
+def test_a_policy_puts_off_what_is_told() -> None:
+    """Patience that of a cluster that is not well alone; an interval what comes after a notice."""
+    policies = {"chat": NotificationPolicy(min_interval="1h", failing_for="5m")}
+    ill = condition(None, State(healthy=False, message="why"), ["chat"], START, {})
+    [(at, notice)] = owed(ill, policies)
+    assert at == START + timedelta(minutes=5)
+
+    told = with_notice(ill, sent(claimed(notice, at), healthy=False, until=at + timedelta(hours=1)))
+    well = condition(told, State(healthy=True, message="all"), ["chat"], at, {})
+    assert [each for each, _ in owed(well, policies)] == [at + timedelta(hours=1)]
+    at_once = condition(told, State(healthy=True, message="all"), ["chat"], at + 60 * PAUSE, {})
+    assert [each for each, _ in owed(at_once, policies)] == [at + timedelta(hours=1)]
 
 
 def test_a_condition_keeps_since_when_it_is_so() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from bellhop.model.gvk import GVK
@@ -58,6 +60,34 @@ def test_refuses_with_a_sentence(old: str, new: str, told: str) -> None:
     """That says what is wrong."""
     with pytest.raises(InvalidDocuments, match=told):
         parse_all(read_documents(TEXT.replace(old, new), source="f"))
+
+
+def test_reads_how_much_is_told() -> None:
+    """As Go writes durations; what is left out asks for nothing."""
+    policy = "policy: {onlyOnTransition: true, minInterval: 1h30m, failingFor: 1.5m}"
+    [found] = parse_all(read_documents(f"{TEXT}    {policy}\n", source="f"))
+    [plain] = parse_all(read_documents(TEXT, source="f"))
+
+    assert isinstance(found, ClusterHealthCheck)
+    assert isinstance(plain, ClusterHealthCheck)
+    read = found.policies["chat"]
+    assert (read.interval, read.patience) == (timedelta(minutes=90), timedelta(seconds=90))
+    assert plain.policies["chat"].interval == timedelta(0) == plain.policies["chat"].patience
+
+
+@pytest.mark.parametrize(
+    ("policy", "told"),
+    [
+        ("minInterval: soon", "'soon' is not a duration; write it like '5m' or '1h30m'"),
+        ("failingFor: 721h", "failingFor is '721h'; it has 30 days at most"),
+        (f"minInterval: {'9' * 400}h", "minInterval is '99999"),
+        ("atMost: 3", "atMost"),
+    ],
+)
+def test_refuses_a_policy_with_a_sentence(policy: str, told: str) -> None:
+    """Whatever is written there."""
+    with pytest.raises(InvalidDocuments, match=told):
+        parse_all(read_documents(f"{TEXT}    policy: {{{policy}}}\n", source="f"))
 
 
 def test_refuses_two_notifications_of_one_name() -> None:
