@@ -29,10 +29,11 @@ _FAILED = {"Failed", "FailedNonRetriable"}
 
 
 class State(NamedTuple):
-    """Whether a cluster is well, and why not."""
+    """Whether a cluster is well, and why not, and until when that is so though nothing changes."""
 
     healthy: bool
     message: str
+    until: datetime | None = None
 
 
 def addons(outcomes: Iterable[Outcome]) -> State | None:
@@ -47,19 +48,31 @@ def addons(outcomes: Iterable[Outcome]) -> State | None:
     return State(healthy=True, message=f"all {len(found)} profiles are deployed")
 
 
-def resources(health_check: str, found: Selection | None) -> State | None:
+def resources(
+    health_check: str, found: Selection | None, patience: timedelta, now: datetime
+) -> State | None:
     """Judge a cluster by what a HealthCheck says of its resources; None where nobody knows yet.
 
-    One whose script fails says nothing good: who relies on it is to know.
+    A resource counts once it is not well for as long as the HealthCheck has patience. One whose
+    script fails says nothing good: who relies on it is to know.
     """
     if found is None or not (found.made or found.error):
         return None
     if found.error:
         said = f"HealthCheck '{health_check}' cannot be evaluated: {found.error[:_LONGEST]}"
         return State(healthy=False, message=said)
-    if found.selected:
-        return State(healthy=False, message=_listed([_resource(each) for each in found.selected]))
-    return State(healthy=True, message=f"{health_check}: {found.message}")
+    ends = [each.since + patience for each in found.selected]
+    until = min((each for each in ends if each > now), default=None)
+    if counted := counting(found, patience, now):
+        said = _listed([_resource(each) for each in counted])
+        return State(healthy=False, message=said, until=until)
+    waits = ", and none for long enough yet" if found.selected else ""
+    return State(healthy=True, message=f"{health_check}: {found.message}{waits}", until=until)
+
+
+def counting(found: Selection, patience: timedelta, now: datetime) -> list[Selected]:
+    """Return the resources that are not well for so long that it counts."""
+    return [each for each in found.selected if each.since + patience <= now]
 
 
 def together(checks: Mapping[str, State | None]) -> State | None:

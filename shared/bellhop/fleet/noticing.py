@@ -77,9 +77,14 @@ class Noticing:
             return
         waiting: list[datetime] = []
         for check in checks:
+            states = {
+                each.name: self._state(catalog, cluster, each)
+                for each in check.spec.liveness_checks
+            }
+            waiting += [each.until for each in states.values() if each and each.until]
             with suppress(StaleError):
                 # Whoever was quicker knows no less, and sends what is owed.
-                found = self._judge(catalog, cluster, check, kept.get(check.name))
+                found = self._judge(cluster, check, states, kept.get(check.name))
                 waiting += self._tell(catalog.clusters[cluster], check, found) if found else []
         if waiting:
             body = Examine(cluster).message().body
@@ -87,9 +92,9 @@ class Noticing:
 
     def _judge(
         self,
-        catalog: Catalog,
         cluster: str,
         check: ClusterHealthCheck,
+        checks: Mapping[str, liveness.State | None],
         kept: Kept[Condition] | None,
     ) -> Kept[Condition] | None:
         """Write the condition of a cluster if it is another one; None where it has none yet.
@@ -100,9 +105,6 @@ class Noticing:
             StaleError: somebody else has written it meanwhile.
         """
         old = kept.value if kept else None
-        checks = {
-            each.name: self._state(catalog, cluster, each) for each in check.spec.liveness_checks
-        }
         state = liveness.together(checks)
         if state is None:
             if old is None:
@@ -126,7 +128,9 @@ class Noticing:
         except MissingError:
             # What is lost is made anew, and asks for this again.
             return None
-        return liveness.resources(asked.health_check, found.value if found else None)
+        patience = catalog.health_checks[asked.health_check].patience
+        kept, now = found.value if found else None, records.clock.now()
+        return liveness.resources(asked.health_check, kept, patience, now)
 
     def _tell(
         self, told_of: Cluster, check: ClusterHealthCheck, found: Kept[Condition]

@@ -24,6 +24,12 @@ if TYPE_CHECKING:
     from bellhop.model.ref import ObjectReference
 
 _Reference = Annotated[Any, Later("ref", "ObjectReference")]
+AGAIN = timedelta(seconds=10)
+"""Between two evaluations of a health check where nothing changes, as in Sveltos."""
+
+_MOST_EVALUATIONS = 8640
+"""As many as there are in a day."""
+
 _LONGEST = timedelta(days=30)
 """Who is to hear of a cluster is to hear of it some day."""
 
@@ -152,9 +158,9 @@ class ClusterHealthCheck(Declaration):
 
 
 class Flapping(Model):
-    """How often something has to be found as it is before that counts."""
+    """How often in a row a resource has to be found not well before that counts."""
 
-    consecutive_evaluations: int = Field(default=3, ge=2)
+    consecutive_evaluations: int = Field(default=3, ge=2, le=_MOST_EVALUATIONS)
 
 
 class HealthCheckSpec(Model):
@@ -179,6 +185,16 @@ class HealthCheck(Declaration):
     for_tenants: ClassVar[bool] = True
 
     spec: HealthCheckSpec
+
+    @property
+    def patience(self) -> timedelta:
+        """How long a resource has to be not well, without a break, before that counts.
+
+        What changes is judged at once, so that between two evaluations nothing else was so: of
+        those that are asked for each after the first stands for the pause before it.
+        """
+        flapping = self.spec.flapping
+        return (flapping.consecutive_evaluations - 1) * AGAIN if flapping else timedelta(0)
 
     @cached_property
     def source(self) -> AskingSource:

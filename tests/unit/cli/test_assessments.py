@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -61,6 +63,28 @@ def test_get_counts_clusters(bellhop: Bellhop, three: Installation) -> None:
         }
     ]
     assert fails["failureMessage"] == "line 2: it fails"
+
+
+def test_what_does_not_count_yet_is_told_as_that(
+    bellhop: Bellhop, three: Installation, tmp_path: Path
+) -> None:
+    """With from when it counts; the cluster is well until then, and the status says nothing."""
+    file = tmp_path / "flapping.yaml"
+    file.write_text(health_check(more="  flapping: {consecutiveEvaluations: 7}\n"))
+    assert bellhop("apply", "-f", str(file)).exit_code == 0
+    kept = three.records.selections.get("fleet/east", SOURCE)
+    assert kept
+    now = three.records.clock.now()
+    (one,) = kept.value.selected
+    young = replace(kept.value, selected=(replace(one, since=now),))
+    three.records.selections.put(young)
+
+    said = bellhop("describe", "healthcheck", "services").stdout
+    assert f"counts from {now + timedelta(minutes=1):%Y-%m-%dT%H:%M:%SZ}; no endpoints" in said
+    assert "unhealthy" not in said
+    assert bellhop("get", "hc", "--no-headers").stdout.split()[3:5] == ["1", "0"]
+    shown = yaml.safe_load(bellhop("get", "hc", "services", "-o", "yaml").stdout)
+    assert shown["status"]["healthCheckReports"][0]["resourceStatuses"] == []
 
 
 def test_describe_tells_what_is_not_well(bellhop: Bellhop, three: Installation) -> None:

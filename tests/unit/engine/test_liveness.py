@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
@@ -24,6 +25,8 @@ from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.model.health_check import NotificationPolicy
 from bellhop.model.record import Outcome, Phase, Selected, Selection
 from tests.fakes.clock import START
+
+NO_TIME = timedelta(0)
 
 
 def outcomes(*phases: Phase) -> list[Outcome]:
@@ -137,19 +140,36 @@ def test_a_cluster_is_well_where_no_resource_is_not(
     found: Selection | None, *, healthy: bool | None
 ) -> None:
     """And where the script can say so."""
-    state = resources("nodes", found)
+    state = resources("nodes", found, NO_TIME, START)
 
     assert (state and state.healthy) == healthy
 
 
 def test_the_first_resources_that_are_not_well_are_named() -> None:
     """With how many more there are."""
-    state = resources("nodes", selection(*["Degraded"] * 5))
+    state = resources("nodes", selection(*["Degraded"] * 5), NO_TIME, START)
 
     assert state
     assert state.message == (
         "Node 'n0' is Degraded; Node 'n1' is Degraded; Node 'n2' is Degraded; and 2 more"
     )
+
+
+def test_what_is_not_well_for_a_moment_does_not_count() -> None:
+    """And it is known when it will; what has counted before is told meanwhile."""
+    young = selection("Degraded")
+    half, whole = timedelta(seconds=10), timedelta(seconds=20)
+    first = resources("nodes", young, whole, START + half)
+    assert first == State(
+        healthy=True, message="nodes: all, and none for long enough yet", until=START + whole
+    )
+    later = resources("nodes", young, whole, START + whole)
+    assert later == State(healthy=False, message="Node 'n0' is Degraded")
+
+    [one] = young.selected
+    old = replace(one, key=ObjectKey(GVK("", "v1", "Node"), "", "old"), since=START - whole)
+    both = resources("nodes", replace(young, selected=(one, old)), whole, START)
+    assert both == State(healthy=False, message="Node 'old' is Degraded", until=START + whole)
 
 
 WELL, ILL = State(healthy=True, message="w"), State(healthy=False, message="i")

@@ -115,11 +115,28 @@ def test_a_health_check_asks_as_an_event_source_does() -> None:
 
 
 @pytest.mark.parametrize(
+    ("flapping", "seconds"),
+    [
+        pytest.param("", 0, id="none"),
+        pytest.param("  flapping: {}\n", 20, id="three unless it is said"),
+        pytest.param("  flapping: {consecutiveEvaluations: 2}\n", 10, id="two"),
+    ],
+)
+def test_each_evaluation_after_the_first_takes_a_pause(flapping: str, seconds: int) -> None:
+    """So many seconds a resource has to be not well."""
+    [found] = parse_all(read_documents(health_check(more=flapping), source="f"))
+
+    assert isinstance(found, HealthCheck)
+    assert found.patience == timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize(
     ("old", "new", "told"),
     [
         ("  evaluateHealth: |", "  evaluateHealth: ''\n  other: |", "evaluateHealth"),
         ("[{group: '', version: v1, kind: Service}]", "[]", "resourceSelectors"),
-        ("spec:", "spec:\n  flapping: {consecutiveEvaluations: 4}", "is not counted"),
+        ("spec:", "spec:\n  flapping: {consecutiveEvaluations: 1}", "consecutiveEvaluations"),
+        ("spec:", "spec:\n  flapping: {consecutiveEvaluations: 10000}", "consecutiveEvaluations"),
     ],
 )
 def test_refuses_a_health_check_with_a_sentence(old: str, new: str, told: str) -> None:
