@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
+from typing import Any
 
 from bellhop.adapters import notices
 from bellhop.engine import liveness, wording
@@ -37,8 +38,8 @@ from bellhop.ports.store import ABSENT
 from bellhop.records import Kept
 from bellhop.stages.inbox import Stage
 
-Send = Callable[[str, Mapping[str, str], str, str], None]
-"""Sends a notice of a type, by what its Secret says, with a subject and a text."""
+Send = Callable[[str, Mapping[str, str], str, str, Mapping[str, Any]], None]
+"""Sends a notice of a type, by what its Secret says, with a subject, a text and the facts."""
 
 
 class Noticing:
@@ -167,7 +168,8 @@ class Noticing:
                 event = wording.event(check, cluster.key, found, text)
                 self._where(cluster).apply(event)
             else:
-                self._send(asked.type, self._credentials(asked), subject, text)
+                facts = wording.facts(check, cluster, found)
+                self._send(asked.type, self._credentials(asked), subject, text, facts)
         except BellhopError as error:
             self._log.warning(
                 "Cannot send a notice", cluster=cluster.key, notice=notice.name, error=str(error)

@@ -33,7 +33,9 @@ _MOST_EVALUATIONS = 8640
 _LONGEST = timedelta(days=30)
 """Who is to hear of a cluster is to hear of it some day."""
 
-NoticeType = Literal["KubernetesEvent", "Slack", "Webex", "Discord", "Teams", "Telegram", "SMTP"]
+NoticeType = Literal[
+    "KubernetesEvent", "Slack", "Webex", "Discord", "Teams", "Telegram", "SMTP", "Webhook"
+]
 
 
 class LivenessCheck(Model):

@@ -49,8 +49,8 @@ MUTANTS = [
     ),
     Mutant(
         "engine/wording.py",
-        "found.healthy, found.since.isoformat()]",
-        "found.healthy]",
+        "found.healthy, found.since.isoformat()])[:16]",
+        "found.healthy])[:16]",
         "A cluster that is not well again is told of by an Event of long ago.",
     ),
     Mutant(

@@ -211,6 +211,26 @@ def test_tries_an_event_again_that_a_cluster_does_not_take(fleet: Fleet) -> None
     assert [each["type"] for each in events(east)] == ["Warning"]
 
 
+def test_tells_a_program_what_it_tells_people(fleet: Fleet, here: Chat) -> None:
+    """With an id by which it knows what came twice."""
+    hook = CHECK.replace("type: Slack", "type: Webhook")
+    deny(fleet.register("east", env="production"))
+    fleet.apply(hook, SECRET.replace("SLACK_TOKEN: xoxb-hidden", f"WEBHOOK_URL: '{here.url}'"), OWN)
+    fleet.pump()
+    swept(fleet)
+    told = fleet.records.conditions.of("fleet/east")["production"]
+    [notice] = told.value.notices
+    unsure = replace(told.value, notices=(replace(notice, told=True, until=None),))
+    fleet.records.conditions.put("fleet/east", "production", unsure, expect=told.token)
+    fleet.stages["sweep"].handle(Examine("fleet/east"))
+
+    [first, again] = [body for _, _, body in here.taken]
+    assert first == again
+    assert (first["cluster"], first["clusterHealthCheck"]) == ("fleet/east", "production")
+    assert (first["healthy"], first["since"]) == (False, "2026-01-01T12:00:00Z")
+    assert first["message"] in first["text"]
+
+
 WORDED = CHECK.replace(
     "metadata: {name: production}",
     """
