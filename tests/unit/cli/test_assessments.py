@@ -16,6 +16,7 @@ from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.model.record import Cluster, Selected, Selection
 from tests.fakes.clock import START
 from tests.fakes.health import cluster_check, health_check
+from tests.unit.cli import fleet
 
 Bellhop = Callable[..., Result]
 SOURCE = "healthcheck:services"
@@ -63,6 +64,24 @@ def test_get_counts_clusters(bellhop: Bellhop, three: Installation) -> None:
         }
     ]
     assert fails["failureMessage"] == "line 2: it fails"
+
+
+def test_resources_that_are_not_well_are_shown(bellhop: Bellhop, three: Installation) -> None:
+    """Beside what matches EventSources; the objects as they are, and not what is said of them."""
+    assert three.catalogs.current().health_checks
+    web = fleet.service()
+    web["metadata"] |= {"name": "web", "namespace": "default"}
+    fleet.observe(three, web, "fleet/east")
+    shown = bellhop("show", "resources", "--verbose", "--cluster", "fleet/east").stdout
+    assert [line.split(maxsplit=4) for line in shown.splitlines()[1:]] == [
+        ["fleet/east", "v1/Service", "default", "web", "Degraded: no endpoints"]
+    ]
+
+    whole = yaml.safe_load(bellhop("show", "resources", "--full").stdout)
+    items = whole.get("items", [whole])
+    assert [(each["kind"], each["metadata"]["name"]) for each in items] == [("Service", "web")]
+    assert "spec" in items[0]
+    assert bellhop("show", "resources", "--kind", "pod").stdout == ""
 
 
 def test_what_does_not_count_yet_is_told_as_that(
