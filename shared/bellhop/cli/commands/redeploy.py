@@ -33,6 +33,12 @@ _CLUSTER = "cluster"
 )
 @cluster_option
 @click.option(
+    "--cluster-type",
+    type=click.Choice(["Capi", "Sveltos"], case_sensitive=False),
+    expose_value=False,
+    help="Taken as sveltosctl has it; the cluster's name is enough.",
+)
+@click.option(
     "--unchecked",
     is_flag=True,
     help="Remove a profile that is to go without its checks.",
