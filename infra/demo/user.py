@@ -23,6 +23,7 @@ _PLURALS = {
     "Namespace": "namespaces",
     "NetworkPolicy": "networkpolicies",
     "ResourceQuota": "resourcequotas",
+    "Role": "roles",
     "Secret": "secrets",
     "Service": "services",
 }

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from bellhop import errors
+from bellhop.model.kinds import parse_all, read_documents
 
 ROOT = Path(__file__).parents[2]
+FULL = re.DOTALL | re.MULTILINE
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 
@@ -29,6 +31,20 @@ def test_every_link_leads_somewhere(page: Path) -> None:
 
         assert found.exists(), f"{page.name} links to {target}"
         assert not anchor or anchor in anchors(found), f"{page.name} links to {target}"
+
+
+MANIFESTS = [
+    pytest.param(block, id=f"{page.relative_to(ROOT)} {number}")
+    for page in PAGES
+    for number, block in enumerate(re.findall(r"^```yaml[^\n]*\n(.*?)^```", page.read_text(), FULL))
+    if "projectsveltos.io/v1" in block
+]
+
+
+@pytest.mark.parametrize("manifest", MANIFESTS)
+def test_every_manifest_can_be_applied(manifest: str) -> None:
+    """What a reader copies from a page is none that is refused."""
+    assert parse_all(read_documents(manifest, source="page.yaml"))
 
 
 def test_every_error_has_its_row() -> None:

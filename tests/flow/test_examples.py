@@ -451,6 +451,31 @@ def test_a_team_has_a_profile_and_a_set_of_its_own(flow: Flow, tmp_path: Path) -
     until("nobody has it", lambda: where() == [])
 
 
+ROLE = GVK("rbac.authorization.k8s.io", "v1", "Role")
+
+
+def test_a_team_writes_where_it_was_given_rights(flow: Flow, tmp_path: Path) -> None:
+    """It is denied elsewhere, with the missing right; withdrawn first it leaves no role."""
+    hours = config_map("opening-hours", "shop")
+    flow.stand.do("apply", "-f", str(EXAMPLES / "tenant"))
+    until("the team's is there", lambda: flow.source.get(hours))
+    assert len(flow.source.names(ROLE, "shop")) == 1
+    assert flow.destination.names(ROLE, "shop") == []
+
+    elsewhere = tmp_path / "elsewhere.yaml"
+    text = (EXAMPLES / "tenant" / "shop.yaml").read_text()
+    elsewhere.write_text(text.replace("opening-hours\n      namespace: shop", "opening-hours"))
+    flow.stand.do("apply", "-f", str(elsewhere))
+    until("it is denied", lambda: "'shop/shop'" in flow.failures())
+    assert "grant it this one" in flow.failures()
+    assert flow.source.get(config_map("opening-hours")) is None
+
+    flow.stand.do("delete", "clusterprofile", "shop")
+    until("the team's is gone", lambda: flow.source.get(hours) is None)
+    flow.stand.do("delete", "rolerequest", "shop")
+    until("the role is gone", lambda: flow.source.names(ROLE, "shop") == [])
+
+
 QUOTA = GVK("", "v1", "ResourceQuota")
 
 
@@ -522,6 +547,8 @@ def test_replicates_a_secret_on_demand(flow: Flow) -> None:
     rows = [line.split() for line in addons.splitlines() if CREDENTIALS in line]
     assert sorted(row[row.index(CREDENTIALS) - 1] for row in rows) == ["eng", "hr"]
     assert all(":Secret" in row for row in rows)
+    used = flow.stand.do("show", "usage", "--kind", "ClusterProfile", "--no-headers").split()
+    assert (used[0], used[-1]) == ("ClusterProfile", "fleet/source")
 
     flow.source.patch(
         ObjectKey(GVK("", "v1", "Namespace"), "", "hr"), {"metadata": {"labels": None}}

@@ -1,4 +1,4 @@
-"""What is Local reaches the real cluster that stands for the management cluster, and leaves it."""
+"""The example of what is Local: it reaches the real cluster for all others, and leaves it."""
 
 from __future__ import annotations
 
@@ -9,41 +9,11 @@ from infra.demo.stand import Stand
 from infra.demo.user import User
 from infra.lab.cluster import Cluster
 from infra.lab.processes import Nursery
-from tests.flow.conftest import SETTINGS, until
+from tests.flow.conftest import EXAMPLES, SETTINGS, until
 
 _CONFIG = GVK("", "v1", "ConfigMap")
 REMOTE = ObjectKey(_CONFIG, "default", "agent")
 LOCAL = ObjectKey(_CONFIG, "entries", "agent-of-source")
-
-PROFILE = """
-apiVersion: config.projectsveltos.io/v1beta1
-kind: ClusterProfile
-metadata: {name: agents}
-spec:
-  clusterSelector: {matchLabels: {env: production}}
-  policyRefs:
-  - {kind: ConfigMap, namespace: default, name: agent}
-  - {kind: ConfigMap, namespace: default, name: entry, deploymentType: Local}
----
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: agent, namespace: default}
-data:
-  agent.yaml: |
-    apiVersion: v1
-    kind: ConfigMap
-    metadata: {name: agent, namespace: default}
----
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: entry, namespace: default, annotations: {projectsveltos.io/template: ok}}
-data:
-  entry.yaml: |
-    apiVersion: v1
-    kind: ConfigMap
-    metadata: {name: "agent-of-{{ .Cluster.metadata.name }}", namespace: entries}
-    data: {env: "{{ .Cluster.metadata.labels.env }}"}
-"""
 
 
 def test_what_is_local_follows_its_cluster(
@@ -53,14 +23,13 @@ def test_what_is_local_follows_its_cluster(
 
     What is Remote is brought meanwhile, and to no other cluster.
     """
-    (tmp_path / "profile.yaml").write_text(PROFILE)
     with Nursery() as nursery:
         stand = Stand(tmp_path / "stand", nursery, settings=SETTINGS)
         stand.serve()
         source, host = (User(each.kubeconfig()) for each in (source_cluster, destination_cluster))
         stand.register(source_cluster, namespace="fleet", labels="env=production", forward=False)
 
-        stand.do("apply", "-f", str(tmp_path / "profile.yaml"))
+        stand.do("apply", "-f", str(EXAMPLES / "local"))
         until("what is Remote is there", lambda: source.get(REMOTE))
         until("it is told", lambda: "registered as 'mgmt/mgmt'" in stand.do("show", "failures"))
 

@@ -61,6 +61,16 @@ def headers_option(command: F) -> F:
     )(command)
 
 
+def verbose_option(command: F) -> F:
+    """Let the user ask for all columns in sveltosctl's word."""
+    return click.option("--verbose", is_flag=True, help="All columns, as -o wide.")(command)
+
+
+def form_of(form: str, *, verbose: bool) -> str:
+    """Return the form of the output: all columns where that is asked for, of a table."""
+    return WIDE if verbose and form == TABLE else form
+
+
 def dry_run_option(command: F) -> F:
     """Let a command say what it would do, and do nothing."""
     return click.option(

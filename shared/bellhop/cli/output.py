@@ -114,6 +114,16 @@ def compose(text: str) -> None:
     click.echo(text)
 
 
+def overwrite(text: str) -> None:
+    """Have a line of standard error say something else; where that is no terminal say nothing.
+
+    A line that is longer than the terminal is cut: nobody could write over it.
+    """
+    if sys.stderr.isatty() and os.environ.get("TERM", "") != "dumb":
+        room = max(shutil.get_terminal_size().columns - 1, 0)
+        click.echo(f"\r\x1b[K{visible(text)[:room]}", nl=False, err=True)
+
+
 def flush() -> None:
     """Have what was printed read now."""
     sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""What matches EventSources in clusters, in sveltosctl's words."""
+"""What matches EventSources in clusters, and what is not well there, in sveltosctl's words."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import Any
 
 from bellhop.cli.output import Row
 from bellhop.cli.redaction import hidden
+from bellhop.engine.liveness import MESSAGE, STATE, counting
 from bellhop.fleet.installation import Installation
-from bellhop.fleet.reports import aggregates, object_of, report
+from bellhop.fleet.reports import aggregates, object_of, report, selection
 from bellhop.frozen import frozen
-from bellhop.model.asking import asker
-from bellhop.model.record import Match
+from bellhop.model.asking import asker, health_check_of
+from bellhop.model.record import Match, Selection
 
 
 @frozen
@@ -38,7 +39,7 @@ class Wanted:
 
 
 def rows(here: Installation, wanted: Wanted) -> Iterator[Row]:
-    """Yield one row for each object that a source takes."""
+    """Yield one row for each object that a source takes, or a health check finds not well."""
     for match in _matches(here, wanted):
         yield {
             "cluster": match.cluster,
@@ -76,3 +77,24 @@ def _matching(here: Installation, cluster: str) -> Iterator[Match]:
     for source in here.catalogs.known().sources_in(cluster):
         if aggregates(here, source) and not asker(source):
             yield from report(here, cluster, source).matching
+        if health_check_of(source):
+            yield from _unwell(here, cluster, source)
+
+
+def _unwell(here: Installation, cluster: str, source: str) -> Iterator[Match]:
+    """Yield what a health check finds not well, with the state and what the script says."""
+    found = selection(here, cluster, source)
+    check = here.catalogs.known().health_checks.get(health_check_of(source))
+    if not isinstance(found, Selection) or check is None:
+        return
+    for each in counting(found, check.patience, here.records.clock.now()):
+        said = ": ".join(filter(None, (each.manifest.get(part) for part in (STATE, MESSAGE))))
+        yield Match(
+            cluster,
+            source,
+            each.key,
+            matching=True,
+            digest=each.digest,
+            since=each.since,
+            message=said,
+        )

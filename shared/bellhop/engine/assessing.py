@@ -5,7 +5,7 @@ Of those that are well nothing is kept: there may be thousands, and they say not
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from bellhop import luabox
@@ -17,7 +17,10 @@ from bellhop.model.gvk import ObjectKey
 from bellhop.model.kinds import EventSource
 
 MOST = 100
-"""Resources that are not well, of which it is kept; the first by their names."""
+"""Resources that are not well, of which it is kept; the first by their names.
+
+Those that were kept before come first: how long they are not well is to be known.
+"""
 
 _LONGEST = 300
 """Characters that are kept of what a script says of one."""
@@ -34,9 +37,15 @@ class Assessment(NamedTuple):
 
 
 def assess(
-    source: EventSource, parts: Iterable[Sequence[Mapping[str, Any]]], limits: luabox.Limits
+    source: EventSource,
+    parts: Iterable[Sequence[Mapping[str, Any]]],
+    limits: luabox.Limits,
+    *,
+    known: Container[str] = (),
 ) -> Assessment:
     """Run a health check's script over objects, part by part; a part may be empty.
+
+    Keys that were `known` to be not well are kept before others.
 
     Where a Secret is among the objects no word of the script is told, and it names none but what
     it was given: a name could be made of a value.
@@ -61,7 +70,7 @@ def assess(
                 one = _resource(source, number, each, given)
                 if each.state != luabox.HEALTHY:
                     found.setdefault(one.key, one)
-    return Assessment(_first(found), _summary(asked, len(found)), again)
+    return Assessment(_first(found, known), _summary(asked, len(found)), again)
 
 
 def _resource(
@@ -83,8 +92,10 @@ def _resource(
     return Resource(key, digest(kept), kept)
 
 
-def _first(found: Mapping[ObjectKey, Resource]) -> tuple[Resource, ...]:
-    return tuple(found[key] for key in sorted(found, key=str)[:MOST])
+def _first(found: Mapping[ObjectKey, Resource], known: Container[str]) -> tuple[Resource, ...]:
+    keys = sorted(found, key=str)
+    kept = sorted(keys, key=lambda key: str(key) not in known)[:MOST]
+    return tuple(found[key] for key in sorted(kept, key=str))
 
 
 def _summary(asked: int, unwell: int) -> str:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from bellhop.engine.naming import profile_shown
 from bellhop.model.condition import Condition, Liveness, Notice
 from bellhop.model.record import Outcome, Selected, Selection
+
+if TYPE_CHECKING:
+    from bellhop.model.health_check import NotificationPolicy
 
 PAUSE = timedelta(minutes=1)
 """Between two notices to one place about one cluster, and before the first new try."""
@@ -26,10 +29,11 @@ _FAILED = {"Failed", "FailedNonRetriable"}
 
 
 class State(NamedTuple):
-    """Whether a cluster is well, and why not."""
+    """Whether a cluster is well, and why not, and until when that is so though nothing changes."""
 
     healthy: bool
     message: str
+    until: datetime | None = None
 
 
 def addons(outcomes: Iterable[Outcome]) -> State | None:
@@ -44,19 +48,31 @@ def addons(outcomes: Iterable[Outcome]) -> State | None:
     return State(healthy=True, message=f"all {len(found)} profiles are deployed")
 
 
-def resources(health_check: str, found: Selection | None) -> State | None:
+def resources(
+    health_check: str, found: Selection | None, patience: timedelta, now: datetime
+) -> State | None:
     """Judge a cluster by what a HealthCheck says of its resources; None where nobody knows yet.
 
-    One whose script fails says nothing good: who relies on it is to know.
+    A resource counts once it is not well for as long as the HealthCheck has patience. One whose
+    script fails says nothing good: who relies on it is to know.
     """
     if found is None or not (found.made or found.error):
         return None
     if found.error:
         said = f"HealthCheck '{health_check}' cannot be evaluated: {found.error[:_LONGEST]}"
         return State(healthy=False, message=said)
-    if found.selected:
-        return State(healthy=False, message=_listed([_resource(each) for each in found.selected]))
-    return State(healthy=True, message=f"{health_check}: {found.message}")
+    ends = [each.since + patience for each in found.selected]
+    until = min((each for each in ends if each > now), default=None)
+    if counted := counting(found, patience, now):
+        said = _listed([_resource(each) for each in counted])
+        return State(healthy=False, message=said, until=until)
+    waits = ", and none for long enough yet" if found.selected else ""
+    return State(healthy=True, message=f"{health_check}: {found.message}{waits}", until=until)
+
+
+def counting(found: Selection, patience: timedelta, now: datetime) -> list[Selected]:
+    """Return the resources that are not well for so long that it counts."""
+    return [each for each in found.selected if each.since + patience <= now]
 
 
 def together(checks: Mapping[str, State | None]) -> State | None:
@@ -101,14 +117,21 @@ def condition(
     return Condition(state.healthy, since, state.message, notices, found)
 
 
-def due(found: Condition, now: datetime) -> list[Notice]:
-    """Return the notices that are to be sent now."""
-    return [each for each in owed(found) if each.until is None or each.until <= now]
+def owed(
+    found: Condition, policies: Mapping[str, NotificationPolicy]
+) -> list[tuple[datetime, Notice]]:
+    """Return the notices of which what was told last is not so any more, and when each is due.
+
+    One whose policy has patience is due once the cluster is not well for so long: what ends before
+    was never told, and nor is its end.
+    """
+    waiting = [each for each in found.notices if each.told != found.healthy]
+    return [(_due_at(found, each, policies.get(each.name)), each) for each in waiting]
 
 
-def owed(found: Condition) -> list[Notice]:
-    """Return the notices of which what was told last is not so any more."""
-    return [each for each in found.notices if each.told != found.healthy]
+def _due_at(found: Condition, notice: Notice, policy: NotificationPolicy | None) -> datetime:
+    told_at = found.since + policy.patience if policy and not found.healthy else found.since
+    return max(told_at, notice.until) if notice.until else told_at
 
 
 def claimed(notice: Notice, now: datetime) -> Notice:
@@ -117,9 +140,10 @@ def claimed(notice: Notice, now: datetime) -> Notice:
     return replace(notice, until=now + pause)
 
 
-def sent(notice: Notice, *, healthy: bool) -> Notice:
-    """Return a notice that was sent."""
-    return replace(notice, told=healthy, failures=0, error="")
+def sent(notice: Notice, *, healthy: bool, until: datetime) -> Notice:
+    """Return a notice that was sent; the next one waits until then, or for the end of the claim."""
+    later = max(until, notice.until) if notice.until else until
+    return replace(notice, told=healthy, until=later, failures=0, error="")
 
 
 def failed(notice: Notice, error: str) -> Notice:

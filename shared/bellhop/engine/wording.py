@@ -73,14 +73,13 @@ def event(check: ClusterHealthCheck, cluster: str, found: Condition, text: str) 
     As in Sveltos its reason is ClusterHealthCheck, and it is about that: what has no namespace
     has its Events in `default`.
     """
-    told = digest([check.name, cluster, found.healthy, found.since.isoformat()])
-    since = f"{found.since:%Y-%m-%dT%H:%M:%SZ}"
+    since = _since(found)
     message = text.encode()[:_LONGEST_MESSAGE].decode("utf-8", "ignore")
     return {
         "apiVersion": "v1",
         "kind": "Event",
         "metadata": {
-            "name": f"{check.name[:_LONGEST_NAME].rstrip('.-')}.{told[:16]}",
+            "name": f"{check.name[:_LONGEST_NAME].rstrip('.-')}.{_identity(check, cluster, found)}",
             "namespace": "default",
         },
         "involvedObject": {
@@ -98,6 +97,26 @@ def event(check: ClusterHealthCheck, cluster: str, found: Condition, text: str) 
     }
 
 
+def facts(check: ClusterHealthCheck, cluster: Cluster, found: Condition) -> dict[str, Any]:
+    """Return how a cluster is for programs; what is told twice has one id."""
+    return {
+        "id": _identity(check, cluster.key, found),
+        "cluster": cluster.key,
+        "clusterHealthCheck": check.name,
+        "healthy": found.healthy,
+        "message": found.message,
+        "since": _since(found),
+    }
+
+
+def _identity(check: ClusterHealthCheck, cluster: str, found: Condition) -> str:
+    return digest([check.name, cluster, found.healthy, found.since.isoformat()])[:16]
+
+
+def _since(found: Condition) -> str:
+    return f"{found.since:%Y-%m-%dT%H:%M:%SZ}"
+
+
 def _ours(check: ClusterHealthCheck, cluster: Cluster, found: Condition) -> Words:
     state = "well again" if found.healthy else "not well"
     subject = f"Cluster {cluster.key} is {state} ({check.name})"
@@ -111,7 +130,7 @@ def _variables(check: ClusterHealthCheck, cluster: Cluster, found: Condition) ->
         "ClusterHealthCheck": check.manifest(),
         "Healthy": found.healthy,
         "Message": found.message,
-        "Since": f"{found.since:%Y-%m-%dT%H:%M:%SZ}",
+        "Since": _since(found),
     }
 
 

@@ -47,6 +47,8 @@ _PROFILE = "profile/"
 _KUBECONFIG = "kubeconfig/"
 
 Pause = Callable[[float], None]
+Tell = Callable[[int], None]
+"""Is told how many records are done."""
 
 
 @dataclass
@@ -70,7 +72,13 @@ class Moved:
 
 
 def export(
-    here: Installation, file: IO[str], passphrase: str, *, leave: bool = False, pause: Pause
+    here: Installation,
+    file: IO[str],
+    passphrase: str,
+    *,
+    leave: bool = False,
+    pause: Pause,
+    tell: Tell = lambda _: None,
 ) -> Moved:
     """Write an installation into an archive; with `leave` it does nothing from then on.
 
@@ -89,11 +97,11 @@ def export(
     if leave:
         here.records.moves.put(Move(LEFT, number, here.records.clock.now()))
         pause(NOTICED.total_seconds())
-    archive.write(file, passphrase, _entries(here, moved), number=number, left=leave)
+    archive.write(file, passphrase, _entries(here, moved, tell), number=number, left=leave)
     return moved
 
 
-def _entries(here: Installation, moved: Moved) -> Iterator[archive.Entry]:
+def _entries(here: Installation, moved: Moved, tell: Tell) -> Iterator[archive.Entry]:
     for name in here.secrets.names():
         moved.secrets += 1
         value = base64.b64encode(here.secrets.read(name)).decode()
@@ -111,6 +119,7 @@ def _entries(here: Installation, moved: Moved) -> Iterator[archive.Entry]:
             continue
         moved.records += 1
         moved.clusters += partition == "cluster"
+        tell(moved.records)
         expires = found.item.expires_at
         yield {
             "kind": "record",
@@ -134,7 +143,14 @@ def _rank(partition: str) -> int:
 # Arriving ---------------------------------------------------------------------------------------
 
 
-def fill(here: Installation, file: IO[str], passphrase: str, *, copy: bool = False) -> Moved:
+def fill(
+    here: Installation,
+    file: IO[str],
+    passphrase: str,
+    *,
+    copy: bool = False,
+    tell: Tell = lambda _: None,
+) -> Moved:
     """Fill a new installation from an archive, or have the one that was left go on.
 
     Raises:
@@ -151,6 +167,7 @@ def fill(here: Installation, file: IO[str], passphrase: str, *, copy: bool = Fal
         here.records.moves.put(Move(FILLING, header.id, here.records.clock.now()))
         for entry in _with(first, entries):
             _keep(here, entry, moved)
+            tell(moved.records)
         here.records.catalog.change("declared", "clusters")
         here.records.moves.put(Move(FILLED, header.id, here.records.clock.now()))
     here.publisher.publish(_everything(here))

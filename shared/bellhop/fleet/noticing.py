@@ -7,7 +7,8 @@
 A notice is owed as long as what it told last is not so: that is on record before anything is sent,
 so that a death loses none. Who sends it claims it first, on condition of the record, for a minute:
 a message that comes twice, or two workers, send it once, and a cluster that changes all the time is
-told of once a minute. Who dies after it was sent and before that is noted has it sent again.
+told of once a minute, or as seldom as a policy says. Who dies after it was sent and before that is
+noted has it sent again.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
+from typing import Any
 
 from bellhop.adapters import notices
 from bellhop.engine import liveness, wording
@@ -36,8 +38,8 @@ from bellhop.ports.store import ABSENT
 from bellhop.records import Kept
 from bellhop.stages.inbox import Stage
 
-Send = Callable[[str, Mapping[str, str], str, str], None]
-"""Sends a notice of a type, by what its Secret says, with a subject and a text."""
+Send = Callable[[str, Mapping[str, str], str, str, Mapping[str, Any]], None]
+"""Sends a notice of a type, by what its Secret says, with a subject, a text and the facts."""
 
 
 class Noticing:
@@ -76,9 +78,14 @@ class Noticing:
             return
         waiting: list[datetime] = []
         for check in checks:
+            states = {
+                each.name: self._state(catalog, cluster, each)
+                for each in check.spec.liveness_checks
+            }
+            waiting += [each.until for each in states.values() if each and each.until]
             with suppress(StaleError):
                 # Whoever was quicker knows no less, and sends what is owed.
-                found = self._judge(catalog, cluster, check, kept.get(check.name))
+                found = self._judge(cluster, check, states, kept.get(check.name))
                 waiting += self._tell(catalog.clusters[cluster], check, found) if found else []
         if waiting:
             body = Examine(cluster).message().body
@@ -86,9 +93,9 @@ class Noticing:
 
     def _judge(
         self,
-        catalog: Catalog,
         cluster: str,
         check: ClusterHealthCheck,
+        checks: Mapping[str, liveness.State | None],
         kept: Kept[Condition] | None,
     ) -> Kept[Condition] | None:
         """Write the condition of a cluster if it is another one; None where it has none yet.
@@ -99,9 +106,6 @@ class Noticing:
             StaleError: somebody else has written it meanwhile.
         """
         old = kept.value if kept else None
-        checks = {
-            each.name: self._state(catalog, cluster, each) for each in check.spec.liveness_checks
-        }
         state = liveness.together(checks)
         if state is None:
             if old is None:
@@ -125,7 +129,9 @@ class Noticing:
         except MissingError:
             # What is lost is made anew, and asks for this again.
             return None
-        return liveness.resources(asked.health_check, found.value if found else None)
+        patience = catalog.health_checks[asked.health_check].patience
+        kept, now = found.value if found else None, records.clock.now()
+        return liveness.resources(asked.health_check, kept, patience, now)
 
     def _tell(
         self, told_of: Cluster, check: ClusterHealthCheck, found: Kept[Condition]
@@ -135,14 +141,17 @@ class Noticing:
         Raises:
             StaleError: somebody else has written the condition meanwhile.
         """
-        cluster = told_of.key
+        cluster, clock = told_of.key, self._here.records.clock
         asked = {each.name: each for each in check.notifications}
-        for notice in liveness.due(found.value, self._here.records.clock.now()):
-            claimed = liveness.claimed(notice, self._here.records.clock.now())
+        begun = clock.now()
+        for due_at, notice in liveness.owed(found.value, check.policies):
+            if due_at > begun:
+                continue
+            claimed = liveness.claimed(notice, clock.now())
             found = self._noted(cluster, check, found, claimed)
             done = self._try(told_of, check, asked[notice.name], found.value, claimed)
             found = self._noted(cluster, check, found, done)
-        return [each.until for each in liveness.owed(found.value) if each.until]
+        return [due_at for due_at, _ in liveness.owed(found.value, check.policies)]
 
     def _try(
         self,
@@ -159,14 +168,16 @@ class Noticing:
                 event = wording.event(check, cluster.key, found, text)
                 self._where(cluster).apply(event)
             else:
-                self._send(asked.type, self._credentials(asked), subject, text)
+                facts = wording.facts(check, cluster, found)
+                self._send(asked.type, self._credentials(asked), subject, text, facts)
         except BellhopError as error:
             self._log.warning(
                 "Cannot send a notice", cluster=cluster.key, notice=notice.name, error=str(error)
             )
             return liveness.failed(notice, str(error))
         self._log.info("Sent a notice", cluster=cluster.key, notice=notice.name, check=check.name)
-        return liveness.sent(notice, healthy=found.healthy)
+        until = self._here.records.clock.now() + asked.policy.interval
+        return liveness.sent(notice, healthy=found.healthy, until=until)
 
     def _where(self, cluster: Cluster) -> Kube:
         """Open the cluster that has the Events: the one that manages others, or itself.

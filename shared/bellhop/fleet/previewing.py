@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from bellhop.engine.naming import profile_kind
@@ -16,6 +16,9 @@ from bellhop.stages.features.resources.executor import Executor
 from bellhop.stages.hands import HELPERS, Hands
 from bellhop.stages.hosting import guests
 from bellhop.stages.work import Work, is_done_once
+
+Begin = Callable[[str, int, int], None]
+"""Is told which cluster is asked next, its number, and of how many."""
 
 
 class Previewed(NamedTuple):
@@ -45,8 +48,12 @@ def noted(here: Installation, cluster: str = "", profile: str = "") -> Iterator[
                 yield from (Previewed(key, preview.profile, each) for each in preview.changes)
 
 
-def now(here: Installation, profile: str, cluster: str = "") -> Iterator[Previewed | Unknown]:
+def now(
+    here: Installation, profile: str, cluster: str = "", begin: Begin = lambda *_: None
+) -> Iterator[Previewed | Unknown]:
     """Yield what applying a profile would change now; clusters are asked, nothing is written.
+
+    `begin` is told of each cluster before it is asked.
 
     Raises:
         MissingError: there is no such profile, or it has nothing to do with the cluster.
@@ -66,7 +73,8 @@ def now(here: Installation, profile: str, cluster: str = "") -> Iterator[Preview
             f"cannot tell what profile '{profile}' would change in '{cluster}': it does not select"
             " that cluster, and has nothing there"
         )
-    for key in goes:
+    for number, key in enumerate(goes, start=1):
+        begin(key, number, len(goes))
         try:
             yield from (
                 Previewed(key, profile, each) for each in _changes(here, executor, one, key)

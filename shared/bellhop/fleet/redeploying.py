@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
@@ -14,6 +14,9 @@ from bellhop.messages import Apply
 from bellhop.model.record import Outcome
 from bellhop.records.table import RETRIES
 
+Tell = Callable[[int], None]
+"""Is told how many deployments were asked for."""
+
 
 class Asked(NamedTuple):
     """A profile that was asked for in a cluster; `busy` if a worker is at it already."""
@@ -24,7 +27,12 @@ class Asked(NamedTuple):
 
 
 def redeploy(
-    here: Installation, profile: str = "", cluster: str = "", *, unchecked: bool = False
+    here: Installation,
+    profile: str = "",
+    cluster: str = "",
+    *,
+    unchecked: bool = False,
+    tell: Tell = lambda _: None,
 ) -> Sequence[Asked]:
     """Take all that a profile, or a cluster, or everybody holds for unsure, and ask for it.
 
@@ -54,6 +62,7 @@ def redeploy(
             kept = None if doubted else here.records.inventories.get(key, outcome.profile)
             here.publisher.publish([Apply(outcome.trigger, outcome.source, outcome.profile, key)])
             asked.append(Asked(outcome.profile, key, bool(kept and kept.value.held)))
+            tell(len(asked))
     if profile and not asked:
         where = f"cluster '{cluster}'" if cluster else "any cluster"
         raise MissingError(

@@ -9,6 +9,7 @@ from bellhop.errors import MissingError, StaleError
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.overview import object_name, sources_in_force
 from bellhop.frozen import frozen
+from bellhop.model.asking import health_check_of
 from bellhop.model.gvk import CLOUD_EVENT
 from bellhop.model.record import Match, Selection
 
@@ -106,9 +107,10 @@ def selection(here: Installation, cluster: str, source: str) -> Selection | str 
 def object_of(here: Installation, match: Match) -> Mapping[str, Any] | None:
     """Return what matches as templates see it; None where it is gone, or lost until it is seen.
 
-    Of what a script selected without collecting it, what is known of the object.
+    Of what a script selected without collecting it, what is known of the object; so, too, of what a
+    health check finds, which keeps what it says of it.
     """
-    if aggregates(here, match.source):
+    if aggregates(here, match.source) and not health_check_of(match.source):
         kept = selection(here, match.cluster, match.source)
         selected = kept.by_key.get(str(match.key)) if isinstance(kept, Selection) else None
         if selected and selected.manifest:

@@ -5,7 +5,8 @@ as an EventSource does, which is made here, and its script says how they are: wh
 rung for and swept as of any other. It is asked for where a ClusterHealthCheck names it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
@@ -15,7 +16,7 @@ from bellhop.model.account import labels_of
 from bellhop.model.asking import health_source
 from bellhop.model.base import Later, Many, Model, mistake
 from bellhop.model.core import Declaration
-from bellhop.model.names import Text
+from bellhop.model.names import Duration, Text, seconds_of
 from bellhop.model.selector import Selector
 from bellhop.model.source import AskingSource, EventSourceSpec, ResourceSelectorSpec
 
@@ -23,7 +24,18 @@ if TYPE_CHECKING:
     from bellhop.model.ref import ObjectReference
 
 _Reference = Annotated[Any, Later("ref", "ObjectReference")]
-NoticeType = Literal["KubernetesEvent", "Slack", "Webex", "Discord", "Teams", "Telegram", "SMTP"]
+AGAIN = timedelta(seconds=10)
+"""Between two evaluations of a health check where nothing changes, as in Sveltos."""
+
+_MOST_EVALUATIONS = 8640
+"""As many as there are in a day."""
+
+_LONGEST = timedelta(days=30)
+"""Who is to hear of a cluster is to hear of it some day."""
+
+NoticeType = Literal[
+    "KubernetesEvent", "Slack", "Webex", "Discord", "Teams", "Telegram", "SMTP", "Webhook"
+]
 
 
 class LivenessCheck(Model):
@@ -54,6 +66,31 @@ class LivenessCheck(Model):
         return ref.name if ref else ""
 
 
+class NotificationPolicy(Model):
+    """How much somebody wants to hear of a cluster that changes all the time."""
+
+    only_on_transition: bool = False
+    min_interval: Duration = "0s"
+    failing_for: Duration = "0s"
+
+    @model_validator(mode="after")
+    def _ends(self) -> "NotificationPolicy":
+        for field, said in (("minInterval", self.min_interval), ("failingFor", self.failing_for)):
+            if seconds_of(said) > _LONGEST.total_seconds():
+                raise mistake(f"{field} is {said[:40]!r}; it has {_LONGEST.days} days at most")
+        return self
+
+    @property
+    def interval(self) -> timedelta:
+        """How long is between two notices about one cluster."""
+        return timedelta(seconds=seconds_of(self.min_interval))
+
+    @property
+    def patience(self) -> timedelta:
+        """How long a cluster has to be not well before that is told."""
+        return timedelta(seconds=seconds_of(self.failing_for))
+
+
 class Notification(Model):
     """One place where somebody is told; the Secret that is named has the way there.
 
@@ -63,6 +100,7 @@ class Notification(Model):
     name: Text
     type: NoticeType
     notification_ref: _Reference | None = None
+    policy: NotificationPolicy = NotificationPolicy()
 
     @model_validator(mode="after")
     def _names_a_secret(self) -> "Notification":
@@ -111,15 +149,20 @@ class ClusterHealthCheck(Declaration):
         return self.spec.notifications
 
     @property
+    def policies(self) -> Mapping[str, NotificationPolicy]:
+        """How much each notification is to tell, by its name."""
+        return {each.name: each.policy for each in self.notifications}
+
+    @property
     def health_checks(self) -> Iterator[str]:
         """Yield the names of the HealthChecks that it asks."""
         return (each.health_check for each in self.spec.liveness_checks if each.health_check)
 
 
 class Flapping(Model):
-    """How often something has to be found as it is before that counts."""
+    """How often in a row a resource has to be found not well before that counts."""
 
-    consecutive_evaluations: int = Field(default=3, ge=2)
+    consecutive_evaluations: int = Field(default=3, ge=2, le=_MOST_EVALUATIONS)
 
 
 class HealthCheckSpec(Model):
@@ -144,6 +187,16 @@ class HealthCheck(Declaration):
     for_tenants: ClassVar[bool] = True
 
     spec: HealthCheckSpec
+
+    @property
+    def patience(self) -> timedelta:
+        """How long a resource has to be not well, without a break, before that counts.
+
+        What changes is judged at once, so that between two evaluations nothing else was so: of
+        those that are asked for each after the first stands for the pause before it.
+        """
+        flapping = self.spec.flapping
+        return (flapping.consecutive_evaluations - 1) * AGAIN if flapping else timedelta(0)
 
     @cached_property
     def source(self) -> AskingSource:

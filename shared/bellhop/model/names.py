@@ -23,6 +23,8 @@ _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-
 _QUALIFIED = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?\Z")
 _DATA_KEY = re.compile(r"[-._a-zA-Z0-9]+\Z")
 _DURATION = re.compile(r"([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+\Z")
+_PART = re.compile(r"([0-9.]+)([a-zµ]+)")
+_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600}
 _SHARE = re.compile(r"((100|[0-9]{1,2})%|[0-9]+)\Z")
 
 
@@ -134,6 +136,11 @@ def _duration(text: str) -> str:
     if not _DURATION.match(text):
         raise mistake(f"{text!r} is not a duration; write it like '5m' or '1h30m'")
     return text
+
+
+def seconds_of(duration: str) -> float:
+    """Say how long a `Duration` is, in seconds; without an end for one that no clock can reach."""
+    return sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(duration))
 
 
 def _share(value: Any) -> int | str:

@@ -55,9 +55,7 @@ NOT_YET: dict[str, dict[str, str]] = {
     "Set": {},
     "Classifier": {},
     "ClusterHealthCheck": {},
-    "HealthCheck": {
-        "spec.flapping": "how often something is found is not counted; leave the field out",
-    },
+    "HealthCheck": {},
     "RoleRequest": {},
     "ConfigMap": {},
     "Secret": {},

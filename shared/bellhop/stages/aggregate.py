@@ -30,7 +30,7 @@ from bellhop.messages import Aggregate as Message
 from bellhop.messages import Classify, Envelope, Examine, Instantiate, Publisher
 from bellhop.model.asking import classifier_of, health_check_of
 from bellhop.model.gvk import ObjectKey
-from bellhop.model.health_check import HealthSourceSpec
+from bellhop.model.health_check import AGAIN, HealthSourceSpec
 from bellhop.model.kinds import EventSource
 from bellhop.model.record import Selected, Selection
 from bellhop.ports.store import ABSENT
@@ -45,9 +45,6 @@ MOST_GIVEN = 16 * 1024 * 1024
 
 _BARE = "reference"
 """The digest of what is named alone."""
-
-AGAIN = timedelta(seconds=10)
-"""After so long a health check is asked again whose script wants that, as in Sveltos."""
 
 _ROUNDS = 8
 _LONGEST = 1024
@@ -232,7 +229,7 @@ class Aggregate:
 
         try:
             given = self._given(source, old.cluster, inputs)
-            made = assessing.assess(source, given, self._limits)
+            made = assessing.assess(source, given, self._limits, known=old.by_key)
         except ScriptError as error:
             note.what, note.detail = "failed", str(error)
             told = old.told and old.error == str(error)

@@ -7,6 +7,24 @@ from tests.mutants.mutant import Mutant
 MUTANTS = [
     Mutant(
         "engine/liveness.py",
+        "if each.since + patience <= now]",
+        "]",
+        "What is not well for a moment counts at once.",
+    ),
+    Mutant(
+        "engine/assessing.py",
+        "key=lambda key: str(key) not in known)",
+        "key=str)",
+        "What is not well for long makes room for what has come just now.",
+    ),
+    Mutant(
+        "fleet/noticing.py",
+        "            waiting += [each.until for each in states.values() if each and each.until]\n",
+        "",
+        "What stays unwell counts with the next sweep.",
+    ),
+    Mutant(
+        "engine/liveness.py",
         "    if len(known) < len(checks):\n        return None\n",
         "",
         "A cluster is well by the checks that are known.",

@@ -205,9 +205,7 @@ def revise(here: Installation) -> None:
     here.records.renderings.keep(place(made), held, 3)
 
 
-def observe(here: Installation, manifest: dict[str, Any]) -> None:
-    """Have an object of the cluster observed."""
+def observe(here: Installation, manifest: dict[str, Any], where: str = "default/workload") -> None:
+    """Have an object of a cluster observed."""
     key = ObjectKey.of(manifest)
-    here.records.observations.put(
-        Observation("default/workload", key, "uid", 2252, manifest, seen_at=now())
-    )
+    here.records.observations.put(Observation(where, key, "uid", 2252, manifest, seen_at=now()))

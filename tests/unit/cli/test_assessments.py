@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.model.record import Cluster, Selected, Selection
 from tests.fakes.clock import START
 from tests.fakes.health import cluster_check, health_check
+from tests.unit.cli import fleet
 
 Bellhop = Callable[..., Result]
 SOURCE = "healthcheck:services"
@@ -61,6 +64,46 @@ def test_get_counts_clusters(bellhop: Bellhop, three: Installation) -> None:
         }
     ]
     assert fails["failureMessage"] == "line 2: it fails"
+
+
+def test_resources_that_are_not_well_are_shown(bellhop: Bellhop, three: Installation) -> None:
+    """Beside what matches EventSources; the objects as they are, and not what is said of them."""
+    assert three.catalogs.current().health_checks
+    web = fleet.service()
+    web["metadata"] |= {"name": "web", "namespace": "default"}
+    fleet.observe(three, web, "fleet/east")
+    shown = bellhop("show", "resources", "--verbose", "--cluster", "fleet/east").stdout
+    assert [line.split(maxsplit=4) for line in shown.splitlines()[1:]] == [
+        ["fleet/east", "v1/Service", "default", "web", "Degraded: no endpoints"]
+    ]
+
+    whole = yaml.safe_load(bellhop("show", "resources", "--full").stdout)
+    items = whole.get("items", [whole])
+    assert [(each["kind"], each["metadata"]["name"]) for each in items] == [("Service", "web")]
+    assert "spec" in items[0]
+    assert bellhop("show", "resources", "--kind", "pod").stdout == ""
+
+
+def test_what_does_not_count_yet_is_told_as_that(
+    bellhop: Bellhop, three: Installation, tmp_path: Path
+) -> None:
+    """With from when it counts; the cluster is well until then, and the status says nothing."""
+    file = tmp_path / "flapping.yaml"
+    file.write_text(health_check(more="  flapping: {consecutiveEvaluations: 7}\n"))
+    assert bellhop("apply", "-f", str(file)).exit_code == 0
+    kept = three.records.selections.get("fleet/east", SOURCE)
+    assert kept
+    now = three.records.clock.now()
+    (one,) = kept.value.selected
+    young = replace(kept.value, selected=(replace(one, since=now),))
+    three.records.selections.put(young)
+
+    said = bellhop("describe", "healthcheck", "services").stdout
+    assert f"counts from {now + timedelta(minutes=1):%Y-%m-%dT%H:%M:%SZ}; no endpoints" in said
+    assert "unhealthy" not in said
+    assert bellhop("get", "hc", "--no-headers").stdout.split()[3:5] == ["1", "0"]
+    shown = yaml.safe_load(bellhop("get", "hc", "services", "-o", "yaml").stdout)
+    assert shown["status"]["healthCheckReports"][0]["resourceStatuses"] == []
 
 
 def test_describe_tells_what_is_not_well(bellhop: Bellhop, three: Installation) -> None:

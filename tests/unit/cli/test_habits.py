@@ -197,6 +197,7 @@ def test_shows_what_matches(bellhop: Bellhop, here: Installation) -> None:
     [
         "redeploy cluster default/workload",
         "redeploy cluster --namespace default --cluster workload",
+        "redeploy cluster --namespace=default --cluster=workload --cluster-type=Capi",
         "redeploy --cluster default/workload",
         f"redeploy ClusterProfile/{fleet.PROFILE}",
         f"redeploy {fleet.PROFILE} --namespace default --cluster workload",

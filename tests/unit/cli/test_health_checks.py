@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,25 @@ def test_get_shows_how_many_are_well(bellhop: Bellhop, three: Installation) -> N
         "False",
     ]
     assert unwell["notificationSummaries"] == [{"name": "slack", "status": "FailedToDeliver"}]
+
+
+def test_what_a_policy_puts_off_has_not_failed(
+    bellhop: Bellhop, three: Installation, tmp_path: Path
+) -> None:
+    """It is told from when it is sent, and its status is not that of a failure."""
+    policy = "type: Slack\n    policy: {failingFor: 30m}"
+    file = tmp_path / "patient.yaml"
+    file.write_text(CHECK.replace("type: Slack", policy).replace("name: production", "name: slow"))
+    assert bellhop("apply", "-f", str(file)).exit_code == 0
+    now = three.records.clock.now()
+    unwell = Condition(healthy=False, since=now, message="own: denied", notices=(Notice("slack"),))
+    three.records.conditions.put("fleet/east", "slow", unwell, expect=ABSENT)
+
+    said = bellhop("describe", "clusterhealthcheck", "slow").stdout
+    assert f"is sent at {now + timedelta(minutes=30):%Y-%m-%dT%H:%M:%SZ}, if it is still so" in said
+    shown = yaml.safe_load(bellhop("get", "chc", "slow", "-o", "yaml").stdout)
+    [found] = shown["status"]["clusterCondition"]
+    assert found["notificationSummaries"] == [{"name": "slack", "status": "Delivered"}]
 
 
 def test_describe_tells_why_and_who_was_not_told(bellhop: Bellhop, three: Installation) -> None:

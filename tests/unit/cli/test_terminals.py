@@ -28,7 +28,7 @@ Terminal = Callable[..., str]
 def terminal(state: Path) -> Terminal:
     """Run the program with a terminal as its output; return what reached the screen."""
 
-    def run(*arguments: str, **environment: str) -> str:
+    def run(*arguments: str, status: int = 0, **environment: str) -> str:
         ours, theirs = pty.openpty()
         process = subprocess.Popen(
             [PROGRAM, *arguments],
@@ -50,7 +50,7 @@ def terminal(state: Path) -> Terminal:
         except OSError:
             pass  # How a terminal says that its other side is closed.
         os.close(ours)
-        assert process.wait(10) == 0
+        assert process.wait(10) == status
         return screen.decode()
 
     return run
@@ -182,6 +182,32 @@ def test_what_is_told_is_parted_between_words(
 
     assert [each for each in told if each.startswith("word")] == words.split()
     assert all(len(line) <= columns or len(line.split()) <= 2 for line in shown)
+
+
+OVER = "\r\x1b[K"
+
+
+def test_a_terminal_is_told_which_cluster_is_asked(
+    terminal: Terminal, here: Installation, bellhop: Callable[..., Result]
+) -> None:
+    """In one line that is written over, and is gone before anything is printed; a pipe is not."""
+    fleet.populate(here)
+    screen = terminal("diff", fleet.PROFILE, status=1)
+    begun, _, rest = screen.partition("asking default/workload (1 of 1) …")
+
+    assert begun == OVER
+    assert rest.startswith(OVER)
+    assert "asking" not in bellhop("diff", fleet.PROFILE).stderr
+    assert "asking" not in terminal("diff", fleet.PROFILE, TERM="dumb", status=1)
+
+
+def test_a_line_that_is_written_over_has_room(terminal: Terminal, crowded: Installation) -> None:
+    """What is longer than the terminal is cut, for nobody could take it away."""
+    crowded.records.outcomes.put(fleet.outcome(cluster=f"production/{LONG}"))
+    assert OVER in terminal("redeploy", COLUMNS="12")
+    told = [each for each in terminal("redeploy", COLUMNS="12").split(OVER) if "deploy" in each]
+
+    assert told[0] == "1 deploymen"
 
 
 @pytest.mark.parametrize(

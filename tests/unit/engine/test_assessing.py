@@ -9,6 +9,7 @@ import pytest
 from bellhop.engine.assessing import MOST, assess
 from bellhop.errors import ScriptError
 from bellhop.luabox import Limits
+from bellhop.model.gvk import ObjectKey
 from bellhop.model.kinds import EventSource, HealthCheck, parse_all, read_documents
 from tests.fakes.fleet import service
 from tests.fakes.health import SAYS, health_check
@@ -59,6 +60,17 @@ def test_of_very_many_the_first_are_kept() -> None:
     assert len(found.resources) == MOST
     assert found.resources[0].key.name == "web-0000"
     assert found.message == f"{MOST + 5} not healthy of {MOST + 5} resources"
+
+
+def test_of_very_many_those_that_were_known_stay() -> None:
+    """In their order: since when they are not well is kept with them."""
+    objects = unwell(MOST + 5)
+    known = {str(ObjectKey.of(each)) for each in objects[-2:]}
+    found = assess(source(), [objects], Limits(), known=known)
+
+    names = [each.key.name for each in found.resources]
+    assert names == sorted(names)
+    assert names[-3:] == [f"web-{MOST - 3:04}", f"web-{MOST + 3:04}", f"web-{MOST + 4:04}"]
 
 
 @pytest.mark.parametrize(

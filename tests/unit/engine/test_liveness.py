@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -12,7 +13,6 @@ from bellhop.engine.liveness import (
     addons,
     claimed,
     condition,
-    due,
     failed,
     owed,
     resources,
@@ -20,10 +20,13 @@ from bellhop.engine.liveness import (
     together,
     with_notice,
 )
-from bellhop.model.condition import Notice
+from bellhop.model.condition import Condition, Notice
 from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.model.health_check import NotificationPolicy
 from bellhop.model.record import Outcome, Phase, Selected, Selection
 from tests.fakes.clock import START
+
+NO_TIME = timedelta(0)
 
 
 def outcomes(*phases: Phase) -> list[Outcome]:
@@ -64,6 +67,10 @@ def test_names_a_few_profiles_that_failed() -> None:
     )
 
 
+def due(found: Condition, now: datetime) -> list[Notice]:
+    return [each for at, each in owed(found, {}) if at <= now]
+
+
 def test_a_notice_is_owed_until_it_is_told() -> None:
     """A claim puts it off, longer with each failure; what was sent has no failure any more."""
     found = condition(None, State(healthy=False, message="why"), ["chat"], START, {})
@@ -76,9 +83,23 @@ def test_a_notice_is_owed_until_it_is_told() -> None:
     assert claimed(twice, START).until == START + 4 * PAUSE
     forever = Notice("chat", failures=99)
     assert claimed(forever, START).until == START + timedelta(hours=1)
-    told = sent(twice, healthy=False)
-    assert (told.failures, told.error) == (0, "")
-    assert owed(with_notice(found, told)) == []
+    told = sent(twice, healthy=False, until=START)
+    assert (told.failures, told.error, told.until) == (0, "", claim.until)
+    assert owed(with_notice(found, told), {}) == []
+
+
+def test_a_policy_puts_off_what_is_told() -> None:
+    """Patience that of a cluster that is not well alone; an interval what comes after a notice."""
+    policies = {"chat": NotificationPolicy(min_interval="1h", failing_for="5m")}
+    ill = condition(None, State(healthy=False, message="why"), ["chat"], START, {})
+    [(at, notice)] = owed(ill, policies)
+    assert at == START + timedelta(minutes=5)
+
+    told = with_notice(ill, sent(claimed(notice, at), healthy=False, until=at + timedelta(hours=1)))
+    well = condition(told, State(healthy=True, message="all"), ["chat"], at, {})
+    assert [each for each, _ in owed(well, policies)] == [at + timedelta(hours=1)]
+    at_once = condition(told, State(healthy=True, message="all"), ["chat"], at + 60 * PAUSE, {})
+    assert [each for each, _ in owed(at_once, policies)] == [at + timedelta(hours=1)]
 
 
 def test_a_condition_keeps_since_when_it_is_so() -> None:
@@ -119,19 +140,36 @@ def test_a_cluster_is_well_where_no_resource_is_not(
     found: Selection | None, *, healthy: bool | None
 ) -> None:
     """And where the script can say so."""
-    state = resources("nodes", found)
+    state = resources("nodes", found, NO_TIME, START)
 
     assert (state and state.healthy) == healthy
 
 
 def test_the_first_resources_that_are_not_well_are_named() -> None:
     """With how many more there are."""
-    state = resources("nodes", selection(*["Degraded"] * 5))
+    state = resources("nodes", selection(*["Degraded"] * 5), NO_TIME, START)
 
     assert state
     assert state.message == (
         "Node 'n0' is Degraded; Node 'n1' is Degraded; Node 'n2' is Degraded; and 2 more"
     )
+
+
+def test_what_is_not_well_for_a_moment_does_not_count() -> None:
+    """And it is known when it will; what has counted before is told meanwhile."""
+    young = selection("Degraded")
+    half, whole = timedelta(seconds=10), timedelta(seconds=20)
+    first = resources("nodes", young, whole, START + half)
+    assert first == State(
+        healthy=True, message="nodes: all, and none for long enough yet", until=START + whole
+    )
+    later = resources("nodes", young, whole, START + whole)
+    assert later == State(healthy=False, message="Node 'n0' is Degraded")
+
+    [one] = young.selected
+    old = replace(one, key=ObjectKey(GVK("", "v1", "Node"), "", "old"), since=START - whole)
+    both = resources("nodes", replace(young, selected=(one, old)), whole, START)
+    assert both == State(healthy=False, message="Node 'old' is Degraded", until=START + whole)
 
 
 WELL, ILL = State(healthy=True, message="w"), State(healthy=False, message="i")

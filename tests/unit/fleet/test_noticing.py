@@ -211,6 +211,26 @@ def test_tries_an_event_again_that_a_cluster_does_not_take(fleet: Fleet) -> None
     assert [each["type"] for each in events(east)] == ["Warning"]
 
 
+def test_tells_a_program_what_it_tells_people(fleet: Fleet, here: Chat) -> None:
+    """With an id by which it knows what came twice."""
+    hook = CHECK.replace("type: Slack", "type: Webhook")
+    deny(fleet.register("east", env="production"))
+    fleet.apply(hook, SECRET.replace("SLACK_TOKEN: xoxb-hidden", f"WEBHOOK_URL: '{here.url}'"), OWN)
+    fleet.pump()
+    swept(fleet)
+    told = fleet.records.conditions.of("fleet/east")["production"]
+    [notice] = told.value.notices
+    unsure = replace(told.value, notices=(replace(notice, told=True, until=None),))
+    fleet.records.conditions.put("fleet/east", "production", unsure, expect=told.token)
+    fleet.stages["sweep"].handle(Examine("fleet/east"))
+
+    [first, again] = [body for _, _, body in here.taken]
+    assert first == again
+    assert (first["cluster"], first["clusterHealthCheck"]) == ("fleet/east", "production")
+    assert (first["healthy"], first["since"]) == (False, "2026-01-01T12:00:00Z")
+    assert first["message"] in first["text"]
+
+
 WORDED = CHECK.replace(
     "metadata: {name: production}",
     """
@@ -329,6 +349,73 @@ def test_a_cluster_that_changes_all_the_time_is_told_of_once_a_minute(
 
     assert "is not well" in here.texts[-1]
     assert len(here.texts) == 3
+
+
+PATIENT = CHECK.replace("type: Slack", "type: Slack\n    policy: {failingFor: 10m}")
+SELDOM = CHECK.replace("type: Slack", "type: Slack\n    policy: {minInterval: 1h}")
+
+
+def mended(fleet: Fleet, east: FakeKube) -> None:
+    """Have all be well in a cluster, as it is seen at once."""
+    east.fail_with(None, "apply")
+    fleet.apply(holder("own", config("own", "n: mended")))
+    fleet.pump()
+    fleet.stages["sweep"].handle(Examine("fleet/east"))
+
+
+def test_what_ends_soon_is_not_told_to_the_patient(fleet: Fleet, here: Chat) -> None:
+    """Nor its end; what goes on is, without a sweep."""
+    east = fleet.register("east", env="production")
+    deny(east)
+    fleet.apply(PATIENT, SECRET, OWN)
+    fleet.pump()
+    fleet.stages["sweep"].handle(Examine("fleet/east"))
+    assert not found(fleet).healthy
+    fleet.clock.advance(timedelta(minutes=9))
+    mended(fleet, east)
+    assert found(fleet).healthy
+    fleet.clock.advance(timedelta(hours=1))
+    fleet.pump()
+    assert here.texts == []
+
+    deny(east)
+    fleet.apply(holder("own", config("own", "n: again")))
+    fleet.pump()
+    fleet.stages["sweep"].handle(Examine("fleet/east"))
+    timer = fleet.records.timers.get("notice/fleet/east")
+    assert timer
+    assert timer.value.at == found(fleet).since + timedelta(minutes=10)
+    fleet.clock.advance(timedelta(minutes=10))
+    fleet.pump()
+    assert [each.partition("\n")[0] for each in here.texts] == [
+        "Cluster fleet/east is not well (production)"
+    ]
+
+
+def test_who_hears_seldom_hears_what_is_so_in_the_end(fleet: Fleet, here: Chat) -> None:
+    """An hour after the notice before; a notice that fails is tried again as ever."""
+    here.status = 503
+    east = fleet.register("east", env="production")
+    deny(east)
+    fleet.apply(SELDOM, SECRET, OWN)
+    fleet.pump()
+    fleet.stages["sweep"].handle(Examine("fleet/east"))
+    here.status = 200
+    here.taken.clear()
+    fleet.clock.advance(2 * PAUSE)
+    fleet.pump()
+    assert len(here.texts) == 1
+    told_at = fleet.clock.now()
+
+    mended(fleet, east)
+    fleet.clock.advance(timedelta(minutes=50))
+    fleet.pump()
+    assert len(here.texts) == 1
+    fleet.clock.advance(told_at + timedelta(hours=1) - fleet.clock.now())
+    fleet.pump()
+    assert [each.partition("\n")[0] for each in here.texts[1:]] == [
+        "Cluster fleet/east is well again (production)"
+    ]
 
 
 def test_who_dies_before_it_is_sent_has_it_sent_later(fleet: Fleet, here: Chat) -> None:

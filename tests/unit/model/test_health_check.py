@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from bellhop.model.gvk import GVK
@@ -60,6 +62,34 @@ def test_refuses_with_a_sentence(old: str, new: str, told: str) -> None:
         parse_all(read_documents(TEXT.replace(old, new), source="f"))
 
 
+def test_reads_how_much_is_told() -> None:
+    """As Go writes durations; what is left out asks for nothing."""
+    policy = "policy: {onlyOnTransition: true, minInterval: 1h30m, failingFor: 1.5m}"
+    [found] = parse_all(read_documents(f"{TEXT}    {policy}\n", source="f"))
+    [plain] = parse_all(read_documents(TEXT, source="f"))
+
+    assert isinstance(found, ClusterHealthCheck)
+    assert isinstance(plain, ClusterHealthCheck)
+    read = found.policies["chat"]
+    assert (read.interval, read.patience) == (timedelta(minutes=90), timedelta(seconds=90))
+    assert plain.policies["chat"].interval == timedelta(0) == plain.policies["chat"].patience
+
+
+@pytest.mark.parametrize(
+    ("policy", "told"),
+    [
+        ("minInterval: soon", "'soon' is not a duration; write it like '5m' or '1h30m'"),
+        ("failingFor: 721h", "failingFor is '721h'; it has 30 days at most"),
+        (f"minInterval: {'9' * 400}h", "minInterval is '99999"),
+        ("atMost: 3", "atMost"),
+    ],
+)
+def test_refuses_a_policy_with_a_sentence(policy: str, told: str) -> None:
+    """Whatever is written there."""
+    with pytest.raises(InvalidDocuments, match=told):
+        parse_all(read_documents(f"{TEXT}    policy: {{{policy}}}\n", source="f"))
+
+
 def test_refuses_two_notifications_of_one_name() -> None:
     """What one of them has told would be the other's."""
     twice = TEXT + TEXT.partition("notifications:\n")[2]
@@ -85,11 +115,28 @@ def test_a_health_check_asks_as_an_event_source_does() -> None:
 
 
 @pytest.mark.parametrize(
+    ("flapping", "seconds"),
+    [
+        pytest.param("", 0, id="none"),
+        pytest.param("  flapping: {}\n", 20, id="three unless it is said"),
+        pytest.param("  flapping: {consecutiveEvaluations: 2}\n", 10, id="two"),
+    ],
+)
+def test_each_evaluation_after_the_first_takes_a_pause(flapping: str, seconds: int) -> None:
+    """So many seconds a resource has to be not well."""
+    [found] = parse_all(read_documents(health_check(more=flapping), source="f"))
+
+    assert isinstance(found, HealthCheck)
+    assert found.patience == timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize(
     ("old", "new", "told"),
     [
         ("  evaluateHealth: |", "  evaluateHealth: ''\n  other: |", "evaluateHealth"),
         ("[{group: '', version: v1, kind: Service}]", "[]", "resourceSelectors"),
-        ("spec:", "spec:\n  flapping: {consecutiveEvaluations: 4}", "is not counted"),
+        ("spec:", "spec:\n  flapping: {consecutiveEvaluations: 1}", "consecutiveEvaluations"),
+        ("spec:", "spec:\n  flapping: {consecutiveEvaluations: 10000}", "consecutiveEvaluations"),
     ],
 )
 def test_refuses_a_health_check_with_a_sentence(old: str, new: str, told: str) -> None:

@@ -16,9 +16,9 @@ from bellhop.fleet.noticing import Noticing
 from bellhop.logs import Log
 from bellhop.messages import Examine, Sweep
 from bellhop.model.condition import Condition
+from bellhop.model.health_check import AGAIN
 from bellhop.model.reach import HERE
 from bellhop.model.record import Selection
-from bellhop.stages.aggregate import AGAIN
 from bellhop.stages.inbox import Inbox
 from tests.fakes.chat import Chat, chat
 from tests.fakes.fleet import SERVICE, Fleet, service
@@ -266,6 +266,47 @@ def test_a_script_that_wants_to_look_again_is_asked_again(fleet: Fleet) -> None:
     fleet.clock.advance(AGAIN)
     fleet.pump()
     assert fleet.records.timers.get(name) is None
+
+
+FLAPPING = health_check(more="  flapping: {consecutiveEvaluations: 3}\n")
+
+
+def test_what_is_not_well_for_a_moment_is_told_to_nobody(fleet: Fleet, here: Chat) -> None:
+    """Nor what is so again and again; well it is at once."""
+    east(fleet, SECRET, FLAPPING, cluster_check(notifications=TOLD))
+    for _ in range(4):
+        fleet.write("east", says("Degraded"))
+        fleet.pump()
+        fleet.clock.advance(AGAIN)
+        fleet.pump()
+        fleet.write("east", says("Healthy"))
+        fleet.pump()
+
+    assert health(fleet) == (True, "services: 1 resources are well")
+    assert here.texts == []
+
+
+def test_what_stays_unwell_counts_in_time(fleet: Fleet, here: Chat) -> None:
+    """By the clock and without a ring or a sweep, whatever its state is meanwhile."""
+    east(fleet, SECRET, FLAPPING, cluster_check(notifications=TOLD))
+    fleet.write("east", says("Progressing"))
+    fleet.pump()
+    waits = "services: 1 not healthy of 1 resources, and none for long enough yet"
+    assert health(fleet) == (True, waits)
+    fleet.clock.advance(AGAIN)
+    fleet.write("east", says("Degraded"))
+    fleet.pump()
+    for _ in range(3):
+        fleet.stages["sweep"].handle(Examine(EAST))
+    assert health(fleet) == (True, waits)
+    timer = fleet.records.timers.get(f"notice/{EAST}")
+    assert timer
+    assert timer.value.at == fleet.clock.now() + AGAIN
+
+    fleet.clock.advance(AGAIN)
+    fleet.pump()
+    assert health(fleet) == (False, "Service 'default/web' is Degraded: it says so")
+    assert len(here.texts) == 1
 
 
 def test_of_secrets_nothing_is_quoted(fleet: Fleet) -> None:

@@ -1,4 +1,7 @@
-"""One notice to one place, by the keys that Sveltos gives its Secrets."""
+"""One notice to one place, by the keys that Sveltos gives its Secrets.
+
+A webhook, which Sveltos has not, is told as a program: by facts, in JSON.
+"""
 
 from __future__ import annotations
 
@@ -35,15 +38,26 @@ class Sender:
             "SMTP": self._mail,
         }
 
-    def send(self, kind: str, secret: Mapping[str, str], subject: str, text: str) -> None:
-        """Send one notice.
+    def send(
+        self,
+        kind: str,
+        secret: Mapping[str, str],
+        subject: str,
+        text: str,
+        facts: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Send one notice; a program gets the facts beside it.
 
         Raises:
             InvalidError: the Secret lacks a key, or names what may not be called.
             DeniedError: its credentials are refused.
             TemporaryError: the other side does not answer, or not now.
         """
-        self._ways[kind]({key: value.strip() for key, value in secret.items()}, subject, text)
+        stripped = {key: value.strip() for key, value in secret.items()}
+        if kind == "Webhook":
+            self._webhook(stripped, {**(facts or {}), "subject": subject, "text": text})
+        else:
+            self._ways[kind](stripped, subject, text)
 
     def _slack(self, secret: Mapping[str, str], _: str, text: str) -> None:
         told = {"channel": _key(secret, "SLACK_CHANNEL_ID"), "text": text}
@@ -83,6 +97,11 @@ class Sender:
         token = quote(_key(secret, "TELEGRAM_TOKEN"), safe=":")
         told = {"chat_id": _key(secret, "TELEGRAM_CHAT_ID"), "text": text[:4096]}
         self._post(f"{self._endpoints['Telegram']}/bot{token}/sendMessage", told, {})
+
+    def _webhook(self, secret: Mapping[str, str], told: Mapping[str, Any]) -> None:
+        token = secret.get("WEBHOOK_TOKEN")
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._post(_key(secret, "WEBHOOK_URL"), told, headers)
 
     def _mail(self, secret: Mapping[str, str], subject: str, text: str) -> None:
         from bellhop.adapters.notices.mail import Mail, send  # noqa: PLC0415 - few send mail

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,6 +15,9 @@ from bellhop.cli.examples import Command
 from bellhop.cli.options import TABLE, output_option, state_option
 from bellhop.cli.output import say
 from bellhop.cli.session import installation
+
+if TYPE_CHECKING:
+    from bellhop.fleet.previewing import Previewed, Unknown
 
 
 @click.command(
@@ -35,33 +39,45 @@ def command(profiles: tuple[str, ...], namespace: str, cluster: str, form: str) 
     ClusterProfile/NAME; a Profile is NAMESPACE/NAME, or Profile/NAMESPACE/NAME.
     """
     from bellhop.cli import previews
-    from bellhop.fleet.previewing import Previewed, Unknown, now
+    from bellhop.cli.progress import Progress
+    from bellhop.fleet.previewing import now
     from bellhop.fleet.titled import Titled, meant
 
     here = installation()
     key, titled = known(here, cluster, namespace), Titled(here)
     unknown: list[Unknown] = []
 
-    def found() -> Iterator[Previewed]:
-        for name in dict.fromkeys(map(profile_named, profiles)):
-            for each in now(here, meant(here, name), key):
-                if isinstance(each, Unknown):
-                    unknown.append(each)
-                else:
+    def asked() -> Iterator[Previewed | Unknown]:
+        with Progress() as progress:
+            for name in dict.fromkeys(map(profile_named, profiles)):
+                for each in now(here, meant(here, name), key, progress.ask):
+                    progress.clear()
                     yield each
 
+    found = _changes(asked(), unknown)
     if form == TABLE:
         told = False
-        for line in previews.texts(found(), titled):
+        for line in previews.texts(found, titled):
             told = True
             say(line)
         if not told and not unknown:
             say("Nothing would change.", err=True)
     else:
         output.present(
-            previews.COLUMNS, previews.rows(found(), titled), form, nothing="Nothing would change."
+            previews.COLUMNS, previews.rows(found, titled), form, nothing="Nothing would change."
         )
     for each in unknown:
         say(f"warning: '{titled.shown(each.profile)}' in '{each.cluster}': {each.error}", err=True)
     if unknown:
         raise unknown[0].error
+
+
+def _changes(asked: Iterable[Previewed | Unknown], unknown: list[Unknown]) -> Iterator[Previewed]:
+    """Yield what would change, and put aside the clusters of which nobody can say it."""
+    from bellhop.fleet import previewing
+
+    for each in asked:
+        if isinstance(each, previewing.Unknown):
+            unknown.append(each)
+        else:
+            yield each

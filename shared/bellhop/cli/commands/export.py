@@ -37,16 +37,31 @@ def command(file: Path, *, leave: bool, passphrase_file: Path | None) -> None:
 
     All of it is sealed with a passphrase. `bellhop import` fills a new installation from it.
     """
+    from bellhop.cli.progress import Progress
     from bellhop.fleet.archive import check
     from bellhop.fleet.moving import export
 
     # On one machine nobody works now; in a cloud functions look for the mark now and then.
-    pause = (lambda _: None) if chosen().kind == EMBEDDED else time.sleep
+    embedded = chosen().kind == EMBEDDED
     with at_rest(), _whole(file) as opened:
         here = installation()
         passphrase = read_passphrase(passphrase_file, twice=True)
         check(passphrase)
-        moved = export(here, opened, passphrase, leave=leave, pause=pause)
+        with Progress() as progress:
+
+            def pause(seconds: float) -> None:
+                if not embedded:
+                    progress.wait(f"waiting {seconds:.0f} s until all functions have seen the mark")
+                    time.sleep(seconds)
+
+            moved = export(
+                here,
+                opened,
+                passphrase,
+                leave=leave,
+                pause=pause,
+                tell=lambda number: progress.count(number, "records are exported"),
+            )
     for name in moved.lost:
         say(f"warning: left out the record '{name}': its payload is lost", err=True)
     say(

@@ -35,6 +35,7 @@ def command(file: Path, *, copy: bool, passphrase_file: Path | None) -> None:
 
     Interrupted, it is begun again from the same archive.
     """
+    from bellhop.cli.progress import Progress
     from bellhop.fleet.moving import fill
 
     with explained(f"'{file}'"):
@@ -43,7 +44,15 @@ def command(file: Path, *, copy: bool, passphrase_file: Path | None) -> None:
     with archive:
         passphrase = read_passphrase(passphrase_file)
         with at_rest(create=True):
-            moved = fill(installation(create=True), archive, passphrase, copy=copy)
+            here = installation(create=True)
+            with Progress() as progress:
+                moved = fill(
+                    here,
+                    archive,
+                    passphrase,
+                    copy=copy,
+                    tell=lambda number: progress.count(number, "records are imported"),
+                )
     if moved.returned:
         say("this installation goes on as it was when it was left")
         return

@@ -33,6 +33,12 @@ _CLUSTER = "cluster"
 )
 @cluster_option
 @click.option(
+    "--cluster-type",
+    type=click.Choice(["Capi", "Sveltos"], case_sensitive=False),
+    expose_value=False,
+    help="Taken as sveltosctl has it; the cluster's name is enough.",
+)
+@click.option(
     "--unchecked",
     is_flag=True,
     help="Remove a profile that is to go without its checks.",
@@ -47,6 +53,7 @@ def command(words: tuple[str, ...], namespace: str, cluster: str, *, unchecked: 
     --unchecked. A profile is a name, or
     ClusterProfile/NAME; a Profile is NAMESPACE/NAME, or Profile/NAMESPACE/NAME.
     """
+    from bellhop.cli.progress import Progress
     from bellhop.fleet.redeploying import redeploy
     from bellhop.fleet.titled import Titled, meant
 
@@ -55,7 +62,14 @@ def command(words: tuple[str, ...], namespace: str, cluster: str, *, unchecked: 
     if unchecked and not profile:
         raise click.UsageError("--unchecked goes with one profile")
     goes = known(here, cluster, namespace)
-    asked = redeploy(here, meant(here, profile), goes, unchecked=unchecked)
+    with Progress() as progress:
+        asked = redeploy(
+            here,
+            meant(here, profile),
+            goes,
+            unchecked=unchecked,
+            tell=lambda number: progress.count(number, "deployments are asked for"),
+        )
     titled = Titled(here)
     say(f"Asked for {count(len(asked), 'deployment')}.")
     for each in asked:

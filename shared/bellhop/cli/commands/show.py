@@ -17,11 +17,12 @@ from bellhop.cli.lines import line_options
 from bellhop.cli.options import (
     JSON,
     TABLE,
-    WIDE,
     YAML,
+    form_of,
     headers_option,
     output_option,
     state_option,
+    verbose_option,
 )
 from bellhop.cli.output import Column, say
 from bellhop.cli.session import installation, looking
@@ -99,7 +100,7 @@ def command() -> None:
 )
 @click.option("--resources", is_flag=True, help="Resources alone.")
 @click.option("--helm-charts", is_flag=True, help="Helm charts alone.")
-@click.option("--verbose", is_flag=True, help="All columns, as -o wide.")
+@verbose_option
 @headers_option
 @output_option
 @state_option
@@ -127,7 +128,7 @@ def addons(  # noqa: PLR0913 - one parameter an option
     rows = found(here, namespace, known(here, cluster, namespace), name)
     if resources or helm_charts:
         rows = (row for row in rows if (row["resourceType"] == "helm chart") == helm_charts)
-    form = WIDE if verbose and form == TABLE else form
+    form = form_of(form, verbose=verbose)
     output.present(_ADDONS, rows, form, nothing="No add-ons found.", headers=headers)
 
 
@@ -145,11 +146,19 @@ def addons(  # noqa: PLR0913 - one parameter an option
     help="What one profile would change.",
 )
 @click.option("--raw-diff", is_flag=True, help="Each change line by line, instead of a table.")
+@verbose_option
 @headers_option
 @output_option
 @state_option
 def dryrun(
-    *, namespace: str, cluster: str, profile: str, raw_diff: bool, form: str, headers: bool
+    *,
+    namespace: str,
+    cluster: str,
+    profile: str,
+    raw_diff: bool,
+    verbose: bool,
+    form: str,
+    headers: bool,
 ) -> None:
     """Show what profiles whose syncMode is DryRun would change in clusters.
 
@@ -170,6 +179,7 @@ def dryrun(
     nothing = "No profile is tried dry."
     if not raw_diff or form in {JSON, YAML}:
         rows = previews.rows(found, titled)
+        form = form_of(form, verbose=verbose)
         output.present(previews.COLUMNS, rows, form, nothing=nothing, headers=headers)
         return
     told = False
@@ -188,14 +198,16 @@ def dryrun(
 @click.option("--kind", default="", help="ClusterProfile, Profile, ConfigMap or Secret.")
 @click.option("--namespace", default="", help="Namespace of the Profiles, ConfigMaps and Secrets.")
 @click.option("--name", default="", help="Name of one.")
+@verbose_option
 @headers_option
 @output_option
 @state_option
-def usage(kind: str, namespace: str, name: str, form: str, *, headers: bool) -> None:
+def usage(*, kind: str, namespace: str, name: str, verbose: bool, form: str, headers: bool) -> None:
     """Show which profiles, ConfigMaps and Secrets are in use, and in which clusters."""
     from bellhop.cli.addons import usage as found
 
     rows = found(installation(), kind, namespace, name)
+    form = form_of(form, verbose=verbose)
     output.present(_USAGE, rows, form, nothing="Nothing is in use.", headers=headers)
 
 
@@ -216,6 +228,7 @@ def usage(kind: str, namespace: str, name: str, form: str, *, headers: bool) -> 
     help="One cluster.",
 )
 @click.option("--full", is_flag=True, help="Whole resources, without what Secrets hold.")
+@verbose_option
 @headers_option
 @output_option
 @state_option
@@ -227,10 +240,14 @@ def resources(  # noqa: PLR0913 - one parameter an option
     cluster_namespace: str,
     cluster: str,
     full: bool,
+    verbose: bool,
     form: str,
     headers: bool,
 ) -> None:
-    """Show what matches EventSources in clusters, and what their scripts say of it."""
+    """Show what matches EventSources in clusters, and what HealthChecks find not well.
+
+    With what the scripts say of it.
+    """
     from bellhop.cli.resources import Wanted, manifests, rows
 
     here = installation()
@@ -240,6 +257,7 @@ def resources(  # noqa: PLR0913 - one parameter an option
         output.objects(manifests(here, wanted), JSON if form == JSON else YAML)
         return
     found = rows(here, wanted)
+    form = form_of(form, verbose=verbose)
     output.present(_RESOURCES, found, form, nothing="No resources found.", headers=headers)
 
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from typing import Any
 
-from bellhop.cli.output import Column, Row, age
+from bellhop.cli.output import Column, Row, age, stamp
 from bellhop.cli.story import Story
 from bellhop.cli.views.view import Query, View, labels_of
-from bellhop.engine.liveness import MESSAGE, STATE
+from bellhop.engine.liveness import MESSAGE, STATE, counting
 from bellhop.errors import MissingError
 from bellhop.fleet import generated, overview
 from bellhop.fleet.installation import Installation
 from bellhop.model.health_check import HealthCheck
 from bellhop.model.kinds import key_of
-from bellhop.model.record import Selection
+from bellhop.model.record import Selected, Selection
 from bellhop.ports.kube import Manifest
 
 COLUMNS = (
@@ -51,14 +52,17 @@ def _assessed(here: Installation, check: HealthCheck) -> Iterator[tuple[str, Sel
 
 def manifests(here: Installation, query: Query) -> Iterator[Manifest]:
     """Yield health checks as they were written, with what is not well in each cluster as status."""
+    now = here.records.clock.now()
     for check, manifest in _found(here, query):
         reports = [
-            _report(cluster, each) for cluster, each in _assessed(here, check) if each is not None
+            _report(cluster, each, counting(each, check.patience, now))
+            for cluster, each in _assessed(here, check)
+            if each is not None
         ]
         yield {**manifest, "status": {"healthCheckReports": reports}}
 
 
-def _report(cluster: str, found: Selection) -> dict[str, Any]:
+def _report(cluster: str, found: Selection, counted: list[Selected]) -> dict[str, Any]:
     """Return what is not well in a cluster, in the words of Sveltos' HealthCheckReports."""
     statuses = [
         {
@@ -70,7 +74,7 @@ def _report(cluster: str, found: Selection) -> dict[str, Any]:
             },
             **each.manifest,
         }
-        for each in found.selected
+        for each in counted
     ]
     said = {"failureMessage": found.error} if found.error else {}
     return {"cluster": generated.cluster_ref(cluster), "resourceStatuses": statuses, **said}
@@ -78,15 +82,17 @@ def _report(cluster: str, found: Selection) -> dict[str, Any]:
 
 def rows(here: Installation, query: Query) -> Iterator[Row]:
     """Yield one row for each health check."""
+    now = here.records.clock.now()
     for check, _ in _found(here, query):
         found = [each for _, each in _assessed(here, check)]
         known = [each for each in found if each and not each.error]
+        unwell = sum(bool(counting(each, check.patience, now)) for each in known)
         yield {
             "name": check.name,
             "kinds": ",".join(sorted({each.gvk.kind for each in check.source.selectors})),
             "clusters": len(found),
-            "healthy": sum(not each.selected for each in known),
-            "unhealthy": sum(bool(each.selected) for each in known),
+            "healthy": len(known) - unwell,
+            "unhealthy": unwell,
             "failing": sum(bool(each and each.error) for each in found),
         }
 
@@ -102,7 +108,9 @@ def describe(here: Installation, query: Query, story: Story) -> int:
         story.grid(
             "Clusters",
             (
-                (cluster, *_state(each), age(each.since, now)) if each else (cluster, _OPEN, "", "")
+                (cluster, *_state(each, check.patience, now), age(each.since, now))
+                if each
+                else (cluster, _OPEN, "", "")
                 for cluster, each in found
             ),
             nothing="no ClusterHealthCheck names it in a cluster that is there",
@@ -114,7 +122,7 @@ def describe(here: Installation, query: Query, story: Story) -> int:
                     cluster,
                     overview.object_name(one.key),
                     str(one.manifest.get(STATE)),
-                    str(one.manifest.get(MESSAGE)),
+                    _counts(one.since + check.patience, now) + str(one.manifest.get(MESSAGE)),
                 )
                 for cluster, each in found
                 for one in (each.selected if each else ())
@@ -126,10 +134,14 @@ def describe(here: Installation, query: Query, story: Story) -> int:
 _OPEN = "not known yet: waits for a sweep"
 
 
-def _state(found: Selection) -> tuple[str, str]:
+def _state(found: Selection, patience: timedelta, now: datetime) -> tuple[str, str]:
     if found.error:
         return "fails", found.error
-    return ("unhealthy" if found.selected else "healthy"), found.message
+    return ("unhealthy" if counting(found, patience, now) else "healthy"), found.message
+
+
+def _counts(at: datetime, now: datetime) -> str:
+    return "" if at <= now else f"counts from {stamp(at)}; "
 
 
 VIEWS = {"healthcheck": View(COLUMNS, rows, manifests, describe)}

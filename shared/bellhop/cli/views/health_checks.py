@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from typing import Any
 
-from bellhop.cli.output import Column, Row, age
+from bellhop.cli.output import Column, Row, age, stamp
 from bellhop.cli.story import Story
 from bellhop.cli.views.view import Query, View, labels_of
+from bellhop.engine.liveness import owed
 from bellhop.fleet import generated
 from bellhop.fleet.installation import Installation
 from bellhop.model.condition import Condition, Liveness
@@ -45,21 +47,24 @@ def _conditions(here: Installation, check: ClusterHealthCheck) -> Mapping[str, C
 
 def manifests(here: Installation, query: Query) -> Iterator[Manifest]:
     """Yield health checks as they were written, with how their clusters are as status."""
+    now = here.records.clock.now()
     for check, manifest in _found(here, query):
         conditions = [
-            _cluster_condition(check, cluster, each)
+            _cluster_condition(check, cluster, each, now)
             for cluster, each in _conditions(here, check).items()
             if each
         ]
         yield {**manifest, "status": {"clusterCondition": conditions}}
 
 
-def _cluster_condition(check: ClusterHealthCheck, cluster: str, found: Condition) -> dict[str, Any]:
-    """Return what Sveltos says of one cluster."""
+def _cluster_condition(
+    check: ClusterHealthCheck, cluster: str, found: Condition, now: datetime
+) -> dict[str, Any]:
+    """Return what Sveltos says of one cluster; what its policy puts off has not failed."""
     since = f"{found.since:%Y-%m-%dT%H:%M:%SZ}"
     whole = Liveness("", found.healthy, found.message)
     parts = {each.name: each for each in found.checks}
-    told = {each.name: each for each in found.notices}
+    late = {each.name for at, each in owed(found, check.policies) if each.error or at <= now}
     return {
         "clusterInfo": {"cluster": generated.cluster_ref(cluster)},
         "conditions": [
@@ -74,9 +79,7 @@ def _cluster_condition(check: ClusterHealthCheck, cluster: str, found: Condition
         "notificationSummaries": [
             {
                 "name": each.name,
-                "status": "Delivered"
-                if each.name in told and told[each.name].told == found.healthy
-                else "FailedToDeliver",
+                "status": "FailedToDeliver" if each.name in late else "Delivered",
             }
             for each in check.notifications
         ],
@@ -132,13 +135,16 @@ def describe(here: Installation, query: Query, story: Story) -> int:
         story.grid(
             "Not told",
             (
-                (cluster, notice.name, notice.error or "is sent next")
+                (cluster, notice.name, notice.error or _next(at, now))
                 for cluster, each in found.items()
-                for notice in (each.notices if each else ())
-                if each and notice.told != each.healthy
+                for at, notice in (owed(each, check.policies) if each else ())
             ),
         )
     return told
+
+
+def _next(at: datetime, now: datetime) -> str:
+    return "is sent next" if at <= now else f"is sent at {stamp(at)}, if it is still so"
 
 
 def _asked(here: Installation, check: LivenessCheck) -> str:

@@ -101,6 +101,25 @@ def test_sends_a_card_to_teams(here: Chat) -> None:
     assert [each["text"] for each in blocks] == [SUBJECT, "why\nSince then."]
 
 
+@pytest.mark.parametrize("token", ["", "w-hidden"])
+def test_tells_a_program_the_facts(here: Chat, token: str) -> None:
+    """Beside the words that people get; with a token where there is one."""
+    secret = {"WEBHOOK_URL": f"{here.url}/hook/hidden", "WEBHOOK_TOKEN": token}
+    sender(here).send("Webhook", secret, SUBJECT, TEXT, {"cluster": "a/b", "healthy": False})
+
+    [(where, who, body)] = here.taken
+    assert (where, who) == ("/hook/hidden", f"Bearer {token}" if token else "")
+    assert body == {"cluster": "a/b", "healthy": False, "subject": SUBJECT, "text": TEXT}
+
+
+def test_says_that_a_program_has_no_address(here: Chat) -> None:
+    """As of any key, and of what it refuses the status alone."""
+    assert "no WEBHOOK_URL" in str(refused(here, "Webhook", {"WEBHOOK_TOKEN": "hidden"}))
+    here.status, here.answer = 403, b"hidden"
+    secret = {"WEBHOOK_URL": f"{here.url}/hidden"}
+    assert "403" in str(refused(here, "Webhook", secret))
+
+
 @pytest.mark.parametrize(
     ("status", "kind"),
     [
