@@ -222,6 +222,62 @@ def test_what_users_applied_is_theirs(fleet: Fleet) -> None:
     assert made(fleet)[0].error == ""
 
 
+FOR_EACH = ", instantiateForEachMatchingResource: true"
+OF_ONE = "names: '{{ .MatchingResource.Name }} {{ .Resource.spec.selector.app }}'"
+PER_OBJECT = "'{{ .Cluster.metadata.name }}-{{ .Resource.metadata.name }}'"
+
+
+@pytest.mark.parametrize("one", ["false", "true"])
+def test_there_is_one_for_each_object_where_that_is_asked_for(fleet: Fleet, one: str) -> None:
+    """By its own name, of its own variables, with its own labels; it goes with its object."""
+    fleet.apply(generating(to=PER_OBJECT, one=one, more=FOR_EACH), origin(OF_ONE))
+    first = ring(fleet, "a")
+    ring(fleet, "b")
+    assert read(fleet, "east-a") == {"names": "a a"}
+    assert read(fleet, "east-b") == {"names": "b b"}
+    assert len(made(fleet)) == (2 if one == "true" else 1)
+    label = "eventtrigger.lib.projectsveltos.io/resourcename"
+    written = [each["metadata"] for profile in made(fleet) for each in profile.generated]
+    assert {each["name"]: each["labels"][label] for each in written} == {
+        "east-a": "a",
+        "east-b": "b",
+    }
+
+    fleet.drop("east", first)
+    fleet.pump()
+    assert read(fleet, "east-a") is None
+    assert read(fleet, "east-b") == {"names": "b b"}
+    assert [name for _, name in map(title_of, titles(fleet))] == ["east-b"]
+
+
+def title_of(found: tuple[str, Title]) -> tuple[str, str]:
+    """Return kind and name of a title, which its key ends with."""
+    kind, _, name = found[0].rpartition("/")
+    return kind, name
+
+
+def test_a_name_for_two_objects_is_refused(fleet: Fleet) -> None:
+    """One profile cannot write both: the sentence says what to do, and what was there stays."""
+    fleet.apply(generating(to="same", more=FOR_EACH), origin(OF_ONE))
+    ring(fleet, "a")
+    ring(fleet, "b")
+
+    ((found,),) = (made(fleet),)
+    assert found.error == (
+        "configMapGenerator.nameFormat: cannot generate a ConfigMap: it writes a ConfigMap 'same'"
+        " for two objects; have the name tell them apart"
+    )
+    assert read(fleet, "same") == {"names": "a a"}
+
+
+def test_without_it_an_object_has_no_variables_of_its_own(fleet: Fleet) -> None:
+    """A generator for all is rendered with all, beside one that is for each."""
+    fleet.apply(generating(to=PER_OBJECT), origin())
+    ring(fleet, "a")
+
+    assert "configMapGenerator.nameFormat:1:" in made(fleet)[0].error
+
+
 def test_goes_with_its_cluster(fleet: Fleet) -> None:
     """Nobody is left to say the name."""
     fleet.apply(generating(), origin())
