@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -22,11 +23,12 @@ from bellhop.engine.instantiate import (
 from bellhop.engine.naming import GENERATED_NAMESPACE, profile_name
 from bellhop.engine.origin import GENERATED, instance_labels
 from bellhop.engine.referring import with_event
-from bellhop.errors import DeniedError, InvalidError, MissingError
+from bellhop.errors import DeniedError, InvalidError, MissingError, PermanentError
 from bellhop.frozen import frozen
 from bellhop.gotemplate import Limits
 from bellhop.model.addon import GeneratorRef
 from bellhop.model.check import times
+from bellhop.model.gvk import ObjectKey
 from bellhop.model.kinds import ConfigMap, EventSource, EventTrigger, Secret, of
 from bellhop.model.names import name_problem
 from bellhop.model.record import Cluster, Content, Profile, Reading
@@ -154,7 +156,9 @@ class Maker:
         for number, each in enumerate(self.trigger.generators):
             for key, its_root in self._rounds(each, root, matched):
                 its_draft = replace(draft, object=key) if key else draft
-                for ref, manifest in self._written(each, its_draft, its_root):
+                with _about(key):
+                    made = list(self._written(each, its_draft, its_root))
+                for ref, manifest in made:
                     name = manifest["kind"], manifest["metadata"]["name"]
                     if name in seen:
                         raise _twice(each, name, same=seen[name] == number)
@@ -208,6 +212,19 @@ class Maker:
         labels = instance_labels(draft, self.source.name, ref.namespace, origin)
         its = Ref(kind, GENERATED_NAMESPACE, name, optional=False)
         yield ref, written(its, holder, made, {**labels, **GENERATED})
+
+
+@contextmanager
+def _about(key: str) -> Iterator[None]:
+    """Say in an error which object it is about, where there are several."""
+    try:
+        yield
+    except PermanentError as error:
+        if key:
+            gvk, namespace, name = ObjectKey.parse(key)
+            place = "/".join(filter(None, (namespace, name)))
+            error.args = (f"for {gvk.kind} '{place}': {error}",)
+        raise
 
 
 def _twice(each: GeneratorRef, name: tuple[str, str], *, same: bool) -> InvalidError:

@@ -270,6 +270,21 @@ def test_a_name_for_two_objects_is_refused(fleet: Fleet) -> None:
     assert read(fleet, "same") == {"names": "a a"}
 
 
+def test_of_several_objects_the_one_that_fails_is_named(fleet: Fleet) -> None:
+    """With the entry, line and column; nothing half is written for the others."""
+    fleet.apply(generating(to=PER_OBJECT, more=FOR_EACH), origin("v: '{{ .Resource.metadata.x }}'"))
+    bad = service("b")
+    good = service("a")
+    good["metadata"]["x"] = "1"
+    for each in (good, bad):
+        fleet.write("east", each)
+    fleet.pump()
+
+    ((found,),) = (made(fleet),)
+    assert found.error.startswith("for Service 'default/b': template: default/in/v:1:")
+    assert read(fleet, "east-b") is None
+
+
 def test_without_it_an_object_has_no_variables_of_its_own(fleet: Fleet) -> None:
     """A generator for all is rendered with all, beside one that is for each."""
     fleet.apply(generating(to=PER_OBJECT), origin())
