@@ -29,9 +29,9 @@ SERVICE = GVK("", "v1", "Service")
 EAST = "fleet/east"
 LEAVES = "stopMatchingBehavior: LeavePolicies"
 LABELLED = "of-{{ .Cluster.metadata.name }}-{{ .Cluster.metadata.labels.env }}"
-_STRIDE = 7
+_STRIDE = 11
 """Steps between one death and the next; every call is two."""
-_FAR = 23
+_FAR = 41
 """The same on a way that is long."""
 
 
@@ -222,7 +222,7 @@ WAYS = {
 def settle(fleet: Fleet) -> None:
     """Let all that is due be done, longer than any pause."""
     rig.release(fleet)
-    for _ in range(4):
+    for _ in range(3):
         fleet.clock.advance(timedelta(seconds=130))
         rig.tick(fleet)
         fleet.pump()
@@ -267,7 +267,7 @@ def test_ends_as_it_was_asked_for_wherever_it_dies(name: str) -> None:
         with rig.folder() as folder:
             fleet, kubes, fate = opened(Path(folder))
             way.before(fleet)
-            settle(fleet)
+            fleet.pump()
             fate.doom(doom)
             died = insist(fleet, fate, way.asks)
             settle(fleet)
@@ -288,7 +288,7 @@ def test_names_for_each_object_end_with_it_wherever_it_dies() -> None:
         with rig.folder() as folder:
             fleet, kubes, fate = opened(Path(folder))
             generated(fleet)
-            settle(fleet)
+            fleet.pump()
             assert titled(fleet) == ["a-own", "b-own"]
             (gone,) = (each for each in kubes[EAST].objects(SERVICE) if named(each) == "a")
             fate.doom(doom)
