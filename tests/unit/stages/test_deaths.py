@@ -6,7 +6,6 @@ Whoever dies has its message come again; what was begun is ended, once, and noth
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
@@ -251,8 +250,7 @@ def insist(fleet: Fleet, fate: Fate, asks: Callable[[Fleet], object]) -> bool:
         fate.revive()
         fleet.reread()
         rig.release(fleet)
-        with suppress(Killed):
-            asks(fleet)
+        asks(fleet)
         return True
     finally:
         fate.revive()
@@ -279,6 +277,35 @@ def test_ends_as_it_was_asked_for_wherever_it_dies(name: str) -> None:
             fleet.close()
         doom += _STRIDE
     assert doom > 8 * _STRIDE
+
+
+CALLED_OFF = {
+    "a status is written": (with_status(1), [(1, "203.0.113.1")]),
+    "an object is made anew": (fixed(1), {"a": "1"}),
+    "a namespace is made": (holder("own", config("a", "v: '1'")), {"a": "1"}),
+}
+"""What is declared once more as it was, and what there is then."""
+
+
+@pytest.mark.parametrize("name", CALLED_OFF)
+def test_is_as_before_where_it_is_called_off_after_a_death(name: str) -> None:
+    """What a dead worker may have done is not taken for undone, nor for as it was."""
+    way, (back, wanted), doom, died = WAYS[name], CALLED_OFF[name], 1, True
+    while died:
+        with rig.folder() as folder:
+            fleet, kubes, fate = opened(Path(folder))
+            way.before(fleet)
+            fleet.pump()
+            fate.doom(doom)
+            died = insist(fleet, fate, way.asks)
+            rig.release(fleet)
+            fleet.apply(back)
+            settle(fleet)
+
+            assert way.ends(kubes) == wanted, doom
+            fleet.close()
+        doom += way.stride
+    assert doom > 5 * way.stride
 
 
 def test_names_for_each_object_end_with_it_wherever_it_dies() -> None:
