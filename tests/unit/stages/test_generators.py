@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from bellhop.cli.redaction import HIDDEN, hidden
+from bellhop.cli.story import Story
 from bellhop.cli.views.holders import VIEWS
+from bellhop.cli.views.triggers import describe
 from bellhop.cli.views.view import Query
 from bellhop.errors import StaleError
 from bellhop.messages import Instantiate
@@ -480,3 +482,13 @@ def test_people_see_what_is_generated(fleet: Fleet) -> None:
     marked = {**shown, "metadata": {**shown["metadata"], "annotations": {WITHHELD: "true"}}}
     assert hidden(marked)["data"] == {"names": HIDDEN}
     assert list(view.rows(here, Query(name="nothing"))) == []
+
+
+def test_people_see_what_is_generated_for_each_object(
+    fleet: Fleet, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The trigger's story says of which ConfigMap, and how often."""
+    fleet.apply(generating(to=PER_OBJECT, more=FOR_EACH), origin(OF_ONE))
+    describe(fleet.installation(), Query(name="made"), Story())
+
+    assert "of default/in, for each object" in capsys.readouterr().out
