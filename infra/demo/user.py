@@ -14,10 +14,12 @@ from bellhop.model.gvk import GVK, ObjectKey
 
 _PLURALS = {
     "ConfigMap": "configmaps",
+    "CustomResourceDefinition": "customresourcedefinitions",
     "DaemonSet": "daemonsets",
     "Deployment": "deployments",
     "Endpoints": "endpoints",
     "Event": "events",
+    "HTTPRoute": "httproutes",
     "Ingress": "ingresses",
     "Job": "jobs",
     "Namespace": "namespaces",
@@ -27,7 +29,7 @@ _PLURALS = {
     "Secret": "secrets",
     "Service": "services",
 }
-_CLUSTER_SCOPED = frozenset({"Namespace"})
+_CLUSTER_SCOPED = frozenset({"CustomResourceDefinition", "Namespace"})
 _MERGE = "application/merge-patch+json"
 _TIMEOUT = 10.0
 _NOT_FOUND = 404

@@ -98,6 +98,8 @@ CHECKED: Key = ("ClusterProfile", "", "checked")
 CHECKED_TEXT: Key = ("ConfigMap", "default", "checked")
 THEN: Key = ("ClusterProfile", "", "then")
 THEN_TEXT: Key = ("ConfigMap", "default", "then")
+LASTING: Key = ("ClusterProfile", "", "lasting")
+LASTING_TEXT: Key = ("ConfigMap", "default", "lasting")
 HEARD: Key = ("EventSource", "", "heard")
 TOLD: Key = ("EventTrigger", "", "told")
 TOLD_TEXT: Key = ("ConfigMap", "default", "told")
@@ -210,7 +212,22 @@ DECLARED |= {
 In histories in which `own` ends well.
 """
 
-STEPS = [*KEYS, THEN, THEN_TEXT]
+DECLARED |= {
+    LASTING: (
+        profile(
+            "clusterSelector: {matchLabels: {dep: eng}}",
+            name="lasting",
+            more="stopMatchingBehavior: LeavePolicies",
+        ),
+    ),
+    LASTING_TEXT: (
+        holder("lasting", _made("lasting", "1")),
+        holder("lasting", _made("lasting", "2")),
+    ),
+}
+"""A profile that leaves its objects where it goes, in histories in which it comes back."""
+
+STEPS = [*KEYS, THEN, THEN_TEXT, LASTING, LASTING_TEXT]
 """What steps declare and delete, by number."""
 
 PLAIN = {OWN_TEXT: 3, WATCHED: 4}

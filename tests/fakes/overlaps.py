@@ -27,6 +27,8 @@ from tests.fakes.declared import (
     FLIP,
     FLIP_TEXT,
     HEARD,
+    LASTING,
+    LASTING_TEXT,
     OWN,
     OWN_TEXT,
     STEPS,
@@ -131,6 +133,11 @@ def _paced(name: str, **given: object) -> Overlap:
     defaults = {"before": [], "asked": [("apply", _which(THEN_TEXT), 1)]}
     declared = {THEN: 2, THEN_TEXT: 0}
     return _overlap(name, declared=declared, clusters=("east", "west"), **{**defaults, **given})
+
+
+def _lasting(name: str, **given: object) -> Overlap:
+    """Return a history of a profile that leaves its objects where it goes."""
+    return _overlap(name, **{"declared": {LASTING: 0, LASTING_TEXT: 0}, "before": [], **given})
 
 
 def _tell(minute: int, what: str = "built") -> Step:
@@ -342,6 +349,21 @@ OVERLAPS = [
         asked=[("delete", _which(OWN))],
         acts={"a": None, "b": None, "u": [("apply", _which(OWN), 1), ("delete", _which(OWN))]},
         clusters=("east", "west"),
+    ),
+    _lasting(
+        "a profile that leaves its objects comes back while it goes",
+        asked=[("delete", _which(LASTING))],
+        acts={"a": None, "b": None, "u": [("apply", _which(LASTING), 0)]},
+    ),
+    _lasting(
+        "a cluster whose objects are left is chosen again with others to bring",
+        asked=[("label", "east", "dep", None), ("apply", _which(LASTING_TEXT), 1)],
+        acts={"a": None, "b": None, "u": [("label", "east", "dep", "eng")]},
+    ),
+    _lasting(
+        "others make an object anew that is left, and its profile comes back",
+        asked=[("foreign", "east", 0), ("delete", _which(LASTING))],
+        acts={"a": None, "b": None, "u": [("apply", _which(LASTING), 0)]},
     ),
     _overlap(
         "a Profile goes while its cluster leaves it",

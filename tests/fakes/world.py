@@ -34,6 +34,8 @@ from tests.fakes.declared import (
     EACH_TEXT,
     FLIP,
     HEARD,
+    LASTING,
+    LASTING_TEXT,
     OWN,
     OWN_TEXT,
     PLAIN,
@@ -582,6 +584,7 @@ class World:
         found += [self._checked()] if CHECKED in self.declared else []
         found += [self._then()] if THEN in self.declared else []
         found += [self._classed()] if CLASSED in self.declared else []
+        found += [self._lasting()] if LASTING in self.declared else []
         for cluster in self.clusters:
             for trigger in (EACH, ALL, FLIP):
                 found += self._wished(trigger, cluster)
@@ -683,6 +686,10 @@ class World:
     def _then(self) -> Wish:
         objects = {("ConfigMap", "then"): str(self.declared[THEN_TEXT] + 1)}
         return Wish("then", 100, frozenset(self._engineering()), objects)
+
+    def _lasting(self) -> Wish:
+        objects = {("ConfigMap", "lasting"): str(self.declared[LASTING_TEXT] + 1)}
+        return Wish("lasting", 100, frozenset(self._engineering()), objects)
 
     def _wished(self, trigger: Key, cluster: str) -> list[Wish]:
         matching = self.matching(cluster, trigger)

@@ -15,6 +15,7 @@ import yaml
 
 from bellhop.model.gvk import GVK, ObjectKey
 from tests.flow.conftest import EXAMPLES, Flow, until
+from tests.flow.gateway_api import ROUTE, definition, route
 
 SERVICE = GVK("", "v1", "Service")
 CONFIG = GVK("", "v1", "ConfigMap")
@@ -72,23 +73,80 @@ def test_carries_a_service_to_the_other_cluster_and_takes_it_away(flow: Flow, fo
     )
 
 
+def written(manifest: dict[str, Any], holder: str) -> dict[str, Any]:
+    """Return what a profile wrote of an object, once its marks are seen to say where it is from."""
+    metadata = manifest["metadata"]
+    marks = {
+        name.removeprefix("projectsveltos.io/"): value
+        for name, value in metadata["annotations"].items()
+        if name.startswith("projectsveltos.io/")
+    }
+    assert marks["hash"].startswith("sha256:")
+    assert marks["owner-kind"] == "ClusterProfile"
+    refers = [marks[f"reference-{each}"] for each in ("kind", "namespace", "name")]
+    assert refers == ["ConfigMap", "default", holder]
+    own = {name: metadata[name] for name in ("name", "namespace")}
+    labels = dict(metadata["labels"])
+    assert labels.pop("projectsveltos.io/reason") == "Resources"
+    return {
+        **{name: manifest[name] for name in ("apiVersion", "kind", "spec")},
+        "metadata": {**own, **({"labels": labels} if labels else {})},
+    }
+
+
 def test_guards_each_service_with_its_own_policy(flow: Flow) -> None:
-    """front-my-service, then front-another-service: one per Service, gone with it."""
+    """front-my-service, then front-another-service: one per Service, gone with it.
+
+    Policy and report are as the page has them that the example is from.
+    """
     flow.apply("network-policy")
-    flow.source.create(service("my-service", 80, sveltos="fv"))
+    mine = service("my-service", 80, sveltos="fv")
+    mine["spec"]["selector"] = {"app.kubernetes.io/name": "MyApp"}
+    flow.source.create(mine)
     until("the first is there", lambda: flow.source.names(POLICY) == ["front-my-service"])
+    policy = flow.source.get(ObjectKey(POLICY, "default", "front-my-service"))
+    assert policy
+    assert written(policy, "network-policy") == {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": {"name": "front-my-service", "namespace": "default"},
+        "spec": {
+            "ingress": [
+                {
+                    "from": [{"podSelector": {"matchLabels": {"app": "internal"}}}],
+                    "ports": [{"port": 80, "protocol": "TCP"}],
+                }
+            ],
+            "podSelector": {"matchLabels": {"app.kubernetes.io/name": "MyApp"}},
+            "policyTypes": ["Ingress"],
+        },
+    }
+    report = yaml.safe_load(
+        flow.stand.do("get", "eventreport", REPORT, "-n", "fleet", "-o", "yaml")
+    )
+    (collected,) = resources(report)
+    assert collected["spec"]["selector"] == mine["spec"]["selector"]
+    assert {**report["spec"], "resources": ""} == {
+        "clusterName": "source",
+        "clusterNamespace": "fleet",
+        "clusterType": "Sveltos",
+        "eventSourceName": "sveltos-service",
+        "matchingResources": [
+            {"apiVersion": "v1", "kind": "Service", "name": "my-service", "namespace": "default"}
+        ],
+        "resources": "",
+    }
+
     flow.source.create(service("another-service", 443, sveltos="fv"))
     both = ["front-another-service", "front-my-service"]
     until("both are there", lambda: flow.source.names(POLICY) == both)
-    policy = flow.source.get(ObjectKey(POLICY, "default", "front-my-service"))
-    assert policy
-    assert policy["spec"]["podSelector"] == {"matchLabels": {"app": "my-service"}}
-    assert [port["port"] for port in policy["spec"]["ingress"][0]["ports"]] == [80]
-
     flow.source.delete(ObjectKey(SERVICE, "default", "another-service"))
     until("one is gone", lambda: flow.source.names(POLICY) == ["front-my-service"])
     flow.source.patch(ObjectKey(SERVICE, "default", "my-service"), {"metadata": {"labels": None}})
     until("the other too", lambda: flow.source.names(POLICY) == [])
+
+
+REPORT = "sveltos--sveltos-service--source"
 
 
 def test_brings_what_cloud_events_say_and_takes_it_away(flow: Flow) -> None:
@@ -256,10 +314,23 @@ def test_denies_what_no_policy_of_its_own_guards(flow: Flow) -> None:
     until("ours is back", lambda: flow.source.names(POLICY) == ["default-deny"])
 
 
-def test_makes_one_ingress_for_two_services(flow: Flow) -> None:
-    """Both Services' ports are in the one Ingress; the last Service takes it along."""
-    flow.apply("ingress")
+def served(flow: Flow, gvk: GVK) -> bool:
+    try:
+        return flow.source.names(gvk) == []
+    except LookupError:
+        return False
+
+
+def test_makes_one_ingress_and_a_route_for_each_of_two_services(flow: Flow) -> None:
+    """Both Services' ports are in the one Ingress; the last Service takes it along.
+
+    Each has an HTTPRoute of its own. Both are, field by field, as the page has them.
+    """
+    flow.source.create(definition())
     flow.source.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "eng"}})
+    until("routes are served", lambda: served(flow, ROUTE))
+    flow.stand.do("apply", "-f", str(EXAMPLES / "http-routes"))
+    flow.apply("ingress")
     for name, port in (("my-service", 443), ("my-service-2", 8443)):
         manifest = service(name, port, "eng")
         manifest["spec"]["ports"] = [
@@ -268,20 +339,44 @@ def test_makes_one_ingress_for_two_services(flow: Flow) -> None:
         ]
         flow.source.create(manifest)
 
-    def paths() -> list[tuple[str, int]]:
+    def ingress() -> dict[str, Any]:
         found = flow.source.get(ObjectKey(INGRESS, "default", "ingress"))
-        rules = found["spec"]["rules"] if found else []
-        return [
-            (path["path"], path["backend"]["service"]["port"]["number"])
-            for rule in rules
-            for path in rule["http"]["paths"]
-        ]
+        return written(found, "ingress") if found else {}
 
-    until("both are in", lambda: paths() == [("/my-service", 443), ("/my-service-2", 8443)])
+    def wanted(**ports: int) -> dict[str, Any]:
+        paths = [
+            {
+                "backend": {"service": {"name": name, "port": {"number": port}}},
+                "path": f"/{name}",
+                "pathType": "Prefix",
+            }
+            for name, port in ports.items()
+        ]
+        return {
+            "apiVersion": "networking.k8s.io/v1",
+            "kind": "Ingress",
+            "metadata": {"name": "ingress", "namespace": "default"},
+            "spec": {"ingressClassName": "http-ingress", "rules": [{"http": {"paths": paths}}]},
+        }
+
+    both = {"my-service": 443, "my-service-2": 8443}
+    until("both are in", lambda: ingress() == wanted(**both))
+    found = flow.source.get(ObjectKey(INGRESS, "default", "ingress"))
+    assert found
+    rewritten = "nginx.ingress.kubernetes.io/rewrite-target"
+    assert found["metadata"]["annotations"][rewritten] == "/"
+    until("each has a route", lambda: flow.source.names(ROUTE) == [*both])
+    for name in both:
+        found = flow.source.get(ObjectKey(ROUTE, "eng", name))
+        assert found
+        assert written(found, "http-routes") == route(name)
+
     flow.source.delete(ObjectKey(SERVICE, "eng", "my-service"))
-    until("one is in", lambda: paths() == [("/my-service-2", 8443)])
+    until("one is in", lambda: ingress() == wanted(**{"my-service-2": 8443}))
+    until("one has a route", lambda: flow.source.names(ROUTE) == ["my-service-2"])
     flow.source.delete(ObjectKey(SERVICE, "eng", "my-service-2"))
     until("the Ingress is gone", lambda: flow.source.names(INGRESS) == [])
+    until("so is the route", lambda: flow.source.names(ROUTE) == [])
 
 
 def test_shows_the_report_as_sveltos_does(flow: Flow) -> None:
@@ -531,9 +626,9 @@ def test_replicates_a_secret_on_demand(flow: Flow) -> None:
     for name in ("eng", "hr"):
         flow.source.create(wanting(name))
     until("both have it", lambda: sorted(replicated(flow)) == ["eng", "hr"])
-    assert {each["username"] for each in replicated(flow).values()} == {
-        base64.b64encode(b"admin").decode()
-    }
+    credentials = {"username": "admin", "password": "a word for the example alone"}
+    encoded = {name: base64.b64encode(each.encode()).decode() for name, each in credentials.items()}
+    assert replicated(flow) == {"eng": encoded, "hr": encoded}
 
     generated = yaml.safe_load(
         flow.stand.do(
@@ -542,11 +637,18 @@ def test_replicates_a_secret_on_demand(flow: Flow) -> None:
     )
     generated = generated["items"][0] if generated.get("kind") == "List" else generated
     assert generated["metadata"]["namespace"] == "projectsveltos"
-    assert yaml.safe_load(generated["data"]["namespaces"]) == {"eng": "ok", "hr": "ok"}
-    addons = flow.stand.do("show", "addons")
-    rows = [line.split() for line in addons.splitlines() if CREDENTIALS in line]
-    assert sorted(row[row.index(CREDENTIALS) - 1] for row in rows) == ["eng", "hr"]
-    assert all(":Secret" in row for row in rows)
+    lines = [line.strip() for line in generated["data"]["namespaces"].splitlines()]
+    assert [line for line in lines if line] == ['eng: "ok"', 'hr: "ok"']
+    head, *rows = flow.stand.do("show", "addons").splitlines()
+    assert " ".join(head.split()) == (
+        "CLUSTER RESOURCE TYPE NAMESPACE NAME VERSION TIME DEPLOYMENT TYPE PROFILES"
+    )
+    shown = [line.split() for line in rows]
+    assert [row[:5] for row in shown] == [
+        ["fleet/source", ":Secret", name, CREDENTIALS, "N/A"] for name in ("eng", "hr")
+    ]
+    (profile,) = {row[-1] for row in shown}
+    assert profile.startswith("ClusterProfile/")
     used = flow.stand.do("show", "usage", "--kind", "ClusterProfile", "--no-headers").split()
     assert (used[0], used[-1]) == ("ClusterProfile", "fleet/source")
 

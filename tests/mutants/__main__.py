@@ -38,11 +38,11 @@ _NEAR = {
     "stages/claim": "ownership failures overlap",
     "stages/work": "dry_run",
     "stages/execute": (
-        "paused_clusters checks order order_races turns dry_run outcomes holding phases races"
+        "phases paused_clusters checks order order_races turns dry_run outcomes holding races"
         " ownership overlap"
     ),
     "stages/ending": (
-        "paused_clusters checks outcomes failures order pipeline overlap races dry_run"
+        "giving_up paused_clusters checks outcomes failures order pipeline overlap races dry_run"
     ),
     "stages/hands": "hands phases",
     "stages/lease": "holding races ownership overlap",
@@ -95,7 +95,7 @@ _NEAR = {
     "engine/classifying": "classifying",
     "engine/difference": "classifying touched order named_profiles assessing",
     "engine/granting": "role_requests",
-    "engine/generating": "checks service_accounts permits pipeline named_profiles",
+    "engine/generating": "generators checks service_accounts permits pipeline named_profiles",
     "engine/": "touched order pipeline ownership races tenants",
     "model/record": "named_profiles",
     "model/": "tenants",

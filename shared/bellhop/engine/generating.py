@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
+from bellhop.engine.acting import Matched
 from bellhop.engine.allowing import refuse_rendered
 from bellhop.engine.catalog import Catalog, cluster_object
 from bellhop.engine.instantiate import (
@@ -20,9 +23,10 @@ from bellhop.engine.instantiate import (
 from bellhop.engine.naming import GENERATED_NAMESPACE, profile_name
 from bellhop.engine.origin import GENERATED, instance_labels
 from bellhop.engine.referring import with_event
-from bellhop.errors import DeniedError, InvalidError, MissingError
+from bellhop.errors import DeniedError, InvalidError, MissingError, PermanentError
 from bellhop.frozen import frozen
 from bellhop.gotemplate import Limits
+from bellhop.model.addon import GeneratorRef
 from bellhop.model.check import times
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.kinds import ConfigMap, EventSource, EventTrigger, Secret, of
@@ -105,9 +109,7 @@ class Maker:
     limits: Limits
     quoting: bool = False
 
-    def generate(
-        self, draft: Profile, matched: Sequence[tuple[ObjectKey, Mapping[str, Any]]]
-    ) -> Generation:
+    def generate(self, draft: Profile, matched: Matched) -> Generation:
         """Make what a drafted profile holds of the objects that match.
 
         Generators come first: what they write may be referred to.
@@ -120,12 +122,12 @@ class Maker:
         _refuse_strangers(trigger, self.source)
         collect = self.source.collect_resources
         root = variables(trigger, cluster_object(self.cluster), matched, collect=collect)
-        fields = Fields(root, self.limits, trigger.annotations, quoting=self.quoting)
+        fields = self._fields(root)
         goes = trigger.destination_cluster
         named = destination(goes, fields, namespace=namespace) if goes else ""
         title = _title(trigger, fields)
         refs = resolve(trigger.policy_refs, fields, namespace=namespace)
-        generated = tuple(self._generated(draft, fields, root))
+        generated = tuple(self._generated(draft, root, matched))
         own = {_place(each): each for each in (_holder(manifest) for _, manifest in generated)}
         made = contents(
             [(ref, own.get(str(ref)) or self.find(ref)) for ref in refs],
@@ -139,44 +141,98 @@ class Maker:
         reads = with_event(trigger.readings, fields)
         return Generation(root, refs, made, named, generated, reads, title)
 
+    def _fields(self, root: Mapping[str, Any]) -> Fields:
+        return Fields(root, self.limits, self.trigger.annotations, quoting=self.quoting)
+
     def _generated(
-        self, draft: Profile, fields: Fields, root: Mapping[str, Any]
+        self, draft: Profile, root: Mapping[str, Any], matched: Matched
     ) -> Iterator[tuple[Ref, dict[str, Any]]]:
         """Yield what the generators write, and of what; what is optional may be missing.
 
         Raises:
             PermanentError: something is missing, a template fails, or wrote no name, or one twice.
         """
-        seen: set[tuple[str, str]] = set()
-        for each in self.trigger.generators:
-            kind, field, where = each.ref.kind, each.field, f"{each.field}.nameFormat"
-            namespace = fields.text(each.ref.namespace, f"{field}.namespace")
-            origin = fields.text(each.ref.name, f"{field}.name")
-            ref = Ref(kind, namespace or self.cluster.namespace, origin, each.ref.optional)
-            name = fields.text(each.name_format, where)
-            holder = self.find(ref)
-            if holder is None:
-                if ref.optional:
-                    continue
-                raise MissingError(f"cannot find {ref} that {field} names; apply it first")
-            problem = name_problem(name)
-            if (kind, name) in seen:
-                problem = f"another generator writes a {kind} {name!r}, too"
-            if problem:
-                raise InvalidError(f"cannot generate a {kind}: {problem}", where=where)
-            seen.add((kind, name))
-            annotations = self.trigger.annotations
-            made = generated_instance(
-                ref,
-                holder,
-                root,
-                limits=self.limits,
-                annotations=annotations,
-                quoting=self.quoting,
-            )
-            labels = instance_labels(draft, self.source.name, ref.namespace, origin)
-            its = Ref(kind, GENERATED_NAMESPACE, name, optional=False)
-            yield ref, written(its, holder, made, {**labels, **GENERATED})
+        seen: dict[tuple[str, str], int] = {}
+        for number, each in enumerate(self.trigger.generators):
+            for key, its_root in self._rounds(each, root, matched):
+                its_draft = replace(draft, object=key) if key else draft
+                with _about(key):
+                    made = list(self._written(each, its_draft, its_root))
+                for ref, manifest in made:
+                    name = manifest["kind"], manifest["metadata"]["name"]
+                    if name in seen:
+                        raise _twice(each, name, same=seen[name] == number)
+                    seen[name] = number
+                    yield ref, manifest
+
+    def _rounds(
+        self, each: GeneratorRef, root: Mapping[str, Any], matched: Matched
+    ) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """Yield what a generator is rendered with, and of which object, if it is of one.
+
+        A profile of one object has the variables of that object already.
+        """
+        if not each.for_each or self.trigger.one_for_event:
+            yield "", root
+            return
+        cluster, collect = cluster_object(self.cluster), self.source.collect_resources
+        for one in matched:
+            own = variables(self.trigger, cluster, [one], collect=collect, one=True)
+            yield str(one[0]), own
+
+    def _written(
+        self, each: GeneratorRef, draft: Profile, root: Mapping[str, Any]
+    ) -> Iterator[tuple[Ref, dict[str, Any]]]:
+        """Yield what a generator writes with some variables; nothing if what it is of may lack.
+
+        Raises:
+            PermanentError: it is missing, a template fails, or wrote no name.
+        """
+        fields = self._fields(root)
+        kind, field, where = each.ref.kind, each.field, f"{each.field}.nameFormat"
+        namespace = fields.text(each.ref.namespace, f"{field}.namespace")
+        origin = fields.text(each.ref.name, f"{field}.name")
+        ref = Ref(kind, namespace or self.cluster.namespace, origin, each.ref.optional)
+        name = fields.text(each.name_format, where)
+        holder = self.find(ref)
+        if holder is None:
+            if ref.optional:
+                return
+            raise MissingError(f"cannot find {ref} that {field} names; apply it first")
+        if problem := name_problem(name):
+            raise InvalidError(f"cannot generate a {kind}: {problem}", where=where)
+        made = generated_instance(
+            ref,
+            holder,
+            root,
+            limits=self.limits,
+            annotations=self.trigger.annotations,
+            quoting=self.quoting,
+        )
+        labels = instance_labels(draft, self.source.name, ref.namespace, origin)
+        its = Ref(kind, GENERATED_NAMESPACE, name, optional=False)
+        yield ref, written(its, holder, made, {**labels, **GENERATED})
+
+
+@contextmanager
+def _about(key: str) -> Iterator[None]:
+    """Say in an error which object it is about, where there are several."""
+    try:
+        yield
+    except PermanentError as error:
+        if key:
+            gvk, namespace, name = ObjectKey.parse(key)
+            place = "/".join(filter(None, (namespace, name)))
+            error.args = (f"for {gvk.kind} '{place}': {error}",)
+        raise
+
+
+def _twice(each: GeneratorRef, name: tuple[str, str], *, same: bool) -> InvalidError:
+    kind, word = name
+    problem = f"another generator writes a {kind} {word!r}, too"
+    if same:
+        problem = f"it writes a {kind} {word!r} for two objects; have the name tell them apart"
+    return InvalidError(f"cannot generate a {kind}: {problem}", where=f"{each.field}.nameFormat")
 
 
 def _title(trigger: EventTrigger, fields: Fields) -> str:

@@ -53,19 +53,20 @@ def variables(
     matched: Sequence[tuple[ObjectKey, Mapping[str, Any]]],
     *,
     collect: bool,
+    one: bool = False,
 ) -> dict[str, Any]:
     """Return the root variables of event time.
 
-    With oneForEvent `.MatchingResource` and `.Resource` of the one object, or `.CloudEvent`, else
-    `.MatchingResources` and `.Resources` of all, and `.CloudEvents`, in the order given;
-    `.Resource` is nil and `.Resources` empty unless the source collects. `.Cluster` is where the
-    event happened, or to which it was sent.
+    With oneForEvent, or by `one`, `.MatchingResource` and `.Resource` of the one object, or
+    `.CloudEvent`, else `.MatchingResources` and `.Resources` of all, and `.CloudEvents`, in the
+    order given; `.Resource` is nil and `.Resources` empty unless the source collects. `.Cluster` is
+    where the event happened, or to which it was sent.
     """
     objects = [(key, manifest) for key, manifest in matched if key.gvk != CLOUD_EVENT]
     references = [_reference(key) for key, _ in objects]
     resources = [dict(manifest) for _, manifest in objects] if collect else []
     events = [dict(event_of(each)) for key, each in matched if key.gvk == CLOUD_EVENT]
-    if trigger.one_for_event:
+    if one or trigger.one_for_event:
         return {
             "MatchingResource": references[0] if references else None,
             "Resource": resources[0] if resources else None,

@@ -49,10 +49,14 @@ class PolicyRef(NamedTuple):
 
 
 class GeneratorRef(NamedTuple):
-    """What is rendered into a ConfigMap or Secret of its own; all but `kind` may be templates."""
+    """What is rendered into a ConfigMap or Secret of its own; all but `kind` may be templates.
+
+    By `for_each` it is rendered once for each object that matches.
+    """
 
     ref: PolicyRef
     name_format: str
+    for_each: bool = False
 
     @property
     def field(self) -> str:

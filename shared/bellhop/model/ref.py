@@ -79,3 +79,4 @@ class Generator(Model):
     name: NameOrTemplate
     name_format: Text
     optional: bool = False
+    instantiate_for_each_matching_resource: bool = False

@@ -134,7 +134,9 @@ class EventTrigger(Declaration):
         )
         return tuple(
             GeneratorRef(
-                PolicyRef(each.namespace, each.name, kind, each.optional), each.name_format
+                PolicyRef(each.namespace, each.name, kind, each.optional),
+                each.name_format,
+                each.instantiate_for_each_matching_resource,
             )
             for kind, generators in asked
             for each in generators

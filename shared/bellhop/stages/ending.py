@@ -13,8 +13,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import accumulate
 
 from bellhop.engine.allowing import NotAllowedError
 from bellhop.engine.pacing import drift_timer, retry_timer, spread
@@ -54,6 +56,9 @@ DRIFT = "Drift"
 
 _SOON = timedelta(seconds=5)
 """Pauses up to this are left to the queue: a kind may be about to be served."""
+
+_TOLD = 1900
+"""Characters of what failed for several objects; an error has some more."""
 
 _INPUTS = frozenset({"Template", "Script", "Conflict"})
 """Failures that only a change of what users declared can cure."""
@@ -293,6 +298,30 @@ class Endings:
             reads=work.reads,
             revision=_revision(work),
         )
+
+
+def together(errors: Sequence[BellhopError]) -> BellhopError:
+    """Return what failed for several objects as one error, which tells of each as far as it can.
+
+    The one that may pass soonest says when it is tried again.
+    """
+    first = min(errors, key=_hopeless)
+    told = list(dict.fromkeys(map(str, (first, *errors))))
+    if len(told) == 1:
+        return first
+    ends = accumulate(len(each) + len("; ") for each in told)
+    shown = told[: max(sum(end <= _TOLD for end in ends), 1)]
+    more = [f"and {len(told) - len(shown)} more"] if len(shown) < len(told) else []
+    whole = copy(first)
+    whole.args = ("; ".join([*shown, *more]),)
+    return whole
+
+
+def _hopeless(error: BellhopError) -> int:
+    """Say how little there is to hope for of another try."""
+    if isinstance(error, (ConflictError, NotAllowedError)):
+        return 1
+    return 2 if error.code in _INPUTS else 0
 
 
 def contended(contest: Contest) -> str:

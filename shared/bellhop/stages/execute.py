@@ -38,7 +38,7 @@ from bellhop.records import Kept, Records
 from bellhop.settings import Settings
 from bellhop.stages.checks import Checks
 from bellhop.stages.circuit import Circuits
-from bellhop.stages.ending import Endings
+from bellhop.stages.ending import Endings, together
 from bellhop.stages.features.feature import Feature, Plan
 from bellhop.stages.features.resources.executor import Executor
 from bellhop.stages.granting import Granting
@@ -247,7 +247,7 @@ class Execute:
             self._carry_out(work, plans)
         self._watching.keep(work)
         if wrong := (*work.failed, *work.lacking):
-            raise wrong[0]
+            raise together(wrong)
         if work.unfinished:
             self._publisher.publish([replace(work.message, contested="", touched="")])
         elif work.contests:

@@ -339,6 +339,18 @@ MUTANTS = [
         "The version before takes a script for a template.",
     ),
     Mutant(
+        "engine/generating.py",
+        "        if not each.for_each or self.trigger.one_for_event:\n",
+        "        if self:\n",
+        "A generator that is for each object is rendered with all of them.",
+    ),
+    Mutant(
+        "engine/generating.py",
+        "                    if name in seen:\n",
+        "                    if not seen:\n",
+        "Two objects have one generated name, and the last one wins.",
+    ),
+    Mutant(
         "stages/features/resources/step.py",
         '            digest="" if wrong else each.digest,\n',
         "            digest=each.digest,\n",

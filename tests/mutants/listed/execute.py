@@ -144,6 +144,18 @@ MUTANTS = [
         "Objects are begun behind one that failed.",
     ),
     Mutant(
+        "stages/execute.py",
+        "            raise together(wrong)\n",
+        "            raise wrong[0]\n",
+        "Of several objects that failed the first alone is told.",
+    ),
+    Mutant(
+        "stages/ending.py",
+        "    first = min(errors, key=_hopeless)\n",
+        "    first = errors[0]\n",
+        "What may pass soon is tried as late as what may not.",
+    ),
+    Mutant(
         "stages/features/resources/executor.py",
         "    return not profile.rollout.continues\n",
         "    return bool(profile)\n",

@@ -61,6 +61,23 @@ def test_the_rest_is_not_begun(
     assert inventory is None or not inventory.value.held
 
 
+@pytest.mark.parametrize("more", ["", ON])
+def test_each_object_that_another_has_is_told(fleet: Fleet, east: FakeKube, more: str) -> None:
+    """Whoever mends one conflict need not wait for the next sentence to find the others."""
+    fleet.apply(holder("first", config("shared", "by: first"), config("too", "by: first")))
+    fleet.pump()
+    fleet.apply(second("shared", "too", "z", more=more))
+    fleet.pump()
+
+    reason, message = outcome(fleet)
+    assert reason == "Conflict"
+    assert message.count("profile 'first' of tier 100 has it") == 2
+    assert "'default/shared'" in message
+    assert "'default/too'" in message
+    assert message.count("continueOnConflict") == (not more)
+    assert made(east) == ({"z"} if more else set())
+
+
 def test_with_continue_on_conflict_the_rest_is_applied(fleet: Fleet, east: FakeKube) -> None:
     """All but what another has is applied, and the conflict is told all the same."""
     fleet.apply(second("a", "shared", "z", more=ON))

@@ -317,7 +317,7 @@ def test_deletes_nothing_when_one_is_missing(fleet: Fleet) -> None:
 
 
 def test_a_profile_with_one_object_in_two_forms_is_a_conflict(fleet: Fleet, east: FakeKube) -> None:
-    """Both places are named, and nothing is applied."""
+    """What holds both is named, and nothing is applied."""
     fleet.apply(
         source(MATCHES), trigger("made", CONFIG_MAP + "\n---\n" + CONFIG_MAP + "\nimmutable: true")
     )
@@ -327,7 +327,7 @@ def test_a_profile_with_one_object_in_two_forms_is_a_conflict(fleet: Fleet, east
 
     phase, reason, message = outcome(fleet)
     assert (phase, reason) == ("FailedNonRetriable", ConflictError.code)
-    assert "want it in two forms" in message
+    assert "in two forms" in message
     assert made(east) == []
 
 

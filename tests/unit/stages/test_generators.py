@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from bellhop.cli.redaction import HIDDEN, hidden
+from bellhop.cli.story import Story
 from bellhop.cli.views.holders import VIEWS
+from bellhop.cli.views.triggers import describe
 from bellhop.cli.views.view import Query
 from bellhop.errors import StaleError
 from bellhop.messages import Instantiate
@@ -222,6 +224,77 @@ def test_what_users_applied_is_theirs(fleet: Fleet) -> None:
     assert made(fleet)[0].error == ""
 
 
+FOR_EACH = ", instantiateForEachMatchingResource: true"
+OF_ONE = "names: '{{ .MatchingResource.Name }} {{ .Resource.spec.selector.app }}'"
+PER_OBJECT = "'{{ .Cluster.metadata.name }}-{{ .Resource.metadata.name }}'"
+
+
+@pytest.mark.parametrize("one", ["false", "true"])
+def test_there_is_one_for_each_object_where_that_is_asked_for(fleet: Fleet, one: str) -> None:
+    """By its own name, of its own variables, with its own labels; it goes with its object."""
+    fleet.apply(generating(to=PER_OBJECT, one=one, more=FOR_EACH), origin(OF_ONE))
+    first = ring(fleet, "a")
+    ring(fleet, "b")
+    assert read(fleet, "east-a") == {"names": "a a"}
+    assert read(fleet, "east-b") == {"names": "b b"}
+    assert len(made(fleet)) == (2 if one == "true" else 1)
+    label = "eventtrigger.lib.projectsveltos.io/resourcename"
+    written = [each["metadata"] for profile in made(fleet) for each in profile.generated]
+    assert {each["name"]: each["labels"][label] for each in written} == {
+        "east-a": "a",
+        "east-b": "b",
+    }
+
+    fleet.drop("east", first)
+    fleet.pump()
+    assert read(fleet, "east-a") is None
+    assert read(fleet, "east-b") == {"names": "b b"}
+    assert [name for _, name in map(title_of, titles(fleet))] == ["east-b"]
+
+
+def title_of(found: tuple[str, Title]) -> tuple[str, str]:
+    """Return kind and name of a title, which its key ends with."""
+    kind, _, name = found[0].rpartition("/")
+    return kind, name
+
+
+def test_a_name_for_two_objects_is_refused(fleet: Fleet) -> None:
+    """One profile cannot write both: the sentence says what to do, and what was there stays."""
+    fleet.apply(generating(to="same", more=FOR_EACH), origin(OF_ONE))
+    ring(fleet, "a")
+    ring(fleet, "b")
+
+    ((found,),) = (made(fleet),)
+    assert found.error == (
+        "configMapGenerator.nameFormat: cannot generate a ConfigMap: it writes a ConfigMap 'same'"
+        " for two objects; have the name tell them apart"
+    )
+    assert read(fleet, "same") == {"names": "a a"}
+
+
+def test_of_several_objects_the_one_that_fails_is_named(fleet: Fleet) -> None:
+    """With the entry, line and column; nothing half is written for the others."""
+    fleet.apply(generating(to=PER_OBJECT, more=FOR_EACH), origin("v: '{{ .Resource.metadata.x }}'"))
+    bad = service("b")
+    good = service("a")
+    good["metadata"]["x"] = "1"
+    for each in (good, bad):
+        fleet.write("east", each)
+    fleet.pump()
+
+    ((found,),) = (made(fleet),)
+    assert found.error.startswith("for Service 'default/b': template: default/in/v:1:")
+    assert read(fleet, "east-b") is None
+
+
+def test_without_it_an_object_has_no_variables_of_its_own(fleet: Fleet) -> None:
+    """A generator for all is rendered with all, beside one that is for each."""
+    fleet.apply(generating(to=PER_OBJECT), origin())
+    ring(fleet, "a")
+
+    assert "configMapGenerator.nameFormat:1:" in made(fleet)[0].error
+
+
 def test_goes_with_its_cluster(fleet: Fleet) -> None:
     """Nobody is left to say the name."""
     fleet.apply(generating(), origin())
@@ -409,3 +482,13 @@ def test_people_see_what_is_generated(fleet: Fleet) -> None:
     marked = {**shown, "metadata": {**shown["metadata"], "annotations": {WITHHELD: "true"}}}
     assert hidden(marked)["data"] == {"names": HIDDEN}
     assert list(view.rows(here, Query(name="nothing"))) == []
+
+
+def test_people_see_what_is_generated_for_each_object(
+    fleet: Fleet, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The trigger's story says of which ConfigMap, and how often."""
+    fleet.apply(generating(to=PER_OBJECT, more=FOR_EACH), origin(OF_ONE))
+    describe(fleet.installation(), Query(name="made"), Story())
+
+    assert "of default/in, for each object" in capsys.readouterr().out

@@ -80,6 +80,41 @@ def test_the_first_error_stops_the_rest(
     assert outcome(fleet).message == str(error)
 
 
+def test_all_that_failed_is_told_as_far_as_there_is_room(fleet: Fleet, east: FakeKube) -> None:
+    """The first ones in full, of the rest how many; a record of it has an end."""
+    names_ = [f"a{number:02}" for number in range(40)]
+    for name in names_:
+        refuse(east, name, InvalidError(f"cannot apply '{name}': {'no ' * 30}"))
+    brings(fleet, "continueOnError: true", *names_)
+
+    message = outcome(fleet).message
+    assert message.startswith("cannot apply 'a00': no")
+    told = message.count("cannot apply")
+    assert 10 < told < 40
+    assert message.endswith(f"; and {40 - told} more")
+    assert len(message) < 2048
+
+
+def test_who_may_be_brought_soon_is_not_kept_by_who_may_not(fleet: Fleet, east: FakeKube) -> None:
+    """Of a conflict and an error that may pass, the latter says when it is tried again."""
+    other = profile(name="other", more="tier: 50")
+    fleet.apply(other, holder("other", config("a")))
+    fleet.pump()
+    end = refuse(east, "b", TemporaryError("not now"))
+    brings(fleet, "continueOnError: true\n  continueOnConflict: true")
+    found = outcome(fleet)
+    assert (found.phase, found.reason) == ("Failed", "Temporary")
+    assert found.message.startswith("not now; cannot apply ConfigMap 'default/a'")
+    assert found.retry_at
+    assert found.retry_at - fleet.clock.now() < fleet.settings.retry_ceiling / 4
+
+    end()
+    fleet.clock.advance(timedelta(minutes=1))
+    fleet.pump()
+    assert names(east) == ["a", "b", "c"]
+    assert outcome(fleet).reason == "Conflict"
+
+
 @pytest.mark.parametrize("more", ["", "continueOnError: true"])
 def test_what_failed_is_brought_once_it_can_be(fleet: Fleet, east: FakeKube, more: str) -> None:
     """The next try brings all that is missing, and nothing is taken away meanwhile."""

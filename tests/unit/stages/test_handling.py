@@ -79,6 +79,18 @@ def test_refs_of_one_tier_do_not_fight(fleet: Fleet, east: FakeKube) -> None:
     assert failure(fleet).endswith("give the ref that is to win a lower tier")
 
 
+def test_one_ref_may_not_hold_an_object_in_two_forms(fleet: Fleet, east: FakeKube) -> None:
+    """No tier can help there; the sentence says what can."""
+    fleet.apply(profile(), holder("own", config("a", "v: '1'"), config("a", "v: '2'")))
+    fleet.pump()
+
+    assert said(east) == {}
+    assert failure(fleet) == (
+        "cannot apply ConfigMap 'default/a': ConfigMap default/own holds it twice, in two forms;"
+        " take one of them out"
+    )
+
+
 def test_makes_no_namespace_where_none_is_to_be_made(fleet: Fleet, east: FakeKube) -> None:
     """It fails with the API server's words, and goes on once the namespace is there."""
     bare = with_refs(profile(), "skipNamespaceCreation: true")

@@ -138,7 +138,8 @@ def _generates(trigger: EventTrigger) -> Iterator[Sequence[str]]:
     for each in trigger.generators:
         ref = each.ref
         origin = f"{ref.namespace or '<namespace of the cluster>'}/{ref.name}"
-        yield ref.kind, f"{GENERATED_NAMESPACE}/{each.name_format}", f"of {origin}"
+        often = ", for each object" if each.for_each else ""
+        yield ref.kind, f"{GENERATED_NAMESPACE}/{each.name_format}", f"of {origin}{often}"
 
 
 def _reads(trigger: EventTrigger) -> Iterator[Sequence[str]]:

@@ -137,7 +137,9 @@ class Executor:
             self._hand_out(partial(self._steps.unclaim, work), mine)
             # What an earlier try may have applied stays unsure; of the rest nothing was begun.
             work.held = dict(work.before)
-            work.failed += refused
+            first, *others = refused
+            sentence = f"{first}; nothing else of it is changed meanwhile: continueOnConflict would"
+            work.failed += [ConflictError(sentence), *others]
 
     def _hand_out(self, step: Callable[[T], R], objects: Sequence[T]) -> list[R]:
         """Do something about all objects, however long it takes: nothing is written meanwhile."""

@@ -231,6 +231,8 @@ def _in_two_forms(one: Desired, other: Desired) -> ConflictError:
             f"{what}it is Local, and {one.ref} makes it otherwise for cluster '{one.guest}' than"
             f" for '{other.guest}'; render the cluster's name into its name, to have one for each"
         )
+    if one.ref == other.ref:
+        return ConflictError(f"{what}{one.ref} holds it twice, in two forms; take one of them out")
     return ConflictError(
         f"{what}{one.ref} and {other.ref} of one profile want it in two forms; give the ref that is"
         " to win a lower tier"

@@ -203,8 +203,7 @@ class Steps:
             self._lost(work, step, applied=False)
             if step.wanted.how.shared:
                 return Claimed(key)
-            sentence = f"{error}; nothing else of it is changed meanwhile: continueOnConflict would"
-            return Claimed(key, refused=ConflictError(sentence))
+            return Claimed(key, refused=error)
 
     def unclaim(self, work: Work, key: Identity) -> None:
         """Give back what was claimed and not applied."""

@@ -1,0 +1,238 @@
+"""What profiles ask for beside their objects, as a real API server has it: done, or refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bellhop.adapters.kube.client import KubeClient
+from bellhop.fleet.held import held
+from bellhop.messages import Sweep
+from bellhop.model.gvk import GVK
+from bellhop.model.kinds import InvalidDocuments
+from bellhop.model.record import Outcome
+from bellhop.settings import Settings
+from tests.contract.test_preview_api_server import EAST, fleet, kube  # noqa: F401 - fixtures
+from tests.fakes.fleet import Fleet
+from tests.fakes.manifests import (
+    FOR_EACH,
+    INSTANTIATE,
+    config,
+    holder,
+    join,
+    profile,
+    source,
+    trigger,
+)
+from tests.unit.stages.test_handling import EXTRA, SUBRESOURCES, balanced, two, with_refs
+
+# ruff: noqa: F811 - fixtures
+
+pytest_plugins = ["tests.kube_fixtures"]
+
+CONFIG = GVK("", "v1", "ConfigMap")
+SERVICE = GVK("", "v1", "Service")
+FORCE = "projectsveltos.io/forceRecreate: 'true'"
+ON = "continueOnError: true"
+
+
+def data(kube: KubeClient, namespace: str = "default") -> dict[str, str]:
+    """Return what our ConfigMaps say, by name."""
+    found = kube.list(CONFIG, namespace=namespace, labels="projectsveltos.io/reason=Resources")
+    return {each["metadata"]["name"]: each["data"]["v"] for each in found}
+
+
+def outcome(fleet: Fleet, name: str = "own") -> Outcome:
+    found = fleet.records.outcomes.get(EAST, name)
+    assert found
+    return found.value
+
+
+def again(fleet: Fleet) -> None:
+    """Let what failed be tried once more."""
+    fleet.clock.advance(timedelta(hours=1))
+    fleet.pump()
+
+
+def fixed(value: int, annotation: str = "") -> str:
+    text = config("a", f"v: '{value}'") + "immutable: true\n"
+    return text.replace("}", f", annotations: {{{annotation}}}}}", 1) if annotation else text
+
+
+@pytest.mark.parametrize(
+    ("force", "annotation", "value"),
+    [
+        pytest.param("true", "", "2", id="by force on its ref"),
+        pytest.param("false", FORCE, "2", id="by its annotation"),
+        pytest.param("false", "", "1", id="not at all"),
+    ],
+)
+def test_what_may_not_change_is_made_anew_where_that_is_asked_for(
+    fleet: Fleet, kube: KubeClient, force: str, annotation: str, value: str
+) -> None:
+    """Else it stays, and the outcome has the API server's words."""
+    fleet.apply(with_refs(profile(), f"force: {force}"))
+    for number in (1, 2):
+        fleet.apply(holder("own", fixed(number, annotation)))
+        fleet.pump()
+
+    assert data(kube) == {"a": value}
+    assert outcome(fleet).phase == ("Provisioned" if value == "2" else "Failed")
+    assert ("immutable" in outcome(fleet).message) is (value == "1")
+
+
+def test_refs_have_their_tiers_and_their_namespaces(fleet: Fleet, kube: KubeClient) -> None:
+    """The lower tier wins; of one tier neither does; a namespace is made unless it is not to be."""
+    fleet.apply(two("tier: 100", "tier: 50"))
+    fleet.pump()
+    assert data(kube) == {"a": "second", "b": "second"}
+    fleet.apply(two("tier: 50", "tier: 50"))
+    fleet.pump()
+    assert outcome(fleet).message.endswith("give the ref that is to win a lower tier")
+
+    bare = with_refs(profile(), "skipNamespaceCreation: true")
+    fleet.apply(join(bare, holder("own", config("a", "v: '1'", namespace="shop"))))
+    again(fleet)
+    assert "namespace 'shop' is not there; create it first" in outcome(fleet).message
+    assert data(kube, "shop") == {}
+    fleet.apply(with_refs(profile(), "skipNamespaceCreation: false"))
+    again(fleet)
+    assert data(kube, "shop") == {"a": "1"}
+
+
+def test_every_object_has_what_is_added(fleet: Fleet, kube: KubeClient) -> None:
+    """Labels and annotations come, and go when they are taken back."""
+    fleet.apply(profile(more=EXTRA.replace(", extraA", "\n  extraA")))
+    fleet.apply(holder("own", config("a", "v: '1'")))
+    fleet.pump()
+    found = kube.get(CONFIG, "default", "a")
+    assert found
+    assert found["metadata"]["labels"]["team"] == "red"
+    assert found["metadata"]["annotations"]["why"] == "asked"
+
+    fleet.apply(profile())
+    fleet.pump()
+    found = kube.get(CONFIG, "default", "a")
+    assert found
+    assert "team" not in found["metadata"]["labels"]
+    assert "why" not in found["metadata"]["annotations"]
+
+
+def test_a_status_is_written_or_refused(fleet: Fleet, kube: KubeClient) -> None:
+    """A Service has the address that its manifest says; a ConfigMap has no status to write."""
+    asking = f"{SUBRESOURCES}: status"
+    service = balanced().replace("spec: {", "spec: {type: LoadBalancer, ")
+    fleet.apply(profile(), holder("own", service, annotations=asking))
+    fleet.pump()
+    found = kube.get(SERVICE, "default", "a")
+    assert found
+    assert found["status"]["loadBalancer"]["ingress"][0]["ip"] == "203.0.113.7"
+
+    text = config("a", "v: '1'") + "status: {phase: x}\n"
+    fleet.apply(holder("own", text, annotations=asking))
+    fleet.pump()
+    assert "it is refused" in outcome(fleet).message
+    assert ".status: field not declared in schema" in outcome(fleet).message
+
+
+def test_what_another_profile_has_is_told_whole(fleet: Fleet, kube: KubeClient) -> None:
+    """Nothing is begun, or all the rest by continueOnConflict; by a lower tier it changes hands."""
+    shared = [config(name, "v: first") for name in "ab"]
+    fleet.apply(join(profile(name="first"), holder("first", *shared)))
+    fleet.pump()
+    wanted = [config(name, "v: second") for name in "abc"]
+    fleet.apply(join(profile(name="second"), holder("second", *wanted)))
+    fleet.pump()
+    said = outcome(fleet, "second")
+    assert (said.phase, said.reason) == ("FailedNonRetriable", "Conflict")
+    assert said.message.count("profile 'first' of tier 100 has it") == 2
+    assert data(kube) == {"a": "first", "b": "first"}
+
+    fleet.apply(profile(name="second", more="continueOnConflict: true"))
+    fleet.pump()
+    assert data(kube) == {"a": "first", "b": "first", "c": "second"}
+    fleet.apply(profile(name="second", more="tier: 50"))
+    fleet.pump()
+    assert data(kube) == dict.fromkeys("abc", "second")
+    assert outcome(fleet, "first").message.count("profile 'second' of tier 50 has it") == 2
+
+
+def test_all_that_is_refused_is_told_until_it_is_given_up(fleet: Fleet, kube: KubeClient) -> None:
+    """By continueOnError the good ones are there; after so many failures nobody tries again."""
+    bad = [config(f"Not_{number}", "v: '1'") for number in range(3)]
+    fleet.apply(
+        profile(more=f"{ON}\n  maxConsecutiveFailures: 2"),
+        holder("own", *bad, config("good", "v: '1'")),
+    )
+    fleet.pump()
+    assert outcome(fleet).phase == "Failed"
+    for number in range(3):
+        assert f"cannot apply ConfigMap 'default/Not_{number}'" in outcome(fleet).message
+    assert data(kube) == {"good": "1"}
+
+    again(fleet)
+    said = outcome(fleet)
+    assert (said.phase, said.retry_at) == ("FailedNonRetriable", None)
+    assert "it has failed 2 times in a row" in said.message
+
+
+@pytest.fixture
+def guarded(tmp_path: Path, kube: KubeClient) -> Iterator[Fleet]:
+    """An installation that holds what ends of four objects and more."""
+    one = Fleet(tmp_path / "guarded", Settings(hold_from=4, hold_share=0.25, hold_agreement=2))
+    one.access.clusters[EAST] = kube  # type: ignore[assignment]
+    one.register("east", env="production")
+    yield one
+    one.close()
+
+
+def labelled(name: str) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": "default", "labels": {"watched": "yes"}}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"v": name}}
+
+
+def sweep(fleet: Fleet) -> None:
+    """Look at the cluster, and let those look at it who count what ended."""
+    fleet.publisher.publish([Sweep(EAST)])
+    fleet.pump()
+    fleet.clock.advance(fleet.settings.hold_window * 2)
+    fleet.pump()
+
+
+def test_what_very_many_objects_brought_stays_until_sweeps_agree(
+    guarded: Fleet, kube: KubeClient
+) -> None:
+    """Three of four that go at once, which nothing rang for, are held, then let go."""
+    selected = ", labelFilters: [{key: watched, operation: Equal, value: 'yes'}]"
+    made = holder("made", config(FOR_EACH, "v: '1'", namespace="swept"), annotations=INSTANTIATE)
+    guarded.apply(join(source("ConfigMap", more=selected), trigger(), made))
+    for name in "abcd":
+        kube.apply(labelled(name))
+    sweep(guarded)
+    assert sorted(data(kube, "swept")) == [f"for-{name}" for name in "abcd"]
+    for name in "abc":
+        kube.remove(CONFIG, "default", name)
+
+    sweep(guarded)
+    (found,) = held(guarded.installation())
+    assert found.number + 4 - len(data(kube, "swept")) == 3
+    assert found.number >= 2
+    for _ in range(5):
+        guarded.clock.advance(guarded.settings.sweep_interval + timedelta(minutes=2))
+        guarded.pump()
+
+    assert sorted(data(kube, "swept")) == ["for-d"]
+    assert list(held(guarded.installation())) == []
+
+
+def test_a_field_that_is_no_field_applies_nothing(fleet: Fleet, kube: KubeClient) -> None:
+    """A file with one mistake is refused as a whole, by the field's name, and nothing comes."""
+    with pytest.raises(InvalidDocuments, match="extraLabel"):
+        fleet.apply(join(profile(more="extraLabel: {a: b}"), holder("own", config("a", "v: '1'"))))
+    fleet.pump()
+
+    assert data(kube) == {}
