@@ -194,7 +194,7 @@ class Execute:
         self._keep_doubts(work)
         if isinstance(error, PausedError):
             self._pauses.look_again(work, error)
-            self._turns.end(work.profile, work.cluster.key)
+            self._turns.step_aside(work)
 
     def _call(self, work: Work) -> None:
         """Bring it about, where the cluster answers.
@@ -324,13 +324,17 @@ class Execute:
     def _look_ahead(self, work: Work) -> None:
         """See once more whether what comes first stays: who withdraws it sees our lease, or we it.
 
+        And whether it is our turn still.
+
         Raises:
-            WaitingError: it does not; nothing was begun.
+            WaitingError: what comes first does not stay; nothing was begun.
+            StaleError: our turn has ended; the same.
         """
         try:
             if work.in_turn:
                 self._order.refuse_early(work)
-        except WaitingError:
+            self._turns.begin(work)
+        except (StaleError, WaitingError):
             work.held = dict(work.before)
             raise
 

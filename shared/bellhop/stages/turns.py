@@ -1,6 +1,7 @@
 """Profiles in steps: so many clusters change at a time, and those that fail keep their place.
 
     not its turn: waiting is noted ─► whoever is next is let in ─► is it now? ─► no: it waits
+    its turn:      lease taken ─► is it still? the rota is written as it is ─► it changes
     done, or gone: outcome written ─► its turn ends, whoever is next is let in ─► and is told
     paused:        the same; it waits for another turn once it is resumed
 
@@ -49,6 +50,7 @@ class Turns:
         profile, cluster = work.profile, work.cluster.key
         if work.dry or not work.wanted or not profile.rollout.paced or is_done(work):
             return
+        work.paced = True
         kept = self._records.rotas.get(place(profile))
         if kept and cluster in kept.value.at_work:
             return
@@ -61,8 +63,35 @@ class Turns:
             f" {len(clusters)} clusters change at a time, and those that fail keep their place"
         )
 
+    def begin(self, work: Work) -> None:
+        """See under the lease that it is its turn still, and that nobody ends that by mistake.
+
+        Raises:
+            StaleError: somebody has ended it, or others let in all the time.
+        """
+        if not work.paced:
+            return
+        which = place(work.profile)
+        for _ in range(_RETRIES):
+            kept = self._records.rotas.get(which)
+            if kept is None or work.cluster.key not in kept.value.at_work:
+                break
+            with suppress(StaleError):
+                self._records.rotas.put(which, kept.value, expect=kept.token)
+                return
+        raise StaleError(f"cannot change '{work.cluster.key}': its turn has ended")
+
+    def step_aside(self, work: Work) -> None:
+        """End the turn of a cluster that is paused, unless another worker is at it by now.
+
+        Raises:
+            StaleError: one is, or others let in all the time.
+        """
+        if work.profile.rollout.paced:
+            self._let_in(work.profile, done=work.cluster.key, idle=work)
+
     def end(self, profile: Profile, cluster: str) -> None:
-        """End the turn of a cluster that is done, left or paused; let in whoever is next.
+        """End the turn of a cluster that is done or left; let in whoever is next.
 
         Raises:
             StaleError: others let in all the time.
@@ -70,15 +99,20 @@ class Turns:
         if profile.rollout.paced:
             self._let_in(profile, done=cluster)
 
-    def _let_in(self, profile: Profile, *, done: str = "", asking: str = "") -> Rota:
+    def _let_in(
+        self, profile: Profile, *, done: str = "", asking: str = "", idle: Work | None = None
+    ) -> Rota:
         """Let in as many as there are places for, and tell them; return whose turn it is.
 
-        Once there is nobody to let in, or no place: who was let in is looked past but once.
+        Once there is nobody to let in, or no place: who was let in is looked past but once. Who is
+        to be `idle` is looked at after the rota: whoever begins later writes that anew.
         """
         which = place(profile)
         for _ in range(_RETRIES):
             kept = self._records.rotas.get(which)
             old, token = (kept.value, kept.token) if kept else (_NOBODY, ABSENT)
+            if idle:
+                self._refuse_overtaken(idle)
             stay, came = self._next(profile, old, done)
             names = [each.value for each in came]
             untold = [each for each in old.untold if each in stay]
@@ -91,6 +125,16 @@ class Turns:
                 for each in came:
                     self._records.rotas.end_wait(which, each)
         raise StaleError(f"cannot let in clusters of '{profile.shown}': other writers keep winning")
+
+    def _refuse_overtaken(self, work: Work) -> None:
+        """Keep off where another worker has begun since the work was read.
+
+        Raises:
+            StaleError: one has.
+        """
+        kept = self._records.inventories.get(work.cluster.key, work.profile.name)
+        if (kept.token if kept else ABSENT) != work.token:
+            raise StaleError(f"cannot step aside: another worker is at '{work.cluster.key}'")
 
     def _next(
         self, profile: Profile, old: Rota, done: str

@@ -58,9 +58,10 @@ class Work:
     were given to read. Of its `features` it is `at` one; at none before the first, and after the
     last. Of the threads that may be at it, one writes. Of the objects that have drifted those are
     `mending` that are put back now, each with how often in a row, and its version; `contests` have
-    to wait for their turn. It is `in_turn` where it waited for what it comes after, if for any. The
-    ConfigMaps and Secrets among what was changed are `written`. What is Local is brought for the
-    `guests`; where it could not be rendered for one, it is told in `lacking` why.
+    to wait for their turn. It is `in_turn` where it waited for what it comes after, if for any, and
+    `paced` where it changes at its cluster's turn alone. The ConfigMaps and Secrets among what was
+    changed are `written`. What is Local is brought for the `guests`; where it could not be rendered
+    for one, it is told in `lacking` why.
     """
 
     message: Apply
@@ -84,6 +85,7 @@ class Work:
     mending: dict[Identity, tuple[int, int]] = field(default_factory=dict)
     contests: list[Contest] = field(default_factory=list)
     in_turn: bool = False
+    paced: bool = False
     guests: tuple[Cluster, ...] = ()
     lacking: list[BellhopError] = field(default_factory=list)
 

@@ -19,7 +19,7 @@ MUTANTS = [
     ),
     Mutant(
         "stages/execute.py",
-        "            self._turns.end(work.profile, work.cluster.key)\n",
+        "            self._turns.step_aside(work)\n",
         "",
         "A cluster that is paused at its turn keeps its place.",
     ),

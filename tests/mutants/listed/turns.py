@@ -27,6 +27,24 @@ MUTANTS = [
         "Nobody is let in for a cluster that leaves.",
     ),
     Mutant(
+        "stages/execute.py",
+        "            self._turns.begin(work)\n",
+        "",
+        "Who ends the turn of a cluster by what he saw before wins over who is at work in it.",
+    ),
+    Mutant(
+        "stages/turns.py",
+        "                self._records.rotas.put(which, kept.value, expect=kept.token)\n",
+        "",
+        "Who begins at his turn does not let others see that he has begun.",
+    ),
+    Mutant(
+        "stages/turns.py",
+        "            if idle:\n                self._refuse_overtaken(idle)\n",
+        "",
+        "A cluster that was paused a moment ago loses its turn while another worker is at it.",
+    ),
+    Mutant(
         "stages/turns.py",
         " or is_done(work):\n",
         ":\n",
