@@ -5,12 +5,12 @@ binding of each, and all that holds of profiles holds of it.
 """
 
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from bellhop.model.addon import ContentKind, PolicyRefSpec
-from bellhop.model.base import Many, Model
+from bellhop.model.base import Many, Model, mistake
 from bellhop.model.names import Name, NameOrTemplate, Namespace, NamespaceOrTemplate
 from bellhop.model.profile import ClusterProfile, ClusterProfileSpec
 from bellhop.model.selector import Selector
@@ -32,6 +32,20 @@ class RoleRequestSpec(Model):
     expiration_seconds: int | None = Field(default=None, ge=1)
     service_account_name: Name
     service_account_namespace: Namespace = Field(min_length=1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_first_name(cls, data: Any) -> Any:
+        """Tell what to write for `admin`, which the oldest RoleRequests have: it names no account.
+
+        Source: Sveltos' libsveltos, `RoleRequestSpec` of its first releases.
+        """
+        if isinstance(data, dict) and "admin" in data:
+            raise mistake(
+                "admin is no field any more; write the service account that gets the rights as"
+                " serviceAccountName and serviceAccountNamespace"
+            )
+        return data
 
 
 class RoleRequest(ClusterProfile):

@@ -22,6 +22,11 @@ spec:
 status: {failureMessage: none}
 """
 
+_NO_ADMIN = (
+    "^f, document 1, line 4, spec: admin is no field any more; write the service account that gets"
+    " the rights as serviceAccountName and serviceAccountNamespace$"
+)
+
 
 def test_reads_who_gets_which_rights_where() -> None:
     """As Sveltos has it, in both eras; the token's lifetime is taken."""
@@ -48,6 +53,13 @@ def test_reads_who_gets_which_rights_where() -> None:
         ("kind: Secret", "kind: GitRepository", "spec.roleRefs"),
         ("roleRefs", "policyRefs", "did you mean 'roleRefs'"),
         ("600", "0", "expirationSeconds"),
+        ("expirationSeconds: 600", "admin: eng", _NO_ADMIN),
+        pytest.param(
+            "  serviceAccountName: eng\n  serviceAccountNamespace: default\n",
+            "  admin: eng\n",
+            _NO_ADMIN,
+            id="as the oldest ones are, with nothing else said of what is missing",
+        ),
         (
             "{name: full-access}",
             "{name: x, labels: {projectsveltos.io/serviceaccount-name: eng}}",
