@@ -88,6 +88,8 @@ class Consequences:
                 destination, self._naming(after, destination) if came else ()
             )
             yield from self._hosted(after, destination)
+        if MANAGEMENT in touched.anew:
+            yield from self._housed_anew(after)
 
     def _keep_sweeping(self, cluster: str) -> None:
         name = sweep_timer(cluster)
@@ -151,7 +153,11 @@ class Consequences:
             yield Apply(trigger, cluster, name, destination)
 
     def _hosted(self, catalog: Catalog, cluster: str) -> Iterator[Apply]:
-        """Ask for what is Local of the profiles of a cluster: its labels may be in it."""
+        """Ask for what is Local of the profiles of a cluster: its labels may be in it.
+
+        What holds such though nothing that is declared does, as what was rolled back, is known by
+        its outcome.
+        """
         heads = self._records.profiles
         for profile in (name for name, each in catalog.profiles.items() if each.local):
             head = heads.head("", "", profile)
@@ -161,6 +167,25 @@ class Consequences:
             for each in heads.heads(trigger):
                 if each.vague or cluster in each.guests(MANAGEMENT):
                     yield Apply(trigger, each.cluster, each.name, MANAGEMENT)
+        for outcome in self._records.outcomes.of(MANAGEMENT):
+            which = outcome.trigger, outcome.source, outcome.profile
+            if outcome.guests and not _is_local(catalog, outcome.trigger, outcome.profile):
+                head = heads.head(*which)
+                if head and cluster in head.value.guests(MANAGEMENT):
+                    yield Apply(*which, MANAGEMENT)
+
+    def _housed_anew(self, catalog: Catalog) -> Iterator[Envelope]:
+        """Have made again what holds what is Local, though nothing declared does, as `mgmt` came.
+
+        Or went. All profiles are looked at; that happens once in the life of an installation.
+        """
+        for each in self._records.profiles.heads(""):
+            if each.hosting and not _is_local(catalog, "", each.name):
+                yield Resolve(each.name)
+        for trigger in (name for name in catalog.triggers if not _is_local(catalog, name, "")):
+            for each in self._records.profiles.heads(trigger):
+                if each.hosting:
+                    yield Instantiate(trigger, each.cluster, each.object)
 
     def _naming(self, catalog: Catalog, cluster: str) -> Iterator[Profile]:
         """Yield the profiles that name a cluster, for one that came.
@@ -190,3 +215,9 @@ class Consequences:
             gate = cluster.gate(kinds, catalog.revision, catalog.listeners_in(key), held)
             if not old or replace(old.value, revision=gate.revision) != gate:
                 self._records.gates.put(key, gate)
+
+
+def _is_local(catalog: Catalog, trigger: str, profile: str) -> bool:
+    """Say whether what is declared of a trigger, or of a user's own profile, is Local in part."""
+    declared = catalog.triggers.get(trigger) if trigger else catalog.profiles.get(profile)
+    return declared is not None and declared.local

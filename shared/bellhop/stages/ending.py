@@ -90,7 +90,7 @@ class Endings:
             # Before we write: who fails and sets it anew after that has seen what we wrote.
             self._records.timers.cancel(retry_timer(work.cluster.key, profile.name))
         outcome = self._outcome(work, phase, reason=wrong(profile)[1], message=message)
-        self._put(work, replace(outcome, made_of=made_of, guests=guests))
+        self._put(work, replace(outcome, made_of=made_of))
 
     def slow(self, work: Work) -> None:
         """Note what is changed as often as it is put back, and have it put back when it is due.
@@ -297,6 +297,7 @@ class Endings:
             message=message,
             reads=work.reads,
             revision=_revision(work),
+            guests=mark(work.profile, work.cluster.key),
         )
 
 

@@ -46,8 +46,8 @@ def guests(records: Records, profile: Profile | None, cluster: str) -> list[Kept
 
 
 def mark(profile: Profile, cluster: str) -> str:
-    """Digest for which clusters a profile that is brought once hosts anything in a cluster."""
-    names = profile.guests(cluster) if profile.sync == "OneTime" else ()
+    """Digest for which clusters a profile hosts anything in a cluster; nothing where for none."""
+    names = profile.guests(cluster)
     return digest(names) if names else ""
 
 

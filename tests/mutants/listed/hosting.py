@@ -20,8 +20,8 @@ MUTANTS = [
     ),
     Mutant(
         "stages/hosting.py",
-        'names = profile.guests(cluster) if profile.sync == "OneTime" else ()',
-        'names = profile.guests("") if profile.sync == "OneTime" else ()',
+        "    names = profile.guests(cluster)\n",
+        '    names = profile.guests("")\n',
         "What is Local and brought once is not brought for a cluster that comes.",
     ),
     Mutant(
@@ -65,5 +65,25 @@ MUTANTS = [
         "        if work.only_hosts or when not in work.profile.checked:\n",
         "        if when not in work.profile.checked:\n",
         "The host of what is Local is asked what the clusters are to be asked.",
+    ),
+    Mutant(
+        "stages/consequences.py",
+        "        if MANAGEMENT in touched.anew:\n            yield from self._housed_anew(after)\n",
+        "",
+        "What was rolled back to something Local does not hear that there is a cluster for it.",
+    ),
+    Mutant(
+        "stages/consequences.py",
+        "                if head and cluster in head.value.guests(MANAGEMENT):\n"
+        "                    yield Apply(*which, MANAGEMENT)\n",
+        "                pass\n",
+        "What was rolled back to something Local is not made anew when a label changes.",
+    ),
+    Mutant(
+        "stages/consequences.py",
+        "                if head and cluster in head.value.guests(MANAGEMENT):\n"
+        "                    yield Apply(*which",
+        "                if head:\n                    yield Apply(*which",
+        "The label of any cluster has all that was rolled back to something Local made anew.",
     ),
 ]

@@ -463,3 +463,87 @@ def test_a_label_that_changes_meanwhile_is_seen_at_the_end(fleet: Fleet) -> None
     fleet.pump()
 
     assert names(mgmt) == {"b"}
+
+
+def zoned(fleet: Fleet, zone: str) -> None:
+    """Label a cluster by what the Local object is named after."""
+    fleet.declare.label("fleet/east", {"env": "production", "zone": zone})
+    fleet.pump()
+
+
+ZONED = "{{ .Cluster.metadata.labels.zone }}"
+
+
+def declared_before(fleet: Fleet) -> str:
+    """Have a profile made of what is Local, and then of what is not; return its name."""
+    fleet.apply(join(local(), hosted(config(ZONED))))
+    fleet.pump()
+    fleet.apply(profile())
+    return "own"
+
+
+def triggered_before(fleet: Fleet) -> str:
+    """Have a trigger's profile made of what is Local, and then of what is not; return its name."""
+    ref = "name: made, namespace: default}]"
+    made = trigger().replace(ref, ref.replace("}", ", deploymentType: Local}"))
+    fleet.apply(join(watching(), made, holder("made", config(ZONED), annotations=TEMPLATE)))
+    fleet.write("east", service("web"))
+    fleet.pump()
+    fleet.apply(trigger())
+    (found,) = fleet.records.profiles.heads("made")
+    return found.name
+
+
+@pytest.fixture(params=[declared_before, triggered_before])
+def rolled_back(fleet: Fleet, request: pytest.FixtureRequest) -> str:
+    """Have a profile hold what is Local, though nothing that is declared is."""
+    fleet.register("east", env="production")
+    zoned(fleet, "a")
+    name: str = request.param(fleet)
+    fleet.pump()
+    rollback(fleet.installation(), name)
+    fleet.pump()
+    return name
+
+
+@pytest.mark.usefixtures("rolled_back")
+def test_what_was_rolled_back_follows_the_labels_of_its_clusters(fleet: Fleet) -> None:
+    """Though nothing that is declared is Local, what is made of the label is made anew."""
+    mgmt = management(fleet)
+    fleet.pump()
+    assert names(mgmt) == {"a"}
+
+    zoned(fleet, "b")
+
+    assert names(mgmt) == {"b"}
+
+
+def test_what_was_rolled_back_goes_to_a_mgmt_that_comes(fleet: Fleet, rolled_back: str) -> None:
+    """It is said before that there is none, and once it is gone again."""
+    assert outcome(fleet, "fleet/east", rolled_back).reason == "Missing"
+
+    mgmt = management(fleet)
+    fleet.pump()
+    assert names(mgmt) == {"a"}
+    assert outcome(fleet, "fleet/east", rolled_back).phase == "Provisioned"
+
+    forget(fleet, MANAGEMENT)
+
+    assert outcome(fleet, "fleet/east", rolled_back).reason == "Missing"
+
+
+def test_the_label_of_a_cluster_asks_for_nothing_local_of_others(fleet: Fleet) -> None:
+    """What was rolled back and does not go to a cluster is not asked for when that changes."""
+    fleet.register("west", env="test")
+    fleet.register("east", env="production")
+    mgmt = management(fleet)
+    zoned(fleet, "a")
+    name = declared_before(fleet)
+    fleet.pump()
+    rollback(fleet.installation(), name)
+    fleet.pump()
+    mgmt.calls.clear()
+    fleet.declare.label("fleet/west", {"zone": "x"})
+    fleet.pump()
+
+    assert (names(mgmt), mgmt.calls) == ({"a"}, [])
