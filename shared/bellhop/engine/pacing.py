@@ -27,6 +27,11 @@ def sweep_timer(cluster: str) -> str:
     return f"sweep/{cluster}"
 
 
+def granted_timer(cluster: str) -> str:
+    """Name the timer of the sweep that sees by rights which were just given in a cluster."""
+    return f"granted/{cluster}"
+
+
 def assessment_timer(cluster: str, source: str) -> str:
     """Name the timer of a health check whose script wants to look again."""
     return f"assess/{cluster}/{source}"

@@ -22,9 +22,9 @@ class Permits:
         sort = _sort(account, gvk, namespace)
         return self._table.get(f"permit/{cluster}", sort, cluster=cluster)
 
-    def of(self, cluster: str) -> Iterator[Permit]:
-        """Yield all that is known in a cluster, by account, kind and namespace."""
-        for item in self._table.items(f"permit/{cluster}"):
+    def of(self, cluster: str, account: str = "") -> Iterator[Permit]:
+        """Yield all that is known in a cluster, or of one account, by account, kind, namespace."""
+        for item in self._table.items(f"permit/{cluster}", f"{account}/" if account else ""):
             yield self._table.read(item.value, cluster=cluster)
 
     def put(self, permit: Permit, *, expect: str | None = ANY) -> str:

@@ -2,21 +2,28 @@
 
     tenant's profile: denied ─► noted ─► a pause, twice as long each time, up to minutes
     RoleRequest: brought ─► who was denied as its account in the cluster is asked at once
+                    └─► does a source of the account not see all? ─► a sweep, seconds later
 
 Who is denied while the rights are being given may be overlooked: his first pauses are short. An
 API server may take a moment to see new rights: whoever is too early has his first pause again, and
-who had been given up is tried, too.
+who had been given up is tried, too. What a source may see is asked later for that reason: who said
+no is not asked again before the next sweep. However many rights come at once, there is one more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 
 from bellhop.engine.granting import account_of
+from bellhop.engine.pacing import granted_timer
 from bellhop.errors import DeniedError
-from bellhop.messages import Apply, Publisher
+from bellhop.messages import Apply, Publisher, Sweep
 from bellhop.records import Records
 from bellhop.stages.work import Work
+
+_SEEN = timedelta(seconds=2)
+"""After so long an API server goes by rights that it was given."""
 
 
 class Granting:
@@ -37,7 +44,15 @@ class Granting:
             return
         account = account_of(work.profile.contents)
         if account:
+            self._show(work.cluster.key, account)
             self._publisher.publish(self._denied(work.cluster.key, account))
+
+    def _show(self, cluster: str, account: str) -> None:
+        """Have a cluster swept soon where the sources of an account do not see all there."""
+        permits = self._records.permits.of(cluster, account)
+        if not all(each.allowed for each in permits):
+            at = self._records.clock.now() + _SEEN
+            self._records.timers.set(granted_timer(cluster), at, Sweep(cluster).message().body)
 
     def _denied(self, cluster: str, account: str) -> Iterator[Apply]:
         for each in self._records.outcomes.of(cluster):

@@ -2,6 +2,7 @@
 
     evaluate: not known of late ─► ask ─► the cluster answers ─► permit ─► evaluate again
     sweep: every permit is asked for again ─► it changed ─► all that it is about is evaluated
+    rights are given by a RoleRequest ─► a sweep, seconds later
 
 Evaluate talks to no cluster: it reads permits, which count for a minute. Until one is there nothing
 new matches, and what matched stays. The account itself is asked, by SelfSubjectAccessReviews that
@@ -72,15 +73,30 @@ class Permitting:
         self._publisher = publisher
 
     def ask_again(self, catalog: Catalog, cluster: str) -> None:
-        """Have all that is known of a cluster asked for again, and forget what nobody needs."""
+        """Have all that is known of a cluster asked for again, and forget what nobody needs.
+
+        What was denied is asked for though it counts: the right may have been given since.
+        """
         needed = catalog.accounts_in(cluster)
         asks = [AskRights(cluster, account, str(gvk)) for account, gvk in sorted(needed)]
         for permit in self._records.permits.of(cluster):
             if (permit.account, permit.gvk) not in needed:
                 self._records.permits.delete(permit)
-            elif permit.namespace:
+                continue
+            if not permit.allowed and permit.at:
+                self._doubt(permit)
+            if permit.namespace:
                 asks.append(AskRights(cluster, permit.account, str(permit.gvk), permit.namespace))
         self._publisher.publish(asks)
+
+    def _doubt(self, permit: Permit) -> None:
+        """Have a denial count no more; who has written anything else meanwhile knows better."""
+        kept = self._records.permits.get(
+            permit.cluster, permit.account, permit.gvk, permit.namespace
+        )
+        if kept and kept.value == permit:
+            with suppress(StaleError):
+                self._records.permits.put(replace(permit, at=None), expect=kept.token)
 
     def handle(self, message: AskRights) -> None:
         """Ask what an account may see, and have evaluated what waits for it.

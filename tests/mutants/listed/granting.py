@@ -61,6 +61,30 @@ MUTANTS = [
     ),
     Mutant(
         "stages/granting.py",
+        "            self._show(work.cluster.key, account)\n",
+        "",
+        "A source sees by new rights when the next sweep is due.",
+    ),
+    Mutant(
+        "stages/granting.py",
+        "        if not all(each.allowed for each in permits):\n",
+        "        if True:\n",
+        "Whoever gets rights has his cluster swept, though he reads nothing by them.",
+    ),
+    Mutant(
+        "stages/granting.py",
+        "self._records.permits.of(cluster, account)\n",
+        "self._records.permits.of(cluster)\n",
+        "Whoever gets rights has his cluster swept for others who may not see all.",
+    ),
+    Mutant(
+        "stages/permitting.py",
+        "                self._doubt(permit)\n",
+        "                pass\n",
+        "A sweep takes a denial of a moment ago for what is so now.",
+    ),
+    Mutant(
+        "stages/granting.py",
         "                self._records.outcomes.recount(cluster, each.profile)\n",
         "",
         "Who was given up for want of a right stays so when it comes.",

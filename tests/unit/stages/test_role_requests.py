@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 
+from bellhop.engine.pacing import granted_timer
 from bellhop.errors import MissingError
 from bellhop.fleet.pausing import mark, pausable
 from bellhop.fleet.previewing import now
@@ -17,6 +18,7 @@ from tests.fakes.fleet import Fleet
 from tests.fakes.kept import value_of
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import config, holder, profile
+from tests.unit.stages.test_permits import matched, rules, there
 
 GROUP = "rbac.authorization.k8s.io"
 ACCOUNT = GVK("", "v1", "ServiceAccount")
@@ -410,6 +412,45 @@ def test_who_was_denied_is_asked_when_rights_come(fleet: Fleet, east: FakeKube) 
     assert outcome(fleet, "own").phase == "Provisioned"
     assert [each["metadata"]["name"] for each in east.objects(CONFIG)] == ["a"]
     assert outcome(fleet, "bobs") == before
+
+
+def test_sources_see_by_rights_as_soon_as_they_come(fleet: Fleet, east: FakeKube) -> None:
+    """A few seconds later, though the cluster had said no within the minute: by no usual sweep."""
+    east.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}})
+    fleet.apply(rules(), request(account="bob"), holder("roles", role()))
+    fleet.pump()
+    there(fleet, "web", "a")
+    fleet.pump()
+    assert matched(fleet) == []
+
+    # What RBAC makes of the roles that are about to be written.
+    east.rbac.grant("team/ann", "Service", "a", "get", "list")
+    fleet.apply(request("more", account="bob"))
+    _seconds_later(fleet)
+    assert matched(fleet) == []
+
+    fleet.apply(request("others"))
+    fleet.pump()
+    _seconds_later(fleet)
+    assert matched(fleet) == ["a/web"]
+
+
+def test_nothing_is_swept_for_who_sees_all(fleet: Fleet, east: FakeKube) -> None:
+    """Nor for an account by which no source reads."""
+    east.rbac.grant("team/ann", "Service", "", "get", "list")
+    fleet.apply(rules(), holder("roles", role()))
+    fleet.pump()
+    fleet.apply(request(), request("bobs", account="bob"))
+    fleet.pump()
+
+    assert fleet.records.timers.get(granted_timer("fleet/east")) is None
+
+
+def _seconds_later(fleet: Fleet) -> None:
+    fleet.pump()
+    fleet.clock.advance(timedelta(seconds=3))
+    fleet.schedule.tick()
+    fleet.pump()
 
 
 def test_what_it_would_do_is_told_and_not_done(fleet: Fleet, east: FakeKube) -> None:
