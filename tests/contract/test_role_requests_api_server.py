@@ -21,6 +21,7 @@ from infra.lab.cluster import Cluster
 from tests.fakes.fleet import Fleet
 from tests.fakes.kept import value_of
 from tests.fakes.manifests import config, holder, profile
+from tests.unit.stages.test_permits import matched, rules
 from tests.unit.stages.test_role_requests import request, role
 
 pytest_plugins = ["tests.kube_fixtures"]
@@ -30,6 +31,12 @@ CONFIG = GVK("", "v1", "ConfigMap")
 BELLHOP = "kube-system/bellhop"
 HOW_TO = Path(__file__).parents[2] / "docs/how-to"
 LABELS = f"labels: {{{ACCOUNT_NAME}: ann, {ACCOUNT_NAMESPACE}: team}}, "
+SERVICE = {
+    "apiVersion": "v1",
+    "kind": "Service",
+    "metadata": {"name": "web", "namespace": "team"},
+    "spec": {"ports": [{"port": 80, "protocol": "TCP"}]},
+}
 OWN = profile().replace("metadata: {", f"metadata: {{{LABELS}")
 
 
@@ -105,6 +112,29 @@ def test_a_tenant_may_what_a_request_gives_as_long_as_it_is_there(
     for kind in ("Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"):
         left = kube.list(GVK("rbac.authorization.k8s.io", "v1", kind))
         assert not [each for each in left if "writes" in str(each) or "sees" in str(each)]
+
+
+def test_a_tenants_source_sees_by_a_request_within_seconds(fleet: Fleet, kube: KubeClient) -> None:
+    """What it may not see before matches by no sweep that was due, nor by another's rights."""
+    kube.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
+    kube.apply(SERVICE)
+    roles = holder("roles", role("reads", "services"))
+    fleet.apply(rules(), request("bobs", account="bob"), roles)
+    seconds_later(fleet)
+    assert matched(fleet) == []
+
+    fleet.apply(request())
+    seconds_later(fleet)
+    assert matched(fleet) == ["team/web"]
+
+
+def seconds_later(fleet: Fleet) -> None:
+    """Work on all, give the API server a moment, and do what is due a few seconds later."""
+    fleet.pump()
+    time.sleep(0.5)
+    fleet.clock.advance(timedelta(seconds=3))
+    fleet.schedule.tick()
+    fleet.pump()
 
 
 def test_nobody_grants_what_he_may_not_do(fleet: Fleet, kube: KubeClient) -> None:

@@ -12,6 +12,7 @@ from bellhop.model.gvk import GVK, ObjectKey
 from tests.flow.conftest import Flow, until
 
 COLOURS = ObjectKey(GVK("", "v1", "ConfigMap"), "default", "colours")
+SKETCH = ObjectKey(GVK("", "v1", "ConfigMap"), "default", "sketch")
 WEB = ObjectKey(GVK("apps", "v1", "Deployment"), "default", "web")
 QUICK = 3.0
 """Far less than a sweep takes to come, and more than a busy machine takes to put something back."""
@@ -32,7 +33,19 @@ data:
   main.yaml: |
     apiVersion: v1
     kind: ConfigMap
-    metadata: {name: colours, namespace: default, labels: {tint: dark}}
+    metadata:
+      name: colours
+      namespace: default
+      labels: {tint: dark}
+      annotations: {shade: deep}
+    data: {sky: blue}
+    ---
+    apiVersion: v1
+    kind: ConfigMap
+    metadata:
+      name: sketch
+      namespace: default
+      annotations: {projectsveltos.io/driftDetectionIgnore: ok}
     data: {sky: blue}
     ---
     apiVersion: apps/v1
@@ -70,6 +83,7 @@ def put_back(flow: Flow, change: dict[str, Any]) -> bool:
         if (
             found.get("data") == {"sky": "blue"}
             and (found["metadata"].get("labels") or {}).get("tint") == "dark"
+            and (found["metadata"].get("annotations") or {}).get("shade") == "deep"
         ):
             return True
         time.sleep(0.01)
@@ -82,6 +96,7 @@ def put_back(flow: Flow, change: dict[str, Any]) -> bool:
         pytest.param({"data": {"sky": "grey"}}, id="a value"),
         pytest.param({"data": {"sky": None}}, id="a value that is gone"),
         pytest.param({"metadata": {"labels": {"tint": None}}}, id="a label that is gone"),
+        pytest.param({"metadata": {"annotations": {"shade": "pale"}}}, id="an annotation"),
         pytest.param(
             {"metadata": {"labels": {"projectsveltos.io/reason": None, "tint": "light"}}},
             id="the label by which it rings",
@@ -106,6 +121,15 @@ def test_what_is_deleted_comes_back(held: Flow) -> None:
     until("it is there again", lambda: colours(held), patience=QUICK)
     assert colours(held)["metadata"]["uid"] != before
     assert put_back(held, {"data": {"sky": "red"}})
+
+
+def test_what_is_marked_so_is_left_alone(held: Flow) -> None:
+    """An edit of it stays, also when its profile is swept; one of its neighbour is put back."""
+    held.source.patch(SKETCH, {"data": {"sky": "red"}})
+    held.stand.do("sweep", "fleet/source")
+
+    assert put_back(held, {"data": {"sky": "grey"}})
+    assert (held.source.get(SKETCH) or {})["data"] == {"sky": "red"}
 
 
 def test_what_others_decide_is_theirs(held: Flow) -> None:
