@@ -57,6 +57,10 @@ class Rotas:
         with suppress(StaleError):
             self._store.delete(_waiting(place), kept.value, expect=kept.token)
 
+    def forget_wait(self, place: Place, cluster: str) -> None:
+        """Strike a cluster out, whenever it was noted."""
+        self._store.delete(_waiting(place), cluster)
+
 
 def _key(place: Place) -> tuple[str, str]:
     return f"rota/{place.trigger}/{place.cluster}", place.name

@@ -269,12 +269,12 @@ class Execute:
         """Let those go on who wait for a profile that is done in a cluster."""
         self._order.tell(profile, cluster, outcome)
         if not profile.error:
-            self._turns.end(profile, cluster)
+            self._turns.end(profile, cluster, outcome)
 
     def _leave(self, profile: Profile, cluster: str, outcome: Kept[Outcome] | None) -> None:
         """Let those go on who wait for a profile to leave a cluster, and note that it has."""
         self._order.leave(profile, cluster, outcome)
-        self._turns.end(profile, cluster)
+        self._turns.end(profile, cluster, outcome)
         self._endings.leave(profile, cluster, outcome)
 
     def _check(self, work: Work, checks: Callable[[Work], None]) -> None:

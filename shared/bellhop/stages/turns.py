@@ -21,7 +21,7 @@ from itertools import islice
 
 from bellhop.errors import QueuedError, StaleError
 from bellhop.messages import Apply, Publisher
-from bellhop.model.record import Profile
+from bellhop.model.record import Outcome, Profile
 from bellhop.model.rollout import Rota
 from bellhop.ports.store import ABSENT
 from bellhop.records import Kept, Records
@@ -90,14 +90,26 @@ class Turns:
         if work.profile.rollout.paced:
             self._let_in(work.profile, done=work.cluster.key, idle=work)
 
-    def end(self, profile: Profile, cluster: str) -> None:
+    def end(self, profile: Profile, cluster: str, outcome: Kept[Outcome] | None) -> None:
         """End the turn of a cluster that is done or left; let in whoever is next.
+
+        By its former outcome there may have been turns, of which nothing is to be left.
 
         Raises:
             StaleError: others let in all the time.
         """
         if profile.rollout.paced:
             self._let_in(profile, done=cluster)
+        elif outcome and outcome.value.revision not in ("", profile.revision):
+            self._forget(profile, cluster)
+
+    def _forget(self, profile: Profile, cluster: str) -> None:
+        """Take away what is left of the turns of a profile that changes all clusters at once.
+
+        Where it is to change in steps again by now, the cluster is worked on anew, and waits anew.
+        """
+        self._records.rotas.forget_wait(place(profile), cluster)
+        self._let_in(profile)
 
     def _let_in(
         self, profile: Profile, *, done: str = "", asking: str = "", idle: Work | None = None

@@ -48,13 +48,13 @@ MUTANTS = [
         "stages/execute.py",
         (
             "        self._order.leave(profile, cluster, outcome)\n"
-            "        self._turns.end(profile, cluster)\n"
+            "        self._turns.end(profile, cluster, outcome)\n"
             "        self._endings.leave(profile, cluster, outcome)\n"
         ),
         (
             "        self._endings.leave(profile, cluster, outcome)\n"
             "        self._order.leave(profile, cluster, outcome)\n"
-            "        self._turns.end(profile, cluster)\n"
+            "        self._turns.end(profile, cluster, outcome)\n"
         ),
         "Who dies as a profile is gone leaves those who wait for that.",
     ),

@@ -13,7 +13,7 @@ MUTANTS = [
     ),
     Mutant(
         "stages/execute.py",
-        ("        if not profile.error:\n            self._turns.end(profile, cluster)\n"),
+        ("        if not profile.error:\n            self._turns.end(profile, cluster, outcome)\n"),
         "",
         "The turn of a cluster that is done never ends.",
     ),
@@ -21,7 +21,7 @@ MUTANTS = [
         "stages/execute.py",
         (
             "        self._order.leave(profile, cluster, outcome)\n"
-            "        self._turns.end(profile, cluster)\n"
+            "        self._turns.end(profile, cluster, outcome)\n"
         ),
         "        self._order.leave(profile, cluster, outcome)\n",
         "Nobody is let in for a cluster that leaves.",
@@ -43,6 +43,12 @@ MUTANTS = [
         "            if idle:\n                self._refuse_overtaken(idle)\n",
         "",
         "A cluster that was paused a moment ago loses its turn while another worker is at it.",
+    ),
+    Mutant(
+        "stages/turns.py",
+        "            self._forget(profile, cluster)\n",
+        "            pass\n",
+        "Who waited for a turn is noted for ever once nobody has to.",
     ),
     Mutant(
         "stages/turns.py",

@@ -277,6 +277,27 @@ def test_all_go_on_once_nothing_is_asked_for(fleet: Fleet) -> None:
     assert has(fleet, "3") == NAMES
 
 
+@pytest.mark.parametrize("deleted", [False, True])
+def test_nothing_is_left_of_turns_that_are_no_more(fleet: Fleet, *, deleted: bool) -> None:
+    """Neither whose turn it was nor who waited, also where one cluster fails on, or all is gone."""
+    kubes = clusters(fleet)
+    fleet.apply(written("1"))
+    fleet.pump()
+    failing(fleet, kubes[0], kubes[1])
+    assert len(noted_turns(fleet)) == 5
+    fleet.apply(written("2", ""))
+    if deleted:
+        fleet.declare.delete([("ClusterProfile", "", "own")])
+    fleet.pump()
+
+    assert noted_turns(fleet) == []
+
+
+def noted_turns(fleet: Fleet) -> list[str]:
+    kept = (each.partition for each in fleet.store.all())
+    return [each for each in kept if each.startswith(("rota/", "queued/"))]
+
+
 def test_what_triggers_make_changes_in_steps(fleet: Fleet) -> None:
     """One profile for an event, to all clusters that are selected."""
     clusters(fleet)
