@@ -194,7 +194,8 @@ def test_each_field_is_rendered_or_says_why_not(flow: Flow, tmp_path: Path) -> N
         "nothing": "not there",
         "where": "mgmt",
     }
-    assert read(flow.destination, "sealed-book-1") == {"of": "book-1"}
+    sealed = {"of": "book-1"}
+    until("so is the other", lambda: read(flow.destination, "sealed-book-1") == sealed)
     made = flow.destination.get(ObjectKey(SECRET, "default", "made-of-book-1"))
     assert made
     assert made["metadata"]["labels"]["team"] == "red"
