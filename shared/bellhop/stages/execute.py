@@ -246,10 +246,12 @@ class Execute:
             self._check(work, self._checks.before)
             self._carry_out(work, plans)
         self._watching.keep(work)
-        if wrong := (*work.failed, *work.lacking):
-            raise together(wrong)
-        if work.unfinished:
+        if work.failed:
+            raise together((*work.failed, *work.lacking))
+        if work.unfinished and (work.got_on or not work.lacking):
             self._publisher.publish([replace(work.message, contested="", touched="")])
+        elif work.lacking:
+            raise together(work.lacking)
         elif work.contests:
             self._endings.slow(work)
         else:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bellhop.engine.digest import digest
-from bellhop.errors import MissingError
+from bellhop.errors import BellhopError, MissingError
 from bellhop.model.hosting import MANAGEMENT, Hosting
 from bellhop.model.record import Cluster, Profile
 from bellhop.records import Kept, Records
@@ -49,6 +49,13 @@ def mark(profile: Profile, cluster: str) -> str:
     """Digest for which clusters a profile hosts anything in a cluster; nothing where for none."""
     names = profile.guests(cluster)
     return digest(names) if names else ""
+
+
+def told(guest: str, error: BellhopError) -> BellhopError:
+    """Have an error say for which cluster it is; what is alike for all is for none."""
+    if guest:
+        error.args = (f"for cluster '{guest}': {error}",)
+    return error
 
 
 def wrong(profile: Profile) -> tuple[str, str]:

@@ -67,14 +67,16 @@ class Leases:
     def take(self, work: Work, begun: Mapping[Identity, Held]) -> None:
         """Say that we are at work, and what may be applied or removed from now on.
 
-        Nothing of that is certain any more: we may die before we can tell.
+        Nothing of that is certain any more: we may die before we can tell. Our turn begins now,
+        however long it took to know what is to be done.
 
         Raises:
             StaleError: another worker was quicker.
         """
         work.before, work.held = dict(work.held), dict(begun)
         worker = f"{self._peers.badge}.{uuid.uuid4().hex[:8]}"
-        until = self._records.clock.now() + self._settings.visibility
+        work.begun_at = self._records.clock.now()
+        until = work.begun_at + self._settings.visibility
         inventory = Inventory(work.cluster.key, work.profile.name, work.held, worker, until)
         work.token = self._records.inventories.put(inventory, expect=work.token)
 

@@ -15,17 +15,21 @@ from bellhop.model.gvk import Identity
 from bellhop.model.record import Cluster, Held, Inventory, Outcome, Profile
 from bellhop.records import Kept
 from bellhop.stages.claim import Taken
-from bellhop.stages.hosting import mark
+from bellhop.stages.hosting import mark, told
 
 
 @frozen
 class Upshot:
-    """What came of one object: how it is held from now on, if at all, and why it was refused."""
+    """What came of one object: how it is held from now on, if at all, and why it was refused.
+
+    One that is Local for a cluster names it as its `guest`.
+    """
 
     key: Identity
     held: Held | None
     changed: bool = False
     refused: BellhopError | None = None
+    guest: str = ""
 
 
 @frozen
@@ -60,8 +64,8 @@ class Work:
     `mending` that are put back now, each with how often in a row, and its version; `contests` have
     to wait for their turn. It is `in_turn` where it waited for what it comes after, if for any, and
     `paced` where it changes at its cluster's turn alone. The ConfigMaps and Secrets among what was
-    changed are `written`. What is Local is brought for the `guests`; where it could not be rendered
-    for one, it is told in `lacking` why.
+    changed are `written`. What is Local is brought for the `guests`; what of it one of them cannot
+    have is told in `lacking`, with the reason. It has `got_on` once there is less to do than before.
     """
 
     message: Apply
@@ -88,6 +92,7 @@ class Work:
     paced: bool = False
     guests: tuple[Cluster, ...] = ()
     lacking: list[BellhopError] = field(default_factory=list)
+    got_on: bool = False
 
     @property
     def wanted(self) -> bool:
@@ -131,7 +136,10 @@ class Work:
             self.written.append(upshot.key)
         if upshot.changed:
             self.changed.append(f"{upshot.key.kind} {upshot.key.name}")
-        if upshot.refused:
+        self.got_on = self.got_on or (upshot.changed and not upshot.refused)
+        if upshot.refused and upshot.guest:
+            self.lacking.append(told(upshot.guest, upshot.refused))
+        elif upshot.refused:
             self.failed.append(upshot.refused)
 
 

@@ -145,8 +145,8 @@ MUTANTS = [
     ),
     Mutant(
         "stages/execute.py",
-        "            raise together(wrong)\n",
-        "            raise wrong[0]\n",
+        "            raise together((*work.failed, *work.lacking))\n",
+        "            raise work.failed[0]\n",
         "Of several objects that failed the first alone is told.",
     ),
     Mutant(
@@ -243,7 +243,7 @@ MUTANTS = [
     ),
     Mutant(
         "stages/features/resources/executor.py",
-        "        if not work.failed:\n            # A profile",
+        "        if not work.failed and not work.lacking:\n            # A profile",
         "        if self:\n            # A profile",
         "A profile that could not be applied as a whole takes something away.",
     ),

@@ -32,8 +32,8 @@ MUTANTS = [
     ),
     Mutant(
         "stages/execute.py",
-        "        if wrong := (*work.failed, *work.lacking):\n",
-        "        if wrong := tuple(work.failed):\n",
+        "        elif work.lacking:\n            raise together(work.lacking)\n",
+        "",
         "What is Local and cannot be rendered for a cluster counts as brought.",
     ),
     Mutant(
@@ -50,8 +50,8 @@ MUTANTS = [
     ),
     Mutant(
         "stages/features/resources/wants.py",
-        "            if content.how.local == local\n",
-        "            if not local or content.how.local\n",
+        "        if content.how.local == local and ",
+        "        if (not local or content.how.local) and ",
         "What is Local is brought to each cluster as well.",
     ),
     Mutant(
@@ -85,5 +85,65 @@ MUTANTS = [
         "                    yield Apply(*which",
         "                if head:\n                    yield Apply(*which",
         "The label of any cluster has all that was rolled back to something Local made anew.",
+    ),
+    Mutant(
+        "stages/features/resources/wants.py",
+        "    return tuple(each for each in wanted if each.key.identity not in refused)\n",
+        "    return tuple(wanted)\n",
+        "One object in two forms keeps all that is Local from all clusters.",
+    ),
+    Mutant(
+        "stages/features/resources/wants.py",
+        "for each in placed if not each.how.local))",
+        "for each in placed))",
+        "What one cluster may not have, no other gets.",
+    ),
+    Mutant(
+        "stages/features/resources/wants.py",
+        "            if self._clock.now() > until:\n                work.lacking",
+        "            if False:\n                work.lacking",
+        "Who hosts too much never comes to an end of it.",
+    ),
+    Mutant(
+        "stages/features/resources/wants.py",
+        "            if size > MOST_HOSTED:\n",
+        "            if False:\n",
+        "Who hosts too much has no memory left.",
+    ),
+    Mutant(
+        "stages/features/resources/executor.py",
+        "if each.held is None and not each.wanted.guest]",
+        "if each.held is None]",
+        "What another profile has of one cluster's, no other cluster gets any of.",
+    ),
+    Mutant(
+        "stages/features/resources/executor.py",
+        "            refused = None if upshot.guest else upshot.refused\n",
+        "            refused = upshot.refused\n",
+        "What the host refuses of one cluster's ends the turn of all.",
+    ),
+    Mutant(
+        "stages/features/resources/executor.py",
+        "        if not work.failed and not work.lacking:\n",
+        "        if not work.failed:\n",
+        "What is Local goes where what comes in its place was refused.",
+    ),
+    Mutant(
+        "stages/execute.py",
+        "        if work.unfinished and (work.got_on or not work.lacking):\n",
+        "        if work.unfinished and not work.lacking:\n",
+        "What one cluster lacks ends the turns of all others.",
+    ),
+    Mutant(
+        "stages/execute.py",
+        "        if work.unfinished and (work.got_on or not work.lacking):\n",
+        "        if work.unfinished:\n",
+        "Who gets no further asks for another turn at once, for ever.",
+    ),
+    Mutant(
+        "stages/lease.py",
+        "        work.begun_at = self._records.clock.now()\n        until = work.begun_at",
+        "        until = self._records.clock.now()",
+        "Who had much to read and render has no turn left to apply it.",
     ),
 ]

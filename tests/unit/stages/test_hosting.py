@@ -12,64 +12,19 @@ from bellhop.cli.addons import addons
 from bellhop.errors import UnreachableError
 from bellhop.fleet import generated, previewing
 from bellhop.fleet.rollback import rollback
-from bellhop.model.gvk import GVK
 from bellhop.model.hosting import MANAGEMENT
 from bellhop.model.marks import OWNER
-from bellhop.model.record import Outcome
 from tests.fakes.fleet import Fleet
+from tests.fakes.hosted import CONFIG, EACH, hosted, local, management, names, outcome, two
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import FOR_EACH, INSTANTIATE, config, holder, join, profile, trigger
 from tests.fakes.manifests import source as watching
-
-CONFIG = GVK("", "v1", "ConfigMap")
-TEMPLATE = "projectsveltos.io/template: ok"
-EACH = "about-{{ .Cluster.metadata.name }}"
-
-
-def local(more: str = "", *, namespace: str = "") -> str:
-    """Return a profile with a Remote ref, named as it is, and a Local one."""
-    refs = "[{kind: ConfigMap, name: own, namespace: default}"
-    both = f"{refs}, {{kind: ConfigMap, name: here, namespace: default, deploymentType: Local}}]"
-    return profile(more=more, namespace=namespace).replace(f"{refs}]", both)
-
-
-def hosted(*objects: str) -> str:
-    """Return what a profile brings: `own` to its clusters, and what is Local as a template."""
-    return join(holder("own", config("own")), holder("here", *objects, annotations=TEMPLATE))
-
-
-def management(fleet: Fleet, **labels: str) -> FakeKube:
-    """Register a cluster as `mgmt/mgmt`."""
-    kube = fleet.access.clusters[MANAGEMENT] = FakeKube(MANAGEMENT)
-    found = fleet.records.clusters.get("fleet/east")
-    assert found
-    fleet.declare.register(
-        replace(found.value, namespace="mgmt", name="mgmt", labels=labels, uid="mgmt")
-    )
-    return kube
 
 
 def forget(fleet: Fleet, name: str) -> None:
     """Take a cluster away."""
     fleet.declare.deregister(name)
     fleet.pump()
-
-
-def names(kube: FakeKube) -> set[str]:
-    return {each["metadata"]["name"] for each in kube.objects(CONFIG)}
-
-
-def outcome(fleet: Fleet, cluster: str, name: str = "own") -> Outcome:
-    kept = fleet.records.outcomes.get(cluster, name)
-    assert kept
-    return kept.value
-
-
-def two(fleet: Fleet) -> tuple[FakeKube, FakeKube, FakeKube]:
-    """Register two clusters, and the one that hosts."""
-    east = fleet.register("east", env="production")
-    west = fleet.register("west", env="production")
-    return east, west, management(fleet)
 
 
 def test_local_objects_stand_in_mgmt_as_rendered_for_each_cluster(fleet: Fleet) -> None:

@@ -34,6 +34,10 @@ from bellhop.stages.work import Upshot, Work
 _SEVERAL = 2
 """Of so many objects some may wait for one that is another's."""
 
+_PART = 6
+"""Of the time for which a worker may be silent so little is for reading what is Local; or for
+rendering that, or for a turn."""
+
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -62,7 +66,8 @@ class Executor:
         self._preview = Preview(self._claims, always=always)
         limits = Limits(seconds=settings.template_seconds, output=settings.template_output)
         resources = Resources(records, access, Titles(records, publisher), limits)
-        self._wants = Wants(access, resources, limits)
+        patience = settings.visibility / _PART
+        self._wants = Wants(access, resources, limits, records.clock, patience)
         self._drift = Drift(access, records.clock)
 
     def plan(self, work: Work) -> Plan:
@@ -74,7 +79,7 @@ class Executor:
             if work.watches:
                 self._drift.look(work, wanted)
             made = plan(self._reloading.look(work, wanted), work.held, staying=_staying(work))
-            # Nobody knows what of what is held a cluster has that it could not be rendered for.
+            # Nobody knows what of what is held is there for a cluster that lacks something.
             return replace(made, back=()) if work.lacking else made
         return plan((), work.held, releases=work.profile.leaves_policies)
 
@@ -90,7 +95,7 @@ class Executor:
             if self._stops(work):
                 break
             self._do(work, partial(self._apply, kube, work), wanted)
-        if not work.failed:
+        if not work.failed and not work.lacking:
             # A profile that could not be applied as a whole takes nothing away.
             for unwanted in plan.back:
                 self._do(work, partial(self._steps.leave, kube, work), unwanted)
@@ -124,9 +129,10 @@ class Executor:
 
         A profile that goes on without what another has claims one object after the other. Who
         takes one while we are at work is met when it is applied: no later phase is begun then.
+        What is Local for one cluster is nothing to the others, and met there, too.
         """
         applies = plan.applies
-        new = [each for each in applies if each.held is None]
+        new = [each for each in applies if each.held is None and not each.wanted.guest]
         if work.profile.continue_on_conflict or len(applies) < _SEVERAL:
             return
         claims = self._hand_out(partial(self._steps.claim, work), new)
@@ -155,15 +161,16 @@ class Executor:
     def _apply(self, kube: Kube, work: Work, step: Apply) -> Upshot:
         """Apply one object; where the profile goes on, what fails for now is passed over.
 
-        Whoever knows no more of it than that it failed says so; a cluster that does not answer
-        fails them all.
+        So is what is Local for one cluster. Whoever knows no more of it than that it failed says
+        so; a cluster that does not answer fails them all.
         """
+        guest = step.wanted.guest
         try:
-            return self._steps.apply(kube, work, step)
+            return replace(self._steps.apply(kube, work, step), guest=guest)
         except TemporaryError as error:
-            if type(error) is not TemporaryError or not work.profile.rollout.continues:
+            if type(error) is not TemporaryError or not (guest or work.profile.rollout.continues):
                 raise
-            return Upshot(step.key, work.held.get(step.key), refused=error)
+            return Upshot(step.key, work.held.get(step.key), refused=error, guest=guest)
 
     def _do(self, work: Work, step: Callable[[T], Upshot], objects: Sequence[T]) -> None:
         """Take a step for each object of a phase, with all hands that are free.
@@ -176,8 +183,9 @@ class Executor:
         def taken(each: T) -> Upshot:
             upshot = step(each)
             # What is to go is tried as a whole, whatever stays.
-            if upshot.refused and isinstance(each, Apply) and _ends(work.profile, upshot.refused):
-                ended.append(upshot.refused)
+            refused = None if upshot.guest else upshot.refused
+            if refused and isinstance(each, Apply) and _ends(work.profile, refused):
+                ended.append(refused)
             return upshot
 
         upshots, error = self._hands.each(taken, objects, lambda: not ended and self._goes_on(work))

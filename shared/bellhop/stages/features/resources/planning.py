@@ -200,12 +200,9 @@ def plan(
     Raises:
         ConflictError: refs of one tier want one object in two forms.
     """
-    unique: dict[Identity, Desired] = {}
-    for each in sorted(objects, key=lambda each: each.how.tier):
-        twin = unique.setdefault(each.key.identity, each)
-        rivals = twin is not each and twin.how.tier == each.how.tier
-        if rivals and digest(twin.manifest) != digest(each.manifest):
-            raise _in_two_forms(twin, each)
+    unique, rivals = _unique(objects)
+    for one, other in rivals:
+        raise _in_two_forms(one, other)
     same = {key for key, each in unique.items() if key in held and held[key].digest == each.digest}
     wanted = [_apply(each, held.get(key)) for key, each in unique.items() if key not in same]
     unwanted = [
@@ -220,23 +217,59 @@ def plan(
     )
 
 
+def disputed(objects: Iterable[Desired]) -> dict[Identity, ConflictError]:
+    """Say of which objects clusters want two forms, as each is Local for one of them, and why not.
+
+    What a profile itself is to say is left to planning, which refuses all of it.
+    """
+    _, rivals = _unique(objects)
+    found: dict[Identity, ConflictError] = {}
+    for one, other in rivals:
+        if one.how.local or other.how.local:
+            found.setdefault(one.key.identity, _in_two_forms(one, other))
+    return found
+
+
+def _unique(
+    objects: Iterable[Desired],
+) -> tuple[dict[Identity, Desired], list[tuple[Desired, Desired]]]:
+    """Return each object as the ref of the lowest tier wants it, and which two want it otherwise.
+
+    Of those that want it alike, or by a higher tier, nothing is told.
+    """
+    unique: dict[Identity, Desired] = {}
+    rivals = []
+    for each in sorted(objects, key=lambda each: each.how.tier):
+        twin = unique.setdefault(each.key.identity, each)
+        alike = twin is each or twin.how.tier != each.how.tier
+        if not alike and digest(twin.manifest) != digest(each.manifest):
+            rivals.append((twin, each))
+    return unique, rivals
+
+
 def _stays(held: Held, staying: Collection[str]) -> bool:
     return bool(held.adopted and held.uid) or (held.local and held.ref in staying)
 
 
 def _in_two_forms(one: Desired, other: Desired) -> ConflictError:
     what = f"cannot apply {one.key.gvk.kind} '{one.key.namespace}/{one.key.name}': "
-    if one.ref == other.ref and one.guest and other.guest:
+    if one.ref == other.ref and one.guest and other.guest not in ("", one.guest):
         return ConflictError(
             f"{what}it is Local, and {one.ref} makes it otherwise for cluster '{one.guest}' than"
             f" for '{other.guest}'; render the cluster's name into its name, to have one for each"
         )
     if one.ref == other.ref:
-        return ConflictError(f"{what}{one.ref} holds it twice, in two forms; take one of them out")
+        whose = f"{one.ref}{_for(one)}"
+        return ConflictError(f"{what}{whose} holds it twice, in two forms; take one of them out")
+    whose, others = (f"{each.ref}{_for(each)}" for each in (one, other))
     return ConflictError(
-        f"{what}{one.ref} and {other.ref} of one profile want it in two forms; give the ref that is"
+        f"{what}{whose} and {others} of one profile want it in two forms; give the ref that is"
         " to win a lower tier"
     )
+
+
+def _for(each: Desired) -> str:
+    return f" for cluster '{each.guest}'" if each.guest else ""
 
 
 def _apply(wanted: Desired, held: Held | None) -> Apply:

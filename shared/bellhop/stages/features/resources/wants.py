@@ -5,27 +5,34 @@ What is Local is rendered for other clusters, which its host brings it for: see 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Any
 
-from bellhop.engine.allowing import refuse_beyond, refuse_placed
+from bellhop.engine.allowing import NotAllowedError, refuse_beyond, refuse_placed
 from bellhop.engine.catalog import cluster_object
 from bellhop.engine.digest import digest
 from bellhop.engine.granting import with_bindings
 from bellhop.engine.instantiate import deploy_time
 from bellhop.engine.naming import profile_kind
-from bellhop.errors import BellhopError, PermanentError
+from bellhop.errors import BellhopError, PermanentError, TooLargeError
 from bellhop.frozen import frozen
 from bellhop.gotemplate import Limits
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.identity import ROLE_REQUEST
-from bellhop.model.record import Cluster
+from bellhop.model.record import Cluster, Content, Profile
 from bellhop.ports.access import Access
+from bellhop.ports.clock import Clock
 from bellhop.ports.kube import Kube
-from bellhop.stages.features.resources.planning import Desired, desired
+from bellhop.stages.features.resources.planning import Desired, desired, disputed
 from bellhop.stages.features.resources.reading import Resources
+from bellhop.stages.hosting import told
 from bellhop.stages.work import Work
+
+MOST_HOSTED = 32 * 1024 * 1024
+"""Of all that is Local of one profile, as JSON: in Python it takes several times as much."""
 
 
 @frozen
@@ -40,70 +47,119 @@ class _Given:
 class Wants:
     """What profiles want in clusters."""
 
-    def __init__(self, access: Access, resources: Resources, limits: Limits) -> None:
+    def __init__(
+        self,
+        access: Access,
+        resources: Resources,
+        limits: Limits,
+        clock: Clock,
+        patience: timedelta,
+    ) -> None:
+        """Render within limits; for others read, and then render, as long as there is patience."""
         self._access = access
         self._resources = resources
         self._limits = limits
+        self._clock = clock
+        self._patience = patience
 
     def of(self, work: Work) -> tuple[Desired, ...]:
         """Return the objects for this cluster, each in the scope its kind has there."""
-        own, hosted = self._given(work)
+        own, hosted = self._given(work, self._clock.now() + self._patience)
         work.read = _digest(own, hosted)
-        wanted = [each for given in own for each in self._rendered(work, given)]
+        wanted = [each for given in own for each in self._own(work, given)]
         wanted += self._local(work, hosted)
         kube = self._access.open(work.cluster.key, version=work.cluster.credentials)
         crds = _kinds_defined(each.manifest for each in wanted)
         placed = tuple(self._placed(kube, work, each, crds) for each in wanted)
-        refuse_placed(work.profile, (each.key for each in placed))
-        refuse_beyond(work.profile, (each.key for each in placed if each.how.local))
-        return placed
+        refuse_placed(work.profile, (each.key for each in placed if not each.how.local))
+        return _undisputed(work, _admitted(work, placed))
 
-    def _given(self, work: Work) -> tuple[list[_Given], list[_Given]]:
-        """Read what templates are given for the cluster itself, and for those that it hosts."""
+    def _given(
+        self, work: Work, until: datetime | None = None
+    ) -> tuple[list[_Given], list[_Given]]:
+        """Read what templates are given for the cluster itself, and for those that it hosts.
+
+        Those for which there is no time are no guests of this work any more.
+        """
         of = self._resources.reader(work.profile)
         own = [] if work.only_hosts else [_Given(work.cluster, of(work.cluster))]
         hosted: list[_Given] = []
         for guest in work.guests:
+            if until and self._clock.now() > until:
+                work.lacking.append(_beyond(work, len(hosted), self._slow("read")))
+                work.guests = work.guests[: len(hosted)]
+                break
             try:
                 hosted.append(_Given(guest, of(guest)))
             except PermanentError as error:
                 hosted.append(_Given(guest, {}, error))
         return own, hosted
 
-    def _rendered(
-        self, work: Work, given: _Given, *, local: bool = False, once: bool = False
-    ) -> tuple[Desired, ...]:
-        """Return what a cluster has of its own, or is hosted for it; what is alike for all `once`.
+    def _own(self, work: Work, given: _Given) -> tuple[Desired, ...]:
+        """Return what a cluster has of its own.
+
+        Raises:
+            PermanentError: it cannot be rendered.
+        """
+        contents = self._rendered(given, _for(work.profile, given.cluster, local=False))
+        if profile_kind(work.profile.name) == ROLE_REQUEST:
+            contents = with_bindings(contents, work.profile.name)
+        return desired(contents, tier=work.profile.tier)
+
+    def _local(self, work: Work, hosted: Sequence[_Given]) -> Iterator[Desired]:
+        """Yield what a cluster hosts; where it cannot be rendered for one, that harms no other.
+
+        Nor may it be so much, or take so long, that no try ever ended.
+        """
+        seen: set[str] = set()
+        size, until = 0, self._clock.now() + self._patience
+        for number, given in enumerate(hosted):
+            if size > MOST_HOSTED:
+                why = f"together it is larger than {MOST_HOSTED // 1024**2} MiB"
+                work.lacking.append(_beyond(work, number, why))
+                return
+            if self._clock.now() > until:
+                work.lacking.append(_beyond(work, number, self._slow("render")))
+                return
+            try:
+                wanted = self._hosted(work, given, seen)
+            except PermanentError as error:
+                work.lacking.append(told(given.cluster.key, error))
+                continue
+            size += sum(len(json.dumps(each.manifest)) for each in wanted)
+            yield from wanted
+
+    def _slow(self, what: str) -> str:
+        return f"it takes longer than {self._patience.total_seconds():.0f} s to {what} it"
+
+    def _hosted(self, work: Work, given: _Given, seen: set[str]) -> list[Desired]:
+        """Return what is hosted for a cluster; what is alike for all of a namespace not again.
 
         Raises:
             PermanentError: it cannot be rendered for that cluster.
         """
-        root = cluster_object(given.cluster)
-        contents = [
-            deploy_time(content, root, given.resources, limits=self._limits)
-            for content in work.profile.contents
-            if content.how.local == local
-            and content.namespace in ("", given.cluster.namespace)
-            and not (once and content.alike)
+        if given.wrong:
+            raise given.wrong
+        cluster = given.cluster
+        once = cluster.namespace in seen
+        made = [
+            each
+            for content in _for(work.profile, cluster, local=True)
+            if not (once and content.alike)
+            for each in desired(
+                self._rendered(given, [content]),
+                tier=work.profile.tier,
+                guest="" if content.alike else cluster.key,
+            )
         ]
-        if profile_kind(work.profile.name) == ROLE_REQUEST:
-            contents = [*with_bindings(contents, work.profile.name)]
-        return desired(contents, tier=work.profile.tier, guest=given.cluster.key if local else "")
+        seen.add(cluster.namespace)
+        return made
 
-    def _local(self, work: Work, hosted: Iterable[_Given]) -> Iterator[Desired]:
-        """Yield what a cluster hosts; where it cannot be rendered for one, that harms no other."""
-        seen: set[str] = set()
-        for given in hosted:
-            try:
-                if given.wrong:
-                    raise given.wrong
-                yield from self._rendered(
-                    work, given, local=True, once=given.cluster.namespace in seen
-                )
-                seen.add(given.cluster.namespace)
-            except PermanentError as error:
-                error.args = (f"for cluster '{given.cluster.key}': {error}",)
-                work.lacking.append(error)
+    def _rendered(self, given: _Given, contents: Iterable[Content]) -> tuple[Content, ...]:
+        root = cluster_object(given.cluster)
+        return tuple(
+            deploy_time(each, root, given.resources, limits=self._limits) for each in contents
+        )
 
     def _placed(
         self, kube: Kube, work: Work, each: Desired, crds: Mapping[tuple[str, str], bool]
@@ -125,10 +181,49 @@ class Wants:
             return False
 
 
+def _for(profile: Profile, cluster: Cluster, *, local: bool) -> Iterator[Content]:
+    """Yield the contents of a profile that are for a cluster, or Local for it."""
+    for content in profile.contents:
+        if content.how.local == local and content.namespace in ("", cluster.namespace):
+            yield content
+
+
+def _admitted(work: Work, wanted: Iterable[Desired]) -> list[Desired]:
+    """Return what may be brought; what is Local and may not harms nothing else that is hosted."""
+    admitted, refused = [], []
+    for each in wanted:
+        try:
+            if each.how.local:
+                refuse_placed(work.profile, (each.key,))
+                refuse_beyond(work.profile, (each.key,))
+            admitted.append(each)
+        except NotAllowedError as error:
+            refused.append(told(each.guest, error))
+    work.lacking += refused
+    return admitted
+
+
+def _undisputed(work: Work, wanted: Sequence[Desired]) -> tuple[Desired, ...]:
+    """Return what is wanted in one form alone; of what is not nothing is changed."""
+    refused = disputed(wanted)
+    work.lacking += refused.values()
+    return tuple(each for each in wanted if each.key.identity not in refused)
+
+
+def _beyond(work: Work, number: int, why: str) -> TooLargeError:
+    """Say that a cluster hosts no more, after so many of those for which it is to."""
+    of = len(work.profile.guests(work.cluster.key))
+    return TooLargeError(
+        f"cannot bring what is Local of '{work.profile.shown}' for more than {number} of its {of}"
+        f" clusters: {why}; have less of it, or several profiles that each select some of them"
+    )
+
+
 def _digest(own: Iterable[_Given], hosted: Iterable[_Given]) -> str:
     """Digest what templates were given; where nothing is hosted, as it always was."""
     mine = [each.resources for each in own]
-    others = [[each.resources, str(each.wrong or "")] for each in hosted]
+    # One by one: what is read for all of a fleet may be the same, and large.
+    others = [digest([each.resources, str(each.wrong or "")]) for each in hosted]
     return digest([mine, others]) if others or not mine else digest(mine[0])
 
 
