@@ -64,6 +64,40 @@ def _checked(tier: int) -> str:
     return profile("clusterSelector: {matchLabels: {dep: eng}}", name="checked", more=more)
 
 
+_WEST = "clusterRefs: [{namespace: fleet, name: west, kind: SveltosCluster}]"
+_HERE = "here-{{ .Cluster.metadata.name }}"
+_DEPLOY = "projectsveltos.io/template: ok"
+
+
+def _local(selected: str) -> str:
+    here = "{kind: ConfigMap, name: here, namespace: default, deploymentType: Local}"
+    near = "[{kind: ConfigMap, name: near, namespace: default}"
+    one = profile(selected, name="local").replace("name: local, namespace", "name: near, namespace")
+    return one.replace(f"{near}]", f"{near}, {here}]")
+
+
+def _grant(label: str) -> str:
+    return f"""
+apiVersion: lib.projectsveltos.io/v1beta1
+kind: RoleRequest
+metadata: {{name: grant}}
+spec:
+  clusterSelector: {{matchLabels: {{{label}}}}}
+  serviceAccountName: ann
+  serviceAccountNamespace: made
+  roleRefs: [{{kind: ConfigMap, namespace: default, name: grant}}]
+"""
+
+
+def _role(name: str) -> str:
+    return f"""
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {{name: {name}, namespace: made}}
+rules: [{{apiGroups: [''], resources: [configmaps], verbs: [get]}}]
+"""
+
+
 _EACH = "each-{{ .Cluster.metadata.name }}-{{ lower .Resource.kind }}-{{ .Resource.metadata.name }}"
 _V = "{{ .Resource.metadata.labels.v }}"
 _ALL = "{{ range .Resources }}{{ .metadata.name }}{{ .metadata.labels.v }} {{ end }}"
@@ -106,6 +140,12 @@ TOLD_TEXT: Key = ("ConfigMap", "default", "told")
 CLASS: Key = ("Classifier", "", "rings")
 CLASSED: Key = ("ClusterProfile", "", "classed")
 CLASSED_TEXT: Key = ("ConfigMap", "default", "classed")
+
+LOCAL: Key = ("ClusterProfile", "", "local")
+NEAR_TEXT: Key = ("ConfigMap", "default", "near")
+HERE_TEXT: Key = ("ConfigMap", "default", "here")
+GRANT: Key = ("RoleRequest", "", "grant")
+GRANT_TEXT: Key = ("ConfigMap", "default", "grant")
 
 DECLARED: dict[Key, tuple[str, ...]] = {
     WATCHED: (
@@ -227,7 +267,22 @@ DECLARED |= {
 }
 """A profile that leaves its objects where it goes, in histories in which it comes back."""
 
-STEPS = [*KEYS, THEN, THEN_TEXT, LASTING, LASTING_TEXT]
+DECLARED |= {
+    LOCAL: (_local("clusterSelector: {matchLabels: {dep: eng}}"), _local(_WEST)),
+    NEAR_TEXT: (holder("near", _made("near", "1")), holder("near", _made("near", "2"))),
+    HERE_TEXT: (
+        holder("here", _made(_HERE, "{{ len .Cluster.metadata.labels }}"), annotations=_DEPLOY),
+        holder("here", _made(_HERE, "w"), _made("common", "1"), annotations=_DEPLOY),
+    ),
+    GRANT: (_grant("dep: eng"), _grant("env: production")),
+    GRANT_TEXT: (holder("grant", _role("reads")), holder("grant", _role("reads"), _role("writes"))),
+}
+"""A profile that is Local in part, and a RoleRequest: in random worlds only some have them."""
+
+HOSTED = (LOCAL, NEAR_TEXT, HERE_TEXT)
+GRANTED = (GRANT, GRANT_TEXT)
+
+STEPS = [*KEYS, THEN, THEN_TEXT, LASTING, LASTING_TEXT, *HOSTED, *GRANTED]
 """What steps declare and delete, by number."""
 
 PLAIN = {OWN_TEXT: 3, WATCHED: 4}

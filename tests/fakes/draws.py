@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from hypothesis import strategies as st
 
 from bellhop.messages import INBOXES
+from tests.fakes import declared as users
 from tests.fakes import rig
-from tests.fakes.declared import DRAWN, Key
+from tests.fakes.declared import DRAWN, GRANTED, HOSTED, Key
 from tests.fakes.ending import check
 from tests.fakes.known import played
 from tests.fakes.world import CLUSTERS, NAMES, Step, World, plain
@@ -18,7 +20,7 @@ _kind = st.sampled_from(["Service", "Service", "ServiceAccount", "Widget"])
 _name = st.sampled_from(NAMES)
 _ring = st.sampled_from(["yes", "yes", "no"])
 _push = st.sampled_from(["sent", "sent", "late", "lost"])
-_which = st.integers(0, len(DRAWN) - 1)
+_which = st.sampled_from(list(map(users.STEPS.index, [*DRAWN, *HOSTED, *GRANTED])))
 _number = st.integers(0, 40)
 _stages = st.sampled_from(
     [*["sweep evaluate deploy"] * 2, "evaluate deploy", "deploy evaluate", "sweep"]
@@ -70,6 +72,8 @@ STEPS = {
     "foreign": [st.tuples(_cluster, _number)],
     "backup": [st.tuples(_cluster)],
     "restore": [st.tuples(_cluster)],
+    "host": [st.tuples(st.booleans())],
+    "host_down": [st.tuples(_how)],
 }
 """What may happen; `work` may end with the death of whoever works, `overlap` is two or three."""
 
@@ -83,8 +87,21 @@ ANY = st.one_of(
 )
 """One thing that may happen, of those that should end well by now."""
 
-STARTS = st.fixed_dictionaries({key: st.integers(0, 3) for key in DRAWN})
-"""What is declared at first."""
+
+def _declared(keys: Sequence[Key]) -> st.SearchStrategy[dict[Key, int]]:
+    return st.fixed_dictionaries({key: st.integers(0, 3) for key in keys})
+
+
+def _maybe(keys: Sequence[Key]) -> st.SearchStrategy[dict[Key, int]]:
+    return st.one_of(st.just({}), _declared(keys))
+
+
+def _together(*parts: dict[Key, int]) -> dict[Key, int]:
+    return {key: which for part in parts for key, which in part.items()}
+
+
+STARTS = st.builds(_together, _declared(DRAWN), _maybe(HOSTED), _maybe(GRANTED))
+"""What is declared at first; some worlds have a profile that is Local, and some a RoleRequest."""
 
 HISTORIES = st.lists(ANY, min_size=6, max_size=30)
 
@@ -107,6 +124,7 @@ def run(
     with rig.folder() as folder:
         world = World(Path(folder), guarded=guarded)
         world.begin({key: plain(key, which) for key, which in declared.items()})
+        world.do(("host", True))
         for name in NAMES:
             world.do_put("east", "Service", name, "yes", 0, "sent")
         if lively:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import defaultdict
 from typing import Any
 
 from bellhop.model.gvk import ObjectKey
@@ -31,13 +32,16 @@ def check(world: World) -> None:
     for cluster in world.clusters:
         check_cluster(world, cluster)
         check_source(world, cluster)
-    wishes = {wish.name: wish for wish in world.wishes()}
+    if world.hosted:
+        check_cluster(world, rig.HOST)
+    goes: dict[str, set[str]] = defaultdict(set)
+    for wish in world.wishes():
+        goes[wish.name] |= set(map(rig.place, wish.destinations))
     triggers = ["each", "all", "flip", "told", ""]
     profiles = {each.name: each for each in rig.profiles(world.fleet, triggers)}
-    same("profiles", {*profiles}, {*wishes})
+    same("profiles", {*profiles}, {*goes})
     for name, profile in profiles.items():
-        wanted = {f"fleet/{each}" for each in wishes[name].destinations}
-        same(f"destinations of {name}", {*profile.destinations}, wanted)
+        same(f"destinations of {name}", {*profile.destinations}, goes[name])
         same(f"what {name} waits for", (profile.leaves, profile.error), (False, ""))
     same("what is left over", rig.left_over(world.fleet), [])
 
@@ -59,9 +63,11 @@ def check_cluster(world: World, cluster: str) -> None:
     owned = {thing: (wish.name, wish.tier) for thing, wish in owners.items()}
     same(f"owners in {cluster}", rig.owners(world.fleet, cluster), owned)
     ended = {
-        wish.name: ("Provisioned", "")
-        if all(owners[thing] is wish for thing in wish.objects)
-        else ("FailedNonRetriable", "Conflict")
+        wish.name: ("FailedNonRetriable", "Conflict")
+        if any(owners[thing] is not wish for thing in wish.objects)
+        else ("FailedNonRetriable", "Missing")
+        if wish.lacks
+        else ("Provisioned", "")
         for wish in wishes
     }
     same(f"outcomes in {cluster}", rig.outcomes(world.fleet, cluster), ended)
@@ -69,7 +75,7 @@ def check_cluster(world: World, cluster: str) -> None:
 
 def _check_objects(world: World, cluster: str, owners: dict[Thing, Wish]) -> None:
     """Compare what is there; what others wrote in our place needs only to be there."""
-    length = str(len(world.has(cluster)))
+    length = str(len(world.has(cluster) if cluster in world.clusters else {}))
     wanted = {thing: owner.objects[thing].replace("LEN", length) for thing, owner in owners.items()}
     made = world.made(cluster)
     loose = {thing for where, thing in world.anybodys if where == cluster}

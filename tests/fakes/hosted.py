@@ -30,7 +30,7 @@ def hosted(*objects: str) -> str:
 
 def management(fleet: Fleet, **labels: str) -> FakeKube:
     """Register a cluster as `mgmt/mgmt`."""
-    kube = fleet.access.clusters[MANAGEMENT] = FakeKube(MANAGEMENT)
+    kube = fleet.access.clusters.setdefault(MANAGEMENT, FakeKube(MANAGEMENT))
     found = fleet.records.clusters.get("fleet/east")
     assert found
     fleet.declare.register(

@@ -26,9 +26,14 @@ from tests.fakes.declared import (
     EACH_TEXT,
     FLIP,
     FLIP_TEXT,
+    GRANT,
+    GRANT_TEXT,
     HEARD,
+    HERE_TEXT,
     LASTING,
     LASTING_TEXT,
+    LOCAL,
+    NEAR_TEXT,
     OWN,
     OWN_TEXT,
     STEPS,
@@ -138,6 +143,30 @@ def _paced(name: str, **given: object) -> Overlap:
 def _lasting(name: str, **given: object) -> Overlap:
     """Return a history of a profile that leaves its objects where it goes."""
     return _overlap(name, **{"declared": {LASTING: 0, LASTING_TEXT: 0}, "before": [], **given})
+
+
+def _user(*steps: Step) -> dict[str, Sequence[Step] | None]:
+    """Return who acts where a user does something beside two workers."""
+    return {"a": None, "b": None, "u": steps}
+
+
+def _hosted(name: str, **given: object) -> Overlap:
+    """Return a history of a profile that is Local in part, and of the cluster that hosts that."""
+    declared = {LOCAL: 0, NEAR_TEXT: 0, HERE_TEXT: 0}
+    defaults = {"before": [("host", True)], "asked": [("apply", _which(HERE_TEXT), 1)]}
+    clusters = ("east", "west")
+    return _overlap(name, declared=declared, clusters=clusters, **{**defaults, **given})
+
+
+def _granted(name: str, *steps: Step) -> Overlap:
+    """Return a history of a RoleRequest that gets another role while something else happens."""
+    return _overlap(
+        name,
+        declared={GRANT: 0, GRANT_TEXT: 0},
+        before=[],
+        asked=[("apply", _which(GRANT_TEXT), 1)],
+        acts=_user(*steps),
+    )
 
 
 def _tell(minute: int, what: str = "built") -> Step:
@@ -649,6 +678,46 @@ OVERLAPS = [
         before=[],
         asked=[_THERE],
         acts={"a": None, "b": None, "u": [("leave", "east")]},
+    ),
+    _hosted(
+        "a cluster is chosen no more while what is Local for it changes",
+        acts=_user(("label", "west", "dep", None)),
+    ),
+    _hosted(
+        "a label that is in what is Local changes while that is rendered",
+        asked=[("label", "west", "x", "1")],
+        acts=_user(("label", "west", "y", "1"), ("label", "east", "x", "1")),
+    ),
+    _hosted(
+        "a cluster leaves and comes back while what is Local for it is brought",
+        acts=_user(("leave", "west")),
+    ),
+    _hosted(
+        "the host comes while what it is to host is waiting for it",
+        before=[],
+        asked=[("apply", _which(NEAR_TEXT), 1)],
+        acts=_user(("host", True)),
+    ),
+    _hosted(
+        "the host leaves and comes back while what is Local is brought",
+        acts=_user(("host", False), ("host", True)),
+    ),
+    _hosted(
+        "the host is paused, and resumed, while what is Local is brought",
+        acts=_user(("pause", "mgmt", True), ("pause", "mgmt", False)),
+    ),
+    _hosted(
+        "a profile goes while its host is to be left and its clusters are, too",
+        asked=[("label", "east", "dep", None)],
+        acts=_user(("delete", _which(LOCAL)), ("host", False)),
+    ),
+    _granted(
+        "a cluster is chosen no more while rights are given in it", ("label", "east", "dep", None)
+    ),
+    _granted(
+        "a RoleRequest goes and comes while it gives rights",
+        ("delete", _which(GRANT)),
+        ("apply", _which(GRANT), 1),
     ),
     _held("two objects end at once and are held", asked=[_gone("a"), _gone("b")]),
     _held(

@@ -16,10 +16,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from bellhop.engine.naming import profile_name
+from bellhop.engine.pacing import sweep_timer
 from bellhop.errors import MissingError, PermanentError
 from bellhop.fleet import held, pausing
 from bellhop.messages import INBOXES, Apply, Evaluate, Instantiate, Sweep, Weigh
 from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.model.hosting import MANAGEMENT
+from bellhop.model.record import Cluster
 from bellhop.records import Records, Sealer
 from bellhop.records.departures import Place
 from tests.fakes.fleet import FakeAccess, Fleet
@@ -32,7 +35,15 @@ VISIBILITY = timedelta(seconds=121)
 
 MEMORY = Path("/dev/shm")
 
+HOST = "mgmt"
+"""The cluster that hosts what is Local, as histories call it."""
+
 Wrap = Callable[[str, Any], Any]
+
+
+def place(cluster: str) -> str:
+    """Return the name by which a cluster of a history is registered."""
+    return MANAGEMENT if cluster == HOST else f"fleet/{cluster}"
 
 
 def folder() -> TemporaryDirectory[str]:
@@ -97,18 +108,25 @@ def tick(fleet: Fleet) -> None:
 
 def ask_sweep(fleet: Fleet, cluster: str, *, full: bool) -> None:
     """Ask for a sweep as a user or the schedule does."""
-    fleet.publisher.publish([Sweep(f"fleet/{cluster}", full=full)])
+    fleet.publisher.publish([Sweep(place(cluster), full=full)])
+
+
+def sweep_together(fleet: Fleet) -> None:
+    """Have all clusters swept at one time from now on: of three out of step one always is."""
+    for cluster in fleet.catalogs.current().clusters:
+        body = Sweep(cluster).message().body
+        fleet.records.timers.set(sweep_timer(cluster), fleet.clock.now(), body)
 
 
 def echo(fleet: Fleet, cluster: str, destination: str, key: ObjectKey) -> None:
     """Repeat messages about one object that were sent, or might have been, at any time."""
-    here = f"fleet/{cluster}"
+    here = place(cluster)
     profile = profile_name("each", here, str(key))
     fleet.publisher.publish(
         [
             Evaluate(here, str(key), trace="echo"),
             Instantiate("each", here, str(key)),
-            Apply("each", here, profile, f"fleet/{destination}"),
+            Apply("each", here, profile, place(destination)),
         ]
     )
 
@@ -124,7 +142,7 @@ def let_go(fleet: Fleet) -> None:
 
 def weigh(fleet: Fleet, cluster: str) -> None:
     """Have what ended in a cluster weighed, as timers do, and messages that come again."""
-    here = f"fleet/{cluster}"
+    here = place(cluster)
     sources = fleet.catalogs.current().sources_in(here)
     fleet.publisher.publish(Weigh(here, each) for each in sorted(sources))
 
@@ -144,25 +162,31 @@ def replay_dead(fleet: Fleet) -> int:
 
 def rotate(fleet: Fleet, cluster: str, token_digest: str) -> None:
     """Register a cluster again as it is, with another token."""
-    found = fleet.records.clusters.get(f"fleet/{cluster}")
+    found = fleet.records.clusters.get(place(cluster))
     assert found
     fleet.declare.register(replace(found.value, token_digest=token_digest), expect=found.token)
 
 
 def label(fleet: Fleet, cluster: str, labels: dict[str, str | None]) -> None:
     """Set labels of a cluster."""
-    fleet.declare.label(f"fleet/{cluster}", labels)
+    fleet.declare.label(place(cluster), labels)
 
 
 def pause(fleet: Fleet, cluster: str, *, paused: bool) -> None:
     """Pause a cluster or resume it, as a user does."""
-    pausing.pause(fleet.installation(), f"fleet/{cluster}", paused=paused)
+    pausing.pause(fleet.installation(), place(cluster), paused=paused)
+
+
+def register_host(fleet: Fleet) -> None:
+    """Register the cluster that hosts what is Local."""
+    at = fleet.clock.now()
+    fleet.declare.register(Cluster("mgmt", HOST, {}, "v1.20.2", "", at))
 
 
 def deregister(fleet: Fleet, cluster: str) -> None:
     """Forget a cluster; one that is forgotten already is fine."""
     with suppress(MissingError):
-        fleet.declare.deregister(f"fleet/{cluster}")
+        fleet.declare.deregister(place(cluster))
 
 
 def delete(fleet: Fleet, key: tuple[str, str, str]) -> None:
@@ -178,14 +202,14 @@ def inventories(fleet: Fleet, cluster: str) -> dict[str, set[tuple[str, str]]]:
     """Return kind and name of what profiles hold, without what was only begun."""
     return {
         each.profile: {(key.kind, key.name) for key, held in each.held.items() if held.digest}
-        for each in fleet.records.inventories.of(f"fleet/{cluster}")
+        for each in fleet.records.inventories.of(place(cluster))
     }
 
 
 def owners(fleet: Fleet, cluster: str) -> dict[tuple[str, str], tuple[str, int]]:
     """Return profile and tier of who owns each object, by kind and name."""
     found = {}
-    for key, owner in fleet.records.owners.of(f"fleet/{cluster}"):
+    for key, owner in fleet.records.owners.of(place(cluster)):
         found[key.kind, key.name] = (owner.profile, owner.tier)
     return found
 
@@ -194,32 +218,32 @@ def outcomes(fleet: Fleet, cluster: str) -> dict[str, tuple[str, str]]:
     """Return phase and reason of each profile in a cluster."""
     return {
         each.profile: (each.phase, each.reason)
-        for each in fleet.records.outcomes.of(f"fleet/{cluster}")
+        for each in fleet.records.outcomes.of(place(cluster))
     }
 
 
 def matches(fleet: Fleet, cluster: str) -> set[tuple[str, str]]:
     """Return source and object of what is recorded as matching."""
-    found = fleet.records.matches.of(f"fleet/{cluster}")
+    found = fleet.records.matches.of(place(cluster))
     return {(each.source, str(each.key)) for each in found}
 
 
 def observed(fleet: Fleet, cluster: str) -> set[str]:
     """Return the objects that are recorded as being there."""
-    found = fleet.records.observations.heads(f"fleet/{cluster}")
+    found = fleet.records.observations.heads(place(cluster))
     return {str(each.key) for each in found if not each.gone}
 
 
 def kinds(fleet: Fleet, cluster: str) -> Sequence[GVK]:
     """Return the kinds that count in a cluster."""
-    return list(fleet.catalogs.current().kinds_in(f"fleet/{cluster}"))
+    return list(fleet.catalogs.current().kinds_in(place(cluster)))
 
 
 def source_of(fleet: Fleet, trigger: str, cluster: str) -> str:
     """Return the name of the source that a trigger means in a cluster; "" if there is none."""
     catalog = fleet.catalogs.current()
     try:
-        source = catalog.source_of(catalog.triggers[trigger], f"fleet/{cluster}")
+        source = catalog.source_of(catalog.triggers[trigger], place(cluster))
     except PermanentError:
         return ""
     return source.name if source else ""
@@ -227,12 +251,12 @@ def source_of(fleet: Fleet, trigger: str, cluster: str) -> str:
 
 def state(fleet: Fleet, cluster: str) -> str:
     """Return how a cluster was when last met."""
-    return fleet.records.health.get(f"fleet/{cluster}").value.state
+    return fleet.records.health.get(place(cluster)).value.state
 
 
 def registered(fleet: Fleet, cluster: str) -> tuple[dict[str, str], str]:
     """Return the labels of a cluster, and its token's digest."""
-    found = fleet.records.clusters.get(f"fleet/{cluster}")
+    found = fleet.records.clusters.get(place(cluster))
     assert found
     return dict(found.value.labels), found.value.token_digest
 

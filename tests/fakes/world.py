@@ -21,6 +21,7 @@ from bellhop.engine.naming import profile_name
 from bellhop.errors import DeniedError, MissingError, TemporaryError, UnreachableError
 from bellhop.fleet import rollback
 from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.model.hosting import MANAGEMENT
 from bellhop.settings import Settings
 from tests.fakes import rig
 from tests.fakes.declared import (
@@ -33,9 +34,16 @@ from tests.fakes.declared import (
     EACH,
     EACH_TEXT,
     FLIP,
+    GRANT,
+    GRANT_TEXT,
+    GRANTED,
     HEARD,
+    HERE_TEXT,
+    HOSTED,
     LASTING,
     LASTING_TEXT,
+    LOCAL,
+    NEAR_TEXT,
     OWN,
     OWN_TEXT,
     PLAIN,
@@ -90,6 +98,8 @@ class Wish:
     destinations: frozenset[str]
     objects: Mapping[Thing, str]
     """Values of objects; LEN stands for the number of the destination's labels."""
+    lacks: bool = False
+    """Whether it has something Local, and nobody hosts that."""
 
 
 class World:
@@ -118,6 +128,7 @@ class World:
         self.last_moves: Moves = {}
         self.sweeps = 1
         self.late: list[tuple[str, dict[str, Any]]] = []
+        self.hosted = False
         self.backups: dict[str, Backup] = {}
         self.told: dict[tuple[str, str], tuple[int, str, int]] = {}
         """The newest CloudEvent of a cluster and subject: when, what happened, and its data."""
@@ -149,7 +160,7 @@ class World:
 
     def kube(self, cluster: str) -> LivingKube:
         """Return a cluster."""
-        found = self.fleet.access.clusters[f"fleet/{cluster}"]
+        found = self.fleet.access.clusters[rig.place(cluster)]
         assert isinstance(found, LivingKube)
         return found
 
@@ -279,7 +290,8 @@ class World:
     def do_apply(self, which: int, variant: int) -> None:
         """Declare one object in a variant; a trigger keeps its form."""
         key = STEPS[which]
-        self._declare(key, self.form if key == FLIP else plain(key, variant))
+        if key in self.ever or key not in SOME:
+            self._declare(key, self.form if key == FLIP else plain(key, variant))
 
     def do_delete(self, which: int) -> None:
         """Delete what is declared."""
@@ -333,10 +345,31 @@ class World:
 
     def do_leave(self, cluster: str) -> None:
         """Deregister a cluster and register it again; what it holds by then is nobody's."""
+        self._forget(cluster)
+        self._insist(lambda: self._register(cluster))
+
+    def do_host(self, there: bool) -> None:
+        """Register the cluster that hosts what is Local, or take it away; some worlds need none."""
+        if LOCAL not in self.ever or not (there or self.hosted):
+            return
+        if there:
+            self.fleet.access.clusters.setdefault(MANAGEMENT, LivingKube(MANAGEMENT))
+            self._insist(lambda: rig.register_host(self.fleet))
+        else:
+            self._forget(rig.HOST)
+        # Who dies before this does it again.
+        self.hosted = there
+
+    def do_host_down(self, how: str) -> None:
+        """Let the host not answer, or refuse."""
+        if MANAGEMENT in self.fleet.access.clusters:
+            self.do_down(rig.HOST, how)
+
+    def _forget(self, cluster: str) -> None:
+        """Deregister a cluster, and take away by hand what it holds."""
         self._insist(lambda: rig.deregister(self.fleet, cluster))
         for each in self.made(cluster).values():
             self.kube(cluster).drop(*ObjectKey.of(each))
-        self._insist(lambda: self._register(cluster))
 
     # What queues and workers do -----------------------------------------------------------------
 
@@ -434,7 +467,7 @@ class World:
                     mine.do(steps[0])
                 finally:
                     # What it has come to is what the model goes by.
-                    self.sweeps, self.form = mine.sweeps, mine.form
+                    self.sweeps, self.form, self.hosted = mine.sweeps, mine.form, mine.hosted
                 steps.pop(0)
 
         return act
@@ -539,6 +572,8 @@ class World:
         """
         self.fate.revive()
         self.refusing.clear()
+        if MANAGEMENT in self.fleet.access.clusters:
+            self.kube(rig.HOST).fail_with(None)
         for name in self.clusters:
             self.kube(name).fail_with(None)
             self.kube(name).define(GADGET, there=True)
@@ -551,6 +586,8 @@ class World:
             if key[0] == "ConfigMap" and key in self.ever - {*self.declared}:
                 self._declare(key, 0)
         rig.replay_dead(self.fleet)
+        if self.hosted:
+            rig.sweep_together(self.fleet)
         for _ in range(self.sweeps):
             self.fleet.clock.advance(timedelta(seconds=61))
             rig.tick(self.fleet)
@@ -585,6 +622,8 @@ class World:
         found += [self._then()] if THEN in self.declared else []
         found += [self._classed()] if CLASSED in self.declared else []
         found += [self._lasting()] if LASTING in self.declared else []
+        found += self._hosting() if LOCAL in self.declared else []
+        found += [self._grant()] if GRANT in self.declared else []
         for cluster in self.clusters:
             for trigger in (EACH, ALL, FLIP):
                 found += self._wished(trigger, cluster)
@@ -649,7 +688,7 @@ class World:
         return [
             each
             for each in self.kube(cluster).objects(kinds.get(self.declared[source], SERVICE))
-            if each["metadata"]["labels"]["ring"] == "yes" or everything
+            if each["metadata"]["labels"].get("ring") == "yes" or everything
         ]
 
     def _own(self) -> Wish:
@@ -690,6 +729,33 @@ class World:
     def _lasting(self) -> Wish:
         objects = {("ConfigMap", "lasting"): str(self.declared[LASTING_TEXT] + 1)}
         return Wish("lasting", 100, frozenset(self._engineering()), objects)
+
+    def _hosting(self) -> Iterator[Wish]:
+        """Yield what a profile brings to its clusters, and for them to the one that hosts it."""
+        clusters = {"west"} if self.declared[LOCAL] else self._engineering()
+        clusters &= {*self.clusters}
+        near = {("ConfigMap", "near"): str(self.declared[NEAR_TEXT] + 1)}
+        lacks = not self.hosted
+        yield Wish("local", 100, frozenset(clusters), near, lacks=lacks)
+        if clusters and self.hosted:
+            other = self.declared[HERE_TEXT] == 1
+            here = {
+                ("ConfigMap", f"here-{name}"): "w" if other else str(len(self.has(name)))
+                for name in clusters
+            }
+            here |= {("ConfigMap", "common"): "1"} if other else {}
+            yield Wish("local", 100, frozenset({rig.HOST}), here)
+
+    def _grant(self) -> Wish:
+        name = "RoleRequest:grant"
+        by_env = {each for each in self.clusters if self.labels[each].get("env") == "production"}
+        clusters = by_env if self.declared[GRANT] else self._engineering()
+        roles = ("reads", "writes")[: self.declared[GRANT_TEXT] + 1]
+        objects = {("ServiceAccount", "ann"): ""}
+        for role in roles:
+            end = hashlib.sha256(f"{name}\0{role}".encode()).hexdigest()[:12]
+            objects |= {(kind, f"{role}-{end}"): "" for kind in ("Role", "RoleBinding")}
+        return Wish(name, 100, frozenset(clusters), objects)
 
     def _wished(self, trigger: Key, cluster: str) -> list[Wish]:
         matching = self.matching(cluster, trigger)
@@ -733,6 +799,9 @@ def plain(key: Key, variant: int) -> int:
     """Return a variant that may be chosen at random."""
     return variant % PLAIN.get(key, len(DECLARED[key]))
 
+
+SOME = {*HOSTED, *GRANTED}
+"""What some worlds have, and others never."""
 
 _ENGINEERING = {(EACH, 1), (ALL, 1)}
 _PREFERRED = {(EACH, 2), (ALL, 2)}

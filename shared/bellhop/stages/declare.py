@@ -198,16 +198,15 @@ class Declare:
         cluster.refuse_too_much()
         before = self._catalogs.known()
         pending = self._begin([("Cluster", cluster.namespace, cluster.name)])
-        is_new = self._records.clusters.get(cluster.key) is None
+        if self._records.clusters.get(cluster.key) is None:
+            # What a killed deregistration left is not about this cluster. Before the write: from
+            # then on somebody who reads the catalog anew may bring something to it.
+            self._forget_traces(cluster.key)
         try:
             token = self._records.clusters.put(cluster, expect=expect)
         except StaleError:
             self._records.pending.delete(pending)
             raise
-        if is_new:
-            # What a killed deregistration left is not about this cluster. After the write, which
-            # only one of two succeeds in; before the gate is open, and anything new is kept.
-            self._forget_traces(cluster.key)
         self._records.catalog.change("clusters")
         self._follow([("Cluster", cluster.namespace, cluster.name)], before, pending)
         return token

@@ -65,7 +65,7 @@ class Work:
     to wait for their turn. It is `in_turn` where it waited for what it comes after, if for any, and
     `paced` where it changes at its cluster's turn alone. The ConfigMaps and Secrets among what was
     changed are `written`. What is Local is brought for the `guests`; what of it one of them cannot
-    have is told in `lacking`, with the reason. It has `got_on` once there is less to do than before.
+    have is told in `lacking`, with the reason. It has `got_on` once there is less to do.
     """
 
     message: Apply

@@ -206,4 +206,13 @@ MUTANTS = [
         "if wanted <= 0 and count >= most:",
         "The ledger loses more than it must.",
     ),
+    Mutant(
+        "stages/declare.py",
+        "            self._forget_traces(cluster.key)\n        try:\n"
+        "            token = self._records.clusters.put(cluster, expect=expect)\n",
+        "            pass\n        try:\n"
+        "            token = self._records.clusters.put(cluster, expect=expect)\n"
+        "            self._forget_traces(cluster.key)\n",
+        "What is brought to a cluster while it is being registered is forgotten.",
+    ),
 ]

@@ -15,7 +15,17 @@ from bellhop.fleet.rollback import rollback
 from bellhop.model.hosting import MANAGEMENT
 from bellhop.model.marks import OWNER
 from tests.fakes.fleet import Fleet
-from tests.fakes.hosted import CONFIG, EACH, hosted, local, management, names, outcome, two
+from tests.fakes.hosted import (
+    CONFIG,
+    EACH,
+    TEMPLATE,
+    hosted,
+    local,
+    management,
+    names,
+    outcome,
+    two,
+)
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import FOR_EACH, INSTANTIATE, config, holder, join, profile, trigger
 from tests.fakes.manifests import source as watching

@@ -14,9 +14,11 @@ from bellhop.model.gvk import GVK, Resource
 from bellhop.model.hosting import MANAGEMENT
 from bellhop.ports.kube import Manifest
 from bellhop.settings import Settings
+from tests.fakes import rig
 from tests.fakes.clock import FakeClock
 from tests.fakes.fleet import Fleet
 from tests.fakes.hosted import CONFIG, EACH, hosted, local, management, names, outcome, two
+from tests.fakes.interrupted import interrupted
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import config, holder, join, profile
 
@@ -304,3 +306,28 @@ def test_what_is_too_much_is_brought_for_the_first_clusters(fleet: Fleet) -> Non
         "cannot bring what is Local of 'own' for more than 5 of its 7 clusters: together it is"
         " larger than 32 MiB; have less of it, or several profiles that each select some of them"
     )
+
+
+@pytest.mark.parametrize("number", range(60, 90, 3))
+def test_what_is_brought_while_its_host_is_registered_is_not_forgotten(
+    fleet: Fleet, number: int
+) -> None:
+    """Whoever reads of the host before its registration has ended owns what he brings to it."""
+    fleet.register("east", env="production")
+    fleet.apply(join(local(), hosted(config(EACH))))
+    fleet.pump()
+
+    def meanwhile() -> None:
+        another = rig.process(fleet)
+        another.apply(hosted(config(f"new-{EACH}")))
+        another.pump()
+
+    fleet.access.clusters[MANAGEMENT] = FakeKube(MANAGEMENT)
+    with interrupted(fleet.records, number, meanwhile):
+        management(fleet)
+    fleet.pump()
+
+    owned = {key.name: owner.profile for key, owner in fleet.records.owners.of(MANAGEMENT)}
+    brought = {key.name for each in fleet.records.inventories.of(MANAGEMENT) for key in each.held}
+    assert owned == dict.fromkeys(brought, "own")
+    assert len(owned) == 1
