@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bellhop.model.marks import ACCOUNT_NAME, ACCOUNT_NAMESPACE
+from tests.fakes.health import cluster_check, health_check
 from tests.fakes.manifests import INSTANTIATE, config, holder, profile, source, trigger
 
 Key = tuple[str, str, str]
@@ -89,6 +90,20 @@ spec:
 """
 
 
+def _unwell(condition: str) -> str:
+    return f"""
+function evaluate()
+  local found = {{}}
+  for _, each in ipairs(resources) do
+    if each.metadata.labels.v {condition} then
+      table.insert(found, {{resource = each, healthStatus = "Degraded"}})
+    end
+  end
+  return {{resources = found}}
+end
+"""
+
+
 def _role(name: str) -> str:
     return f"""
 apiVersion: rbac.authorization.k8s.io/v1
@@ -146,6 +161,8 @@ NEAR_TEXT: Key = ("ConfigMap", "default", "near")
 HERE_TEXT: Key = ("ConfigMap", "default", "here")
 GRANT: Key = ("RoleRequest", "", "grant")
 GRANT_TEXT: Key = ("ConfigMap", "default", "grant")
+HEALTH: Key = ("HealthCheck", "", "services")
+ALIVE: Key = ("ClusterHealthCheck", "", "alive")
 
 DECLARED: dict[Key, tuple[str, ...]] = {
     WATCHED: (
@@ -282,7 +299,15 @@ DECLARED |= {
 HOSTED = (LOCAL, NEAR_TEXT, HERE_TEXT)
 GRANTED = (GRANT, GRANT_TEXT)
 
-STEPS = [*KEYS, THEN, THEN_TEXT, LASTING, LASTING_TEXT, *HOSTED, *GRANTED]
+DECLARED |= {
+    HEALTH: (health_check(_unwell('== "1"')), health_check(_unwell('~= "0"'))),
+    ALIVE: (cluster_check("alive"),),
+}
+"""A check of Services by a label: in random worlds only some have it."""
+
+JUDGED = (HEALTH, ALIVE)
+
+STEPS = [*KEYS, THEN, THEN_TEXT, LASTING, LASTING_TEXT, *HOSTED, *GRANTED, *JUDGED]
 """What steps declare and delete, by number."""
 
 PLAIN = {OWN_TEXT: 3, WATCHED: 4}

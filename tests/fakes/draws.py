@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from bellhop.messages import INBOXES
 from tests.fakes import declared as users
 from tests.fakes import rig
-from tests.fakes.declared import DRAWN, GRANTED, HOSTED, Key
+from tests.fakes.declared import ALIVE, DRAWN, GRANTED, HOSTED, JUDGED, Key
 from tests.fakes.ending import check
 from tests.fakes.known import played
 from tests.fakes.world import CLUSTERS, NAMES, Step, World, plain
@@ -20,7 +20,7 @@ _kind = st.sampled_from(["Service", "Service", "ServiceAccount", "Widget"])
 _name = st.sampled_from(NAMES)
 _ring = st.sampled_from(["yes", "yes", "no"])
 _push = st.sampled_from(["sent", "sent", "late", "lost"])
-_which = st.sampled_from(list(map(users.STEPS.index, [*DRAWN, *HOSTED, *GRANTED])))
+_which = st.sampled_from(list(map(users.STEPS.index, [*DRAWN, *HOSTED, *GRANTED, ALIVE])))
 _number = st.integers(0, 40)
 _stages = st.sampled_from(
     [*["sweep evaluate deploy"] * 2, "evaluate deploy", "deploy evaluate", "sweep"]
@@ -100,8 +100,8 @@ def _together(*parts: dict[Key, int]) -> dict[Key, int]:
     return {key: which for part in parts for key, which in part.items()}
 
 
-STARTS = st.builds(_together, _declared(DRAWN), _maybe(HOSTED), _maybe(GRANTED))
-"""What is declared at first; some worlds have a profile that is Local, and some a RoleRequest."""
+STARTS = st.builds(_together, _declared(DRAWN), *map(_maybe, (HOSTED, GRANTED, JUDGED)))
+"""What is declared at first; some worlds have what others have not."""
 
 HISTORIES = st.lists(ANY, min_size=6, max_size=30)
 

@@ -9,6 +9,7 @@ from typing import Any
 from bellhop.model.gvk import ObjectKey
 from tests.fakes import rig
 from tests.fakes.declared import ALL, EACH, FLIP, HEARD
+from tests.fakes.fleet import SERVICE
 from tests.fakes.world import Thing, Wish, World
 
 
@@ -101,6 +102,9 @@ def check_source(world: World, cluster: str) -> None:
     heard = {str(key) for key in world.standing(cluster)}
     matching |= {(HEARD[2], key) for key in heard}
     matching |= {("classifier:rings:0", str(key)) for key in world.of_class(cluster)}
+    if world.asked(cluster):
+        services = map(ObjectKey.of, world.kube(cluster).objects(SERVICE))
+        matching |= {("healthcheck:services", str(key)) for key in services}
     same(f"matches in {cluster}", rig.matches(world.fleet, cluster), matching)
     kube = world.kube(cluster)
     there = {
@@ -109,6 +113,7 @@ def check_source(world: World, cluster: str) -> None:
         for each in kube.objects(gvk)
     }
     same(f"observations in {cluster}", rig.observed(world.fleet, cluster), there | heard)
+    same(f"health of {cluster}", rig.unwell(world.fleet, cluster), world.unwell(cluster))
     same(f"state of {cluster}", rig.state(world.fleet, cluster), "Healthy")
     digest = hashlib.sha256(world.tokens[cluster].encode()).hexdigest()
     registered = (world.has(cluster), digest)

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from bellhop.fleet.noticing import Noticing
+from bellhop.logs import Log
+from bellhop.messages import INBOXES
+from bellhop.stages.inbox import Inbox
+from tests.fakes.fleet import Fleet
+
 SAYS = """
 function evaluate()
   local found = {}
@@ -42,3 +48,15 @@ spec:
   livenessChecks: [{asked}]
   notifications: {notifications}
 """
+
+
+class Watched(Fleet):
+    """A fleet that judges its clusters by ClusterHealthChecks, and tells nobody."""
+
+    def _wire(self) -> None:
+        super()._wire()
+        log = Log(self.output)
+        stage = Noticing(self.installation(), self.stages["sweep"], log)
+        self.stages["sweep"] = stage
+        for name in (each for each, whose in INBOXES.items() if whose == "sweep"):
+            self.inboxes[name] = Inbox(name, stage, self.settings, log)

@@ -15,6 +15,7 @@ from random import Random
 
 from tests.fakes import rig
 from tests.fakes.declared import (
+    ALIVE,
     ALL,
     ALL_TEXT,
     CHECKED,
@@ -28,6 +29,7 @@ from tests.fakes.declared import (
     FLIP_TEXT,
     GRANT,
     GRANT_TEXT,
+    HEALTH,
     HEARD,
     HERE_TEXT,
     LASTING,
@@ -167,6 +169,12 @@ def _granted(name: str, *steps: Step) -> Overlap:
         asked=[("apply", _which(GRANT_TEXT), 1)],
         acts=_user(*steps),
     )
+
+
+def _judged(name: str, **given: object) -> Overlap:
+    """Return a history of a health check that is asked of a cluster with a Service."""
+    defaults = {"asked": [_put("yes", 1)]}
+    return _overlap(name, declared={HEALTH: 0, ALIVE: 0}, **{**defaults, **given})
 
 
 def _tell(minute: int, what: str = "built") -> Step:
@@ -710,6 +718,23 @@ OVERLAPS = [
         "a profile goes while its host is to be left and its clusters are, too",
         asked=[("label", "east", "dep", None)],
         acts=_user(("delete", _which(LOCAL)), ("host", False)),
+    ),
+    _judged(
+        "a resource is well again while it is found not to be",
+        acts={"a": None, "b": None, "s": [_put("yes", 0)]},
+    ),
+    _judged(
+        "a health check changes while a resource is judged",
+        asked=[_put("yes", 2)],
+        acts=_user(("apply", _which(HEALTH), 1)),
+    ),
+    _judged(
+        "a cluster's health is asked for no more, and again, while a resource is judged",
+        acts=_user(("delete", _which(ALIVE)), ("apply", _which(ALIVE), 0)),
+    ),
+    _judged(
+        "a cluster with something that is not well leaves and comes back",
+        acts=_user(("leave", "east")),
     ),
     _granted(
         "a cluster is chosen no more while rights are given in it", ("label", "east", "dep", None)

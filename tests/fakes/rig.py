@@ -20,6 +20,7 @@ from bellhop.engine.pacing import sweep_timer
 from bellhop.errors import MissingError, PermanentError
 from bellhop.fleet import held, pausing
 from bellhop.messages import INBOXES, Apply, Evaluate, Instantiate, Sweep, Weigh
+from bellhop.model.asking import health_source
 from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.model.hosting import MANAGEMENT
 from bellhop.model.record import Cluster
@@ -226,6 +227,14 @@ def matches(fleet: Fleet, cluster: str) -> set[tuple[str, str]]:
     """Return source and object of what is recorded as matching."""
     found = fleet.records.matches.of(place(cluster))
     return {(each.source, str(each.key)) for each in found}
+
+
+def unwell(fleet: Fleet, cluster: str) -> dict[str, tuple[bool, set[str]]]:
+    """Return by check whether a cluster is well, and which Services are not."""
+    kept = fleet.records.selections.get(place(cluster), health_source("services"))
+    found = {str(each.key) for each in kept.value.selected} if kept else set()
+    conditions = fleet.records.conditions.of(place(cluster))
+    return {check: (each.value.healthy, found) for check, each in conditions.items()}
 
 
 def observed(fleet: Fleet, cluster: str) -> set[str]:

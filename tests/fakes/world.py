@@ -25,6 +25,7 @@ from bellhop.model.hosting import MANAGEMENT
 from bellhop.settings import Settings
 from tests.fakes import rig
 from tests.fakes.declared import (
+    ALIVE,
     ALL,
     CHECKED,
     CHECKED_TEXT,
@@ -37,9 +38,11 @@ from tests.fakes.declared import (
     GRANT,
     GRANT_TEXT,
     GRANTED,
+    HEALTH,
     HEARD,
     HERE_TEXT,
     HOSTED,
+    JUDGED,
     LASTING,
     LASTING_TEXT,
     LOCAL,
@@ -58,6 +61,7 @@ from tests.fakes.declared import (
     Key,
 )
 from tests.fakes.fleet import SERVICE, Fleet, cloud_event
+from tests.fakes.health import Watched
 from tests.fakes.living import GADGET, WIDGET, Backup, LivingKube
 from tests.fakes.mortal import Fate, Killed, Mortal
 from tests.fakes.turns import Chooser, Drawn, Moves, Turns
@@ -114,7 +118,7 @@ class World:
         # Of two objects one that ends is held already, and none goes before it is known.
         if guarded:
             settings = replace(settings, hold_from=2, hold_share=0.4, hold_agreement=1)
-        self.fleet = Fleet(folder, settings)
+        self.fleet: Fleet = Watched(folder, settings)
         self.recorded: list[tuple[str, Any]] = []
         self.refusing: set[str] = set()
         rig.interpose(self.fleet, self._wrap)
@@ -650,6 +654,23 @@ class World:
             return [key for key in keys if key.name == "b"]
         return [key for key, ring in keys.items() if ring == "yes"]
 
+    def asked(self, cluster: str) -> bool:
+        """Say whether a cluster's health is asked for."""
+        declared = HEALTH in self.declared and ALIVE in self.declared
+        return declared and self.labels[cluster].get("env") == "production"
+
+    def unwell(self, cluster: str) -> dict[str, tuple[bool, set[str]]]:
+        """Return by check whether a cluster is well, and what in it is not."""
+        if not self.asked(cluster):
+            return {}
+        wrong = {"1"} if self.declared[HEALTH] == 0 else {"1", "2", "3"}
+        found = {
+            str(ObjectKey.of(each))
+            for each in self.kube(cluster).objects(SERVICE)
+            if each["metadata"]["labels"]["v"] in wrong
+        }
+        return {"alive": (not found, found)}
+
     def has(self, cluster: str) -> dict[str, str]:
         """Return the labels that a cluster has: what a user has set is no classifier's."""
         given = {"class": "rings"} if self.of_class(cluster) else {}
@@ -800,7 +821,7 @@ def plain(key: Key, variant: int) -> int:
     return variant % PLAIN.get(key, len(DECLARED[key]))
 
 
-SOME = {*HOSTED, *GRANTED}
+SOME = {*HOSTED, *GRANTED, *JUDGED}
 """What some worlds have, and others never."""
 
 _ENGINEERING = {(EACH, 1), (ALL, 1)}
