@@ -39,13 +39,13 @@ _NEAR = {
     "stages/work": "dry_run",
     "stages/execute": (
         "phases paused_clusters checks order order_races turns dry_run outcomes holding races"
-        " ownership overlap"
+        " ownership overlap hosting hosting_faults"
     ),
     "stages/ending": (
         "giving_up paused_clusters checks outcomes failures order pipeline overlap races dry_run"
     ),
     "stages/hands": "hands phases",
-    "stages/lease": "holding races ownership overlap",
+    "stages/lease": "holding races ownership overlap hosting_faults",
     "stages/features/resources/step": "handling ownership holding failures races role_requests",
     "stages/features/resources/preview": "dry_run",
     "stages/features/resources/comparing": "dry_run",
@@ -55,7 +55,10 @@ _NEAR = {
     "stages/mounts": "reloading",
     "fleet/rollback": "rollback",
     "engine/scripting": "scripted",
-    "stages/features/resources/executor": "service_accounts phases ownership holding races overlap",
+    "stages/features/resources/executor": (
+        "service_accounts phases ownership holding races overlap hosting_faults"
+    ),
+    "stages/features/resources/wants": "hosting hosting_faults",
     "stages/features/": "phases ownership holding races overlap failures pipeline",
     "stages/pacing": "patience",
     "stages/permitting": "permits",
@@ -76,7 +79,7 @@ _NEAR = {
         "named_profiles rollback scripted gathering overlap pipeline profiles failures"
     ),
     "stages/aggregate": "aggregate classifying assessing",
-    "stages/declare": "classifying order touched overlap pipeline healing races",
+    "stages/declare": "classifying order touched overlap pipeline healing races hosting",
     "stages/consequences": "touched overlap pipeline healing races",
     "stages/choosing": "sets",
     "stages/classifying": "classifying",

@@ -51,6 +51,9 @@ def test_two_forms_of_one_object_harm_nothing_else(fleet: Fleet) -> None:
         "about-east": None,
         "about-west": None,
     }
+    kept = fleet.records.inventories.get(MANAGEMENT, "own")
+    assert kept
+    assert all(each.digest for each in kept.value.held.values())
 
     fleet.declare.label("fleet/west", {"env": "test"})
     fleet.pump()
