@@ -2,7 +2,9 @@
 
 From a declared ClusterProfile to the outcome `Provisioned`, and from its deletion until nothing of
 it is held, by the embedded mode against one real API server. The floor is the same objects, as
-they lie in the cluster, applied and removed bare by 8 threads with one client.
+they lie in the cluster, applied and removed bare by 8 threads with one client. In between a label
+of the cluster changes, for which all is made again and is as it was: that fails if anything is
+written.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, datetime
+from itertools import count as count_from
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +28,7 @@ from bellhop.embedded.serve import running
 from bellhop.embedded.state import open_state
 from bellhop.fleet.installation import Installation
 from bellhop.logs import Log
-from bellhop.model.gvk import ObjectKey
+from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.model.kinds import parse_all, read_documents
 from bellhop.model.kubeconfig import sanitise
 from bellhop.model.reach import HERE
@@ -34,12 +37,16 @@ from bellhop.settings import Settings
 from bellhop.stages.features.resources.planning import decorate, desired
 from infra.lab.control_plane import ControlPlane
 from tests.benchmarks.figures import in_turns, lab, run, spread, table
+from tests.benchmarks.soak import counted
 
 SMALLEST = (6, 1)
 _PATIENCE_SECONDS = 120.0
 THREADS = 8
 DESTINATION = "bench/destination"
 DEFAULTS = Settings()
+CONFIG = GVK("", "v1", "ConfigMap")
+
+_turns = count_from(1)
 
 
 def config_map(number: int, prefix: str) -> dict[str, Any]:
@@ -123,8 +130,13 @@ def bare(kube: KubeClient, count: int) -> list[float]:
         ]
 
 
-def through_bellhop(here: Installation, count: int) -> list[float]:
-    """Return how long declaring and deleting a profile takes, until its objects are there, gone."""
+def through_bellhop(
+    here: Installation, kube: KubeClient, count: int, idle: Callable[[], bool]
+) -> list[float]:
+    """Return how long declaring and deleting a profile takes, until its objects are there, gone.
+
+    And, last of all, how long it takes where nothing is to be changed.
+    """
     *holders, profile = declaration(count)
     declare(here, holders)
 
@@ -136,10 +148,24 @@ def through_bellhop(here: Installation, count: int) -> list[float]:
         head = here.records.profiles.head("", "", "many")
         return head is None and here.records.outcomes.get(DESTINATION, "many") is None
 
-    return [
-        seconds(lambda: declare(here, [profile]), provisioned),
-        seconds(lambda: here.declare.delete([("ClusterProfile", "", "many")]), gone),
-    ]
+    applied = seconds(lambda: declare(here, [profile]), provisioned)
+    unchanged = again(here, kube, idle)
+    removed = seconds(lambda: here.declare.delete([("ClusterProfile", "", "many")]), gone)
+    return [applied, removed, unchanged]
+
+
+def again(here: Installation, kube: KubeClient, idle: Callable[[], bool]) -> float:
+    """Have all be made again, which is as it was; return how long it takes until all is idle."""
+
+    def versions() -> dict[str, str]:
+        found = (each["metadata"] for each in kube.list(CONFIG, namespace="default"))
+        return {each["name"]: each["resourceVersion"] for each in found}
+
+    assert seconds(lambda: None, idle)
+    there, label = versions(), {"turn": str(next(_turns))}
+    took = seconds(lambda: here.declare.label(DESTINATION, label), idle)
+    assert versions() == there
+    return took
 
 
 @contextmanager
@@ -163,9 +189,15 @@ def main(count: int = 1000, rounds: int = 5, plane: ControlPlane | None = None) 
         register(here, "destination", cluster.kubeconfig())
         kube = KubeClient(DESTINATION, sanitise(cluster.kubeconfig(), reach=HERE), reach=HERE)
         stack.callback(kube.close)
-        first = [through_bellhop(here, count), bare(kube, count)]
+
+        def idle() -> bool:
+            return counted(folder / "state", "messages") == 0
+
+        first = [through_bellhop(here, kube, count, idle), bare(kube, count)]
         measured = in_turns(
-            rounds, bare=lambda: bare(kube, count), bellhop=lambda: through_bellhop(here, count)
+            rounds,
+            bare=lambda: bare(kube, count),
+            bellhop=lambda: through_bellhop(here, kube, count, idle),
         )
     for place, verb in enumerate(("apply", "remove")):
         rates = {name: [count / each[place] for each in of] for name, of in measured.items()}
@@ -180,6 +212,10 @@ def main(count: int = 1000, rounds: int = 5, plane: ControlPlane | None = None) 
             "objects/s",
             "of bare",
         )
+    shares = [100 * again / applied for applied, _, again in measured["bellhop"]]
+    milliseconds = [1000 * again for *_, again in measured["bellhop"]]
+    rows = {"bellhop": [spread(milliseconds, 0), spread(shares)]}
+    table(f"{count} objects again, no write", rows, "ms", "% of applying them")
 
 
 if __name__ == "__main__":
