@@ -9,21 +9,18 @@ rows: the memory must not grow with the objects.
 from __future__ import annotations
 
 import json
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
+from contextlib import contextmanager
 
 from infra.demo.stand import Stand
 from infra.demo.user import User
 from infra.lab.control_plane import ControlPlane
-from infra.lab.processes import Nursery
-from tests.benchmarks.figures import lab, run
+from tests.benchmarks.figures import run
 from tests.benchmarks.isolation import CONFIG, PLACE, RULES
-from tests.benchmarks.soak import counted, of, show
+from tests.benchmarks.soak import counted, installed, of, show
 from tests.benchmarks.throughput import THREADS, ringing
 from tests.fakes.manifests import FOR_EACH, INSTANTIATE, config, holder
 
@@ -111,18 +108,7 @@ def peak(pid: int) -> Iterator[list[float]]:
 
 def main(objects: int = 5000, *, plane: ControlPlane | None = None) -> None:
     """Print rows for each of the three ways; fail where something was lost, or stayed."""
-    with ExitStack() as stack:
-        near, far = stack.enter_context(lab(plane, "source", "destination"))
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        stand = Stand(folder, stack.enter_context(Nursery()))
-        stack.callback(stand.close)
-        source, destination = (User(each.kubeconfig()) for each in (near, far))
-        for user in (source, destination):
-            stack.callback(user.close)
-        destination.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": PLACE}})
-        stand.serve()
-        stand.register(near, namespace="bench", labels="env=production")
-        stand.register(far, namespace="bench", labels="dep=eng", forward=False)
+    with installed(plane) as (stand, source, destination):
         with ThreadPoolExecutor(THREADS) as threads:
             names = [f"one-of-many-{number}" for number in range(objects)]
             list(threads.map(lambda name: source.create(ringing(name)), names))

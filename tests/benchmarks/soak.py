@@ -15,7 +15,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
 import urllib3
@@ -168,10 +168,12 @@ def work(soak: Soak, seconds: int, rate: int, samples: int) -> None:
         soak.turn(created, deleted)
 
 
-def main(
-    seconds: int = 60, rate: int = 20, samples: int = 6, *, plane: ControlPlane | None = None
-) -> None:
-    """Print a row a sample, and fail where something was lost, or stayed."""
+@contextmanager
+def installed(plane: ControlPlane | None) -> Iterator[tuple[Stand, User, User]]:
+    """Serve, with a cluster where things happen and one that they bring objects to.
+
+    Yield the installation, and somebody who works in each of the two.
+    """
     with ExitStack() as stack:
         near, far = stack.enter_context(lab(plane, "source", "destination"))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -184,6 +186,14 @@ def main(
         stand.serve()
         stand.register(near, namespace="bench", labels="env=production")
         stand.register(far, namespace="bench", labels="dep=eng", forward=False)
+        yield stand, source, destination
+
+
+def main(
+    seconds: int = 60, rate: int = 20, samples: int = 6, *, plane: ControlPlane | None = None
+) -> None:
+    """Print a row a sample, and fail where something was lost, or stayed."""
+    with installed(plane) as (stand, source, destination):
         stand.do("apply", "-f", "-", stdin=RULES)
         stand.settle("bench/source")
         soak = Soak(stand, source, destination)

@@ -77,7 +77,9 @@ class NotificationPolicy(Model):
     def _ends(self) -> "NotificationPolicy":
         for field, said in (("minInterval", self.min_interval), ("failingFor", self.failing_for)):
             if seconds_of(said) > _LONGEST.total_seconds():
-                raise mistake(f"{field} is {said[:40]!r}; it has {_LONGEST.days} days at most")
+                raise mistake(
+                    f"{field} is {said[:40]!r}; write {_LONGEST // timedelta(hours=1)}h at most"
+                )
         return self
 
     @property

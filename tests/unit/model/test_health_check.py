@@ -79,7 +79,7 @@ def test_reads_how_much_is_told() -> None:
     ("policy", "told"),
     [
         ("minInterval: soon", "'soon' is not a duration; write it like '5m' or '1h30m'"),
-        ("failingFor: 721h", "failingFor is '721h'; it has 30 days at most"),
+        ("failingFor: 721h", "failingFor is '721h'; write 720h at most"),
         (f"minInterval: {'9' * 400}h", "minInterval is '99999"),
         ("atMost: 3", "atMost"),
     ],
