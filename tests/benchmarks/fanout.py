@@ -1,9 +1,10 @@
 """One profile to many clusters: `python -m tests.benchmarks.fanout [CLUSTERS] [ROUNDS]`.
 
-From a change of what a ClusterProfile brings until it is `Provisioned` in all clusters, by the
-embedded mode. All clusters are names of one real API server, each with a client of its own and
+From a change of what a ClusterProfile brings until it is `Provisioned` in all clusters, by
+`bellhop serve`. All clusters are names of one real API server, each with a client of its own and
 with objects of its own. The floor is the same applies made bare by 8 threads, with one warm client
-a cluster. Sweeps are over before, and rest: in a server that has the objects of all names each one
+a cluster, in the process that also declares and waits: idle connections have a bound in each
+process. Sweeps are over before, and rest: in a server that has the objects of all names each one
 would look at all of them, which no real one has to.
 """
 
@@ -14,19 +15,22 @@ import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from bellhop.adapters.kube.client import KubeClient
+from bellhop.embedded.state import open_state
 from bellhop.fleet.installation import Installation
 from bellhop.model.kubeconfig import sanitise
 from bellhop.model.reach import HERE
 from bellhop.model.record import Content
 from bellhop.settings import Settings
 from bellhop.stages.features.resources.planning import decorate, desired
+from infra.demo.stand import Stand
 from infra.lab.control_plane import ControlPlane
-from tests.benchmarks.apply import THREADS, config_map, declare, register, seconds, serving
+from infra.lab.processes import Nursery
+from tests.benchmarks.apply import THREADS, config_map, declare, register, seconds
 from tests.benchmarks.figures import in_turns, lab, run, spread, table
 
 SMALLEST = (3, 1)
@@ -109,7 +113,12 @@ def main(count: int = 200, rounds: int = 5, plane: ControlPlane | None = None) -
     with ExitStack() as stack:
         [cluster] = stack.enter_context(lab(plane, "destination"))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        here = stack.enter_context(serving(folder, Settings(sweep_interval=timedelta(hours=6))))
+        calm = {"BELLHOP_SWEEP_INTERVAL": str(6 * 3600)}
+        stand = Stand(folder, stack.enter_context(Nursery()), settings=calm)
+        stand.serve()
+        opened = open_state(stand.state, Settings())
+        stack.callback(opened.close)
+        here = opened.installation
         names = [f"c{number:04}" for number in range(count)]
         for name in names:
             register(here, name, cluster.kubeconfig())
