@@ -18,15 +18,13 @@ from dataclasses import dataclass, replace
 from bellhop.engine.hints import Hint
 from bellhop.errors import BellhopError
 from bellhop.forwarder.debt import Debt, Known
+from bellhop.forwarder.pace import Pace
 from bellhop.forwarder.spool import Spool
 from bellhop.logs import Log
 from bellhop.model.gvk import ObjectKey
 
-FIRST_LOOK = 0.003
-"""Seconds between a hint and the first look: an API server stores after its webhooks answered."""
-
 FIRST_LOOK_BLIND = 0.05
-"""The same where the hint does not tell the state before, so that one look must do."""
+"""Seconds until the first look where a hint does not tell the state before: one look must do."""
 
 BURST = 0.05
 """For how long hints on one object may put off its next look."""
@@ -70,6 +68,7 @@ class Desk:
         # What the spool holds: the serial and the time of the first ring.
         self._owed: dict[ObjectKey, tuple[int, str]] = {}
         self._serial = 0
+        self._pace = Pace()
 
     def restore(self) -> int:
         """Take up what an earlier process owed; say how much that is."""
@@ -124,8 +123,13 @@ class Desk:
                 self._schedule(turn.debt, turn=turn, delay=delay)
 
     def absorb(self, turn: Turn, seen: Known) -> None:
-        """Have what was just seen stand for what rang meanwhile, too, if it already shows it."""
+        """Have what was just seen stand for what rang meanwhile, too, if it already shows it.
+
+        How often it had been looked at in vain says how long the API server takes.
+        """
         with self._changed:
+            if turn.debt.uid:
+                self._pace.found(turn.looks)
             entry = self._entries[turn.debt.key]
             if entry.behind is not None and entry.behind.is_settled_by(seen):
                 own = turn.debt.own and entry.behind.own
@@ -190,7 +194,7 @@ class Desk:
     ) -> None:
         now = time.monotonic()
         if delay is None:
-            delay = FIRST_LOOK if debt.uid else FIRST_LOOK_BLIND
+            delay = self._pace.seconds if debt.uid else FIRST_LOOK_BLIND
         if latest is None:
             latest = now + max(delay, BURST)
         due = min(now + delay, latest)

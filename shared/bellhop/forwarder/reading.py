@@ -1,6 +1,7 @@
 """Readers: look at an object until it shows what became of a write, and hand it to the outbox.
 
-    look at      3   8   18   38   88   188   388   888   1888   2888   3888 ms after the hint
+    look at      0   5   15   35   85   185   385   885   1885   2885   3885 ms after the first,
+                 which comes some 3 ms after the hint: as the API server has needed of late
     then         the write was denied, or changed nothing
 
 Looks that fail are repeated for ever, except where a right or the kind itself is missing: what

@@ -1,0 +1,70 @@
+"""How long after a hint the first look comes."""
+
+from __future__ import annotations
+
+import io
+import random
+import time
+from pathlib import Path
+
+import pytest
+
+from bellhop.engine.hints import Hint
+from bellhop.forwarder.debt import Known
+from bellhop.forwarder.desk import Desk
+from bellhop.forwarder.pace import BEGIN, LONGEST, SHORTEST, Pace
+from bellhop.forwarder.spool import Spool
+from bellhop.logs import Log
+from bellhop.model.gvk import GVK, ObjectKey
+
+
+@pytest.mark.parametrize("typical", [0.002, 0.004, 0.012])
+def test_about_one_look_of_ten_is_made_in_vain(typical: float) -> None:
+    """Whatever the API server takes, the wait settles where few looks come too early."""
+    pace, draws = Pace(), random.Random(1)
+    early = 0
+    for turn in range(2_000):
+        looks = int(draws.gauss(typical, typical / 5) > pace.seconds)
+        early += looks if turn >= 1_000 else 0
+        pace.found(looks)
+
+    assert typical < pace.seconds < 2 * typical
+    assert 50 < early < 150
+
+
+def test_the_wait_has_bounds() -> None:
+    """A server that is always, or never, in time moves it no further than that."""
+    fast, slow = Pace(), Pace()
+    for _ in range(1_000):
+        fast.found(0)
+        slow.found(1)
+
+    assert (fast.seconds, slow.seconds) == (SHORTEST, LONGEST)
+
+
+def test_what_was_found_late_says_nothing() -> None:
+    """It waited for another webhook, or was put off by what rang again."""
+    pace = Pace()
+    pace.found(4)
+
+    assert pace.seconds == BEGIN
+
+
+def test_the_desk_follows_what_its_readers_find(tmp_path: Path) -> None:
+    """After looks in vain an object is given out later than the first one was."""
+    spool = Spool(tmp_path)
+    desk = Desk(spool, Log(io.StringIO()))
+    for number in range(20):
+        key = ObjectKey(GVK("", "v1", "ConfigMap"), "default", f"a{number}")
+        desk.ring(Hint(key, "u", 1), "2026-01-01T00:00:00+00:00")
+        turn = desk.take()
+        assert turn
+        turn.looks = 1
+        desk.absorb(turn, Known("u", 2))
+        desk.finish(turn)
+    desk.ring(Hint(ObjectKey(GVK("", "v1", "ConfigMap"), "default", "b"), "u", 1), "")
+    rung = time.monotonic()
+    desk.take()
+
+    assert time.monotonic() - rung > LONGEST / 2
+    spool.close()
