@@ -43,6 +43,8 @@ SMALLEST = (2, 1)
 CONFIG = GVK("", "v1", "ConfigMap")
 WARM_UPS = 3
 _CALM_SECONDS = 1.0
+# So that what follows a repair does not meet the next edit.
+_APART_SECONDS = 0.05
 
 
 def profile(name: str) -> str:
@@ -87,6 +89,7 @@ def through_bellhop(
     """Return the ms from each edit until the object is seen as it was."""
     times = []
     for name in islice(names, edits):
+        time.sleep(_APART_SECONDS)
         begun = time.perf_counter()
         edited = user.patch(ObjectKey(CONFIG, "default", name), {"data": {"v": "theirs"}})
         at = arrivals.wait(name, partial(_put_back, version(edited)))
@@ -150,6 +153,7 @@ def bare(
     for name in (f"bare-{number}" for number in islice(numbers, edits)):
         key = ObjectKey(CONFIG, "default", name)
         kube.apply(held(name))
+        time.sleep(_APART_SECONDS)
         begun = time.perf_counter()
         user.patch(key, {"data": {"v": "theirs"}})
         post(kube.get(*key))
