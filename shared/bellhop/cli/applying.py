@@ -11,6 +11,7 @@ from bellhop.model import marks
 from bellhop.model.document import Document, InvalidDocuments
 from bellhop.model.kinds import Declaration, EventTrigger, of
 from bellhop.model.shape import nearest
+from bellhop.stages.declare import Declared
 
 
 def refuse_changes(
@@ -43,7 +44,9 @@ def refuse_changes(
         raise InvalidDocuments(problems)
 
 
-def hints(here: Installation, found: Sequence[Declaration]) -> Iterator[str]:
+def hints(
+    here: Installation, found: Sequence[Declaration], results: Sequence[Declared]
+) -> Iterator[str]:
     """Say what is probably misspelt, what templates probably lack, and what reaches no cluster."""
     for new in found:
         for mark in marks.unknown(new.manifest()):
@@ -51,7 +54,9 @@ def hints(here: Installation, found: Sequence[Declaration]) -> Iterator[str]:
             yield f"{new.key} has '{mark}', of which nothing is known{meant}"
     changed = {new.key for new in found}
     yield from advising.of_changed(here.catalogs.known(), changed, here.catalogs.holder)
-    for each in rollback.pinned(here, changed):
+    pairs = zip(found, results, strict=True)
+    created = {new.key for new, result in pairs if result.change == "created"}
+    for each in rollback.pinned(here, changed, created):
         yield (
             f"'{each.name}' was rolled back to revision {each.number}, and what it brings stays so"
             f" until `bellhop rollback {each.name} --undo`"

@@ -120,16 +120,23 @@ def undo(here: Installation, name: str) -> Rolled:
     raise BusyError(f"cannot undo the rollback of '{name}': others keep changing it; try again")
 
 
-def pinned(here: Installation, changed: Collection[DeclarationKey]) -> Iterator[Profile]:
+def pinned(
+    here: Installation,
+    changed: Collection[DeclarationKey],
+    created: Collection[DeclarationKey] = (),
+) -> Iterator[Profile]:
     """Yield profiles that were rolled back, of those that are made of what changed.
 
-    Of a trigger with very many only some are looked at: one is enough to be warned.
+    What was created just now has none. Of a trigger with very many only some are looked at: one is
+    enough to be warned.
     """
     catalog = here.catalogs.known()
     own = (each.rule for each in profiles(catalog, changed))
     heads = (here.records.profiles.head("", "", place) for place in own)
     found = [head.value for head in heads if head]
     for trigger in triggers(catalog, changed):
+        if trigger.key in created:
+            continue
         found += islice(here.records.profiles.heads(trigger.name), _LOOKED_AT)
     yield from (each for each in found if each.pinned)
 

@@ -69,5 +69,5 @@ def command(
         return
     from bellhop.fleet.outlook import outlook
 
-    for sentence in (*outlook(here, found), *hints(here, found)):
+    for sentence in (*outlook(here, found), *hints(here, found, results)):
         say(f"warning: {sentence}", err=True)

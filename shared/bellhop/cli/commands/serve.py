@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import click
 
 from bellhop.cli.examples import Command
@@ -11,6 +13,8 @@ from bellhop.errors import InvalidError
 
 _WILDCARDS = ("", "0.0.0.0", "::")  # noqa: S104 - to tell them, not to bind them
 _HIGHEST_PORT = 65535
+_OFTEN = (700, 10, 10)
+"""Python's own pace of looking for garbage: this command runs for months."""
 _MOST_PROCESSES = 64
 
 
@@ -59,6 +63,7 @@ def command(listen: str, advertise: str, processes: int) -> None:
         raise InvalidError(f"cannot advertise '{advertise}': the listener speaks https alone")
     from bellhop.embedded.serve import serve
 
+    gc.set_threshold(*_OFTEN)
     serve(state_folder(), host=host, port=port, advertise=advertise, processes=processes)
 
 
