@@ -89,7 +89,8 @@ class Noticing:
                 waiting += self._tell(catalog.clusters[cluster], check, found) if found else []
         if waiting:
             body = Examine(cluster).message().body
-            self._here.records.timers.set(notice_timer(cluster), min(waiting), body)
+            now = self._here.records.clock.now()
+            self._here.records.timers.set_by(notice_timer(cluster), min(waiting), body, now=now)
 
     def _judge(
         self,

@@ -6,6 +6,18 @@ from tests.mutants.mutant import Mutant
 
 MUTANTS = [
     Mutant(
+        "fleet/noticing.py",
+        "timers.set_by(notice_timer(cluster), min(waiting), body, now=now)",
+        "timers.set(notice_timer(cluster), min(waiting), body)",
+        "Of two who look at a cluster at once the later has the notices of the other wait.",
+    ),
+    Mutant(
+        "records/timers.py",
+        "body, expect=kept.token if kept else ABSENT)",
+        "body)",
+        "Who asks for a timer sooner meanwhile is overwritten by who asks for it later.",
+    ),
+    Mutant(
         "engine/liveness.py",
         '    if any(each.phase == "Provisioning" for each in found):\n        return None\n',
         "",
@@ -73,7 +85,8 @@ MUTANTS = [
     ),
     Mutant(
         "fleet/noticing.py",
-        "            self._here.records.timers.set(notice_timer(cluster), min(waiting), body)\n",
+        "            self._here.records.timers.set_by(notice_timer(cluster), min(waiting), body"
+        ", now=now)\n",
         "            pass\n",
         "What could not be sent waits for a sweep.",
     ),

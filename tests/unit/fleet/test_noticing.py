@@ -14,6 +14,7 @@ import pytest
 from bellhop.adapters.notices import Sender
 from bellhop.adapters.notices.sender import ENDPOINTS
 from bellhop.engine.liveness import PAUSE
+from bellhop.engine.pacing import notice_timer
 from bellhop.engine.wording import words
 from bellhop.errors import DeniedError
 from bellhop.fleet.failures import failures
@@ -490,3 +491,17 @@ def test_two_at_once_tell_once(fleet: Fleet, here: Chat) -> None:
 
     assert len(here.texts) == 1
     assert found(fleet).notices[0].told is False
+
+
+def test_what_another_finds_due_sooner_is_looked_at_as_soon(fleet: Fleet, here: Chat) -> None:
+    """Who looked at the same time, and has less to wait for, is not made to wait longer."""
+    here.status = 503
+    unwell(fleet)
+    soon = fleet.clock.now() + timedelta(seconds=1)
+    name = notice_timer("fleet/east")
+    fleet.records.timers.set(name, soon, Examine("fleet/east").message().body)
+    fleet.stages["sweep"].handle(Examine("fleet/east"))
+
+    timer = fleet.records.timers.get(name)
+    assert timer
+    assert timer.value.at == soon

@@ -16,6 +16,7 @@ from bellhop.model.gvk import GVK, Resource
 from bellhop.model.record import Outcome
 from bellhop.ports.queue import Done
 from tests.fakes.fleet import Fleet
+from tests.fakes.interrupted import interrupted
 from tests.fakes.kube import FakeKube
 from tests.fakes.manifests import holder, join, profile
 from tests.fakes.mortal import Fate, Killed, Mortal
@@ -176,6 +177,30 @@ def test_a_timer_that_is_set_anew_fires_at_its_new_time_alone(fleet: Fleet) -> N
         fired += [fleet.clock.now() for each in bodies(fleet, "deploy") if each == "resolve"]
 
     assert fired == [start + 2 * MINUTE]
+
+
+@pytest.mark.parametrize("call", range(4))
+@pytest.mark.parametrize("minutes", [(1, 3), (3, 1)], ids=["sooner", "later"])
+def test_of_several_who_ask_by_one_name_the_soonest_counts(
+    fleet: Fleet, minutes: tuple[int, int], call: int
+) -> None:
+    """Whoever comes between the other's calls; what is due already counts for nobody."""
+    fleet.pump()
+    now, body = fleet.clock.now(), Resolve("own").message().body
+    fleet.records.timers.set("it", now, body)
+    mine, other = (now + each * MINUTE for each in minutes)
+
+    def set_by(at: datetime) -> None:
+        fleet.records.timers.set_by("it", at, body, now=now)
+
+    with interrupted(fleet.records, call, lambda: set_by(other)) as there:
+        set_by(mine)
+    if not there.met:
+        set_by(other)
+
+    timer = fleet.records.timers.get("it")
+    assert timer
+    assert timer.value.at == now + MINUTE
 
 
 def test_a_timer_that_is_cancelled_does_not_fire(fleet: Fleet) -> None:
