@@ -6,6 +6,7 @@ ends when who leads does, however that is.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import threading
@@ -30,6 +31,8 @@ def run(state: Path, badge: str) -> None:
     embedded = open_state(state, read(os.environ))
     try:
         with at_work(embedded, Peers(badge, Living(state).lives), log, leads=False):
+            gc.collect()
+            gc.freeze()
             wait_for(stop)
     finally:
         embedded.close()
