@@ -838,7 +838,8 @@ class Outcome:
     Of the failures in a row so many were `counted` that count against the profile's most, while it
     was `made_of` the same and its templates were given the same to `read`. Of a profile that is
     brought in an order with others it says which `revision` it is about; of no other it says none.
-    Of what is Local `guests` is a digest of the clusters for which it was brought.
+    Of what is Local `guests` is a digest of the clusters for which it was brought. What it needs
+    knows that by a record under each name in `needs`.
     """
 
     cluster: str
@@ -858,6 +859,7 @@ class Outcome:
     read: str = ""
     revision: str = ""
     guests: str = ""
+    needs: tuple[str, ...] = ()
 
 
 Action = Literal["Create", "Adopt", "Update", "Delete", "No Action", "Conflict", "Error"]

@@ -9,12 +9,13 @@ written. So one of the two sees the other. Whoever dies in between comes again b
 What a trigger makes is waited for by the name that its profileNameFormat was rendered to. It gives
 that up when its event is over, so that nobody keeps it.
 Before a profile is brought it is noted as needing those before it: they find it when they are to
-go, and ask its own records whether that is still so.
+go, and ask its own records whether that is still so. Its outcome keeps whom it was noted for: that
+is struck out once it depends on them no more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from bellhop.engine.naming import profile_kind
 from bellhop.errors import WaitingError
@@ -41,6 +42,9 @@ class Order:
         """
         if work.dry:
             return
+        if work.wanted:
+            # Before its outcome names others: who dies here does it again.
+            self._forget_former(work.profile, work.cluster.key, work.outcome)
         if work.wanted and work.profile.rollout.after and not is_done(work):
             self._refuse_to_bring(work)
             work.in_turn = True
@@ -49,6 +53,7 @@ class Order:
 
     def tell(self, profile: Profile, cluster: str, outcome: Kept[Outcome] | None) -> None:
         """Tell those who wait for a profile that it is done in a cluster, or gone."""
+        self._forget_former(profile, cluster, outcome)
         if not profile.rollout.ordered and not (outcome and outcome.value.revision):
             return
         for name in _names(profile):
@@ -63,18 +68,27 @@ class Order:
         Before its end is noted: who dies comes again as long as that is not.
         """
         self.tell(profile, cluster, outcome)
+        self._forget(profile, cluster, profile.rollout.after)
+
+    def _forget_former(self, profile: Profile, cluster: str, outcome: Kept[Outcome] | None) -> None:
+        """Strike out that a profile needs those which it depended on when its outcome was noted."""
+        needs = outcome.value.needs if outcome else ()
+        self._forget(profile, cluster, set(needs).difference(profile.rollout.after))
+
+    def _forget(self, profile: Profile, cluster: str, names: Iterable[str]) -> None:
+        """Strike out that a profile needs others in a cluster, unless it needs them again."""
         noted = [
             (sort, first, kept)
-            for first in profile.rollout.after
+            for first in names
             for sort in (self._records.waiting, self._records.needing)
             if (kept := sort.get(cluster, first, profile.name))
         ]
         # Read after what was noted: who has it brought anew from now on notes it anew.
         head = self._records.profiles.head(*place(profile)) if noted else None
-        if head and cluster in head.value.destinations:
-            return
+        still = head.value.rollout.after if head and cluster in head.value.destinations else ()
         for sort, first, kept in noted:
-            sort.delete(cluster, first, kept)
+            if first not in still:
+                sort.delete(cluster, first, kept)
 
     def _is_to_go(self, work: Work) -> bool:
         """Say whether anything of a profile is to be removed from a cluster."""
