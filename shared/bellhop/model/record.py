@@ -632,12 +632,12 @@ class Profile:
     `turns` led to it, of what we brought ourselves and was made anew of it, `turning` since then,
     as long as the catalog's revision is `turned_under`. Its `rollout` says what stops it. With the
     rights of its `account`, a service account `namespace/name`, all is done in clusters; with our
-    own where it has none. It has `checks` of each time at which it is `checked`: who finds none
-    has lost them. What it holds is its revision `number`, of so many as `latest`, rendered at
-    `made_at` of what the `recipe` names. One that is `pinned` was rolled back to that, and holds it
-    whatever is declared. Of one that is `scripted` scripts write some manifests. People know it by
-    its `title`, where its trigger has a template of names. Its `hosting` says what it has in
-    `mgmt/mgmt`, which is among its destinations then.
+    own where it has none. To the one that it `grants` rights it brings them. It has `checks` of
+    each time at which it is `checked`: who finds none has lost them. What it holds is its revision
+    `number`, of so many as `latest`, rendered at `made_at` of what the `recipe` names. One that is
+    `pinned` was rolled back to that, and holds it whatever is declared. Of one that is `scripted`
+    scripts write some manifests. People know it by its `title`, where its trigger has a template of
+    names. Its `hosting` says what it has in `mgmt/mgmt`, which is among its destinations then.
     """
 
     name: str
@@ -668,6 +668,7 @@ class Profile:
     turned_under: int = 0
     rollout: Rollout = AT_ONCE
     account: str = ""
+    grants: str = ""
     checked: tuple[When, ...] = ()
     checks: tuple[Check, ...] = ()
     number: int = 0

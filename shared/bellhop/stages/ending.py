@@ -47,6 +47,7 @@ from bellhop.records.departures import Place
 from bellhop.records.profiles import place
 from bellhop.settings import Settings
 from bellhop.stages.hosting import mark, wrong
+from bellhop.stages.order import needs
 from bellhop.stages.work import Contest, Work
 
 _RETRIES = 8
@@ -188,7 +189,7 @@ class Endings:
         """
         old = work.outcome.value if work.outcome else None
         phase = _waiting(work, error)
-        until = error.until if isinstance(error, PausedError) else None
+        until = error.until
         if until:
             self._set_retry(work, until)
         known = old is not None and (old.reason, old.retry_at) == (error.code, until)
@@ -397,7 +398,7 @@ def _revision(work: Work) -> str:
 
 def _needs(work: Work) -> tuple[str, ...]:
     """Return whom a profile needs, of very many the first ones: an outcome is one item."""
-    return work.profile.rollout.after[:_MOST_NEEDED]
+    return needs(work.profile)[:_MOST_NEEDED]
 
 
 def _token(outcome: Kept[Outcome] | None) -> str:

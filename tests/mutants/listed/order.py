@@ -147,7 +147,7 @@ MUTANTS = [
     ),
     Mutant(
         "stages/order.py",
-        "        still = head.value.rollout.after if head and cluster in",
+        "        still = needs(head.value) if head and cluster in",
         "        still = () if head and cluster in",
         "Who comes back while it goes is not known to stand on others.",
     ),
@@ -171,7 +171,7 @@ MUTANTS = [
     ),
     Mutant(
         "stages/order.py",
-        "set(needs).difference(profile.rollout.after))\n",
+        "set(former).difference(needs(profile)))\n",
         "())\n",
         "Who depends on others no more is noted for ever as standing on them.",
     ),
