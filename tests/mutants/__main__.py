@@ -79,7 +79,7 @@ _NEAR = {
         "named_profiles rollback scripted gathering overlap pipeline profiles failures"
     ),
     "stages/aggregate": "aggregate classifying assessing",
-    "stages/declare": "classifying order touched overlap pipeline healing races hosting",
+    "stages/declare": "new_names classifying order touched overlap pipeline healing races hosting",
     "stages/consequences": "touched overlap pipeline healing races",
     "stages/choosing": "sets",
     "stages/classifying": "classifying",
