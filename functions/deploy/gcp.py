@@ -19,9 +19,9 @@ with undisturbed():
 
 def _stage(here: Resources) -> Deploy:
     access = access_of(here, secrets_of(here))
-    records, publisher, settings = here.records, here.publisher, here.settings
-    execute = Execute(records, access, publisher, settings, here.log, hands=Hands(HELPERS))
-    return Deploy(records, Catalogs(records), publisher, execute, settings)
+    catalogs, publisher, settings = Catalogs(here.records), here.publisher, here.settings
+    execute = Execute(catalogs, access, publisher, settings, here.log, hands=Hands(HELPERS))
+    return Deploy(here.records, catalogs, publisher, execute, settings)
 
 
 _push = Push(_stage)

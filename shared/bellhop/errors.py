@@ -94,15 +94,24 @@ class MissingError(PermanentError):
 
 
 class TemporaryError(BellhopError):
-    """It may pass; `delay` is how long to wait at least, None leaves that to the queue."""
+    """It may pass; `delay` is how long to wait at least, None leaves that to the queue.
+
+    Whoever waits to be told of its end comes again at `until` all the same, where that is said.
+    """
 
     code = "Temporary"
 
     def __init__(
-        self, message: str, *, delay: timedelta | None = None, **context: str | int | None
+        self,
+        message: str,
+        *,
+        delay: timedelta | None = None,
+        until: datetime | None = None,
+        **context: str | int | None,
     ) -> None:
         super().__init__(message, **context)
         self.delay = delay
+        self.until = until
 
 
 class UnreachableError(TemporaryError):
@@ -133,12 +142,6 @@ class PausedError(TemporaryError):
     """A cluster is paused; whoever waits is told once it is resumed, or comes again at `until`."""
 
     code = "Paused"
-
-    def __init__(
-        self, message: str, *, until: datetime | None = None, **context: str | int | None
-    ) -> None:
-        super().__init__(message, delay=None, **context)
-        self.until = until
 
 
 class ThrottledError(TemporaryError):

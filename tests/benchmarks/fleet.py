@@ -193,8 +193,9 @@ class Events(ABC):
     def deploy(self, here: cloud.Resources) -> Deploy:
         """Make a deploy stage that opens this fleet's clusters."""
         rest = here.publisher, here.settings
-        execute = Execute(here.records, Clusters(self, self.secrets(here)), *rest, here.log)
-        return Deploy(here.records, Catalogs(here.records), here.publisher, execute, here.settings)
+        catalogs = Catalogs(here.records)
+        execute = Execute(catalogs, Clusters(self, self.secrets(here)), *rest, here.log)
+        return Deploy(here.records, catalogs, here.publisher, execute, here.settings)
 
     def sweep(self, here: cloud.Resources) -> Sweep:
         """Make a sweep stage that does."""

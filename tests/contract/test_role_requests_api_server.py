@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from bellhop.adapters.kube.client import KubeClient
+from bellhop.messages import Apply, Resolve
 from bellhop.model.document import read_documents
 from bellhop.model.gvk import GVK
 from bellhop.model.kubeconfig import sanitise
@@ -157,3 +158,64 @@ def test_nobody_grants_what_he_may_not_do(fleet: Fleet, kube: KubeClient) -> Non
     fleet.apply(holder("roles", role(), role("more")))
     go_on(fleet)
     assert outcome(fleet, "RoleRequest:anns").phase == "Provisioned"
+
+
+def there(fleet: Fleet, kube: KubeClient) -> None:
+    """Have a tenant's profile brought by the rights of a RoleRequest."""
+    kube.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
+    fleet.apply(request(), holder("roles", role()), OWN)
+    fleet.apply(holder("own", config("a", namespace="team"), config("b", namespace="team")))
+    go_on(fleet)
+    assert outcome(fleet, "own").phase == "Provisioned"
+
+
+def left(kube: KubeClient) -> list[str]:
+    """Name what is still there of roles, bindings and what was written by them."""
+    kinds = [GVK("rbac.authorization.k8s.io", "v1", each) for each in ("Role", "RoleBinding")]
+    found = [each for kind in (CONFIG, *kinds) for each in kube.list(kind, namespace="team")]
+    names = (each["metadata"]["name"] for each in found)
+    return [each for each in names if each != "kube-root-ca.crt"]
+
+
+@pytest.mark.parametrize("first", ["own", "RoleRequest:anns"])
+@pytest.mark.parametrize("how", ["deleted", "unlabelled"])
+def test_rights_leave_after_what_was_written_by_them(
+    fleet: Fleet, kube: KubeClient, first: str, how: str
+) -> None:
+    """Whichever of the two is worked on first, and without any pause in between."""
+    there(fleet, kube)
+
+    if how == "deleted":
+        fleet.declare.delete([("RoleRequest", "", "anns"), ("ClusterProfile", "", "own")])
+    else:
+        fleet.declare.label(EAST, {"env": "test"})
+    fleet.stages["deploy"].handle(Resolve(first))
+    fleet.stages["deploy"].handle(Apply("", "", first, EAST))
+    fleet.pump()
+
+    assert left(kube) == []
+    assert list(fleet.records.outcomes.of(EAST)) == []
+
+
+def test_what_was_left_behind_goes_once_its_rights_come_again(
+    fleet: Fleet, kube: KubeClient
+) -> None:
+    """It was deleted after its rights; by nobody's hand, as soon as the request is there again."""
+    there(fleet, kube)
+    fleet.declare.delete([("RoleRequest", "", "anns")])
+    go_on(fleet)
+    fleet.declare.delete([("ClusterProfile", "", "own")])
+    for _ in range(3):
+        go_on(fleet)
+        fleet.clock.advance(timedelta(minutes=20))
+    assert outcome(fleet, "own").reason == "Denied"
+    assert left(kube) == ["a", "b"]
+
+    fleet.apply(request())
+    go_on(fleet)
+    assert "a" not in left(kube)
+    assert fleet.records.outcomes.get(EAST, "own") is None
+
+    fleet.declare.delete([("RoleRequest", "", "anns")])
+    go_on(fleet)
+    assert left(kube) == []

@@ -104,12 +104,12 @@ end
 """
 
 
-def _role(name: str) -> str:
+def _role(name: str, verb: str = "get") -> str:
     return f"""
 apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
 metadata: {{name: {name}, namespace: made}}
-rules: [{{apiGroups: [''], resources: [configmaps], verbs: [get]}}]
+rules: [{{apiGroups: [''], resources: [configmaps], verbs: ['{verb}']}}]
 """
 
 
@@ -161,6 +161,8 @@ NEAR_TEXT: Key = ("ConfigMap", "default", "near")
 HERE_TEXT: Key = ("ConfigMap", "default", "here")
 GRANT: Key = ("RoleRequest", "", "grant")
 GRANT_TEXT: Key = ("ConfigMap", "default", "grant")
+THEIRS: Key = ("ClusterProfile", "", "theirs")
+THEIRS_TEXT: Key = ("ConfigMap", "default", "theirs")
 HEALTH: Key = ("HealthCheck", "", "services")
 ALIVE: Key = ("ClusterHealthCheck", "", "alive")
 
@@ -292,9 +294,23 @@ DECLARED |= {
         holder("here", _made(_HERE, "w"), _made("common", "1"), annotations=_DEPLOY),
     ),
     GRANT: (_grant("dep: eng"), _grant("env: production")),
-    GRANT_TEXT: (holder("grant", _role("reads")), holder("grant", _role("reads"), _role("writes"))),
+    GRANT_TEXT: (
+        holder("grant", _role("reads")),
+        holder("grant", _role("reads"), _role("writes")),
+        holder("grant", _role("acts", "*")),
+    ),
 }
 """A profile that is Local in part, and a RoleRequest: in random worlds only some have them."""
+
+DECLARED |= {
+    THEIRS: (
+        profile("clusterSelector: {matchLabels: {dep: eng}}", name="theirs").replace(
+            "metadata: {", f"metadata: {{labels: {{{_ANN.replace('team', 'made')}}}, "
+        ),
+    ),
+    THEIRS_TEXT: (holder("theirs", _made("theirs", "1")), holder("theirs", _made("theirs", "2"))),
+}
+"""A profile by the rights of that RoleRequest, in histories in which it leaves before them."""
 
 HOSTED = (LOCAL, NEAR_TEXT, HERE_TEXT)
 GRANTED = (GRANT, GRANT_TEXT)
@@ -308,7 +324,8 @@ DECLARED |= {
 JUDGED = (HEALTH, ALIVE)
 
 STEPS = [*KEYS, THEN, THEN_TEXT, LASTING, LASTING_TEXT, *HOSTED, *GRANTED, *JUDGED]
+STEPS += [THEIRS, THEIRS_TEXT]
 """What steps declare and delete, by number."""
 
-PLAIN = {OWN_TEXT: 3, WATCHED: 4}
+PLAIN = {OWN_TEXT: 3, WATCHED: 4, GRANT_TEXT: 2}
 """How many variants are chosen at random, where it is not all: steps of their own take the rest."""

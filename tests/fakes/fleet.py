@@ -150,7 +150,7 @@ class Fleet:
         queues, records, catalogs = self.queues, self.records, self.catalogs
         publisher = self.publisher = Publisher(queues)
         execute = Execute(
-            records,
+            catalogs,
             self.access,
             publisher,
             self.settings,

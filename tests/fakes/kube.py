@@ -25,6 +25,8 @@ from bellhop.ports.kube import Check, Manifest, Page
 from tests.fakes.rights import Rights
 
 NAMESPACE = GVK("", "v1", "Namespace")
+_BINDING = GVK("rbac.authorization.k8s.io", "v1", "RoleBinding")
+_CLUSTER_BINDING = _BINDING._replace(kind="ClusterRoleBinding")
 CRD = GVK("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
 
 _NAMESPACED = {
@@ -101,6 +103,26 @@ class FakeKube:
         acting = copy.copy(self)
         acting.account = account
         return acting
+
+    def follow_bindings(self) -> None:
+        """Let accounts do what the roles that are bound to them say, from now on."""
+        self.rbac.bound = self._is_bound
+
+    def _is_bound(self, account: str, verb: str, kind: str, namespace: str) -> bool:
+        rules = (rule for each in self._roles_of(account, namespace) for rule in each["rules"])
+        plurals = {each.plural for gvk, each in self._resources.items() if gvk.kind == kind}
+        return any(
+            {verb, "*"} & {*rule["verbs"]} and plurals & {*rule["resources"]} for rule in rules
+        )
+
+    def _roles_of(self, account: str, namespace: str) -> Iterator[Manifest]:
+        for gvk, role in ((_BINDING, "Role"), (_CLUSTER_BINDING, "ClusterRole")):
+            for each in self.objects(gvk):
+                place = each["metadata"].get("namespace", "")
+                bound = {f"{who['namespace']}/{who['name']}" for who in each["subjects"]}
+                key = Identity(_BINDING.group, role, place, each["roleRef"]["name"])
+                if place in ("", namespace) and account in bound and key in self._objects:
+                    yield self._objects[key]
 
     def fail_with(self, error: BellhopError | None, *verbs: str) -> None:
         """Raise `error` from the verbs (those of `Call`; all, if none is named).

@@ -61,6 +61,7 @@ class LivingKube(FakeKube):
         self.disordered: list[str] = []
         for resource in _SERVED:
             self.serve(resource)
+        self.follow_bindings()
 
     def define(self, gvk: GVK, *, there: bool) -> None:
         """Serve a kind of a definition, or delete the definition and its objects."""

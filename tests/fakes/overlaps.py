@@ -42,6 +42,8 @@ from tests.fakes.declared import (
     TEAM,
     TEAM_SET,
     TEAM_TEXT,
+    THEIRS,
+    THEIRS_TEXT,
     THEN,
     THEN_TEXT,
     TOLD,
@@ -169,6 +171,12 @@ def _granted(name: str, *steps: Step) -> Overlap:
         asked=[("apply", _which(GRANT_TEXT), 1)],
         acts=_user(*steps),
     )
+
+
+def _tenanted(name: str, **given: object) -> Overlap:
+    """Return a history of rights, and of what was written by them."""
+    declared = {GRANT: 0, GRANT_TEXT: 2, THEIRS: 0, THEIRS_TEXT: 0}
+    return _overlap(name, **{"declared": declared, "before": [], **given})
 
 
 def _judged(name: str, **given: object) -> Overlap:
@@ -424,6 +432,25 @@ OVERLAPS = [
         before=[],
         asked=[("apply", _which(OWN), 1)],
         acts={"a": None, "b": None, "u": [("apply", _which(OWN), 0)]},
+    ),
+    _tenanted(
+        "rights are deleted with what was written by them",
+        asked=[("delete", _which(GRANT)), ("delete", _which(THEIRS))],
+    ),
+    _tenanted(
+        "rights are deleted with what is about to be written by them",
+        asked=[("apply", _which(THEIRS_TEXT), 1)],
+        acts=_user(("delete", _which(THEIRS)), ("delete", _which(GRANT))),
+    ),
+    _tenanted(
+        "a cluster loses rights and what was written by them, and has them again",
+        asked=[("label", "east", "dep", None)],
+        acts=_user(("label", "east", "dep", "eng")),
+    ),
+    _tenanted(
+        "rights come again while they wait for what leaves by them",
+        asked=[("delete", _which(GRANT)), ("delete", _which(THEIRS))],
+        acts=_user(("apply", _which(GRANT), 0)),
     ),
     _ordered(
         "a profile and the one before it change at once",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from bellhop.errors import DeniedError
 
 _VERBS = {
@@ -21,6 +23,7 @@ class Rights:
     def __init__(self) -> None:
         self.impersonates = True
         self._granted: set[tuple[str, str, str, str]] = set()
+        self.bound: Callable[[str, str, str, str], bool] = lambda *_: False
 
     def grant(self, account: str, kind: str, namespace: str = "", *verbs: str) -> None:
         """Let an account do something to a kind, in a namespace or, by an empty one, in all."""
@@ -33,7 +36,8 @@ class Rights:
     def may(self, account: str, verb: str, kind: str, namespace: str) -> bool:
         """Say whether an account may do it; Bellhop's own, which is empty, may do all."""
         places = {(account, verb, kind, place) for place in (namespace, "")}
-        return not account or bool(places & self._granted)
+        granted = bool(places & self._granted)
+        return not account or granted or self.bound(account, verb, kind, namespace)
 
     def refuse(self, account: str, verb: str, kind: str, namespace: str) -> None:
         """Refuse what an account may not do."""

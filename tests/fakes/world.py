@@ -54,6 +54,8 @@ from tests.fakes.declared import (
     TEAM,
     TEAM_SET,
     TEAM_TEXT,
+    THEIRS,
+    THEIRS_TEXT,
     THEN,
     THEN_TEXT,
     TOLD,
@@ -628,6 +630,7 @@ class World:
         found += [self._lasting()] if LASTING in self.declared else []
         found += self._hosting() if LOCAL in self.declared else []
         found += [self._grant()] if GRANT in self.declared else []
+        found += [self._theirs()] if THEIRS in self.declared else []
         for cluster in self.clusters:
             for trigger in (EACH, ALL, FLIP):
                 found += self._wished(trigger, cluster)
@@ -771,12 +774,16 @@ class World:
         name = "RoleRequest:grant"
         by_env = {each for each in self.clusters if self.labels[each].get("env") == "production"}
         clusters = by_env if self.declared[GRANT] else self._engineering()
-        roles = ("reads", "writes")[: self.declared[GRANT_TEXT] + 1]
+        roles = (("reads",), ("reads", "writes"), ("acts",))[self.declared[GRANT_TEXT]]
         objects = {("ServiceAccount", "ann"): ""}
         for role in roles:
             end = hashlib.sha256(f"{name}\0{role}".encode()).hexdigest()[:12]
             objects |= {(kind, f"{role}-{end}"): "" for kind in ("Role", "RoleBinding")}
         return Wish(name, 100, frozenset(clusters), objects)
+
+    def _theirs(self) -> Wish:
+        objects = {("ConfigMap", "theirs"): str(self.declared[THEIRS_TEXT] + 1)}
+        return Wish("theirs", 100, frozenset(self._engineering()), objects)
 
     def _wished(self, trigger: Key, cluster: str) -> list[Wish]:
         matching = self.matching(cluster, trigger)
@@ -821,7 +828,7 @@ def plain(key: Key, variant: int) -> int:
     return variant % PLAIN.get(key, len(DECLARED[key]))
 
 
-SOME = {*HOSTED, *GRANTED, *JUDGED}
+SOME = {*HOSTED, *GRANTED, *JUDGED, THEIRS, THEIRS_TEXT}
 """What some worlds have, and others never."""
 
 _ENGINEERING = {(EACH, 1), (ALL, 1)}

@@ -50,7 +50,7 @@ def _stages(here: Installation, peers: Peers, log: Log) -> dict[str, Stage]:
     sweep = Sweep(here.records, here.catalogs, here.access, here.publisher, here.settings, log)
     hands = Hands(HELPERS)
     execute = Execute(
-        here.records, here.access, here.publisher, here.settings, log, peers=peers, hands=hands
+        here.catalogs, here.access, here.publisher, here.settings, log, peers=peers, hands=hands
     )
     return {
         "evaluate": Evaluate(here.records, here.catalogs, here.publisher, here.settings, log),

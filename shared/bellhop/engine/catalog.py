@@ -307,6 +307,17 @@ class Catalog:
             )
         )
 
+    def may_reach(self, trigger: EventTrigger, source: str, cluster: str) -> bool:
+        """Say whether a cluster may be among a trigger's destinations for events in `source`.
+
+        By a destinationCluster, which may be a template, any may.
+        """
+        if trigger.stays_home:
+            return cluster == source
+        selector, found = trigger.destination_selector, self.clusters.get(cluster)
+        selected = selector is not None and found is not None and selector.matches(found.labels)
+        return selected or trigger.destination_cluster is not None
+
     def watches(self, trigger: EventTrigger, cluster: str) -> bool:
         """Say whether a trigger selects a cluster as one where its source counts."""
         found = self.clusters.get(cluster)

@@ -632,12 +632,12 @@ class Profile:
     `turns` led to it, of what we brought ourselves and was made anew of it, `turning` since then,
     as long as the catalog's revision is `turned_under`. Its `rollout` says what stops it. With the
     rights of its `account`, a service account `namespace/name`, all is done in clusters; with our
-    own where it has none. It has `checks` of each time at which it is `checked`: who finds none
-    has lost them. What it holds is its revision `number`, of so many as `latest`, rendered at
-    `made_at` of what the `recipe` names. One that is `pinned` was rolled back to that, and holds it
-    whatever is declared. Of one that is `scripted` scripts write some manifests. People know it by
-    its `title`, where its trigger has a template of names. Its `hosting` says what it has in
-    `mgmt/mgmt`, which is among its destinations then.
+    own where it has none. To the one that it `grants` rights it brings them. It has `checks` of
+    each time at which it is `checked`: who finds none has lost them. What it holds is its revision
+    `number`, of so many as `latest`, rendered at `made_at` of what the `recipe` names. One that is
+    `pinned` was rolled back to that, and holds it whatever is declared. Of one that is `scripted`
+    scripts write some manifests. People know it by its `title`, where its trigger has a template of
+    names. Its `hosting` says what it has in `mgmt/mgmt`, which is among its destinations then.
     """
 
     name: str
@@ -668,6 +668,7 @@ class Profile:
     turned_under: int = 0
     rollout: Rollout = AT_ONCE
     account: str = ""
+    grants: str = ""
     checked: tuple[When, ...] = ()
     checks: tuple[Check, ...] = ()
     number: int = 0
@@ -838,7 +839,8 @@ class Outcome:
     Of the failures in a row so many were `counted` that count against the profile's most, while it
     was `made_of` the same and its templates were given the same to `read`. Of a profile that is
     brought in an order with others it says which `revision` it is about; of no other it says none.
-    Of what is Local `guests` is a digest of the clusters for which it was brought.
+    Of what is Local `guests` is a digest of the clusters for which it was brought. What it needs
+    knows that by a record under each name in `needs`.
     """
 
     cluster: str
@@ -858,6 +860,7 @@ class Outcome:
     read: str = ""
     revision: str = ""
     guests: str = ""
+    needs: tuple[str, ...] = ()
 
 
 Action = Literal["Create", "Adopt", "Update", "Delete", "No Action", "Conflict", "Error"]

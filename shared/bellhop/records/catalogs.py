@@ -75,7 +75,7 @@ class Catalogs:
     """The newest Catalog for one small read; shared between threads."""
 
     def __init__(self, records: Records) -> None:
-        self._records = records
+        self.records = records
         self._lock = threading.Lock()
         self._newest = _NOTHING
         self._holders: dict[tuple[str, str, str], ConfigMap | Secret | None] = {}
@@ -98,7 +98,7 @@ class Catalogs:
         try:
             return self._current(written).catalog
         except MissingError:
-            return self._read(self._records.catalog.read(), {}, whole=False).catalog
+            return self._read(self.records.catalog.read(), {}, whole=False).catalog
 
     def holder(self, kind: str, namespace: str, name: str) -> ConfigMap | Secret | None:
         """Read a ConfigMap or Secret that users declared, once as long as none changes.
@@ -117,7 +117,7 @@ class Catalogs:
         return holders[place]
 
     def _read_holder(self, kind: str, namespace: str, name: str) -> ConfigMap | Secret | None:
-        kept = self._records.manifests.get(kind, namespace, name)
+        kept = self.records.manifests.get(kind, namespace, name)
         if kept is None:
             return None
         holder = of(kept.value)
@@ -126,9 +126,9 @@ class Catalogs:
 
     def _current(self, written: Rules | None = None) -> _Known:
         newest = self._newest
-        if newest is not _NOTHING and self._records.catalog.stands(newest.revision.number):
+        if newest is not _NOTHING and self.records.catalog.stands(newest.revision.number):
             return newest
-        revision = self._records.catalog.read()
+        revision = self.records.catalog.read()
         if self._newest.revision.number >= revision.number:
             return self._newest
         with self._lock:
@@ -148,7 +148,7 @@ class Catalogs:
             rules = self._rules(revision, {**rules, **written}, whole=whole)
         clusters = newest.clusters
         if newest.revision.clusters != revision.clusters:
-            clusters = self._records.clusters.since(clusters)
+            clusters = self.records.clusters.since(clusters)
         values = [kept.value for kept in clusters.values()]
         changed = {} if same_rules else _changed(newest.rules, rules)
         choices = self._choices(newest.catalog, changed.values())
@@ -163,7 +163,7 @@ class Catalogs:
     ) -> dict[str, Choice]:
         """Read what sets have chosen, where any may choose; a choice changes the clusters' mark."""
         if earlier.choosing or any(isinstance(each, ClusterSet) for each in changed):
-            return {place: kept.value for place, kept in self._records.choices.all().items()}
+            return {place: kept.value for place, kept in self.records.choices.all().items()}
         return {}
 
     def _rules(self, revision: Revision, parsed: Rules, *, whole: bool) -> Rules:
@@ -173,7 +173,7 @@ class Catalogs:
         unlaid = revision.since(revision.laid) if revision.blob else None
         few = unlaid is not None and len(unlaid) <= _FEW
         if since is None:
-            kept = self._records.snapshot.get(revision, _RULES) if few else None
+            kept = self.records.snapshot.get(revision, _RULES) if few else None
             few, since = kept is not None, unlaid if kept is not None else None
             rules = _parsed(_listed(kept) if kept else self._manifests(whole=whole), parsed)
         for key in {DeclarationKey(*each) for each in since or () if each[0] in _RULES}:
@@ -184,7 +184,7 @@ class Catalogs:
         return rules
 
     def _manifests(self, *, whole: bool) -> Iterator[Manifest]:
-        manifests = self._records.manifests
+        manifests = self.records.manifests
         for kind in _RULES:
             if whole:
                 yield from manifests.of(kind)
@@ -193,7 +193,7 @@ class Catalogs:
 
     def _manifest(self, key: DeclarationKey, *, whole: bool) -> list[Manifest]:
         try:
-            kept = self._records.manifests.get(*key)
+            kept = self.records.manifests.get(*key)
         except MissingError:
             if whole:
                 raise
@@ -204,7 +204,7 @@ class Catalogs:
         by_kind: dict[str, list[Manifest]] = {kind: [] for kind in _RULES}
         for key, (manifest, _) in rules.items():
             by_kind[key.kind].append(manifest)
-        self._records.snapshot.put(revision.declared, by_kind)
+        self.records.snapshot.put(revision.declared, by_kind)
 
 
 def _parsed(

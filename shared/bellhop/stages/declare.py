@@ -197,18 +197,25 @@ class Declare:
         """
         cluster.refuse_too_much()
         before = self._catalogs.known()
-        pending = self._begin([("Cluster", cluster.namespace, cluster.name)])
-        if self._records.clusters.get(cluster.key) is None:
+        keys = [("Cluster", cluster.namespace, cluster.name)]
+        pending = self._begin(keys)
+        new = self._records.clusters.get(cluster.key) is None
+        if new:
             # What a killed deregistration left is not about this cluster. Before the write: from
             # then on somebody who reads the catalog anew may bring something to it.
             self._forget_traces(cluster.key)
         try:
             token = self._records.clusters.put(cluster, expect=expect)
         except StaleError:
-            self._records.pending.delete(pending)
+            if new:
+                # Who was quicker may have had brought what we forgot: all that follows is asked for
+                # again, also where we die before.
+                self._follow(keys, None, pending)
+            else:
+                self._records.pending.delete(pending)
             raise
         self._records.catalog.change("clusters")
-        self._follow([("Cluster", cluster.namespace, cluster.name)], before, pending)
+        self._follow(keys, before, pending)
         return token
 
     def label(self, key: str, labels: Mapping[str, str | None]) -> Cluster:

@@ -47,6 +47,7 @@ from bellhop.records.departures import Place
 from bellhop.records.profiles import place
 from bellhop.settings import Settings
 from bellhop.stages.hosting import mark, wrong
+from bellhop.stages.order import needs
 from bellhop.stages.work import Contest, Work
 
 _RETRIES = 8
@@ -57,6 +58,7 @@ DRIFT = "Drift"
 _SOON = timedelta(seconds=5)
 """Pauses up to this are left to the queue: a kind may be about to be served."""
 
+_MOST_NEEDED = 256
 _TOLD = 1900
 """Characters of what failed for several objects; an error has some more."""
 
@@ -82,7 +84,7 @@ class Endings:
         # Where health is checked it says of what it was found well.
         made_of = work.made_of if "validateHealths" in profile.checked else ""
         guests = mark(profile, work.cluster.key)
-        now = (phase, message, work.reads, made_of, _revision(work), guests)
+        now = (phase, message, work.reads, made_of, _revision(work), guests, _needs(work))
         same = old and _told(old) == now
         if same and not anew:
             return
@@ -187,7 +189,7 @@ class Endings:
         """
         old = work.outcome.value if work.outcome else None
         phase = _waiting(work, error)
-        until = error.until if isinstance(error, PausedError) else None
+        until = error.until
         if until:
             self._set_retry(work, until)
         known = old is not None and (old.reason, old.retry_at) == (error.code, until)
@@ -298,6 +300,7 @@ class Endings:
             reads=work.reads,
             revision=_revision(work),
             guests=mark(work.profile, work.cluster.key),
+            needs=_needs(work),
         )
 
 
@@ -361,7 +364,8 @@ def by_feature(features: Sequence[str], at: str, outcome: Outcome) -> tuple[Ende
 
 def _told(old: Outcome) -> tuple[object, ...]:
     """Return what a profile that was brought is noted with."""
-    return old.phase, old.message, old.reads, old.made_of, old.revision, old.guests
+    told = old.phase, old.message, old.reads, old.made_of
+    return *told, old.revision, old.guests, old.needs
 
 
 def _given_up(work: Work, error: BellhopError, counted: int) -> str:
@@ -390,6 +394,11 @@ def _revision(work: Work) -> str:
     """Return what of a profile an outcome is about, where others are to know that."""
     rollout = work.profile.rollout
     return work.profile.revision if rollout.ordered or rollout.paced else ""
+
+
+def _needs(work: Work) -> tuple[str, ...]:
+    """Return whom a profile needs, of very many the first ones: an outcome is one item."""
+    return needs(work.profile)[:_MOST_NEEDED]
 
 
 def _token(outcome: Kept[Outcome] | None) -> str:

@@ -34,7 +34,8 @@ from bellhop.model.gvk import Identity
 from bellhop.model.record import Cluster, Inventory, Outcome, Profile
 from bellhop.ports.access import Access
 from bellhop.ports.store import ABSENT
-from bellhop.records import Kept, Records
+from bellhop.records import Kept
+from bellhop.records.catalogs import Catalogs
 from bellhop.settings import Settings
 from bellhop.stages.checks import Checks
 from bellhop.stages.circuit import Circuits
@@ -48,6 +49,7 @@ from bellhop.stages.lease import UNKNOWN, Leases, Peers
 from bellhop.stages.ledger import Note, noting
 from bellhop.stages.order import Order
 from bellhop.stages.pauses import Pauses
+from bellhop.stages.revoking import Revoking
 from bellhop.stages.turns import Turns
 from bellhop.stages.watch import Watching
 from bellhop.stages.work import Work, is_done_once
@@ -60,7 +62,7 @@ class Execute:
 
     def __init__(
         self,
-        records: Records,
+        catalogs: Catalogs,
         access: Access,
         publisher: Publisher,
         settings: Settings,
@@ -69,7 +71,7 @@ class Execute:
         peers: Peers = UNKNOWN,
         hands: Hands = ALONE,
     ) -> None:
-        self._records = records
+        self._records = records = catalogs.records
         self._publisher = publisher
         self._circuits = Circuits(records, access, publisher, settings, log)
         self._leases = Leases(records, settings, peers)
@@ -80,6 +82,7 @@ class Execute:
         self._pauses = Pauses(records)
         self._turns = Turns(records, publisher)
         self._granting = Granting(records, publisher)
+        self._revoking = Revoking(catalogs)
         self._features: tuple[Feature[Any], ...] = (
             Executor(records, access, publisher, settings, hands),
         )
@@ -159,6 +162,7 @@ class Execute:
         with noting(self._records, message, work.cluster.key, profile.object) as note:
             note.context = {"profile": profile.shown, "trigger": profile.trigger}
             try:
+                self._revoking.refuse_early(work)
                 if not work.only_hosts:
                     self._order.refuse_early(work)
                     self._turns.refuse_early(work)
@@ -326,16 +330,17 @@ class Execute:
     def _look_ahead(self, work: Work) -> None:
         """See once more whether what comes first stays: who withdraws it sees our lease, or we it.
 
-        And whether it is our turn still.
+        And whether it is our turn still, and what is new to the cluster not to leave it again.
 
         Raises:
             WaitingError: what comes first does not stay; nothing was begun.
-            StaleError: our turn has ended; the same.
+            StaleError: our turn has ended, or it is to leave; the same.
         """
         try:
             if work.in_turn:
                 self._order.refuse_early(work)
             self._turns.begin(work)
+            self._revoking.look_ahead(work)
         except (StaleError, WaitingError):
             work.held = dict(work.before)
             raise

@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 
-from bellhop.engine.granting import account_of
 from bellhop.engine.pacing import granted_timer
 from bellhop.errors import DeniedError
 from bellhop.messages import Apply, Publisher, Sweep
@@ -42,8 +41,7 @@ class Granting:
         # Who died after the last right was given has changed nothing that is left to be changed.
         if not work.changed and old and old.phase == "Provisioned":
             return
-        account = account_of(work.profile.contents)
-        if account:
+        if account := work.profile.grants:
             self._show(work.cluster.key, account)
             self._publisher.publish(self._denied(work.cluster.key, account))
 

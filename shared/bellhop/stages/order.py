@@ -9,12 +9,13 @@ written. So one of the two sees the other. Whoever dies in between comes again b
 What a trigger makes is waited for by the name that its profileNameFormat was rendered to. It gives
 that up when its event is over, so that nobody keeps it.
 Before a profile is brought it is noted as needing those before it: they find it when they are to
-go, and ask its own records whether that is still so.
+go, and ask its own records whether that is still so. Its outcome keeps whom it was noted for: that
+is struck out once it depends on them no more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from bellhop.engine.naming import profile_kind
 from bellhop.errors import WaitingError
@@ -41,6 +42,9 @@ class Order:
         """
         if work.dry:
             return
+        if work.wanted:
+            # Before its outcome names others: who dies here does it again.
+            self._forget_former(work.profile, work.cluster.key, work.outcome)
         if work.wanted and work.profile.rollout.after and not is_done(work):
             self._refuse_to_bring(work)
             work.in_turn = True
@@ -49,32 +53,41 @@ class Order:
 
     def tell(self, profile: Profile, cluster: str, outcome: Kept[Outcome] | None) -> None:
         """Tell those who wait for a profile that it is done in a cluster, or gone."""
-        if not profile.rollout.ordered and not (outcome and outcome.value.revision):
-            return
-        for name in _names(profile):
+        self._forget_former(profile, cluster, outcome)
+        for name in _names(profile, outcome.value if outcome else None):
             waiting = list(self._records.waiting.of(cluster, name))
             self._publisher.publish(_asking(cluster, each.value) for each in waiting)
             for each in waiting:
                 self._records.waiting.delete(cluster, name, each)
 
     def leave(self, profile: Profile, cluster: str, outcome: Kept[Outcome] | None) -> None:
-        """Tell those who wait for a profile that it is gone from a cluster, and forget its needs.
+        """Forget what a profile needed in a cluster that it is gone from; tell who waits for that.
 
         Before its end is noted: who dies comes again as long as that is not.
         """
+        waits = [rights_of(profile.grants)] if profile.grants else []
+        self._forget(profile, cluster, [*needs(profile), *waits])
         self.tell(profile, cluster, outcome)
+
+    def _forget_former(self, profile: Profile, cluster: str, outcome: Kept[Outcome] | None) -> None:
+        """Strike out that a profile needs those which it depended on when its outcome was noted."""
+        former = outcome.value.needs if outcome else ()
+        self._forget(profile, cluster, set(former).difference(needs(profile)))
+
+    def _forget(self, profile: Profile, cluster: str, names: Iterable[str]) -> None:
+        """Strike out that a profile needs others in a cluster, unless it needs them again."""
         noted = [
             (sort, first, kept)
-            for first in profile.rollout.after
+            for first in names
             for sort in (self._records.waiting, self._records.needing)
             if (kept := sort.get(cluster, first, profile.name))
         ]
         # Read after what was noted: who has it brought anew from now on notes it anew.
         head = self._records.profiles.head(*place(profile)) if noted else None
-        if head and cluster in head.value.destinations:
-            return
+        still = needs(head.value) if head and cluster in head.value.destinations else ()
         for sort, first, kept in noted:
-            sort.delete(cluster, first, kept)
+            if first not in still:
+                sort.delete(cluster, first, kept)
 
     def _is_to_go(self, work: Work) -> bool:
         """Say whether anything of a profile is to be removed from a cluster."""
@@ -86,7 +99,7 @@ class Order:
         Raises:
             WaitingError: one is not.
         """
-        me, cluster = _follower(work), work.cluster.key
+        me, cluster = follower(work.profile), work.cluster.key
         for first in work.profile.rollout.after:
             self._records.needing.put(cluster, first, me)
         missing = [each for each in work.profile.rollout.after if self._lack(each, cluster)]
@@ -135,7 +148,7 @@ class Order:
         Raises:
             WaitingError: one is.
         """
-        me, cluster = _follower(work), work.cluster.key
+        me, cluster = follower(work.profile), work.cluster.key
         for needing in self._needing(work):
             self._records.waiting.put(cluster, needing.profile, me)
         still = sorted(each.profile for each in self._needing(work))
@@ -162,6 +175,7 @@ class Order:
 
 
 _NAMED = 3
+_RIGHTS = "ServiceAccount "
 
 
 def is_done(work: Work) -> bool:
@@ -183,13 +197,31 @@ def _stands(outcome: Outcome, profile: Profile, inventory: Inventory | None) -> 
     return certain and (profile.sync == "OneTime" or outcome.revision == profile.revision)
 
 
-def _names(profile: Profile) -> tuple[str, ...]:
-    """Return the names by which others come after a profile."""
-    return (profile.name, profile.title) if profile.title else (profile.name,)
+def needs(profile: Profile) -> tuple[str, ...]:
+    """Return the names of what is to be in a cluster as long as a profile is: rights, too."""
+    after = profile.rollout.after
+    return (rights_of(profile.account), *after) if profile.account else after
 
 
-def _follower(work: Work) -> Follower:
-    return Follower(work.profile.trigger, work.profile.cluster, work.profile.name)
+def rights_of(account: str) -> str:
+    """Name the rights of a service account among profiles, of which none is named so."""
+    return f"{_RIGHTS}{account}"
+
+
+def follower(profile: Profile) -> Follower:
+    """Return a profile as others know it that it waits for, or needs."""
+    return Follower(profile.trigger, profile.cluster, profile.name)
+
+
+def _names(profile: Profile, outcome: Outcome | None) -> tuple[str, ...]:
+    """Return the names by which others wait for a profile: its own, and those of its rights.
+
+    By its former outcome it may have been ordered, or have had the rights of another account.
+    """
+    ordered = profile.rollout.ordered or (outcome and outcome.revision)
+    needed = dict.fromkeys((*needs(profile), *(outcome.needs if outcome else ())))
+    rights = (each for each in needed if each.startswith(_RIGHTS))
+    return (*filter(None, (profile.name, profile.title) if ordered else ()), *rights)
 
 
 def _asking(cluster: str, follower: Follower) -> Apply:

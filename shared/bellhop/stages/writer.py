@@ -14,6 +14,7 @@ from typing import Any
 from bellhop.engine import instantiate as engine
 from bellhop.engine.difference import readers, rereaders
 from bellhop.engine.digest import digest
+from bellhop.engine.granting import account_of
 from bellhop.engine.naming import GENERATED_NAMESPACE
 from bellhop.errors import ConflictError, MissingError, PermanentError, StaleError
 from bellhop.messages import Apply, Instantiate, Publisher, Resolve
@@ -82,6 +83,7 @@ class Writer:
             ConflictError: another profile has the name of something that it generates.
         """
         old, token = (found.value, found.token) if found else (None, ABSENT)
+        new = replace(new, grants=account_of(new.contents))
         new = _leaving(old, housed(self._records, old, new))
         try:
             if old and _same(old, new):

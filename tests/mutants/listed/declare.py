@@ -215,4 +215,18 @@ MUTANTS = [
         "            self._forget_traces(cluster.key)\n",
         "What is brought to a cluster while it is being registered is forgotten.",
     ),
+    Mutant(
+        "stages/declare.py",
+        (
+            "                self._follow(keys, None, pending)\n"
+            "            else:\n"
+            "                self._records.pending.delete(pending)\n"
+        ),
+        (
+            "                self._records.pending.delete(pending)\n"
+            "            else:\n"
+            "                self._records.pending.delete(pending)\n"
+        ),
+        "Of two who register one new name the later forgets what was brought for the first.",
+    ),
 ]

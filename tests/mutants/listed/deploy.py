@@ -262,8 +262,8 @@ MUTANTS = [
     ),
     Mutant(
         "stages/order.py",
-        "        for name in _names(profile):\n",
-        "        for name in (profile.name,):\n",
+        "(profile.name, profile.title) if ordered",
+        "(profile.name,) if ordered",
         "Who waits for a profile by its chosen name is not told.",
     ),
     Mutant(

@@ -55,8 +55,8 @@ MUTANTS = [
     ),
     Mutant(
         "stages/granting.py",
-        "        if account:\n",
-        "        if account and not work.changed:\n",
+        "        if account := work.profile.grants:\n",
+        "        if (account := work.profile.grants) and not work.changed:\n",
         "Who was denied waits for his own next try.",
     ),
     Mutant(
@@ -94,6 +94,90 @@ MUTANTS = [
         "        if not work.changed and old and",
         "        if not work.changed or old and",
         "Who dies having given rights leaves those who were denied to their pauses.",
+    ),
+    Mutant(
+        "stages/execute.py",
+        "                self._revoking.refuse_early(work)\n",
+        "",
+        "Rights go before what was written by them, which stays for ever.",
+    ),
+    Mutant(
+        "stages/execute.py",
+        "            self._revoking.look_ahead(work)\n",
+        "",
+        "What is just coming to a cluster is written while its rights go, and stays for ever.",
+    ),
+    Mutant(
+        "stages/revoking.py",
+        "        noted = work.held and work.outcome",
+        "        noted = work.outcome",
+        "Who comes back to a cluster is struck out by who notes that it has left.",
+    ),
+    Mutant(
+        "stages/revoking.py",
+        "waiting.put(cluster, rights_of(profile.grants), ",
+        "waiting.get(cluster, rights_of(profile.grants), ",
+        "Rights that wait are not told that nothing leaves by them any more.",
+    ),
+    Mutant(
+        "stages/revoking.py",
+        "        if not still:\n            return\n",
+        "",
+        "Rights wait for what has left as they began to wait.",
+    ),
+    Mutant(
+        "stages/revoking.py",
+        "            elif head.value.account == account and",
+        "            elif",
+        "Rights wait for what leaves by those of another account.",
+    ),
+    Mutant(
+        "stages/revoking.py",
+        "            until=self._records.clock.now() + spread(work.message.group, _LATEST),\n",
+        "",
+        "Rights wait for ever for what is to stay after all.",
+    ),
+    Mutant(
+        "stages/order.py",
+        "    needed = dict.fromkeys((*needs(profile), *(outcome.needs if outcome else ())))\n",
+        "    needed = needs(profile)\n",
+        "Rights are not told that what left by them has others now.",
+    ),
+    Mutant(
+        "engine/leaving.py",
+        "    if not declared:\n        return True\n",
+        "",
+        "Rights go before what is deleted with them, if that is worked on later.",
+    ),
+    Mutant(
+        "engine/leaving.py",
+        '    if profile.sync == "DryRun":\n        return False\n',
+        "",
+        "Rights wait for what is only tried dry.",
+    ),
+    Mutant(
+        "engine/leaving.py",
+        "        return declared.paused or catalog.selects(declared, cluster)\n",
+        "        return True\n",
+        "Rights go with a label before what goes with it, too.",
+    ),
+    Mutant(
+        "engine/leaving.py",
+        "    if catalog.source_of(trigger, profile.cluster) is None:\n        return False\n",
+        "",
+        "Rights go before what a trigger brought whose source goes with them.",
+    ),
+    Mutant(
+        "stages/order.py",
+        (
+            "        self._forget(profile, cluster, [*needs(profile), *waits])\n"
+            "        self.tell(profile, cluster, outcome)\n"
+        ),
+        (
+            "        self.tell(profile, cluster, outcome)\n"
+            "        self._forget(profile, cluster, [*needs(profile), *waits])\n"
+        ),
+        "Rights are told that all has left before they can see that.",
     ),
     Mutant(
         "messages.py",

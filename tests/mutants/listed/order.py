@@ -147,18 +147,39 @@ MUTANTS = [
     ),
     Mutant(
         "stages/order.py",
-        ("        if head and cluster in head.value.destinations:\n            return\n"),
-        "",
+        "        still = needs(head.value) if head and cluster in",
+        "        still = () if head and cluster in",
         "Who comes back while it goes is not known to stand on others.",
     ),
     Mutant(
         "stages/order.py",
-        (
-            "        for sort, first, kept in noted:\n"
-            "            sort.delete(cluster, first, kept)\n"
-        ),
-        "",
+        "                sort.delete(cluster, first, kept)\n",
+        "                pass\n",
         "Profiles that are gone are noted for ever as standing on others.",
+    ),
+    Mutant(
+        "stages/order.py",
+        "            self._forget_former(work.profile, work.cluster.key, work.outcome)\n",
+        "            pass\n",
+        "Who dies having changed is noted for ever as standing on what it did before.",
+    ),
+    Mutant(
+        "stages/order.py",
+        "        self._forget_former(profile, cluster, outcome)\n",
+        "",
+        "What was brought once is noted for ever as standing on others.",
+    ),
+    Mutant(
+        "stages/order.py",
+        "set(former).difference(needs(profile)))\n",
+        "())\n",
+        "Who depends on others no more is noted for ever as standing on them.",
+    ),
+    Mutant(
+        "stages/ending.py",
+        "            needs=_needs(work),\n",
+        "",
+        "Nobody knows on whom a profile stood before it was changed.",
     ),
     Mutant(
         "stages/order.py",

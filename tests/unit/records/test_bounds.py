@@ -92,6 +92,7 @@ BOUNDED = {
     "Trail.sources",
     "Entry.context",
     "Outcome.features",
+    "Outcome.needs",
     "Watch.kinds",
     "Profile.checked",
     "Watch.mounts",

@@ -430,3 +430,29 @@ def _without(catalog: Catalog, place: str) -> Catalog:
     """Return what somebody knows who has not heard of a profile yet."""
     key = DeclarationKey("ClusterProfile", "", place)
     return catalog.with_rules(catalog.revision, catalog.clusters.values(), {key: None})
+
+
+@pytest.mark.parametrize("more", ["", "syncMode: OneTime"])
+@pytest.mark.parametrize("waits", [True, False])
+def test_who_depends_on_others_no_more_leaves_no_trace_of_it(
+    fleet: Fleet, more: str, *, waits: bool
+) -> None:
+    """Whether it was brought or waited still; on what it depends as before it does so."""
+    fleet.register("east", env="production")
+    fleet.apply(written("other"), written("apps", "base, other", more=more))
+    fleet.apply(*([] if waits else [written("base")]))
+    fleet.pump()
+    assert noted(fleet, "base") == ({"waiting", "needing"} if waits else {"needing"})
+
+    fleet.apply(written("apps", "other", v="2", more=more))
+    fleet.pump()
+
+    assert phase(fleet, "apps") == ("Provisioned", "")
+    assert noted(fleet, "base") == set()
+    assert noted(fleet, "other") == {"needing"}
+
+
+def noted(fleet: Fleet, first: str) -> set[str]:
+    """Return in which ways somebody is noted as coming after a profile."""
+    sorts = {"waiting": fleet.records.waiting, "needing": fleet.records.needing}
+    return {sort for sort, records in sorts.items() if list(records.of(EAST, first))}

@@ -170,3 +170,26 @@ def test_who_waits_is_told_once_it_can_see_that_it_is_done(fleet: Fleet, east: F
     fleet.pump()
 
     assert names(east) == ["apps", "base"]
+
+
+def test_who_dies_having_changed_leaves_no_trace_of_what_it_needed(fleet: Fleet) -> None:
+    """Its outcome, which told whom it had needed, is written anew by then."""
+    fleet.register("east", env="production")
+    fleet.apply(written("apps", "base"), written("base"))
+    fleet.pump()
+    put = fleet.records.outcomes.put
+
+    def dying(outcome: Outcome, **how: Any) -> str:
+        put(outcome, **how)
+        fleet.records.outcomes.put = put  # type: ignore[method-assign]
+        raise Killed
+
+    fleet.records.outcomes.put = dying  # type: ignore[method-assign]
+    fleet.apply(written("apps", v="2"))
+    with pytest.raises(Killed):
+        fleet.pump()
+    fleet.clock.advance(rig.VISIBILITY)
+    fleet.pump()
+
+    assert phase(fleet, "apps") == ("Provisioned", "")
+    assert list(fleet.records.needing.of(EAST, "base")) == []

@@ -1,0 +1,40 @@
+"""Whether a profile is to leave a cluster, by what is declared: its own record may say so later."""
+
+from __future__ import annotations
+
+from bellhop.engine.catalog import Catalog
+from bellhop.model.record import Profile
+
+
+def is_leaving(catalog: Catalog, profile: Profile, cluster: str) -> bool:
+    """Say whether a profile leaves a cluster, or will as soon as it is made what is declared.
+
+    What is only tried dry, or paused, stays. So does what matches no more, as long as nobody has
+    found that out.
+    """
+    declared = (
+        profile.name in catalog.profiles
+        if not profile.trigger
+        else (profile.trigger in catalog.triggers)
+    )
+    if not declared:
+        return True
+    if profile.sync == "DryRun":
+        return False
+    if cluster not in profile.destinations:
+        return True
+    # What is there for other clusters alone leaves with the last of those.
+    return cluster in profile.matched and not _wants(catalog, profile, cluster)
+
+
+def _wants(catalog: Catalog, profile: Profile, cluster: str) -> bool:
+    """Say whether what declares a profile wants it in a cluster still, as far as it can tell."""
+    if not profile.trigger:
+        declared = catalog.profiles[profile.name]
+        return declared.paused or catalog.selects(declared, cluster)
+    trigger = catalog.triggers[profile.trigger]
+    if trigger.paused or trigger.name in catalog.problems_in(profile.cluster):
+        return True
+    if catalog.source_of(trigger, profile.cluster) is None:
+        return False
+    return catalog.may_reach(trigger, profile.cluster, cluster)
