@@ -28,8 +28,12 @@ _PLURALS = {
     "Role": "roles",
     "Secret": "secrets",
     "Service": "services",
+    "ValidatingWebhookConfiguration": "validatingwebhookconfigurations",
+    "Widget": "widgets",
 }
-_CLUSTER_SCOPED = frozenset({"CustomResourceDefinition", "Namespace"})
+_CLUSTER_SCOPED = frozenset(
+    {"CustomResourceDefinition", "Namespace", "ValidatingWebhookConfiguration"}
+)
 _MERGE = "application/merge-patch+json"
 _TIMEOUT = 10.0
 _NOT_FOUND = 404

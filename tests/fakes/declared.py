@@ -77,6 +77,16 @@ def _local(selected: str) -> str:
     return one.replace(f"{near}]", f"{near}, {here}]")
 
 
+_READ = '{{ with getResource "Read" }}{{ .metadata.labels.v }}{{ else }}none{{ end }}'
+
+
+def _reads(name: str) -> str:
+    read = f"{{apiVersion: shop.io/v1, kind: Widget, namespace: default, name: {name}}}"
+    refs = f"templateResourceRefs: [{{resource: {read}, identifier: Read, optional: true}}]"
+    more = refs if name else ""
+    return profile("clusterSelector: {matchLabels: {dep: eng}}", name="reads", more=more)
+
+
 def _grant(label: str) -> str:
     return f"""
 apiVersion: lib.projectsveltos.io/v1beta1
@@ -163,6 +173,8 @@ GRANT: Key = ("RoleRequest", "", "grant")
 GRANT_TEXT: Key = ("ConfigMap", "default", "grant")
 THEIRS: Key = ("ClusterProfile", "", "theirs")
 THEIRS_TEXT: Key = ("ConfigMap", "default", "theirs")
+READS: Key = ("ClusterProfile", "", "reads")
+READS_TEXT: Key = ("ConfigMap", "default", "reads")
 HEALTH: Key = ("HealthCheck", "", "services")
 ALIVE: Key = ("ClusterHealthCheck", "", "alive")
 
@@ -323,8 +335,16 @@ DECLARED |= {
 
 JUDGED = (HEALTH, ALIVE)
 
+DECLARED |= {
+    READS: (_reads("price"), _reads("other"), _reads("")),
+    READS_TEXT: (holder("reads", _made("reads", _READ), annotations=_DEPLOY),),
+}
+"""A profile whose template reads a Widget of `mgmt/mgmt`, one or another, or none."""
+
+READING = (READS, READS_TEXT)
+
 STEPS = [*KEYS, THEN, THEN_TEXT, LASTING, LASTING_TEXT, *HOSTED, *GRANTED, *JUDGED]
-STEPS += [THEIRS, THEIRS_TEXT]
+STEPS += [THEIRS, THEIRS_TEXT, *READING]
 """What steps declare and delete, by number."""
 
 PLAIN = {OWN_TEXT: 3, WATCHED: 4, GRANT_TEXT: 2}

@@ -44,7 +44,14 @@ def check(world: World) -> None:
     for name, profile in profiles.items():
         same(f"destinations of {name}", {*profile.destinations}, goes[name])
         same(f"what {name} waits for", (profile.leaves, profile.error), (False, ""))
+    same("who reads what", rig.readers(world.fleet), _readers(world))
     same("what is left over", rig.left_over(world.fleet), [])
+
+
+def _readers(world: World) -> set[tuple[str, str]]:
+    """Return what is read for which cluster, as the model has it."""
+    wishes = [each for each in world.wishes() if each.name == "reads" and world.read()]
+    return {(world.read(), rig.place(where)) for each in wishes for where in each.destinations}
 
 
 def check_cluster(world: World, cluster: str) -> None:

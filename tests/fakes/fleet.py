@@ -215,7 +215,8 @@ class Fleet:
     def post(self, cluster: str, body: Any, *, token: str = "") -> Reply:
         """Send any body to ingest."""
         text = json.dumps(body).encode()
-        return self.ingest.respond(Request(f"fleet/{cluster}", token or cluster, text))
+        key = cluster if "/" in cluster else f"fleet/{cluster}"
+        return self.ingest.respond(Request(key, token or cluster, text))
 
     def tell(self, cluster: str, *events: Mapping[str, Any], token: str = "") -> Reply:
         """Send CloudEvents in one batch, as a broker does."""

@@ -38,6 +38,8 @@ from tests.fakes.declared import (
     NEAR_TEXT,
     OWN,
     OWN_TEXT,
+    READS,
+    READS_TEXT,
     STEPS,
     TEAM,
     TEAM_SET,
@@ -83,6 +85,8 @@ class Overlap:
     acts: Mapping[str, Sequence[Step] | None]
     clusters: Sequence[str] = ("east",)
     guarded: bool = False
+    rung: bool = False
+    """Whether what is read is to be followed by rings alone, before any sweep heals."""
 
 
 def _overlap(name: str, **given: object) -> Overlap:
@@ -160,6 +164,16 @@ def _hosted(name: str, **given: object) -> Overlap:
     defaults = {"before": [("host", True)], "asked": [("apply", _which(HERE_TEXT), 1)]}
     clusters = ("east", "west")
     return _overlap(name, declared=declared, clusters=clusters, **{**defaults, **given})
+
+
+def _price(v: int, name: str = "price") -> Step:
+    return ("put", rig.HOST, "Widget", name, "yes", v, "sent")
+
+
+def _read(name: str, **given: object) -> Overlap:
+    """Return a history of a profile whose template reads a Widget of `mgmt/mgmt`."""
+    defaults = {"before": [("host", True), _price(0)], "rung": True}
+    return _overlap(name, **{"declared": {READS: 0, READS_TEXT: 0}, **defaults, **given})
 
 
 def _granted(name: str, *steps: Step) -> Overlap:
@@ -873,6 +887,56 @@ OVERLAPS = [
         asked=[_gone("a")],
         acts={"a": None, "b": None, "u": [("leave", "east")]},
     ),
+    _read(
+        "what is read changes while it is read for the first time",
+        declared={READS_TEXT: 0},
+        asked=[("apply", _which(READS), 0)],
+        acts={"a": None, "b": None, "s": [_price(1)]},
+    ),
+    _read(
+        "what is read comes while it is missed for the first time",
+        declared={READS_TEXT: 0},
+        before=[("host", True)],
+        asked=[("apply", _which(READS), 0)],
+        acts={"a": None, "b": None, "s": [_price(1)]},
+    ),
+    _read(
+        "what is read changes, and goes, and comes again",
+        asked=[_price(1)],
+        acts={
+            "a": None,
+            "b": None,
+            "s": [("drop", rig.HOST, "Widget", "price", "sent"), _price(2)],
+        },
+    ),
+    _read(
+        "another object is read from now on, and both change",
+        asked=[("apply", _which(READS), 1)],
+        acts={"a": None, "b": None, "s": [_price(1), _price(2, "other")]},
+    ),
+    _read(
+        "what was to be read no more is read again",
+        asked=[("delete", _which(READS))],
+        acts={"a": None, "b": None, "u": [("apply", _which(READS), 0)], "s": [_price(1)]},
+    ),
+    _read(
+        "what was read no more is read again while a sweep lets go of its kind",
+        before=[("host", True), _price(0), ("apply", _which(READS), 2)],
+        asked=[("sweep", rig.HOST, False)],
+        acts={"a": None, "b": None, "u": [("apply", _which(READS), 0)], "s": [_price(1)]},
+    ),
+    _read(
+        "a cluster is left and chosen again while what it reads changes",
+        asked=[("label", "east", "dep", None)],
+        acts={"a": None, "b": None, "u": [("label", "east", "dep", "eng")], "s": [_price(1)]},
+        clusters=("east", "west"),
+    ),
+    _read(
+        "the cluster that is read comes after who reads it",
+        before=[],
+        asked=[("host", True)],
+        acts={"a": None, "b": None, "s": [_price(1)]},
+    ),
 ]
 """Each has two workers at least, or whoever else may meet."""
 
@@ -902,7 +966,7 @@ def play(overlap: Overlap, chooser: Chooser) -> Turns:
 @contextmanager
 def _world(overlap: Overlap) -> Iterator[World]:
     with rig.folder() as folder:
-        world = World(Path(folder), overlap.clusters, guarded=overlap.guarded)
+        world = World(Path(folder), overlap.clusters, guarded=overlap.guarded, rung=overlap.rung)
         try:
             world.begin(overlap.declared)
             for step in overlap.before:

@@ -7,7 +7,8 @@ be redrawn without a word changing in a history.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -38,6 +39,8 @@ MEMORY = Path("/dev/shm")
 
 HOST = "mgmt"
 """The cluster that hosts what is Local, as histories call it."""
+
+UNWIRED: Mapping[str, str] = {}
 
 Wrap = Callable[[str, Any], Any]
 
@@ -178,10 +181,10 @@ def pause(fleet: Fleet, cluster: str, *, paused: bool) -> None:
     pausing.pause(fleet.installation(), place(cluster), paused=paused)
 
 
-def register_host(fleet: Fleet) -> None:
-    """Register the cluster that hosts what is Local."""
-    at = fleet.clock.now()
-    fleet.declare.register(Cluster("mgmt", HOST, {}, "v1.20.2", "", at))
+def register_host(fleet: Fleet, token: str = "", forwarder: Mapping[str, str] = UNWIRED) -> None:
+    """Register the cluster that hosts what is Local, or is read, as one that rings or does not."""
+    at, digest = fleet.clock.now(), hashlib.sha256(token.encode()).hexdigest()
+    fleet.declare.register(Cluster("mgmt", HOST, {}, "v1.20.2", digest, at, forwarder))
 
 
 def deregister(fleet: Fleet, cluster: str) -> None:
@@ -274,6 +277,13 @@ def profiles(fleet: Fleet, triggers: Sequence[str]) -> Iterator[Any]:
     """Yield the profiles of some triggers; the users' own are those of the trigger ""."""
     for trigger in triggers:
         yield from fleet.records.profiles.of(trigger)
+
+
+def readers(fleet: Fleet) -> set[tuple[str, str]]:
+    """Return what is noted to be read in `mgmt/mgmt`, and for which cluster."""
+    known = fleet.records.readers
+    found = ((key, each) for kind in known.kinds() for key, each in known.of_kind(kind))
+    return {(key.name, each.destination) for key, each in found}
 
 
 def left_over(fleet: Fleet) -> list[str]:

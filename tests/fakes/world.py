@@ -20,7 +20,7 @@ from bellhop.engine.cloud_events import CloudEvent
 from bellhop.engine.naming import profile_name
 from bellhop.errors import DeniedError, MissingError, TemporaryError, UnreachableError
 from bellhop.fleet import rollback
-from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.model.gvk import GVK, ObjectKey, Resource
 from bellhop.model.hosting import MANAGEMENT
 from bellhop.settings import Settings
 from tests.fakes import rig
@@ -50,6 +50,8 @@ from tests.fakes.declared import (
     OWN,
     OWN_TEXT,
     PLAIN,
+    READS,
+    READS_TEXT,
     STEPS,
     TEAM,
     TEAM_SET,
@@ -66,6 +68,7 @@ from tests.fakes.fleet import SERVICE, Fleet, cloud_event
 from tests.fakes.health import Watched
 from tests.fakes.living import GADGET, WIDGET, Backup, LivingKube
 from tests.fakes.mortal import Fate, Killed, Mortal
+from tests.fakes.read import WEBHOOK, WIRED
 from tests.fakes.turns import Chooser, Drawn, Moves, Turns
 
 CONFIG = GVK("", "v1", "ConfigMap")
@@ -112,11 +115,20 @@ class World:
     """A fleet in which anything may happen, and what must be there in the end."""
 
     def __init__(
-        self, folder: Path, clusters: Sequence[str] = CLUSTERS, *, guarded: bool = False
+        self,
+        folder: Path,
+        clusters: Sequence[str] = CLUSTERS,
+        *,
+        guarded: bool = False,
+        rung: bool = False,
     ) -> None:
         self.fate = Fate()
         # Others' objects are adopted, and may not be removed: the model need not know who asked.
         settings = Settings(adopt="always")
+        # What a sweep finds did not ring.
+        if rung:
+            settings = replace(settings, sweep_interval=timedelta(days=365))
+        self.rung = rung
         # Of two objects one that ends is held already, and none goes before it is known.
         if guarded:
             settings = replace(settings, hold_from=2, hold_share=0.4, hold_agreement=1)
@@ -356,11 +368,14 @@ class World:
 
     def do_host(self, there: bool) -> None:
         """Register the cluster that hosts what is Local, or take it away; some worlds need none."""
-        if LOCAL not in self.ever or not (there or self.hosted):
+        if self.ever.isdisjoint({LOCAL, READS_TEXT}) or not (there or self.hosted):
             return
         if there:
-            self.fleet.access.clusters.setdefault(MANAGEMENT, LivingKube(MANAGEMENT))
-            self._insist(lambda: rig.register_host(self.fleet))
+            kube = self.fleet.access.clusters.setdefault(MANAGEMENT, LivingKube(MANAGEMENT))
+            kube.serve(Resource(WEBHOOK, "validatingwebhookconfigurations", namespaced=False))
+            self.tokens[rig.HOST] = rig.HOST
+            wired = WIRED if READS_TEXT in self.ever else rig.UNWIRED
+            self._insist(lambda: rig.register_host(self.fleet, rig.HOST, wired))
         else:
             self._forget(rig.HOST)
         # Who dies before this does it again.
@@ -523,7 +538,7 @@ class World:
             if "event" in item:
                 reply = self.fleet.tell(cluster, item["event"], token=token)
             else:
-                reply = self.fleet.send(cluster, item, token=token)
+                reply = self.fleet.send(rig.place(cluster), item, token=token)
         excused = self._acting() or self.refusing
         if reply is None or (reply.status in {401, 503} and excused):
             return
@@ -592,6 +607,7 @@ class World:
             if key[0] == "ConfigMap" and key in self.ever - {*self.declared}:
                 self._declare(key, 0)
         rig.replay_dead(self.fleet)
+        self._ring_alone()
         if self.hosted:
             rig.sweep_together(self.fleet)
         for _ in range(self.sweeps):
@@ -620,6 +636,29 @@ class World:
             rig.tick(self.fleet)
         raise AssertionError(f"after {_ROUNDS} rounds there is work still")
 
+    def _ring_alone(self) -> None:
+        """See that what is read is followed already, and what becomes of it now: no sweep helps.
+
+        Where sweeps help, nobody sees that.
+
+        Raises:
+            AssertionError: a cluster has something else.
+        """
+        if not self.rung:
+            return
+        # What the dead had in hand is given to others.
+        self.fleet.clock.advance(rig.VISIBILITY)
+        rig.tick(self.fleet)
+        for v in (None, 7, 8):
+            for name in ("price", "other"):
+                if v is not None:
+                    self.do_put(rig.HOST, "Widget", name, "yes", v, "sent")
+            self._settle()
+            for wish in self._reading() if READS in self.declared else ():
+                for cluster in wish.destinations:
+                    made = {thing: each["data"]["v"] for thing, each in self.made(cluster).items()}
+                    assert made == wish.objects, f"{cluster} has not followed what is read"
+
     def wishes(self) -> list[Wish]:
         """Return what the model wants: a function of what is, not of what was."""
         found = [self._own()] if OWN in self.declared else []
@@ -631,6 +670,7 @@ class World:
         found += self._hosting() if LOCAL in self.declared else []
         found += [self._grant()] if GRANT in self.declared else []
         found += [self._theirs()] if THEIRS in self.declared else []
+        found += self._reading() if READS in self.declared else []
         for cluster in self.clusters:
             for trigger in (EACH, ALL, FLIP):
                 found += self._wished(trigger, cluster)
@@ -769,6 +809,19 @@ class World:
             }
             here |= {("ConfigMap", "common"): "1"} if other else {}
             yield Wish("local", 100, frozenset({rig.HOST}), here)
+
+    def read(self) -> str:
+        """Return the name of the Widget that is read, if any is."""
+        return {None: "", 0: "price", 1: "other", 2: ""}[self.declared.get(READS)]
+
+    def _reading(self) -> list[Wish]:
+        """Return what is made of a Widget of the cluster that is read; it may be missing."""
+        there = {
+            each["metadata"]["name"]: each["metadata"]["labels"]["v"]
+            for each in self.kube(rig.HOST).objects(WIDGET)
+        }
+        objects = {("ConfigMap", "reads"): there.get(self.read(), "none")}
+        return [Wish("reads", 100, frozenset(self._engineering()), objects)]
 
     def _grant(self) -> Wish:
         name = "RoleRequest:grant"

@@ -39,7 +39,7 @@ _NEAR = {
     "stages/work": "dry_run",
     "stages/execute": (
         "phases paused_clusters checks order order_races turns dry_run outcomes holding races"
-        " ownership overlap hosting hosting_faults"
+        " ownership overlap hosting hosting_faults elsewhere"
     ),
     "stages/ending": (
         "giving_up paused_clusters checks outcomes failures order pipeline overlap races dry_run"
@@ -52,7 +52,9 @@ _NEAR = {
     "stages/features/resources/reading": "service_accounts tenants referring",
     "stages/features/resources/reloading": "reloading",
     "stages/renderings": "rollback",
-    "stages/mounts": "reloading",
+    "stages/elsewhere": "elsewhere",
+    "stages/mounts": "elsewhere reloading",
+    "stages/watch": "elsewhere reloading drift",
     "fleet/rollback": "rollback",
     "engine/scripting": "scripted",
     "stages/features/resources/executor": (
@@ -80,7 +82,7 @@ _NEAR = {
     ),
     "stages/aggregate": "aggregate classifying assessing",
     "stages/declare": "new_names classifying order touched overlap pipeline healing races hosting",
-    "stages/consequences": "touched overlap pipeline healing races",
+    "stages/consequences": "elsewhere touched overlap pipeline healing races",
     "stages/choosing": "sets",
     "stages/classifying": "classifying",
     "stages/following": "classifying",
@@ -91,9 +93,10 @@ _NEAR = {
     "stages/turns": "turns paused_clusters",
     "stages/pauses": "paused_clusters",
     "engine/order": "order",
+    "stages/hints": "elsewhere drift sweep",
     "stages/in": "ingest outside overlap",
     "stages/outside": "outside",
-    "stages/sweep": "classifying permits sweep survey walks healing",
+    "stages/sweep": "elsewhere classifying permits sweep survey walks healing",
     "stages/": "sweep survey walks healing schedule ingest pipeline",
     "engine/assessing": "assessing",
     "engine/catalog": "permits tenants touched sets order assessing",
@@ -106,6 +109,8 @@ _NEAR = {
     "model/": "tenants",
     "records/timers": "schedule",
     "records/versions": "service_accounts versions",
+    "records/readers": "elsewhere",
+    "records/records": "elsewhere",
     "records/": "overlap races sweep",
     "messages": "overlap ownership",
     "fleet/noticing": "assessing",

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from bellhop.engine.instantiate import Fields
-from bellhop.errors import MissingError
+from bellhop.errors import InvalidError, MissingError, PermanentError
 from bellhop.gotemplate import Limits
+from bellhop.model.gvk import GVK, Identity, ObjectKey
+from bellhop.model.identity import check_key
 from bellhop.model.kinds import KINDS, ConfigMap, Secret
 from bellhop.model.record import Reading
 
@@ -47,19 +50,30 @@ def referred(
         TemplateError: a name is a template that fails.
         MissingError: an object is not there, and is not optional.
     """
-    fields = Fields({"Cluster": cluster}, limits, {})
     found: dict[str, dict[str, Any]] = {}
-    for each in with_event(readings, fields):
-        placed = replace(each, namespace=each.namespace or cluster["metadata"]["namespace"])
-        manifest = read(placed)
+    for each in placed(readings, cluster, limits):
+        manifest = read(each)
         if manifest is not None:
             found[each.identifier] = dict(manifest)
         elif not each.optional:
             raise MissingError(
-                f"cannot find {placed.kind} '{placed.namespace}/{placed.name}' that"
+                f"cannot find {each.kind} '{each.namespace}/{each.name}' that"
                 f" templateResourceRefs names as '{each.identifier}'; apply it, or mark it optional"
             )
     return found
+
+
+def placed(
+    readings: Iterable[Reading], cluster: Mapping[str, Any], limits: Limits
+) -> list[Reading]:
+    """Render the names of objects for a destination; an empty namespace is that of it.
+
+    Raises:
+        TemplateError: a name is a template that fails.
+    """
+    here = cluster["metadata"]["namespace"]
+    found = with_event(readings, Fields({"Cluster": cluster}, limits, {}))
+    return [replace(each, namespace=each.namespace or here) for each in found]
 
 
 def shown(holder: ConfigMap | Secret) -> dict[str, Any]:
@@ -74,5 +88,26 @@ def shown(holder: ConfigMap | Secret) -> dict[str, Any]:
 
 
 def is_elsewhere(reading: Reading) -> bool:
-    """Say whether nobody tells when an object changes, since a cluster has it."""
-    return reading.kind not in KINDS and reading.kind != CLUSTER
+    """Say whether an object is read in the cluster `mgmt/mgmt`, and not from the records."""
+    kind = reading.kind
+    return kind != CLUSTER and (kind not in KINDS or reading.api_version not in KINDS[kind][1])
+
+
+def elsewhere(
+    readings: Iterable[Reading], cluster: Mapping[str, Any], limits: Limits
+) -> set[Identity]:
+    """Return which objects of `mgmt/mgmt` are read for a destination.
+
+    What cannot be named, or can be no object's name, is not: whoever reads it says what is wrong.
+    """
+    try:
+        found = placed(filter(is_elsewhere, readings), cluster, limits)
+    except PermanentError:
+        return set()
+    keys = set()
+    for each in found:
+        key = ObjectKey(GVK.parse(each.api_version, each.kind), each.namespace, each.name)
+        with suppress(InvalidError):
+            check_key(key)
+            keys.add(key.identity)
+    return keys

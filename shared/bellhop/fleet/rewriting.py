@@ -36,6 +36,7 @@ def rewrite(here: Installation, key: str, change: Change) -> Cluster | None:
         if gate:
             # Of the revision that it was: a gate that is opened meanwhile knows more.
             old = gate.value
-            here.records.gates.put(key, new.gate(old.kinds, old.revision, old.listeners, old.held))
+            known = old.kinds, old.revision, old.listeners, old.held, old.followed
+            here.records.gates.put(key, new.gate(*known))
         return new
     raise BusyError(f"cannot change cluster '{key}': it keeps being changed by others; try again")

@@ -40,6 +40,9 @@ MOST_WATCHED = 256
 """Kinds of one profile that ring in a cluster when others change them, and ConfigMaps and Secrets
 that its workloads read: sweeps look at all."""
 
+MOST_FOLLOWED = 256
+"""Kinds that ring since templates read objects of them: sweeps look at all."""
+
 MOST_LABELS = 256
 """Labels of one cluster: with the longest names and values they take a hundred kilobytes."""
 
@@ -109,6 +112,7 @@ class Cluster:
         revision: int,
         listeners: Iterable[Listener] = (),
         held: Iterable[WatchedKind] = (),
+        followed: Iterable[WatchedKind] = (),
     ) -> Gate:
         """Return what ingest must know of this cluster, where these kinds and events count."""
         return Gate(
@@ -120,6 +124,7 @@ class Cluster:
             direct=bool(self.forwarder.get("direct")),
             listeners=tuple(listeners),
             held=tuple(held),
+            followed=tuple(followed),
         )
 
 
@@ -143,7 +148,8 @@ class Health:
     all kinds could be looked at, of each `SOURCE KIND` that could; `uid` is that of its namespace
     kube-system, which no two clusters share. `failures` counts the times in a row that we could
     not look; `walk` is the last one that ended, and `unseen` are the kinds that
-    it could not look at. In a `mute` one the API server could not be told to ring.
+    it could not look at. In a `mute` one the API server could not be told to ring. Of the kinds
+    that are `followed` whoever reads them has read them again since the cluster rings for them.
     """
 
     state: Literal["Healthy", "Silent", "Down", "Unknown"] = "Unknown"
@@ -157,6 +163,7 @@ class Health:
     walk: str = ""
     unseen: tuple[GVK, ...] = ()
     mute: bool = False
+    followed: tuple[GVK, ...] = ()
 
 
 @frozen
@@ -186,7 +193,7 @@ class Walk:
     on no page. `untold` says of a kind up to which place
     observations were written that may not have been told. `hand` names who wrote it last. In a
     `mute` cluster the API server could not be told to ring; in one that is `held` profiles have
-    objects that are to stay as they were applied.
+    objects that are to stay as they were applied. What is `followed` is so in its health, too.
     """
 
     id: str
@@ -214,6 +221,7 @@ class Walk:
     hand: str = ""
     mute: bool = False
     held: bool = False
+    followed: tuple[GVK, ...] = ()
 
 
 @frozen
@@ -255,7 +263,8 @@ class Gate:
 
     The former token counts until `former_until`, or without an end while that is None. In a
     `direct` one the present token is an API server's: with that one rings, and tells nothing. Of
-    the kinds that are `held` profiles have objects that are to stay as they were applied.
+    the kinds that are `held` profiles have objects that are to stay as they were applied; templates
+    read objects of those that are `followed`.
     """
 
     token_digest: str
@@ -266,6 +275,7 @@ class Gate:
     direct: bool = False
     listeners: tuple[Listener, ...] = ()
     held: tuple[WatchedKind, ...] = ()
+    followed: tuple[WatchedKind, ...] = ()
 
     def digests(self, now: datetime) -> tuple[str, str]:
         """Return the digests of the present and of the former token, the same one for none."""

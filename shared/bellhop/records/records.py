@@ -36,6 +36,7 @@ from bellhop.records.permits import Permits
 from bellhop.records.previews import Previews
 from bellhop.records.profiles import Profiles
 from bellhop.records.pulses import Pulses
+from bellhop.records.readers import Readers
 from bellhop.records.refusals import RefusalCounts
 from bellhop.records.renderings import Renderings
 from bellhop.records.rotas import Rotas
@@ -109,7 +110,7 @@ class Records:
         self.inventories = Inventories(self._payloads, self.owners)
         self.findings = Findings(store, clock)
         self.watches = Watches(store)
-        self.mounts = Mounts(store)
+        self.mounts, self.readers = Mounts(store), Readers(store)
         self.outcomes = Outcomes(store)
         self.rotas = Rotas(store)
         self.waiting = Followers(store, "waiting")
@@ -159,6 +160,7 @@ class Records:
         self.trails.forget(key)
         self.permits.forget(key)
         self.forget_holdings(key)
+        self.readers.forget(key)
         self.outcomes.forget(key)
         self.waiting.forget(key)
         self.needing.forget(key)

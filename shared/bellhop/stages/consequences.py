@@ -212,7 +212,9 @@ class Consequences:
                 WatchedKind(gvk, plurals.get(gvk, ""), gvk in own) for gvk in catalog.kinds_in(key)
             )
             held = old.value.held if old else ()
-            gate = cluster.gate(kinds, catalog.revision, catalog.listeners_in(key), held)
+            followed = old.value.followed if old else ()
+            listeners = catalog.listeners_in(key)
+            gate = cluster.gate(kinds, catalog.revision, listeners, held, followed)
             if not old or replace(old.value, revision=gate.revision) != gate:
                 self._records.gates.put(key, gate)
 

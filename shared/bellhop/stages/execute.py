@@ -39,6 +39,7 @@ from bellhop.records.catalogs import Catalogs
 from bellhop.settings import Settings
 from bellhop.stages.checks import Checks
 from bellhop.stages.circuit import Circuits
+from bellhop.stages.elsewhere import Elsewhere
 from bellhop.stages.ending import Endings, together
 from bellhop.stages.features.feature import Feature, Plan
 from bellhop.stages.features.resources.executor import Executor
@@ -77,6 +78,7 @@ class Execute:
         self._leases = Leases(records, settings, peers)
         self._endings = Endings(records, settings)
         self._watching = Watching(records, publisher)
+        self._elsewhere = Elsewhere(records, publisher, settings)
         self._checks = Checks(records, access, settings)
         self._order = Order(records, publisher)
         self._pauses = Pauses(records)
@@ -111,6 +113,8 @@ class Execute:
         if found and (found.value.paused or is_done_once(found.value, outcome, inventory)):
             if not found.value.paused:
                 self._let_others(found.value, cluster, outcome)
+                if outcome and outcome.value.reads:
+                    self._elsewhere.forget(name, cluster)
             return True
         record = self._records.clusters.get(cluster)
         profile = found.value if found else _closed(message)
@@ -238,6 +242,7 @@ class Execute:
             return head
 
     def _bring(self, work: Work) -> None:
+        self._elsewhere.note(work)
         plans = [(feature, feature.plan(work)) for feature in self._each(work)]
         if work.dry:
             self._preview(work, plans)
@@ -279,6 +284,8 @@ class Execute:
 
     def _leave(self, profile: Profile, cluster: str, outcome: Kept[Outcome] | None) -> None:
         """Let those go on who wait for a profile to leave a cluster, and note that it has."""
+        if outcome is None or outcome.value.reads:
+            self._elsewhere.forget(profile.name, cluster)
         self._order.leave(profile, cluster, outcome)
         self._turns.end(profile, cluster, outcome)
         self._endings.leave(profile, cluster, outcome)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from bellhop.engine.observe import bury, observe
 from bellhop.errors import TemporaryError
-from bellhop.messages import Apply, Confirm, Evaluate, Publisher
+from bellhop.messages import Confirm, Evaluate, Publisher
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.record import Observation
 from bellhop.ports.access import Access
@@ -49,22 +50,20 @@ class Hints:
             if gvk[::2] == rang.gvk[::2]:
                 self._read_back(kube, rang._replace(gvk=gvk), hint)
         if hint.drift:
-            self._tell_holder(kube, rang, hint)
+            self._tell_concerned(kube, rang, hint)
 
-    def _tell_holder(self, kube: Kube, key: ObjectKey, hint: Confirm) -> None:
+    def _tell_concerned(self, kube: Kube, key: ObjectKey, hint: Confirm) -> None:
         """Tell the profiles that an object concerns once it shows what was done to it."""
         found = list(concerned(self._records, hint.cluster, key.identity))
         if not found:
             return
         there = kube.get(*key)
         seen = observe(hint.cluster, there, self._records.clock.now()) if there else None
-        if seen and (seen.uid, seen.resource_version) == (hint.uid, hint.before):
+        # A creation that is not stored yet is nothing to tell of, either.
+        before = (seen.uid, seen.resource_version) == (hint.uid, hint.before) if seen else None
+        if before or (before is None and not hint.before):
             self._wait(hint, self._records.clock.now())
-        touched = str(key.identity)
-        self._publisher.publish(
-            Apply(*who, hint.cluster, touched=touched, trace=hint.trace, rang=hint.rang)
-            for who in found
-        )
+        self._publisher.publish(replace(each, trace=hint.trace, rang=hint.rang) for each in found)
 
     def _read_back(self, kube: Kube, key: ObjectKey, hint: Confirm) -> None:
         now = self._records.clock.now()

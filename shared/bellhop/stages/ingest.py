@@ -13,6 +13,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from itertools import islice
@@ -42,7 +43,7 @@ from bellhop.errors import (
     TooLargeError,
 )
 from bellhop.logs import Log
-from bellhop.messages import Apply, Confirm, Evaluate, Publisher, Sweep
+from bellhop.messages import Confirm, Evaluate, Publisher, Sweep
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.record import Gate, Heard, Observation
 from bellhop.records import Records
@@ -305,7 +306,7 @@ class Ingest:
                     told.append(observe_told(cluster, found, now))
         rang = now.isoformat()
         self._keep((each, rang) for each in told if each.key.gvk in counted.asked)
-        self._tell_holders(cluster, ((each.key, rang) for each in told if counted.held(each.key)))
+        self._tell_concerned(cluster, ((each.key, rang) for each in told), counted)
         if hints:
             self._publisher.publish(hints)
         taken = len(hints) + len(told)
@@ -321,10 +322,10 @@ class Ingest:
             for observation, rang, own in found
             if observation.key.gvk in counted.asked.by(own=own)
         ]
-        held = [(each.key, rang) for each, rang, own in found if not own and counted.held(each.key)]
+        others = [(each.key, rang) for each, rang, own in found if not own]
         self._keep(counting)
-        self._tell_holders(cluster, held)
-        taken = len({each.key for each, _ in counting} | {key for key, _ in held})
+        told = self._tell_concerned(cluster, others, counted)
+        taken = len({each.key for each, _ in counting} | told)
         return Reply(200, {"taken": taken, "dropped": len(items) - taken})
 
     def _cloud_events(self, request: Request, gate: Gate) -> Reply:
@@ -356,18 +357,22 @@ class Ingest:
             for message, note in news:
                 write(self._records, message, message.cluster, message.object, note)
 
-    def _tell_holders(self, cluster: str, touched: Iterable[tuple[ObjectKey, str]]) -> None:
+    def _tell_concerned(
+        self, cluster: str, touched: Iterable[tuple[ObjectKey, str]], counted: Counted
+    ) -> set[ObjectKey]:
         """Tell the profiles that have objects that somebody else wrote to these, or deleted them.
 
-        And those whose workloads read them. One read tells whose an object is, and a second one
-        who reads a ConfigMap or Secret; whether anything is to be done, these.
+        And those whose workloads or templates read them. One look tells whose an object is, and
+        one who reads it; whether anything is to be done, these. Return what may concern any.
         """
+        found: set[ObjectKey] = set()
         for key, rang in touched:
-            about = str(key.identity)
-            self._publisher.publish(
-                Apply(*who, cluster, touched=about, trace=_trace(), rang=rang)
-                for who in concerned(self._records, cluster, key.identity)
-            )
+            held, followed = counted.held(key), counted.followed(key)
+            if held or followed:
+                found.add(key)
+            told = concerned(self._records, cluster, key.identity, held=held, followed=followed)
+            self._publisher.publish(replace(each, trace=_trace(), rang=rang) for each in told)
+        return found
 
     def _confirm(self, cluster: str, hint: Hint, counted: Counted) -> Confirm:
         return Confirm(
@@ -375,23 +380,28 @@ class Ingest:
             str(hint.key),
             uid=hint.uid,
             before=hint.before,
-            drift=not hint.own and counted.held(hint.key),
+            drift=not hint.own and (counted.held(hint.key) or counted.followed(hint.key)),
             trace=_trace(),
             rang=self._records.clock.now().isoformat(),
         )
 
 
 class Counted:
-    """The kinds that count in a cluster: that sources ask for, and that are held against drift."""
+    """The kinds that count in a cluster: that sources ask for, profiles hold, or templates read."""
 
     def __init__(self, gate: Gate) -> None:
-        self.asked, self._held = Watched(gate.kinds), Watched(gate.held)
-        more = [each for each in gate.held if each.gvk not in self.asked]
+        self.asked = Watched(gate.kinds)
+        self._held, self._followed = Watched(gate.held), Watched(gate.followed)
+        more = [each for each in (*gate.held, *gate.followed) if each.gvk not in self.asked]
         self.all = Watched([*gate.kinds, *more]) if more else self.asked
 
     def held(self, key: ObjectKey) -> bool:
         """Say whether a profile may hold an object of this kind against drift."""
         return bool(self._held.versions(key.gvk))
+
+    def followed(self, key: ObjectKey) -> bool:
+        """Say whether templates may read an object of this kind."""
+        return bool(self._followed.versions(key.gvk))
 
 
 _ONLY_RINGS = Reply(

@@ -1,10 +1,15 @@
-"""Whom a change of an object in a cluster concerns: who holds it, and whose workloads read it."""
+"""Whom a change of an object in a cluster concerns: who holds it, and who reads it.
+
+Workloads read ConfigMaps and Secrets of their own cluster, templates anything of `mgmt/mgmt`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from bellhop.messages import Apply
 from bellhop.model.gvk import Identity
+from bellhop.model.hosting import MANAGEMENT
 from bellhop.records import Records
 
 Who = tuple[str, str, str]
@@ -13,12 +18,29 @@ Who = tuple[str, str, str]
 _READ = frozenset({"ConfigMap", "Secret"})
 
 
-def concerned(records: Records, cluster: str, key: Identity) -> Iterator[Who]:
-    """Yield each profile once that holds an object, or has workloads that read it."""
-    owner = records.owners.get(cluster, key)
-    found = [(owner.value.trigger, owner.value.source, owner.value.profile)] if owner else []
-    holders = [each for each in found if each[2]]
-    yield from dict.fromkeys([*holders, *readers(records, cluster, [key])])
+def concerned(
+    records: Records, cluster: str, key: Identity, *, held: bool = True, followed: bool = True
+) -> Iterator[Apply]:
+    """Yield what has each profile applied that an object concerns.
+
+    One look each tells who holds it, or has workloads that read it, if its kind is `held`, and
+    whose templates do, if it is `followed`.
+    """
+    if held:
+        owner = records.owners.get(cluster, key)
+        found = [(owner.value.trigger, owner.value.source, owner.value.profile)] if owner else []
+        holders = [each for each in found if each[2]]
+        for who in dict.fromkeys([*holders, *readers(records, cluster, [key])]):
+            yield Apply(*who, cluster, touched=str(key))
+    if followed and cluster == MANAGEMENT:
+        yield from rereaders(records, [key])
+
+
+def rereaders(records: Records, keys: Iterable[Identity]) -> Iterator[Apply]:
+    """Yield what has all applied again that is rendered with some objects of `mgmt/mgmt`."""
+    found = (each for key in keys for each in records.readers.of(key))
+    for each in dict.fromkeys(found):
+        yield Apply(each.trigger, each.source, each.profile, each.destination)
 
 
 def readers(records: Records, cluster: str, keys: Iterable[Identity]) -> Iterator[Who]:

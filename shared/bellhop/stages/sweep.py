@@ -12,10 +12,11 @@ other sources begins the walk anew.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
+from typing import TypeVar
 
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.digest import digest
@@ -59,6 +60,7 @@ from bellhop.messages import (
 )
 from bellhop.messages import Sweep as Message
 from bellhop.model.gvk import CLOUD_EVENT, GVK, ObjectKey, Resource
+from bellhop.model.hosting import MANAGEMENT
 from bellhop.model.record import Cluster, Health, Match, Walk, WatchedKind
 from bellhop.ports.access import Access
 from bellhop.ports.kube import Kube
@@ -66,6 +68,7 @@ from bellhop.ports.store import ABSENT
 from bellhop.records import Kept, Records
 from bellhop.records.catalogs import Catalogs
 from bellhop.records.declared import UPGRADED_FROM
+from bellhop.records.readers import Kind
 from bellhop.settings import Settings
 from bellhop.stages.accounts import learn
 from bellhop.stages.choosing import Choosing
@@ -73,6 +76,7 @@ from bellhop.stages.circuit import Circuits
 from bellhop.stages.classifying import Classifying
 from bellhop.stages.consequences import Consequences
 from bellhop.stages.course import MOST_UNSEEN, Course, OvertakenError, problems
+from bellhop.stages.elsewhere import Elsewhere
 from bellhop.stages.guard import Guard
 from bellhop.stages.hints import Hints
 from bellhop.stages.ledger import Nobody, Note, write
@@ -101,6 +105,7 @@ _TOKENLESS = (
 _END = "\U0010ffff"
 
 
+T = TypeVar("T")
 _Calls = Confirm | AskRights | Message | Survey | ReadKeys
 
 
@@ -132,6 +137,7 @@ class Sweep:
         self._classifying = Classifying(records, catalogs, follow, self._choosing)
         self._holdings = Holdings(records, access, publisher, settings, log)
         self._watching = Watching(records, publisher)
+        self._elsewhere = Elsewhere(records, publisher, settings)
 
     def handle(self, message: Envelope) -> None:
         """Do one message's work.
@@ -261,7 +267,7 @@ class Sweep:
         begun = self._records.clock.now()
         due = _due(course.catalog, course.name, health, course.walk)
         if course.walk.kind is None and course.walk.step == "next":
-            self._meet(course, health.uid)
+            self._meet(course, health)
         while not self._step(course, health, due):
             if self._records.clock.now() - begun >= self._settings.turn:
                 self._publisher.publish([Message(course.name, walk=course.walk.id)])
@@ -318,34 +324,46 @@ class Sweep:
 
     # The beginning ------------------------------------------------------------------------------
 
-    def _meet(self, course: Course, known: str) -> None:
+    def _meet(self, course: Course, health: Health) -> None:
         """See which cluster this is, and have it ring for the kinds that count."""
-        uid = self._identify(course.kube, course.name, known)
+        uid = self._identify(course.kube, course.name, health.uid)
         self._renew_version(course)
         self._permitting.ask_again(course.catalog, course.name)
         with suppress(TemporaryError):
             # There are other ways for a sender to prove itself, and the next sweep asks again.
             learn(self._records, course.kube, course.cluster)
         lacking: list[str] = []
-        asked = self._served(course, course.catalog.kinds_in(course.name), lacking)
-        held = self._served(course, self._watching.kinds(course.name), lacking)
+        serves, read = course.kube.resource, self._read_kinds(course)
+        asked = _served(serves, course.catalog.kinds_in(course.name), lacking)
+        held = _served(serves, self._watching.kinds(course.name), lacking)
+        followed = _served(lambda kind: course.kube.served(*kind), read, lacking)
         # Ringing is set up before looking, so that nothing falls between the two.
-        mute = [] if lacking else self._wire(course, asked, held)
-        course.keep(uid=uid, problems=problems([*lacking, *mute]), mute=bool(mute), held=bool(held))
+        mute = [] if lacking else self._wire(course, asked, held, followed)
+        heard = health.followed if uid == health.uid and not mute else ()
+        if course.name == MANAGEMENT and not lacking and not mute:
+            heard = self._follow(course, read, tuple(each.gvk for each in followed), heard)
+        said = problems([*lacking, *mute])
+        course.keep(uid=uid, problems=said, mute=bool(mute), held=bool(held), followed=heard)
 
-    def _served(self, course: Course, kinds: Iterable[GVK], lacking: list[str]) -> list[Resource]:
-        """Return the resources of kinds that are served; those that are away now are `lacking`."""
-        found = []
-        for gvk in kinds:
-            try:
-                resource = course.kube.resource(gvk)
-            except TemporaryError as error:
-                # An API that is away for a while is not one that is gone: leave all as it is.
-                lacking.append(str(error))
-                continue
-            if resource is not None:
-                found.append(resource)
-        return found
+    def _read_kinds(self, course: Course) -> list[Kind]:
+        return self._elsewhere.kinds() if course.name == MANAGEMENT else []
+
+    def _follow(
+        self, course: Course, read: list[Kind], rings: tuple[GVK, ...], heard: tuple[GVK, ...]
+    ) -> tuple[GVK, ...]:
+        """Have those read again who read a kind that rings from now on; return the kinds that do.
+
+        Who noted a kind that was about to ring no more may have found that it did; and who knows
+        of a later catalog may have written the gate as it was.
+        """
+        gate = self._records.gates.known(course.name)
+        let_in = {each.gvk for each in gate.value.followed} if gate else set()
+        if set(self._read_kinds(course)) - set(read) or set(rings) != let_in:
+            self._publisher.publish([Message(course.name)])
+        if not course.cluster.forwarder:
+            return ()
+        self._elsewhere.tell(each[::2] for each in rings if each not in heard)
+        return rings
 
     def _identify(self, kube: Kube, cluster: str, known: str) -> str:
         """Read which cluster this is; in one made anew under an old name we own nothing yet.
@@ -392,16 +410,25 @@ class Sweep:
             # Whoever changed it meanwhile knows no less, or the next sweep sees it.
             self._records.pending.delete(begun)
 
-    def _wire(self, course: Course, asked: list[Resource], held: list[Resource]) -> list[str]:
+    def _wire(
+        self,
+        course: Course,
+        asked: list[Resource],
+        held: list[Resource],
+        followed: list[Resource],
+    ) -> list[str]:
         """Have the API server ring for these kinds, and the gate let them in; say what cannot.
 
-        What sources ask for rings, whoever holds it; of the rest what is ours does.
+        What sources ask for rings, and what templates read, whoever holds it; of the rest what is
+        ours does.
         """
         cluster, catalog = course.cluster, course.catalog
         own, listeners = catalog.own_kinds_in(course.name), catalog.listeners_in(course.name)
         kinds = [WatchedKind(each.gvk, each.plural, each.gvk in own) for each in asked]
-        keeps = [WatchedKind(each.gvk, each.plural) for each in held]
-        gate = cluster.gate(kinds, catalog.revision, listeners, keeps)
+        keeps, reads = (
+            [WatchedKind(each.gvk, each.plural) for each in some] for some in (held, followed)
+        )
+        gate = cluster.gate(kinds, catalog.revision, listeners, keeps, reads)
         self._records.gates.put(cluster.key, gate)
         if not cluster.forwarder or is_audited(cluster.forwarder):
             return []
@@ -416,12 +443,12 @@ class Sweep:
             return [_UNCALLABLE]
         if listeners and not is_direct(forwarder):
             let_subscribe(course.kube, course.name, self._log)
-        ringing = {each.gvk[::2] for each in asked}
-        rest = [each for each in held if each.gvk[::2] not in ringing]
+        ringing = [*asked, *_beside(asked, followed)]
+        rest = _beside(ringing, held)
         try:
             if not is_direct(forwarder):
-                course.kube.apply(forwarder_role([*asked, *rest]))
-            course.kube.apply(webhook_configuration(asked, forwarder, rest))
+                course.kube.apply(forwarder_role([*ringing, *rest]))
+            course.kube.apply(webhook_configuration(ringing, forwarder, rest))
         except PermanentError as error:
             # Sweeps go on without the push; the cluster's health says what is missing.
             said = concealed(str(error), forwarder)
@@ -509,6 +536,7 @@ class Sweep:
             walk=walk.id,
             unseen=walk.unseen,
             mute=walk.mute,
+            followed=walk.followed,
         )
         token = self._records.health.token(course.name)
         # Whoever ends the walk after this has written something else by then.
@@ -614,6 +642,23 @@ class Sweep:
         )
 
 
+def _served(
+    serves: Callable[[T], Resource | None], kinds: Iterable[T], lacking: list[str]
+) -> list[Resource]:
+    """Return the resources of kinds that are served; those that are away now are `lacking`."""
+    found = []
+    for kind in kinds:
+        try:
+            resource = serves(kind)
+        except TemporaryError as error:
+            # An API that is away for a while is not one that is gone: leave all as it is.
+            lacking.append(str(error))
+            continue
+        if resource is not None:
+            found.append(resource)
+    return found
+
+
 def _clocks(skew: timedelta | None) -> str:
     """Say that a cluster's clock and ours differ, in a sentence; empty if they agree."""
     if skew is None or abs(skew) < _SKEW:
@@ -624,6 +669,12 @@ def _clocks(skew: timedelta | None) -> str:
         f"its clock is {minutes} minutes {where} ours; sweeps and events go on, but times are off"
         " and tokens may end too early: set the one that is wrong"
     )
+
+
+def _beside(known: Iterable[Resource], more: Iterable[Resource]) -> list[Resource]:
+    """Return the resources of kinds that are not among the known, in whatever version."""
+    kinds = {each.gvk[::2] for each in known}
+    return [each for each in more if each.gvk[::2] not in kinds]
 
 
 def _by(walk: Walk) -> tuple[str, str]:

@@ -19,11 +19,12 @@ from dataclasses import replace
 from bellhop.errors import StaleError
 from bellhop.messages import Apply, Publisher, Sweep
 from bellhop.model.gvk import GVK, Identity
+from bellhop.model.hosting import MANAGEMENT
 from bellhop.model.mount import Mount
 from bellhop.model.record import MOST_WATCHED, Profile, Watch
 from bellhop.ports.store import ABSENT
 from bellhop.records import Kept, Records
-from bellhop.stages.mounts import readers
+from bellhop.stages.mounts import readers, rereaders
 from bellhop.stages.work import Work, watches
 
 
@@ -62,13 +63,19 @@ class Watching:
         self._records.watches.put(wanted, expect=token)
 
     def _tell_readers(self, work: Work) -> None:
-        """Tell other profiles whose workloads read what was written: our own writes do not ring.
+        """Tell others whose workloads or templates read what was written: our writes do not ring.
 
         Who dies before leaves it to the next sweep.
         """
         me, cluster = work.profile.name, work.cluster.key
         told = set(readers(self._records, cluster, work.written))
         self._publisher.publish(Apply(*who, cluster) for who in sorted(told) if who[2] != me)
+        if cluster == MANAGEMENT:
+            again = rereaders(self._records, work.written)
+            # Who reads what it writes itself looks at that before it ends.
+            self._publisher.publish(
+                each for each in again if (each.profile, each.destination) != (me, cluster)
+            )
 
     def _mount(self, watch: Watch, before: tuple[str, ...]) -> None:
         """Note what is read from now on, before the watch says so: who dies does it again."""

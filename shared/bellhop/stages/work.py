@@ -12,6 +12,7 @@ from bellhop.errors import BellhopError, ConflictError
 from bellhop.frozen import frozen
 from bellhop.messages import Apply
 from bellhop.model.gvk import Identity
+from bellhop.model.hosting import MANAGEMENT
 from bellhop.model.record import Cluster, Held, Inventory, Outcome, Profile
 from bellhop.records import Kept
 from bellhop.stages.claim import Taken
@@ -63,9 +64,10 @@ class Work:
     last. Of the threads that may be at it, one writes. Of the objects that have drifted those are
     `mending` that are put back now, each with how often in a row, and its version; `contests` have
     to wait for their turn. It is `in_turn` where it waited for what it comes after, if for any, and
-    `paced` where it changes at its cluster's turn alone. The ConfigMaps and Secrets among what was
-    changed are `written`. What is Local is brought for the `guests`; what of it one of them cannot
-    have is told in `lacking`, with the reason. It has `got_on` once there is less to do.
+    `paced` where it changes at its cluster's turn alone. What was changed and others may read, as
+    any ConfigMap or Secret, is `written`. What is Local is brought for the `guests`; what of it one
+    of them cannot have is told in `lacking`, with the reason. It has `got_on` once there is less to
+    do.
     """
 
     message: Apply
@@ -132,7 +134,7 @@ class Work:
             self.held[upshot.key] = upshot.held
         else:
             self.held.pop(upshot.key, None)
-        if upshot.changed and is_mounted(upshot.key):
+        if upshot.changed and (self.cluster.key == MANAGEMENT or is_mounted(upshot.key)):
             self.written.append(upshot.key)
         if upshot.changed:
             self.changed.append(f"{upshot.key.kind} {upshot.key.name}")

@@ -9,6 +9,7 @@ from tests.mutants.listed import (
     declare,
     deploy,
     doors,
+    elsewhere,
     evaluate,
     execute,
     granting,
@@ -40,6 +41,7 @@ _LISTS = (
     assess,
     granting,
     hosting,
+    elsewhere,
 )
 MUTANTS = [mutant for each in _LISTS for mutant in each.MUTANTS]
 

@@ -178,8 +178,8 @@ MUTANTS = [
     ),
     Mutant(
         "stages/ingest.py",
-        "in found if not own and counted.held(each.key)]",
-        "in found if counted.held(each.key)]",
+        "for each, rang, own in found if not own]",
+        "for each, rang, own in found]",
         "What we write ourselves is looked at.",
     ),
     Mutant(

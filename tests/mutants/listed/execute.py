@@ -855,8 +855,8 @@ MUTANTS = [
     ),
     Mutant(
         "stages/mounts.py",
-        "    yield from dict.fromkeys([*holders, *readers(records, cluster, [key])])\n",
-        "    yield from holders\n",
+        "        for who in dict.fromkeys([*holders, *readers(records, cluster, [key])]):\n",
+        "        for who in holders:\n",
         "What rings restarts nothing before the next sweep.",
     ),
 ]

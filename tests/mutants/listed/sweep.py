@@ -160,8 +160,8 @@ MUTANTS = [
     ),
     Mutant(
         "stages/hints.py",
-        "            self._wait(hint, self._records.clock.now())\n        touched",
-        "            pass\n        touched",
+        "        if before or (before is None and not hint.before):\n",
+        "        if before is None and not hint.before:\n",
         "A profile is told before the change can be seen.",
     ),
 ]

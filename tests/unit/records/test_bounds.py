@@ -17,6 +17,7 @@ from bellhop.errors import InvalidError, StaleError
 from bellhop.model import record
 from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.model.record import (
+    MOST_FOLLOWED,
     MOST_LABELS,
     MOST_WATCHED,
     Criterion,
@@ -51,6 +52,7 @@ APART = {
     "Gate.kinds",
     "Gate.listeners",
     "Gate.held",
+    "Gate.followed",
     "Listener.criteria",
     "Observation.manifest",
     "Content.manifests",
@@ -82,9 +84,11 @@ BOUNDED = {
     "Cluster.annotations",
     "Cluster.spec",
     "Health.unseen",
+    "Health.followed",
     "Issuer.keys",
     "Walk.untold",
     "Walk.unseen",
+    "Walk.followed",
     "Walk.problems",
     "Owner.waiting",
     "Owner.tell",
@@ -195,7 +199,7 @@ def test_any_number_of_kinds_count_in_a_cluster(rig: Rig, records: Records) -> N
 
     It is the same with sources that take CloudEvents.
     """
-    wide = replace(gate(), kinds=WATCHED, listeners=LISTENING, held=WATCHED)
+    wide = replace(gate(), kinds=WATCHED, listeners=LISTENING, held=WATCHED, followed=WATCHED)
     records.clusters.put(cluster())
     records.gates.put(EAST, wide)
     assert value_of(records.gates.get(EAST)) == wide
@@ -283,6 +287,7 @@ def test_a_walk_at_all_its_bounds_fits_into_an_item(rig: Rig) -> None:
     # Those of the walk before it, which began anew, and its own, with the kind that is at hand.
     untold = {str(numbered(n)): f"{LONGEST.namespace}/{NAME}" for n in range(2 * MOST_UNSEEN + 1)}
     said = problems(f"{number}: {'😀' * 2048}" for number in range(2 * MOST_PROBLEMS))
+    followed = tuple(numbered(number) for number in range(MOST_FOLLOWED))
     walk = Walk(
         "w" * 32,
         "j" * 64,
@@ -293,12 +298,14 @@ def test_a_walk_at_all_its_bounds_fits_into_an_item(rig: Rig) -> None:
         untold=untold,
         unseen=unseen,
         problems=said,
+        followed=followed,
     )
     rig.records.walks.put(EAST, walk)
 
     assert value_of(rig.records.walks.get(EAST)) == walk
     assert len(said) == MOST_PROBLEMS
-    health = Health("Down", "; ".join(said), START, unseen=unseen, judgement=JUDGED)
+    told = "; ".join(said)
+    health = Health("Down", told, START, unseen=unseen, judgement=JUDGED, followed=followed)
     rig.records.health.put(EAST, health)
     assert rig.records.health.get(EAST).value == health
 

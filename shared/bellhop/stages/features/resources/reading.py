@@ -13,7 +13,7 @@ from typing import Any
 from bellhop.engine.allowing import NotAllowedError
 from bellhop.engine.catalog import cluster_object
 from bellhop.engine.naming import GENERATED_NAMESPACE
-from bellhop.engine.referring import CLUSTER, referred, shown
+from bellhop.engine.referring import CLUSTER, is_elsewhere, referred, shown
 from bellhop.errors import MissingError, TemporaryError, UnreachableError
 from bellhop.gotemplate import Limits
 from bellhop.model.gvk import GVK
@@ -48,18 +48,18 @@ class Resources:
         return lambda cluster: referred(profile.reads, cluster_object(cluster), read, self._limits)
 
     def _read(self, profile: Profile, each: Reading) -> Mapping[str, Any] | None:
-        if each.kind in {"ConfigMap", "Secret"} and each.api_version == "v1":
+        if is_elsewhere(each):
+            return self._elsewhere(profile, each)
+        if each.kind in {"ConfigMap", "Secret"}:
             return self._holder(each)
         if each.kind == CLUSTER:
             found = self._records.clusters.get(f"{each.namespace}/{each.name}")
             return cluster_object(found.value) if found else None
-        if each.kind in KINDS and each.api_version in KINDS[each.kind][1]:
-            namespaced = KINDS[each.kind][0].namespaced
-            _refuse_beyond(profile, each, namespaced=namespaced)
-            namespace = each.namespace if namespaced else ""
-            kept = self._records.manifests.get(each.kind, namespace, each.name)
-            return kept.value if kept else None
-        return self._elsewhere(profile, each)
+        namespaced = KINDS[each.kind][0].namespaced
+        _refuse_beyond(profile, each, namespaced=namespaced)
+        namespace = each.namespace if namespaced else ""
+        kept = self._records.manifests.get(each.kind, namespace, each.name)
+        return kept.value if kept else None
 
     def _holder(self, each: Reading) -> Mapping[str, Any] | None:
         kept = self._records.manifests.get(each.kind, each.namespace, each.name)

@@ -1,0 +1,142 @@
+"""What templates read in `mgmt/mgmt` is followed: who read an object is told when it changes.
+
+    noted ─► its kind rings ─► read ─► applied        a ring ─► who is noted ─► applied again
+               └─► once it does, who is noted reads again
+
+It is noted before it is read: who changes it after that finds who read it. What was changed before
+its kind rang, nobody told of: so all that read the kind do so again once it does. What was noted
+is settled last; whoever dies before that does all of it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+
+from bellhop.engine.catalog import cluster_object
+from bellhop.engine.referring import elsewhere, is_elsewhere
+from bellhop.errors import MissingError
+from bellhop.gotemplate import Limits
+from bellhop.messages import Apply, Publisher, Sweep
+from bellhop.model.gvk import GVK, Identity
+from bellhop.model.hosting import MANAGEMENT
+from bellhop.model.reader import Reader
+from bellhop.model.record import MOST_FOLLOWED, Cluster
+from bellhop.records import Records
+from bellhop.records.readers import Kind
+from bellhop.settings import Settings
+from bellhop.stages.work import Work
+
+_PART = 6
+"""Of the time for which a worker may be silent so little is for noting what is read."""
+
+
+class Elsewhere:
+    """Keeps who reads what in `mgmt/mgmt` as it has to be."""
+
+    def __init__(self, records: Records, publisher: Publisher, settings: Settings) -> None:
+        self._records = records
+        self._publisher = publisher
+        self._limits = Limits(seconds=settings.template_seconds, output=settings.template_output)
+        self._patience = settings.visibility / _PART
+
+    # Who reads ----------------------------------------------------------------------------------
+
+    def note(self, work: Work) -> None:
+        """Note what is read from now on, and have it ring; strike out what is read no more.
+
+        A profile that has read nothing there, and reads nothing, costs no look.
+
+        Raises:
+            StaleError: another worker notes it, or strikes it out.
+        """
+        reading = work.wanted and any(map(is_elsewhere, work.profile.reads))
+        if not reading and not (work.outcome and work.outcome.value.reads):
+            return
+        profile, cluster = work.profile, work.cluster.key
+        reader = Reader(profile.trigger, profile.cluster, profile.name, cluster)
+        known = self._records.readers.read_for(cluster, profile.name)
+        settled = {key for key, each in known.items() if each.settled}
+        wanted: set[Identity] = set()
+        fresh: dict[Identity, str] = {}
+        until = self._records.clock.now() + self._patience
+        for each in _rendered_for(work) if reading else ():
+            if self._records.clock.now() > until:
+                # Sweeps follow the rest; nobody knows what of the known is among it.
+                wanted |= known.keys()
+                break
+            found = elsewhere(profile.reads, cluster_object(each), self._limits)
+            for key in sorted(found - settled - fresh.keys()):
+                fresh[key] = self._records.readers.note(key, reader)
+            wanted |= found
+        self._settle(fresh, reader)
+        for key in sorted(known.keys() - wanted):
+            self._records.readers.delete(key, reader)
+
+    def forget(self, profile: str, cluster: str) -> None:
+        """Strike out all that a profile reads for a cluster."""
+        for key, reader in self._records.readers.read_for(cluster, profile).items():
+            self._records.readers.delete(key, reader)
+
+    def _settle(self, fresh: Mapping[Identity, str], reader: Reader) -> None:
+        """See to it that what is read from now on rings, and note that this was done."""
+        if not fresh:
+            return
+        # Of one that is not registered yet the first sweep sees to it.
+        gate = self._records.gates.known(MANAGEMENT)
+        rings = {each.gvk[::2] for each in gate.value.followed} if gate else set()
+        kinds = {(key.group, key.kind) for key in fresh}
+        # Of many that come at once the first asks: it is also the first that a sweep looks at.
+        if gate and any(self._records.readers.first(kind) == reader for kind in kinds - rings):
+            self._publisher.publish([Sweep(MANAGEMENT)])
+        for key, token in fresh.items():
+            self._records.readers.settle(key, reader, expect=token)
+
+    # What rings ---------------------------------------------------------------------------------
+
+    def kinds(self) -> list[Kind]:
+        """Return the kinds of which anything is read, and strike out who reads none any more.
+
+        No more than a cluster may be asked to ring for: sweeps follow the others.
+        """
+        return list(islice(filter(self._is_read, self._records.readers.kinds()), MOST_FOLLOWED))
+
+    def tell(self, kinds: Iterable[Kind]) -> None:
+        """Have all that read anything of some kinds read it again."""
+        for kind in kinds:
+            told = (application(reader) for _, reader in self._records.readers.of_kind(kind))
+            self._publisher.publish(told)
+
+    def _is_read(self, kind: Kind) -> bool:
+        """Say whether anybody reads a kind; one who does is enough."""
+        for key, reader in self._records.readers.of_kind(kind):
+            if self._reads(reader, kind):
+                return True
+            self._records.readers.delete(key, reader)
+            if self._reads(reader, kind):
+                # It came back before it was struck out, and may have found itself noted.
+                self._publisher.publish([application(reader)])
+        return False
+
+    def _reads(self, reader: Reader, kind: Kind) -> bool:
+        try:
+            kept = self._records.profiles.get(reader.trigger, reader.source, reader.profile)
+        except MissingError:
+            # What it reads is lost with its contents.
+            return True
+        if kept is None or reader.destination not in kept.value.destinations:
+            return False
+        found = filter(is_elsewhere, kept.value.reads)
+        return any(GVK.parse(each.api_version, each.kind)[::2] == kind for each in found)
+
+
+def application(reader: Reader) -> Apply:
+    """Return what has a profile applied again that reads something."""
+    return Apply(reader.trigger, reader.source, reader.profile, reader.destination)
+
+
+def _rendered_for(work: Work) -> Iterator[Cluster]:
+    """Yield the clusters for which templates are rendered: the one they go to, or its guests."""
+    if not work.only_hosts:
+        yield work.cluster
+    yield from work.guests
