@@ -121,6 +121,7 @@ _NEAR = {
 _ELSEWHERE = {
     "adapters/notices": "tests/unit/adapters/notices",
     "engine/classifying": "tests/unit/engine/test_classifying.py",
+    "engine/leaving": "tests/unit/engine/test_leaving.py",
     "engine/liveness": "tests/unit/engine/test_liveness.py",
     "engine/pausing": "tests/unit/engine/test_pausing.py",
     "fleet/noticing": "tests/unit/fleet/test_noticing.py",

@@ -151,6 +151,12 @@ MUTANTS = [
     ),
     Mutant(
         "engine/leaving.py",
+        "    return catalog.may_reach(trigger, profile.cluster, cluster)\n",
+        "    return True\n",
+        "Rights go with a label before what a trigger brought by that label.",
+    ),
+    Mutant(
+        "engine/leaving.py",
         '    if profile.sync == "DryRun":\n        return False\n',
         "",
         "Rights wait for what is only tried dry.",
