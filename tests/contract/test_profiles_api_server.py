@@ -10,13 +10,17 @@ from typing import Any
 import pytest
 
 from bellhop.adapters.kube.client import KubeClient
+from bellhop.cli.story import Story
+from bellhop.cli.views.profiles import VIEWS
+from bellhop.cli.views.view import Query
 from bellhop.fleet.held import held
 from bellhop.messages import Sweep
 from bellhop.model.gvk import GVK
 from bellhop.model.kinds import InvalidDocuments
-from bellhop.model.record import Outcome
+from bellhop.model.record import NO_OBJECT, Outcome
 from bellhop.settings import Settings
 from tests.contract.test_preview_api_server import EAST, fleet, kube  # noqa: F401 - fixtures
+from tests.fakes import rig
 from tests.fakes.fleet import Fleet
 from tests.fakes.manifests import (
     FOR_EACH,
@@ -180,6 +184,34 @@ def test_all_that_is_refused_is_told_until_it_is_given_up(fleet: Fleet, kube: Ku
     assert "it has failed 2 times in a row" in said.message
 
 
+LUA = "projectsveltos.io/lua: ok"
+READS = """templateResourceRefs:
+  - {identifier: Web, resource: {apiVersion: v1, kind: Service, namespace: default, name: web}}
+"""
+WRITES = """local port = resources["Web"].spec.ports[1].port
+  return {resources = [[{apiVersion: v1, kind: ConfigMap,
+    metadata: {name: made, namespace: default}, data: {v: "]] .. port .. [["}}]]}"""
+
+
+def written_by(body: str) -> str:
+    return f"function evaluate()\n  {body}\nend\n"
+
+
+def scripted(folder: Path, kube: KubeClient) -> Fleet:
+    """Return an installation where a script has written what it read of a cluster."""
+    one = Fleet(folder / "scripted")
+    one.access.clusters["mgmt/mgmt"] = one.access.clusters[EAST] = kube  # type: ignore[assignment]
+    one.register("east", env="production")
+    rig.register_host(one)
+    spec = {"ports": [{"port": 80, "protocol": "TCP"}]}
+    metadata = {"name": "web", "namespace": "default"}
+    kube.apply({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec})
+    one.apply(join(profile(more=READS), holder("own", written_by(WRITES), annotations=LUA)))
+    one.pump()
+    assert data(kube) == {"made": "80"}
+    return one
+
+
 @pytest.fixture
 def guarded(tmp_path: Path, kube: KubeClient) -> Iterator[Fleet]:
     """An installation that holds what ends of four objects and more."""
@@ -227,6 +259,114 @@ def test_what_very_many_objects_brought_stays_until_sweeps_agree(
 
     assert sorted(data(kube, "swept")) == ["for-d"]
     assert list(held(guarded.installation())) == []
+
+
+FAILING = [
+    pytest.param(
+        "local web = resources['Web']\n  error('port ' .. web.spec.ports[1].port)",
+        "ConfigMap default/own/main.yaml:3: port 80, in 'error('port ' .. web.spec.ports[1].port)'",
+        id="raises what it read",
+    ),
+    pytest.param(
+        "return resources['Web'].spec.nothing.there",
+        "ConfigMap default/own/main.yaml:2: attempt to index field 'nothing' (a nil value)",
+        id="reads what is not there",
+    ),
+    pytest.param(
+        "while true do end",
+        "ConfigMap default/own/main.yaml:2: the script took more than 20000000 steps",
+        id="never ends",
+    ),
+    pytest.param(
+        "return {resources = ('x'):rep(2^27)}",
+        "ConfigMap default/own/main.yaml:2: the script needed more than 67108864 bytes of memory",
+        id="takes too much memory",
+    ),
+    pytest.param(
+        "return {resources = ('x'):rep(9000000)}",
+        "ConfigMap default/own/main.yaml: the script writes more than the 8,388,608 characters",
+        id="writes too much",
+    ),
+    pytest.param(
+        "return {resources = 'a: ['}",
+        "ConfigMap default/own/main.yaml, rendered line 2: this is not YAML",
+        id="writes no YAML",
+    ),
+]
+
+
+@pytest.mark.parametrize(("body", "sentence"), FAILING)
+def test_a_script_that_fails_says_where_and_leaves_what_is_there(
+    tmp_path: Path, kube: KubeClient, body: str, sentence: str
+) -> None:
+    """By document, key and line, on the outcome; mended, it writes again."""
+    fleet = scripted(tmp_path, kube)
+    fleet.apply(holder("own", written_by(body), annotations=LUA))
+    fleet.pump()
+
+    assert outcome(fleet).phase.startswith("Failed")
+    assert sentence in outcome(fleet).message
+    assert data(kube) == {"made": "80"}
+
+    fleet.apply(holder("own", written_by(WRITES.replace("].port", "].port + 1")), annotations=LUA))
+    again(fleet)
+    assert data(kube) == {"made": "81"}
+    fleet.close()
+
+
+def shown(fleet: Fleet, capsys: pytest.CaptureFixture[str]) -> tuple[str, str, str]:
+    """Return what people see of the one profile: how far it is, its message, and its story."""
+    here = fleet.installation()
+    (row,) = VIEWS["clusterprofile"].rows(here, Query())
+    VIEWS["clusterprofile"].describe(here, Query(), Story())
+    return str(row["provisioned"]), str(row["message"]), capsys.readouterr().out
+
+
+def where(condition: str) -> str:
+    """Return a template that writes an object where something is so, and nothing elsewhere."""
+    return "{{ if " + condition + " }}\n" + config("a", "v: '1'") + "{{ end }}"
+
+
+def test_what_writes_nothing_yet_is_there_and_says_so(
+    fleet: Fleet, kube: KubeClient, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A trigger's profile is made by an event that brings nothing, and brings what the next asks.
+
+    It takes back what a later event asks for no more, and says so again.
+    """
+    text = where('eq (index .Resource.data "v") "ready"')
+    selected = ", labelFilters: [{key: watched, operation: Equal, value: 'yes'}]"
+    made = holder("made", text, annotations=INSTANTIATE)
+    fleet.apply(join(source("ConfigMap", more=selected), trigger(), made))
+    for word, there in (("waits", False), ("ready", True), ("waits", False)):
+        stored = kube.apply({**labelled("order"), "data": {"v": word}})
+        assert fleet.send("east", {"object": stored}).status == 200
+        fleet.pump()
+
+        assert data(kube) == ({"a": "1"} if there else {})
+        provisioned, message, told = shown(fleet, capsys)
+        assert (provisioned, message) == ("1/1", "" if there else NO_OBJECT)
+        assert ("no object yet" in told) is not there
+
+
+def test_what_writes_nothing_for_a_cluster_says_so_there(
+    fleet: Fleet, kube: KubeClient, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A profile that is rendered for each cluster brings it once that is as it asks."""
+    text = where('eq (dig "labels" "ready" "" .Cluster.metadata) "yes"')
+    rendered = "projectsveltos.io/template: ok"
+    fleet.apply(join(profile(), holder("own", text, annotations=rendered)))
+    fleet.pump()
+    provisioned, message, told = shown(fleet, capsys)
+    assert (provisioned, message) == ("1/1", f"{EAST}: {NO_OBJECT}")
+    assert NO_OBJECT in told
+
+    fleet.declare.label(EAST, {"ready": "yes"})
+    fleet.pump()
+    assert data(kube) == {"a": "1"}
+    provisioned, message, told = shown(fleet, capsys)
+    assert (provisioned, message) == ("1/1", "")
+    assert "ConfigMap default/a" in told
 
 
 def test_a_field_that_is_no_field_applies_nothing(fleet: Fleet, kube: KubeClient) -> None:

@@ -33,6 +33,7 @@ from bellhop.errors import (
 )
 from bellhop.model.marks import DRIFT_IGNORED
 from bellhop.model.record import (
+    NO_OBJECT,
     Action,
     Change,
     Ended,
@@ -75,7 +76,7 @@ class Endings:
         """Note that all is as it should be; only the inputs of the profile may be wrong still."""
         error, _ = wrong(work.profile)
         phase: Phase = "FailedNonRetriable" if error else "Provisioned"
-        self._settle(work, phase, error, anew=bool(work.changed))
+        self._settle(work, phase, error or _nothing(work), anew=bool(work.changed))
 
     def _settle(self, work: Work, phase: Phase, message: str, *, anew: bool) -> None:
         old, profile = work.outcome.value if work.outcome else None, work.profile
@@ -384,6 +385,13 @@ def _counted(changes: Sequence[Change]) -> str:
     }
     told = [f"{found[action]} {word}" for action, word in words.items() if found[action]]
     return ", ".join(told) or "nothing to change"
+
+
+def _nothing(work: Work) -> str:
+    """Say of a cluster that it has nothing of a profile, though something was rendered for it."""
+    home = ("", work.cluster.namespace)
+    own = any(not each.how.local and each.namespace in home for each in work.profile.contents)
+    return NO_OBJECT if own and not work.held else ""
 
 
 def _revision(work: Work) -> str:
