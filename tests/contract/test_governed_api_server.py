@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -132,6 +132,49 @@ def test_nothing_restarts_that_does_not_ask(fleet: Fleet, kube: KubeClient) -> N
     until_restarted(kube, 1, "StatefulSet")
 
 
+HEALTH = """validateHealths:
+  - name: rolled-out
+    featureID: Resources
+    group: apps
+    version: v1
+    kind: Deployment
+    namespace: default
+    script: |
+      function evaluate()
+        local seen = obj.status.observedGeneration == obj.metadata.generation
+        local ready = obj.status.availableReplicas or 0
+        local message = ready .. " of " .. obj.spec.replicas .. " are ready"
+        return {healthy = seen and ready == obj.spec.replicas, message = message}
+      end
+"""
+
+
+def test_a_workload_counts_once_its_controller_says_that_it_is_well(fleet: Fleet) -> None:
+    """One whose pods nobody runs waits, and says for what; one that wants no pods is there."""
+    wanted = workload("Deployment").replace("{selector", "{replicas: 1, selector", 1)
+    fleet.apply(join(profile(more=HEALTH), holder("own", wanted)))
+    until(fleet, lambda: "0 of 1 are ready" in told(fleet))
+    assert told(fleet).startswith("Provisioning waits for check 'rolled-out': Deployment ")
+
+    fleet.apply(holder("own", wanted.replace("replicas: 1", "replicas: 0")))
+    until(fleet, lambda: told(fleet) == "Provisioned ")
+
+
+def told(fleet: Fleet) -> str:
+    found = fleet.records.outcomes.get(EAST, "own")
+    return f"{found.value.phase} {found.value.message}" if found else ""
+
+
+def until(fleet: Fleet, done: Callable[[], bool]) -> None:
+    """Let time go by until something is so."""
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while not done():
+        assert time.monotonic() < deadline, told(fleet)
+        time.sleep(0.05)
+        fleet.clock.advance(timedelta(minutes=1))
+        fleet.pump()
+
+
 def test_a_namespace_that_ends_is_waited_for(fleet: Fleet, kube: KubeClient) -> None:
     """What is withdrawn and wanted again at once comes as soon as the cluster is done with it."""
     space = "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n"
@@ -147,14 +190,8 @@ def test_a_namespace_that_ends_is_waited_for(fleet: Fleet, kube: KubeClient) -> 
     fleet.pump()
     fleet.apply(brought)
     fleet.pump()
-    said = fleet.records.outcomes.get(EAST, "own")
-    assert said
-    assert "is being deleted" in said.value.message
+    assert "is being deleted" in told(fleet)
 
     assert kube.merge(NAMESPACE, "", "shop", {"metadata": {"finalizers": None}})
-    deadline = time.monotonic() + _PATIENCE_SECONDS
-    while kube.get(CONFIG, "shop", "a") is None:
-        assert time.monotonic() < deadline
-        fleet.clock.advance(timedelta(minutes=1))
-        fleet.pump()
+    until(fleet, lambda: kube.get(CONFIG, "shop", "a") is not None)
     assert (kube.get(NAMESPACE, "", "shop") or {})["metadata"]["uid"] != first["metadata"]["uid"]

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from bellhop.adapters.kube.client import KubeClient
+from bellhop.cli.views.reports import VIEWS
+from bellhop.cli.views.view import Query
 from bellhop.errors import MissingError
 from bellhop.fleet.pausing import mark, pausable
 from bellhop.fleet.rollback import history, rollback, undo
@@ -30,6 +32,7 @@ from tests.fakes.manifests import (
     source,
     trigger,
 )
+from tests.unit.stages.test_handling import with_refs
 from tests.unit.stages.test_turns import NAMES, phases, rolled_out
 
 # ruff: noqa: F811 - fixtures
@@ -61,7 +64,7 @@ def many(tmp_path: Path, six: dict[str, KubeClient]) -> Iterator[Fleet]:
     one = Fleet(tmp_path)
     for name, client in six.items():
         one.access.clusters[f"fleet/{name}"] = client  # type: ignore[assignment]
-        one.register(name, env="production")
+        one.register(name, env="production", zone="a" if name in ("c0", "c1") else "b")
     yield one
     one.close()
 
@@ -119,6 +122,67 @@ def test_a_share_of_the_clusters_changes_until_so_many_refuse(
     many.pump()
     assert have(six, "2") == NAMES[1:]
     assert rolled_out(many) == "5 updated, 0 updating, 1 failed, 0 waiting; 2 at a time"
+
+
+SETS = """
+apiVersion: lib.projectsveltos.io/v1beta1
+kind: ClusterSet
+metadata: {name: pair}
+spec: {clusterSelector: {matchLabels: {zone: b}}, maxReplicas: 2}
+---
+apiVersion: lib.projectsveltos.io/v1beta1
+kind: Set
+metadata: {name: one, namespace: fleet}
+spec: {clusterSelector: {matchLabels: {zone: a}}, maxReplicas: 1}
+"""
+BY_LABELS = "clusterSelector: {matchLabels: {zone: a}}"
+BY_EXPRESSIONS = """clusterSelector:
+    matchExpressions: [{key: zone, operator: NotIn, values: [a]}]"""
+SELECTIONS = {
+    BY_LABELS: "c0 c1",
+    "setRefs: [none]": "",
+    BY_EXPRESSIONS: "c2 c3 c4 c5",
+    "clusterRefs: [{namespace: fleet, name: c3, kind: SveltosCluster}]": "c3",
+    "setRefs: [pair]": "c2 c3",
+    f"{BY_LABELS}\n  setRefs: [pair]": "c0 c1 c2 c3",
+}
+
+
+def selecting(selected: str, namespace: str = "") -> str:
+    """Return a profile for some clusters, and what it brings to each."""
+    place = namespace or "default"
+    text = profile(selected, namespace=namespace)
+    rendered = "projectsveltos.io/template: ok"
+    own = holder("own", config(OF_ITS_OWN, "v: '1'"), annotations=rendered, namespace=place)
+    return join(text.replace("namespace: default}", f"namespace: {place}}}"), own)
+
+
+def test_each_way_of_selection_reaches_its_clusters(
+    many: Fleet, six: dict[str, KubeClient]
+) -> None:
+    """And no other: those that are selected no more lose what they had."""
+    many.apply(SETS)
+    for selected, expected in SELECTIONS.items():
+        many.apply(selecting(selected))
+        many.pump()
+        assert reached(six) == expected.split(), selected
+
+
+def test_a_profile_with_a_namespace_reaches_the_clusters_of_that_alone(
+    many: Fleet, six: dict[str, KubeClient]
+) -> None:
+    """By labels, and by the Sets that lie there."""
+    many.apply(SETS, selecting(BY_LABELS, "team"))
+    many.pump()
+    assert reached(six) == []
+    for selected, expected in ((BY_LABELS, "c0 c1"), ("setRefs: [one]", "c0")):
+        many.apply(selecting(selected, "fleet"))
+        many.pump()
+        assert reached(six) == expected.split(), selected
+
+
+def reached(six: dict[str, KubeClient]) -> list[str]:
+    return [name for name in six if six[name].get(CONFIG, "default", f"own-{name}")]
 
 
 # What triggers make -----------------------------------------------------------------------------
@@ -250,3 +314,68 @@ def test_what_goes_back_and_is_refused_says_so(fleet: Fleet, kube: KubeClient) -
     assert kept
     assert kept.value.phase == "Failed"
     assert "field is immutable when `immutable` is set" in kept.value.message
+
+
+def test_what_is_left_by_word_stays_as_it_is(fleet: Fleet, kube: KubeClient) -> None:
+    """Where its trigger says so: an order that is cancelled leaves what it brought, unmarked."""
+    leaving = trigger(more="stopMatchingBehavior: LeavePolicies")
+    declare(fleet, join(orders("1"), leaving))
+    order(fleet, kube, "one", "first")
+    before = kube.get(CONFIG, "made", "for-one")
+    assert before
+
+    cancel(fleet, kube, "one")
+
+    assert made(kube) == {}
+    left = kube.get(CONFIG, "made", "for-one")
+    assert left
+    assert (left["metadata"]["uid"], left["data"]) == (before["metadata"]["uid"], before["data"])
+    assert list(left["metadata"]["annotations"]) == ["bellhop.dev/made-by"]
+
+
+def test_a_document_that_fails_brings_nothing_of_its_event(fleet: Fleet, kube: KubeClient) -> None:
+    """Nor half of it; the report says which document, key and line, and what was there stays."""
+    two = with_refs(trigger(), "tier: 100", "tier: 50").replace("name: own", "name: made")
+    good, bad = brings("1"), "v: '{{ .Resource.data.nothing }}'"
+    text = "# One line,\n# and another.\n" + config("other", bad, namespace="made")
+    other = holder("made1", text, annotations=INSTANTIATE)
+    declare(fleet, join(orders("1"), two, good, other))
+    order(fleet, kube, "one", "first")
+    assert made(kube) == {}
+    said = report(fleet)["failureMessage"]
+    assert "default/made1/main.yaml:6:" in said
+    assert 'map has no entry for key "nothing"' in said
+
+    declare(fleet, holder("made1", config("other", "v: '1'", namespace="made")))
+    assert made(kube) == {"for-one": "1-first", "other": "1"}
+    assert "failureMessage" not in report(fleet)
+    declare(fleet, other)
+    assert made(kube) == {"for-one": "1-first", "other": "1"}
+    assert "default/made1/main.yaml:6:" in report(fleet)["failureMessage"]
+
+
+def report(fleet: Fleet) -> dict[str, Any]:
+    """Return the status of the one report, as `get eventreports -o yaml` has it."""
+    (found,) = VIEWS["eventreport"].manifests(fleet.installation(), Query())
+    status: dict[str, Any] = found["status"]
+    return status
+
+
+def fixed(v: str) -> str:
+    return config("one", f"v: '{v}'", namespace="made") + "immutable: true\n"
+
+
+def test_the_refs_of_a_trigger_count_as_those_of_a_profile(fleet: Fleet, kube: KubeClient) -> None:
+    """By tier, by force and where a namespace is not to be made; Sveltos loses them on the way."""
+    refs = with_refs(trigger(), "tier: 100", "tier: 50, force: true", "skipNamespaceCreation: true")
+    lower, forced, apart = (f"own{number or ''}" for number in range(3))
+    rules = join(orders("1"), refs, holder(lower, config("one", "v: lower", namespace="made")))
+    declare(fleet, join(rules, holder(forced, fixed("1")), holder(apart)))
+    order(fleet, kube, "any", "first")
+    declare(fleet, holder(forced, fixed("2")))
+    assert made(kube) == {"one": "2"}
+
+    declare(fleet, holder(apart, config("apart", "v: '1'", namespace="shop")))
+    kept = fleet.records.outcomes.get(EAST, generated(fleet))
+    assert kept
+    assert "namespace 'shop' is not there; create it first" in kept.value.message
