@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -130,6 +131,48 @@ def test_nothing_restarts_that_does_not_ask(fleet: Fleet, kube: KubeClient) -> N
     fleet.apply(holder("own", workload("StatefulSet").replace("web:1", "web:2")))
     fleet.pump()
     until_restarted(kube, 1, "StatefulSet")
+
+
+def limited(kube: KubeClient, cluster: Cluster) -> KubeClient:
+    """Return a client that may do all that is asked of it but read Secrets."""
+    rights = "rbac.authorization.k8s.io"
+    metadata = {"name": "bellhop", "namespace": "kube-system"}
+    kube.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})
+    kinds = {"": ["configmaps", "namespaces"], "apps": ["statefulsets"]}
+    rules = [{"apiGroups": [group], "resources": kinds[group], "verbs": ["*"]} for group in kinds]
+    role = {"apiVersion": f"{rights}/v1", "kind": "ClusterRole", "metadata": {"name": "bellhop"}}
+    kube.apply({**role, "rules": rules})
+    given = {"apiGroup": rights, "kind": "ClusterRole", "name": "bellhop"}
+    bound = {**role, "kind": "ClusterRoleBinding", "roleRef": given}
+    kube.apply({**bound, "subjects": [{"kind": "ServiceAccount", **metadata}]})
+    mine = sanitise(cluster.kubeconfig(), reach=HERE)
+    token = kube.token_request("kube-system", "bellhop")
+    return KubeClient(EAST, replace(mine, token=token), reach=HERE)
+
+
+def test_what_may_not_be_read_restarts_nothing_and_is_told(
+    fleet: Fleet, kube: KubeClient, governed_cluster: Cluster
+) -> None:
+    """With what is to be granted; what may be read restarts it as ever."""
+    client = limited(kube, governed_cluster)
+    fleet.access.clusters[EAST] = client  # type: ignore[assignment]
+    brought = holder("own", workload("StatefulSet"))
+    fleet.apply(join(profile(more="reloader: true"), brought))
+    fleet.pump()
+    until(fleet, lambda: told(fleet).startswith("Provisioned no workload restarts when Secret"))
+    assert "'default/password' changes: Bellhop's credentials there may not get it" in told(fleet)
+    assert kube.merge(SECRET, "default", "password", {"stringData": {"word": "hidden"}})
+    assert kube.merge(CONFIG, "default", "settings", {"data": {"sky": "red"}})
+    sweep(fleet)
+    assert generations(kube) == [2]
+
+    fleet.access.clusters[EAST] = kube  # type: ignore[assignment]
+    sweep(fleet)
+    assert told(fleet) == "Provisioned "
+    assert kube.merge(SECRET, "default", "password", {"stringData": {"word": "other"}})
+    sweep(fleet)
+    assert generations(kube) == [3]
+    client.close()
 
 
 HEALTH = """validateHealths:

@@ -76,7 +76,7 @@ class Endings:
         """Note that all is as it should be; only the inputs of the profile may be wrong still."""
         error, _ = wrong(work.profile)
         phase: Phase = "FailedNonRetriable" if error else "Provisioned"
-        self._settle(work, phase, error or _nothing(work), anew=bool(work.changed))
+        self._settle(work, phase, error or _remark(work), anew=bool(work.changed))
 
     def _settle(self, work: Work, phase: Phase, message: str, *, anew: bool) -> None:
         old, profile = work.outcome.value if work.outcome else None, work.profile
@@ -387,11 +387,20 @@ def _counted(changes: Sequence[Change]) -> str:
     return ", ".join(told) or "nothing to change"
 
 
-def _nothing(work: Work) -> str:
-    """Say of a cluster that it has nothing of a profile, though something was rendered for it."""
+def _remark(work: Work) -> str:
+    """Say what is missed where all is as it should be: objects, or restarts that are asked for."""
     home = ("", work.cluster.namespace)
     own = any(not each.how.local and each.namespace in home for each in work.profile.contents)
-    return NO_OBJECT if own and not work.held else ""
+    if own and not work.held:
+        return NO_OBJECT
+    if not work.unread:
+        return ""
+    first, *others = sorted(work.unread)
+    more = f" and {len(others)} more" if others else ""
+    return (
+        f"no workload restarts when {first.kind} '{first.namespace}/{first.name}'{more} changes:"
+        " Bellhop's credentials there may not get it, as reloader has to; grant them that"
+    )
 
 
 def _revision(work: Work) -> str:
