@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from bellhop.adapters.kube.client import KubeClient
+from bellhop.errors import InvalidError
+from bellhop.fleet.pausing import open_in
 from bellhop.model.gvk import GVK
 from bellhop.model.kubeconfig import sanitise
 from bellhop.model.reach import HERE
@@ -184,3 +186,35 @@ def test_a_trigger_goes_to_so_many_clusters_at_a_time(
     many.apply(holder("made", text.replace("'1'", "'2'"), annotations=later))
     many.pump()
     assert have(six, "2") == ["c1", "c2"]
+
+
+def test_a_circle_is_refused_and_nothing_of_it_comes(
+    many: Fleet, six: dict[str, KubeClient]
+) -> None:
+    """It is named in the order in which its profiles wait, before any cluster is asked."""
+    circle = [
+        profile(name=name, more=f"dependsOn: [{after}]") for name, after in ("ab", "bc", "ca")
+    ]
+    with pytest.raises(InvalidError, match=r"'a'.*'b'.*'c'"):
+        many.apply(join(*circle, selecting(BY_LABELS)))
+    many.pump()
+
+    assert reached(six) == []
+
+
+def test_a_cluster_changes_within_its_window(many: Fleet, six: dict[str, KubeClient]) -> None:
+    """Others do meanwhile, and a share of them at a time; what waits says until when."""
+    here = many.installation()
+    open_in(here, "fleet/c0", "0 20 * * *", "0 22 * * *")
+    rolls(many, "1")
+    assert reached(six) == NAMES[1:]
+    kept = many.records.outcomes.get("fleet/c0", "own")
+    assert kept
+    assert kept.value.message.endswith("until 2026-01-01 20:00 UTC, when its active window opens")
+
+    many.clock.advance(timedelta(hours=8, minutes=1))
+    many.pump()
+    assert have(six, "1") == NAMES
+    many.clock.advance(timedelta(hours=2))
+    rolls(many, "2")
+    assert have(six, "2") == NAMES[1:]

@@ -16,13 +16,18 @@ from bellhop.fleet.pausing import mark, pausable
 from bellhop.fleet.previewing import noted
 from bellhop.fleet.rollback import history, rollback, undo
 from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.model.hosting import MANAGEMENT
+from bellhop.model.kubeconfig import sanitise
 from bellhop.model.marks import TRIGGER_PAUSED
+from bellhop.model.reach import HERE
+from infra.lab.cluster import Cluster
 from tests.contract.test_preview_api_server import (  # noqa: F401 - fixtures
     EAST,
     fleet,
     kube,
     told,
 )
+from tests.fakes import rig
 from tests.fakes.fleet import Fleet
 from tests.fakes.manifests import FOR_EACH, INSTANTIATE, config, holder, join, source, trigger
 from tests.unit.stages.test_handling import with_refs
@@ -252,3 +257,25 @@ def test_a_trigger_is_tried_dry_then_waits_for_its_ground(fleet: Fleet, kube: Ku
     fleet.clock.advance(HOUR)
     fleet.pump()
     assert made(kube) == {"for-one": "1-first"}
+
+
+def test_what_is_local_comes_to_the_cluster_for_all_others(
+    fleet: Fleet, kube: KubeClient, destination_cluster: Cluster
+) -> None:
+    """Once one is registered as that, which is told; it goes with its order."""
+    kubeconfig = sanitise(destination_cluster.kubeconfig(), reach=HERE)
+    host = KubeClient(MANAGEMENT, kubeconfig, reach=HERE)
+    declare(fleet, join(orders("1"), with_refs(trigger(), "deploymentType: Local")))
+    declare(fleet, brings("1").replace("name: made,", "name: own,"))
+    order(fleet, kube, "one", "first")
+    kept = fleet.records.outcomes.get(EAST, generated(fleet))
+    assert kept
+    assert "no cluster is registered as 'mgmt/mgmt'" in kept.value.message
+
+    fleet.access.clusters[MANAGEMENT] = host  # type: ignore[assignment]
+    rig.register_host(fleet)
+    fleet.pump()
+    assert (made(kube), made(host)) == ({}, {"for-one": "1-first"})
+    cancel(fleet, kube, "one")
+    assert made(host) == {}
+    host.close()
