@@ -119,6 +119,30 @@ def test_every_kind_of_workload_restarts_when_what_it_reads_changes(
     assert generations(kube) == before
 
 
+def test_what_profiles_bring_restarts_it_at_once(fleet: Fleet, kube: KubeClient) -> None:
+    """Its own or another's, by one restart each; what changes nothing that is read does not."""
+    for gvk, name in ((CONFIG, "settings"), (SECRET, "password")):
+        kube.remove(gvk, "default", name)
+    secret = "apiVersion: v1\nkind: Secret\nmetadata: {{name: password}}\nstringData: {{v: '{}'}}\n"
+    web, reloads = workload("Deployment"), profile(more="reloader: true")
+    fleet.apply(join(profile(name="its"), holder("its", secret.format(1))))
+    fleet.apply(join(reloads, holder("own", config("settings", "v: '1'"), web)))
+    fleet.pump()
+    assert generations(kube) == [1]
+
+    fleet.apply(holder("its", secret.format(2)))
+    fleet.pump()
+    assert generations(kube) == [2]
+    fleet.apply(holder("own", config("settings", "v: '2'"), web))
+    fleet.pump()
+    assert generations(kube) == [3]
+    fleet.apply(holder("own", config("settings", "v: '2'"), web, config("more")))
+    fleet.pump()
+    sweep(fleet)
+    assert generations(kube) == [3]
+    until_restarted(kube, 2, "Deployment")
+
+
 def test_nothing_restarts_that_does_not_ask(fleet: Fleet, kube: KubeClient) -> None:
     """What its pods read may change as it likes; it restarts when its own pods change."""
     fleet.apply(join(profile(), holder("own", workload("StatefulSet"))))

@@ -16,6 +16,7 @@ from bellhop.adapters.kube.transport import Request
 from bellhop.cli.story import Story
 from bellhop.cli.views.profiles import VIEWS
 from bellhop.cli.views.view import Query
+from bellhop.errors import InvalidError
 from bellhop.fleet.held import held
 from bellhop.messages import Sweep
 from bellhop.model.gvk import GVK, ObjectKey
@@ -285,6 +286,22 @@ def test_what_very_many_objects_brought_stays_until_sweeps_agree(
     assert list(held(guarded.installation())) == []
 
 
+def test_a_script_is_run_anew_when_what_it_reads_has_changed(
+    tmp_path: Path, kube: KubeClient
+) -> None:
+    """An object of a cluster with the next sweep; where it is gone that is told, and all stays."""
+    fleet = scripted(tmp_path, kube)
+    assert kube.merge(SERVICE, "default", "web", {"spec": {"ports": [{"port": 90}]}})
+    sweep(fleet)
+    assert data(kube) == {"made": "90"}
+
+    kube.remove(SERVICE, "default", "web")
+    sweep(fleet)
+    assert "cannot find Service 'default/web' that templateResourceRefs" in outcome(fleet).message
+    assert data(kube) == {"made": "90"}
+    fleet.close()
+
+
 FAILING = [
     pytest.param(
         "local web = resources['Web']\n  error('port ' .. web.spec.ports[1].port)",
@@ -450,6 +467,18 @@ def test_a_field_that_is_no_field_applies_nothing(fleet: Fleet, kube: KubeClient
     """A file with one mistake is refused as a whole, by the field's name, and nothing comes."""
     with pytest.raises(InvalidDocuments, match="extraLabel"):
         fleet.apply(join(profile(more="extraLabel: {a: b}"), holder("own", config("a", "v: '1'"))))
+    fleet.pump()
+
+    assert data(kube) == {}
+
+
+def test_a_circle_is_refused_and_nothing_of_it_comes(fleet: Fleet, kube: KubeClient) -> None:
+    """It is named in the order in which its profiles wait."""
+    circle = [
+        profile(name=name, more=f"dependsOn: [{after}]") for name, after in ("ab", "bc", "ca")
+    ]
+    with pytest.raises(InvalidError, match=r"'a'.*'b'.*'c'"):
+        fleet.apply(join(*circle, profile(), holder("own", config("a", "v: '1'"))))
     fleet.pump()
 
     assert data(kube) == {}

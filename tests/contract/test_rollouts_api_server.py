@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.errors import InvalidError
 from bellhop.fleet.pausing import open_in
 from bellhop.model.gvk import GVK
 from bellhop.model.kubeconfig import sanitise
@@ -186,20 +185,6 @@ def test_a_trigger_goes_to_so_many_clusters_at_a_time(
     many.apply(holder("made", text.replace("'1'", "'2'"), annotations=later))
     many.pump()
     assert have(six, "2") == ["c1", "c2"]
-
-
-def test_a_circle_is_refused_and_nothing_of_it_comes(
-    many: Fleet, six: dict[str, KubeClient]
-) -> None:
-    """It is named in the order in which its profiles wait, before any cluster is asked."""
-    circle = [
-        profile(name=name, more=f"dependsOn: [{after}]") for name, after in ("ab", "bc", "ca")
-    ]
-    with pytest.raises(InvalidError, match=r"'a'.*'b'.*'c'"):
-        many.apply(join(*circle, selecting(BY_LABELS)))
-    many.pump()
-
-    assert reached(six) == []
 
 
 def test_a_cluster_changes_within_its_window(many: Fleet, six: dict[str, KubeClient]) -> None:
