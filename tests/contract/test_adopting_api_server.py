@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from bellhop.adapters.kube.errors import Call
 from bellhop.adapters.kube.transport import Request
 from bellhop.model.gvk import GVK
 from bellhop.model.marks import LAST_APPLIED
+from bellhop.settings import Settings
 from tests.contract.test_preview_api_server import (  # noqa: F401 - fixtures
     EAST,
     adopted,
@@ -107,6 +110,46 @@ def test_what_others_made_is_refused_then_adopted_then_left(
     managers = {each["manager"] for each in left["metadata"]["managedFields"]}
     assert managers == {each["manager"] for each in before["metadata"]["managedFields"]}
     assert list(fleet.records.inventories.of(EAST)) == []
+
+
+@pytest.fixture
+def always(tmp_path: Path, kube: KubeClient) -> Iterator[Fleet]:  # noqa: F811 - the fixture
+    """An installation that does as Sveltos does, and knows the cluster."""
+    one = Fleet(tmp_path / "always", Settings(adopt="always"))
+    one.access.clusters[EAST] = kube  # type: ignore[assignment]
+    one.register("east", env="production")
+    yield one
+    one.close()
+
+
+@pytest.mark.parametrize(("request_of", "maker"), MAKERS)
+def test_the_setting_adopts_what_others_made_and_no_profile(
+    always: Fleet,
+    kube: KubeClient,  # noqa: F811 - the fixture
+    request_of: Any,
+    maker: str,
+) -> None:
+    """Nobody asks for it by the object; what another profile has is its own all the same."""
+    kube._transport.send(request_of(), Call(EAST, "make it", "default"))
+    before = there(kube)
+
+    always.apply(join(profile(), holder("own", config("web", "by: own"))))
+    always.pump()
+    taken = there(kube)
+    assert taken["metadata"]["uid"] == before["metadata"]["uid"]
+    assert taken["data"] == {"by": "own", "kept": "yes"}
+    assert taken["metadata"]["annotations"]["bellhop.dev/adopted"] == maker
+
+    always.apply(join(profile(name="second"), holder("second", config("web", "by: second"))))
+    always.pump()
+    second = always.records.outcomes.get(EAST, "second")
+    assert second
+    assert "profile 'own' of tier 100 has it" in second.value.message
+    assert there(kube)["data"]["by"] == "own"
+
+    always.declare.delete([("ClusterProfile", "", name) for name in ("own", "second")])
+    always.pump()
+    assert marks(there(kube)) == marks(before)
 
 
 def test_what_others_make_anew_is_not_written_over(

@@ -143,3 +143,19 @@ def test_what_it_told_is_what_it_does(fleet: Fleet, kube: KubeClient) -> None:
 
     assert {"ConfigMap a", "ConfigMap b", "Namespace shop"} <= versions(kube).keys()
     assert set(told(now(fleet.installation(), "own")).values()) == {"No Action"}
+
+
+def test_what_another_profile_has_is_told(fleet: Fleet, kube: KubeClient) -> None:
+    """As a conflict, with whose it is; what this one would have beside it is told, too."""
+    fleet.apply(join(profile(name="first"), holder("first", config("a", "v: '1'"))))
+    fleet.pump()
+    before = versions(kube)
+
+    wanted = [config("a", "v: '2'"), config("b", "v: '2'")]
+    fleet.apply(join(profile(more=DRY), holder("own", *wanted)))
+    fleet.pump()
+
+    found = {each.change.key.name: each.change for each in noted(fleet.installation())}
+    assert {name: each.action for name, each in found.items()} == {"a": "Conflict", "b": "Create"}
+    assert "profile 'first' of tier 100 has it" in found["a"].message
+    assert versions(kube) == before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -10,13 +11,26 @@ from typing import Any
 import pytest
 
 from bellhop.adapters.kube.client import KubeClient
+from bellhop.adapters.kube.errors import Call
+from bellhop.adapters.kube.transport import Request
+from bellhop.cli.story import Story
+from bellhop.cli.views.profiles import VIEWS
+from bellhop.cli.views.view import Query
+from bellhop.errors import InvalidError
 from bellhop.fleet.held import held
 from bellhop.messages import Sweep
-from bellhop.model.gvk import GVK
+from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.model.kinds import InvalidDocuments
-from bellhop.model.record import Outcome
+from bellhop.model.record import NO_OBJECT, Outcome
 from bellhop.settings import Settings
-from tests.contract.test_preview_api_server import EAST, fleet, kube  # noqa: F401 - fixtures
+from tests.contract.test_preview_api_server import (  # noqa: F401 - fixtures
+    CRD,
+    EAST,
+    GADGET,
+    fleet,
+    kube,
+)
+from tests.fakes import rig
 from tests.fakes.fleet import Fleet
 from tests.fakes.manifests import (
     FOR_EACH,
@@ -36,6 +50,7 @@ pytest_plugins = ["tests.kube_fixtures"]
 
 CONFIG = GVK("", "v1", "ConfigMap")
 SERVICE = GVK("", "v1", "Service")
+RIGHTS = GVK("rbac.authorization.k8s.io", "v1", "RoleBinding")
 FORCE = "projectsveltos.io/forceRecreate: 'true'"
 ON = "continueOnError: true"
 
@@ -180,6 +195,48 @@ def test_all_that_is_refused_is_told_until_it_is_given_up(fleet: Fleet, kube: Ku
     assert "it has failed 2 times in a row" in said.message
 
 
+LUA = "projectsveltos.io/lua: ok"
+READS = """templateResourceRefs:
+  - {identifier: Web, resource: {apiVersion: v1, kind: Service, namespace: default, name: web}}
+"""
+WRITES = """local port = resources["Web"].spec.ports[1].port
+  return {resources = [[{apiVersion: v1, kind: ConfigMap,
+    metadata: {name: made, namespace: default}, data: {v: "]] .. port .. [["}}]]}"""
+
+
+SPACE = "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n"
+_RBAC = "apiVersion: rbac.authorization.k8s.io/v1\n"
+ROLE = f"""{_RBAC}kind: Role
+metadata: {{name: reads, namespace: shop}}
+rules: [{{apiGroups: [""], resources: [configmaps], verbs: [get]}}]
+"""
+BINDING = f"""{_RBAC}kind: RoleBinding
+metadata: {{name: reads, namespace: shop}}
+roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: Role, name: reads}}
+subjects: [{{kind: ServiceAccount, name: ann, namespace: shop}}]
+"""
+GADGET_KEY = ObjectKey(GVK("lab.example", "v1", "Gadget"), "shop", "g")
+
+
+def written_by(body: str) -> str:
+    return f"function evaluate()\n  {body}\nend\n"
+
+
+def scripted(folder: Path, kube: KubeClient) -> Fleet:
+    """Return an installation where a script has written what it read of a cluster."""
+    one = Fleet(folder / "scripted")
+    one.access.clusters["mgmt/mgmt"] = one.access.clusters[EAST] = kube  # type: ignore[assignment]
+    one.register("east", env="production")
+    rig.register_host(one)
+    spec = {"ports": [{"port": 80, "protocol": "TCP"}]}
+    metadata = {"name": "web", "namespace": "default"}
+    kube.apply({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec})
+    one.apply(join(profile(more=READS), holder("own", written_by(WRITES), annotations=LUA)))
+    one.pump()
+    assert data(kube) == {"made": "80"}
+    return one
+
+
 @pytest.fixture
 def guarded(tmp_path: Path, kube: KubeClient) -> Iterator[Fleet]:
     """An installation that holds what ends of four objects and more."""
@@ -229,10 +286,199 @@ def test_what_very_many_objects_brought_stays_until_sweeps_agree(
     assert list(held(guarded.installation())) == []
 
 
+def test_a_script_is_run_anew_when_what_it_reads_has_changed(
+    tmp_path: Path, kube: KubeClient
+) -> None:
+    """An object of a cluster with the next sweep; where it is gone that is told, and all stays."""
+    fleet = scripted(tmp_path, kube)
+    assert kube.merge(SERVICE, "default", "web", {"spec": {"ports": [{"port": 90}]}})
+    sweep(fleet)
+    assert data(kube) == {"made": "90"}
+
+    kube.remove(SERVICE, "default", "web")
+    sweep(fleet)
+    assert "cannot find Service 'default/web' that templateResourceRefs" in outcome(fleet).message
+    assert data(kube) == {"made": "90"}
+    fleet.close()
+
+
+FAILING = [
+    pytest.param(
+        "local web = resources['Web']\n  error('port ' .. web.spec.ports[1].port)",
+        "ConfigMap default/own/main.yaml:3: port 80, in 'error('port ' .. web.spec.ports[1].port)'",
+        id="raises what it read",
+    ),
+    pytest.param(
+        "return resources['Web'].spec.nothing.there",
+        "ConfigMap default/own/main.yaml:2: attempt to index field 'nothing' (a nil value)",
+        id="reads what is not there",
+    ),
+    pytest.param(
+        "while true do end",
+        "ConfigMap default/own/main.yaml:2: the script took more than 20000000 steps",
+        id="never ends",
+    ),
+    pytest.param(
+        "return {resources = ('x'):rep(2^27)}",
+        "ConfigMap default/own/main.yaml:2: the script needed more than 67108864 bytes of memory",
+        id="takes too much memory",
+    ),
+    pytest.param(
+        "return {resources = 'a: ['}",
+        "ConfigMap default/own/main.yaml, rendered line 2: this is not YAML",
+        id="writes no YAML",
+    ),
+]
+
+
+@pytest.mark.parametrize(("body", "sentence"), FAILING)
+def test_a_script_that_fails_says_where_and_leaves_what_is_there(
+    tmp_path: Path, kube: KubeClient, body: str, sentence: str
+) -> None:
+    """By document, key and line, on the outcome; mended, it writes again."""
+    fleet = scripted(tmp_path, kube)
+    fleet.apply(holder("own", written_by(body), annotations=LUA))
+    fleet.pump()
+
+    assert outcome(fleet).phase.startswith("Failed")
+    assert sentence in outcome(fleet).message
+    assert data(kube) == {"made": "80"}
+
+    fleet.apply(holder("own", written_by(WRITES.replace("].port", "].port + 1")), annotations=LUA))
+    again(fleet)
+    assert data(kube) == {"made": "81"}
+    fleet.close()
+
+
+def shown(fleet: Fleet, capsys: pytest.CaptureFixture[str]) -> tuple[str, str, str]:
+    """Return what people see of the one profile: how far it is, its message, and its story."""
+    here = fleet.installation()
+    (row,) = VIEWS["clusterprofile"].rows(here, Query())
+    VIEWS["clusterprofile"].describe(here, Query(), Story())
+    return str(row["provisioned"]), str(row["message"]), capsys.readouterr().out
+
+
+def where(condition: str) -> str:
+    """Return a template that writes an object where something is so, and nothing elsewhere."""
+    return "{{ if " + condition + " }}\n" + config("a", "v: '1'") + "{{ end }}"
+
+
+def test_what_writes_nothing_yet_is_there_and_says_so(
+    fleet: Fleet, kube: KubeClient, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A trigger's profile is made by an event that brings nothing, and brings what the next asks.
+
+    It takes back what a later event asks for no more, and says so again.
+    """
+    text = where('eq (index .Resource.data "v") "ready"')
+    selected = ", labelFilters: [{key: watched, operation: Equal, value: 'yes'}]"
+    made = holder("made", text, annotations=INSTANTIATE)
+    fleet.apply(join(source("ConfigMap", more=selected), trigger(), made))
+    for word, there in (("waits", False), ("ready", True), ("waits", False)):
+        stored = kube.apply({**labelled("order"), "data": {"v": word}})
+        assert fleet.send("east", {"object": stored}).status == 200
+        fleet.pump()
+
+        assert data(kube) == ({"a": "1"} if there else {})
+        provisioned, message, told = shown(fleet, capsys)
+        assert (provisioned, message) == ("1/1", "" if there else NO_OBJECT)
+        assert ("no object yet" in told) is not there
+
+
+def test_what_writes_nothing_for_a_cluster_says_so_there(
+    fleet: Fleet, kube: KubeClient, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A profile that is rendered for each cluster brings it once that is as it asks."""
+    text = where('eq (dig "labels" "ready" "" .Cluster.metadata) "yes"')
+    rendered = "projectsveltos.io/template: ok"
+    fleet.apply(join(profile(), holder("own", text, annotations=rendered)))
+    fleet.pump()
+    provisioned, message, told = shown(fleet, capsys)
+    assert (provisioned, message) == ("1/1", f"{EAST}: {NO_OBJECT}")
+    assert NO_OBJECT in told
+
+    fleet.declare.label(EAST, {"ready": "yes"})
+    fleet.pump()
+    assert data(kube) == {"a": "1"}
+    provisioned, message, told = shown(fleet, capsys)
+    assert (provisioned, message) == ("1/1", "")
+    assert "ConfigMap default/a" in told
+
+
+def write_theirs(fleet: Fleet, kube: KubeClient) -> None:
+    """Write a field of ours as an operator does, and have the cluster ring."""
+    body, media = {"data": {"v": "theirs"}}, "application/merge-patch+json"
+    query, path = {"fieldManager": "keen-operator"}, "/api/v1/namespaces/default/configmaps/a"
+    kube._transport.send(Request("PATCH", path, query, body, media), Call(EAST, "edit it"))
+    assert fleet.send("east", {"object": kube.get(CONFIG, "default", "a")}).status == 200
+    fleet.pump()
+
+
+def test_who_writes_it_back_each_time_is_named_and_waits(fleet: Fleet, kube: KubeClient) -> None:
+    """By its API server's notes of who wrote; four times it is put back at once."""
+    watched = profile(more="syncMode: ContinuousWithDriftDetection")
+    fleet.apply(watched, holder("own", config("a", "v: '1'")))
+    fleet.pump()
+    for _ in range(4):
+        write_theirs(fleet, kube)
+        assert data(kube) == {"a": "1"}
+
+    write_theirs(fleet, kube)
+    assert data(kube) == {"a": "theirs"}
+    said = outcome(fleet)
+    assert (said.phase, said.reason) == ("Failed", "Drift")
+    assert said.message.startswith(
+        "cannot keep ConfigMap 'default/a': field manager 'keen-operator' changes it as often as it"
+        " is put back, 4 times in a row; it waits 10 s now"
+    )
+
+    fleet.clock.advance(timedelta(seconds=10))
+    fleet.pump()
+    assert data(kube) == {"a": "1"}
+    assert outcome(fleet).phase == "Provisioned"
+
+
+def test_what_others_need_comes_first_and_goes_last(fleet: Fleet, kube: KubeClient) -> None:
+    """An object, its namespace, its kind and its account's rights, in the worst order in a file."""
+    fleet.apply(join(profile(), holder("own", GADGET, BINDING, ROLE, CRD, SPACE)))
+    fleet.pump()
+    for _ in range(20):
+        if outcome(fleet).phase == "Provisioned":
+            break
+        # An API server serves a kind within a second of its definition.
+        time.sleep(0.1)
+        again(fleet)
+    gadget, binding = kube.get(*GADGET_KEY), kube.get(RIGHTS, "shop", "reads")
+    assert gadget
+    assert binding
+    assert gadget["metadata"]["creationTimestamp"] >= binding["metadata"]["creationTimestamp"]
+
+    fleet.declare.delete([("ClusterProfile", "", "own")])
+    fleet.pump()
+    assert list(fleet.records.inventories.of(EAST)) == []
+    (gone,) = [entry.detail for entry in fleet.ledger() if entry.what == "removed"]
+    assert gone == (
+        "Gadget g, RoleBinding reads, Role reads, CustomResourceDefinition gadgets.lab.example,"
+        " Namespace shop"
+    )
+
+
 def test_a_field_that_is_no_field_applies_nothing(fleet: Fleet, kube: KubeClient) -> None:
     """A file with one mistake is refused as a whole, by the field's name, and nothing comes."""
     with pytest.raises(InvalidDocuments, match="extraLabel"):
         fleet.apply(join(profile(more="extraLabel: {a: b}"), holder("own", config("a", "v: '1'"))))
+    fleet.pump()
+
+    assert data(kube) == {}
+
+
+def test_a_circle_is_refused_and_nothing_of_it_comes(fleet: Fleet, kube: KubeClient) -> None:
+    """It is named in the order in which its profiles wait."""
+    circle = [
+        profile(name=name, more=f"dependsOn: [{after}]") for name, after in ("ab", "bc", "ca")
+    ]
+    with pytest.raises(InvalidError, match=r"'a'.*'b'.*'c'"):
+        fleet.apply(join(*circle, profile(), holder("own", config("a", "v: '1'"))))
     fleet.pump()
 
     assert data(kube) == {}

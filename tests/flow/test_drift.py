@@ -169,6 +169,7 @@ def test_a_change_of_replicas_that_the_profile_sets_is_put_back(held: Flow, tmp_
     held.source.patch(WEB, {"status": {"observedGeneration": 7}}, "status")
 
     until("it is put back", lambda: replicas() == 2, patience=QUICK)
+    assert (held.source.get(WEB) or {})["status"]["observedGeneration"] == 7
 
 
 def test_replicas_that_are_excluded_are_left_to_who_scales(held: Flow, tmp_path: Path) -> None:

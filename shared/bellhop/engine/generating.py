@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -154,14 +154,15 @@ class Maker:
         """
         seen: dict[tuple[str, str], int] = {}
         for number, each in enumerate(self.trigger.generators):
+            field = _field(self.trigger.generators, number)
             for key, its_root in self._rounds(each, root, matched):
                 its_draft = replace(draft, object=key) if key else draft
                 with _about(key):
-                    made = list(self._written(each, its_draft, its_root))
+                    made = list(self._written(each, field, its_draft, its_root))
                 for ref, manifest in made:
                     name = manifest["kind"], manifest["metadata"]["name"]
                     if name in seen:
-                        raise _twice(each, name, same=seen[name] == number)
+                        raise _twice(field, name, same=seen[name] == number)
                     seen[name] = number
                     yield ref, manifest
 
@@ -181,7 +182,7 @@ class Maker:
             yield str(one[0]), own
 
     def _written(
-        self, each: GeneratorRef, draft: Profile, root: Mapping[str, Any]
+        self, each: GeneratorRef, field: str, draft: Profile, root: Mapping[str, Any]
     ) -> Iterator[tuple[Ref, dict[str, Any]]]:
         """Yield what a generator writes with some variables; nothing if what it is of may lack.
 
@@ -189,7 +190,7 @@ class Maker:
             PermanentError: it is missing, a template fails, or wrote no name.
         """
         fields = self._fields(root)
-        kind, field, where = each.ref.kind, each.field, f"{each.field}.nameFormat"
+        kind, where = each.ref.kind, f"{field}.nameFormat"
         namespace = fields.text(each.ref.namespace, f"{field}.namespace")
         origin = fields.text(each.ref.name, f"{field}.name")
         ref = Ref(kind, namespace or self.cluster.namespace, origin, each.ref.optional)
@@ -227,12 +228,18 @@ def _about(key: str) -> Iterator[None]:
         raise
 
 
-def _twice(each: GeneratorRef, name: tuple[str, str], *, same: bool) -> InvalidError:
+def _field(generators: Sequence[GeneratorRef], number: int) -> str:
+    """Return where a generator was written; those of one field are in their order."""
+    field = generators[number].field
+    return f"{field}[{sum(each.field == field for each in generators[:number])}]"
+
+
+def _twice(field: str, name: tuple[str, str], *, same: bool) -> InvalidError:
     kind, word = name
     problem = f"another generator writes a {kind} {word!r}, too"
     if same:
         problem = f"it writes a {kind} {word!r} for two objects; have the name tell them apart"
-    return InvalidError(f"cannot generate a {kind}: {problem}", where=f"{each.field}.nameFormat")
+    return InvalidError(f"cannot generate a {kind}: {problem}", where=f"{field}.nameFormat")
 
 
 def _title(trigger: EventTrigger, fields: Fields) -> str:

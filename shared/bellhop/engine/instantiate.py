@@ -151,12 +151,12 @@ def resolve(refs: Sequence[PolicyRef], fields: Fields, *, namespace: str) -> tup
     return tuple(
         Ref(
             ref.kind,
-            fields.text(ref.namespace, "policyRefs.namespace") or namespace,
-            fields.text(ref.name, "policyRefs.name"),
+            fields.text(ref.namespace, f"policyRefs[{number}].namespace") or namespace,
+            fields.text(ref.name, f"policyRefs[{number}].name"),
             ref.optional,
             ref.how,
         )
-        for ref in refs
+        for number, ref in enumerate(refs)
     )
 
 

@@ -21,7 +21,7 @@ Read = Callable[[Reading], Mapping[str, Any] | None]
 CLUSTER = "SveltosCluster"
 """The kind as which a template reads a cluster."""
 
-_FIELD = "templateResourceRefs.resource"
+_FIELD = "templateResourceRefs[{}].resource.{}"
 
 
 def with_event(readings: Iterable[Reading], fields: Fields) -> tuple[Reading, ...]:
@@ -34,10 +34,10 @@ def with_event(readings: Iterable[Reading], fields: Fields) -> tuple[Reading, ..
     return tuple(
         replace(
             each,
-            namespace=fields.text(each.namespace, f"{_FIELD}.namespace"),
-            name=fields.text(each.name, f"{_FIELD}.name"),
+            namespace=fields.text(each.namespace, _FIELD.format(number, "namespace")),
+            name=fields.text(each.name, _FIELD.format(number, "name")),
         )
-        for each in readings
+        for number, each in enumerate(readings)
     )
 
 

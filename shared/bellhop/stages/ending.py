@@ -33,6 +33,7 @@ from bellhop.errors import (
 )
 from bellhop.model.marks import DRIFT_IGNORED
 from bellhop.model.record import (
+    NO_OBJECT,
     Action,
     Change,
     Ended,
@@ -77,7 +78,7 @@ class Endings:
         """Note that all is as it should be; only the inputs of the profile may be wrong still."""
         error, _ = wrong(work.profile)
         phase: Phase = "FailedNonRetriable" if error else "Provisioned"
-        self._settle(work, phase, error, anew=bool(work.changed))
+        self._settle(work, phase, error or _remark(work), anew=bool(work.changed))
 
     def _settle(self, work: Work, phase: Phase, message: str, *, anew: bool) -> None:
         old, profile = work.outcome.value if work.outcome else None, work.profile
@@ -388,6 +389,22 @@ def _counted(changes: Sequence[Change]) -> str:
     }
     told = [f"{found[action]} {word}" for action, word in words.items() if found[action]]
     return ", ".join(told) or "nothing to change"
+
+
+def _remark(work: Work) -> str:
+    """Say what is missed where all is as it should be: objects, or restarts that are asked for."""
+    home = ("", work.cluster.namespace)
+    own = any(not each.how.local and each.namespace in home for each in work.profile.contents)
+    if own and not work.held and not work.only_hosts:
+        return NO_OBJECT
+    if not work.unread:
+        return ""
+    first, *others = sorted(work.unread)
+    more = f" and {len(others)} more" if others else ""
+    return (
+        f"no workload restarts when {first.kind} '{first.namespace}/{first.name}'{more} changes:"
+        " Bellhop's credentials there may not get it, as reloader has to; grant them that"
+    )
 
 
 def _revision(work: Work) -> str:

@@ -65,9 +65,9 @@ class Work:
     `mending` that are put back now, each with how often in a row, and its version; `contests` have
     to wait for their turn. It is `in_turn` where it waited for what it comes after, if for any, and
     `paced` where it changes at its cluster's turn alone. What was changed and others may read, as
-    any ConfigMap or Secret, is `written`. What is Local is brought for the `guests`; what of it one
-    of them cannot have is told in `lacking`, with the reason. It has `got_on` once there is less to
-    do.
+    any ConfigMap or Secret, is `written`, and what its workloads read and we may not is `unread`.
+    What is Local is brought for the `guests`; what of it one of them cannot have is told in
+    `lacking`, with the reason. It has `got_on` once there is less to do.
     """
 
     message: Apply
@@ -81,6 +81,7 @@ class Work:
     claimed: Mapping[Identity, Taken] = field(default_factory=dict)
     changed: list[str] = field(default_factory=list)
     written: list[Identity] = field(default_factory=list)
+    unread: set[Identity] = field(default_factory=set)
     failed: list[BellhopError] = field(default_factory=list)
     under_way: bool = False
     unfinished: bool = False

@@ -17,7 +17,16 @@ from bellhop.cli.views.sources import _conditions
 from bellhop.fleet.installation import Installation
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.kinds import EventSource, event_report, of
-from bellhop.model.record import Ended, Health, Held, Inventory, Match, Selected, Selection
+from bellhop.model.record import (
+    NO_OBJECT,
+    Ended,
+    Health,
+    Held,
+    Inventory,
+    Match,
+    Selected,
+    Selection,
+)
 from bellhop.records.profiles import place
 from tests.fakes.kept import value_of
 from tests.unit.cli import fleet
@@ -589,6 +598,20 @@ def test_tells_how_each_feature_of_a_profile_ended(bellhop: Bellhop, here: Insta
         "reason": "Conflict",
         "failureMessage": "no",
     }
+
+
+def test_tells_first_where_a_profile_fails(bellhop: Bellhop, here: Installation) -> None:
+    """What is said of a cluster where all is well is no failure, and comes after those."""
+    fleet.populate(here)
+    well = fleet.outcome(phase="Provisioned", message=NO_OBJECT)
+    here.records.outcomes.put(well)
+    shown = read(bellhop("get", "cp", fleet.PROFILE, "-o", "yaml"))["status"]["clusters"][0]
+    assert shown["message"] == shown["features"][0]["message"] == NO_OBJECT
+    assert "failureMessage" not in shown
+
+    here.declare.register(fleet.cluster(name="other", env="test"))
+    here.records.outcomes.put(replace(well, cluster="default/other", phase="Failed", message="no"))
+    assert "default/other: no (and 1 other)" in bellhop("get", "cp", "-o", "wide").stdout
 
 
 def test_describes_what_a_trigger_misses(bellhop: Bellhop, here: Installation) -> None:

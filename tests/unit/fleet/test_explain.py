@@ -19,6 +19,7 @@ from bellhop.fleet.explain.chain import MOST, Explanation
 from bellhop.fleet.explain.object import explain_object
 from bellhop.fleet.explain.trigger import explain_trigger
 from bellhop.model.gvk import GVK, ObjectKey, Resource
+from bellhop.model.record import NO_OBJECT
 from bellhop.ports.queue import GivenUp, Message
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kube import FakeKube
@@ -84,6 +85,14 @@ def ruled(*rules: str, kind: str = "Service") -> str:
 
 def scripted(line: str) -> str:
     return source("Service", more=f', evaluate: "{LUA % line}"')
+
+
+def test_tells_that_nothing_is_written_yet(fleet: Fleet) -> None:
+    """All is well, and whoever looks for an object hears why there is none."""
+    silent = holder("made", "{{ if false }}a{{ end }}", annotations=INSTANTIATE)
+    settle(fleet, join(source(), trigger(), silent))
+
+    assert said(about(fleet), "destination").endswith(f" is applied; {NO_OBJECT}")
 
 
 def test_tells_the_whole_chain_of_what_is_well(fleet: Fleet) -> None:

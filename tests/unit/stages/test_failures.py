@@ -8,6 +8,7 @@ from bellhop.adapters.kube.errors import Call, Refusal, refusal_error
 from bellhop.errors import ConflictError, InvalidError, MissingError
 from bellhop.messages import Instantiate
 from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.model.record import NO_OBJECT
 from tests.fakes.fleet import SERVICE, Fleet, service
 from tests.fakes.kept import value_of
 from tests.fakes.kube import FakeKube
@@ -170,7 +171,7 @@ def test_a_template_that_fails_shows_its_sentence_and_withdraws_nothing(
 
 
 def test_a_template_that_renders_to_nothing_is_fine(fleet: Fleet, east: FakeKube) -> None:
-    """No document at all withdraws what was there, without an error."""
+    """No document at all withdraws what was there, without an error, and that is said."""
     fleet.apply(source(MATCHES), trigger("made", CONFIG_MAP))
     fleet.write("east", service("web"))
     fleet.pump()
@@ -178,7 +179,7 @@ def test_a_template_that_renders_to_nothing_is_fine(fleet: Fleet, east: FakeKube
     fleet.pump()
 
     assert made(east) == []
-    assert outcome(fleet) == ("Provisioned", "", "")
+    assert outcome(fleet) == ("Provisioned", "", NO_OBJECT)
 
 
 def test_a_missing_config_map_is_named_and_taken_when_it_comes(

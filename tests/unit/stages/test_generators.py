@@ -266,8 +266,8 @@ def test_a_name_for_two_objects_is_refused(fleet: Fleet) -> None:
 
     ((found,),) = (made(fleet),)
     assert found.error == (
-        "configMapGenerator.nameFormat: cannot generate a ConfigMap: it writes a ConfigMap 'same'"
-        " for two objects; have the name tell them apart"
+        "configMapGenerator[0].nameFormat: cannot generate a ConfigMap: it writes a ConfigMap"
+        " 'same' for two objects; have the name tell them apart"
     )
     assert read(fleet, "same") == {"names": "a a"}
 
@@ -292,7 +292,7 @@ def test_without_it_an_object_has_no_variables_of_its_own(fleet: Fleet) -> None:
     fleet.apply(generating(to=PER_OBJECT), origin())
     ring(fleet, "a")
 
-    assert "configMapGenerator.nameFormat:1:" in made(fleet)[0].error
+    assert "configMapGenerator[0].nameFormat:1:" in made(fleet)[0].error
 
 
 def test_goes_with_its_cluster(fleet: Fleet) -> None:
@@ -310,9 +310,9 @@ def test_goes_with_its_cluster(fleet: Fleet) -> None:
 @pytest.mark.parametrize(
     ("to", "said_"),
     [
-        pytest.param("'{{ .Nothing }}'", "configMapGenerator.nameFormat:1:", id="fails"),
-        pytest.param("'Not a name'", "configMapGenerator.nameFormat: cannot gen", id="no name"),
-        pytest.param("''''", "configMapGenerator.nameFormat: cannot generate", id="an odd name"),
+        pytest.param("'{{ .Nothing }}'", "configMapGenerator[0].nameFormat:1:", id="fails"),
+        pytest.param("'Not a name'", "configMapGenerator[0].nameFormat: cannot gen", id="no name"),
+        pytest.param("''''", "configMapGenerator[0].nameFormat: cannot generate", id="an odd name"),
     ],
 )
 def test_a_name_that_cannot_be_is_an_error(fleet: Fleet, to: str, said_: str) -> None:

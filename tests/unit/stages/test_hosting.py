@@ -49,6 +49,16 @@ def test_local_objects_stand_in_mgmt_as_rendered_for_each_cluster(fleet: Fleet) 
     assert outcome(fleet, MANAGEMENT).phase == "Provisioned"
 
 
+def test_a_host_misses_nothing_that_is_for_others(fleet: Fleet) -> None:
+    """What is Remote is not for it: that is no object which is to come."""
+    *_, mgmt = two(fleet)
+    fleet.apply(join(local(), hosted("{{ if false }}x{{ end }}")))
+    fleet.pump()
+
+    found = outcome(fleet, MANAGEMENT)
+    assert (found.phase, found.message, names(mgmt)) == ("Provisioned", "", set())
+
+
 def test_what_two_clusters_ask_for_alike_goes_with_the_last(fleet: Fleet) -> None:
     """One object is brought for both, and stays until neither matches."""
     *_, mgmt = two(fleet)

@@ -65,6 +65,14 @@ def restarted(kube: FakeKube, gvk: GVK = DEPLOYMENT) -> str:
     return str((metadata.get("annotations") or {}).get(RELOADED, ""))
 
 
+def remark(fleet: Fleet) -> str:
+    """Return what is said of the cluster, where all is as it should be."""
+    found = fleet.records.outcomes.get(EAST, "own")
+    assert found
+    assert found.value.phase == "Provisioned"
+    return found.value.message
+
+
 def written(kube: FakeKube) -> list[str]:
     return [call.name for call in kube.calls if call.verb == "apply"]
 
@@ -220,15 +228,19 @@ def test_what_it_can_do_without_counts_also_when_it_comes(fleet: Fleet) -> None:
 
 
 def test_what_may_not_be_read_is_passed_over(fleet: Fleet, east: FakeKube) -> None:
-    """Who may not know what it holds restarts nothing, and brings the rest all the same."""
+    """Who may not know what it holds restarts nothing, brings the rest, and says so."""
     east.put(settings("2"))
     east.fail_with(DeniedError("may not"), "get")
     brings(fleet, workload(), config("more", "v: '1'"))
     assert "more" in written(east)
+    assert remark(fleet).startswith(
+        "no workload restarts when ConfigMap 'default/settings' changes"
+    )
     east.fail_with(None)
     sweep(fleet)
 
     assert restarted(east)
+    assert remark(fleet) == ""
 
 
 def test_a_trigger_restarts_what_it_brought(fleet: Fleet) -> None:

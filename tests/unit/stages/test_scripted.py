@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bellhop.model.gvk import GVK
-from bellhop.model.record import Outcome, Profile
+from bellhop.model.record import NO_OBJECT, Outcome, Profile
 from bellhop.settings import Settings
 from tests.fakes.fleet import Fleet, service
 from tests.fakes.kept import value_of
@@ -127,12 +127,13 @@ def test_a_script_that_fails_says_where(
 
 
 def test_nothing_is_something(fleet: Fleet, east: FakeKube) -> None:
-    """A script that returns no resources brings none."""
+    """A script that returns no resources brings none, and its cluster says so."""
     script = "function evaluate() return {} end"
     fleet.apply(join(profile(), holder("own", script, annotations=LUA)))
     fleet.pump()
 
-    assert (said(east), ended(fleet).phase) == ({}, "Provisioned")
+    assert said(east) == {}
+    assert (ended(fleet).phase, ended(fleet).message) == ("Provisioned", NO_OBJECT)
 
 
 def test_braces_of_lua_are_no_template(fleet: Fleet, east: FakeKube) -> None:

@@ -141,13 +141,33 @@ def test_is_rendered(ready: Fleet, field: str, value: str, expected: str) -> Non
 
 @pytest.mark.parametrize("field", [each["field"] for each in WORKING])
 def test_one_that_fails_is_named(ready: Fleet, field: str) -> None:
-    """The field, the line and the column are said, and nothing is made."""
+    """The field, which of several, the line and the column are said, and nothing is made."""
     bring(ready, field, "x-{{ .Nothing }}")
 
     told = [profile.error for profile in ready.records.profiles.of("made")]
     told += map(str, ready.catalogs.current().problems_in("fleet/east").values())
-    assert [said for said in told if f"{field.replace('[]', '')}:1:" in said]
+    assert [said for said in told if f"{field.replace('[]', '[0]')}:1:" in said]
     assert list(ready.records.inventories.of("fleet/east")) == []
+
+
+SEVERAL = {
+    "policyRefs": ("name", {"kind": "ConfigMap", "name": "made", "namespace": "shop"}),
+    "secretGenerator": ("nameFormat", {"name": "made", "namespace": "shop", "nameFormat": "x"}),
+}
+
+
+@pytest.mark.parametrize("field", SEVERAL)
+def test_of_several_it_is_said_which_one_fails(ready: Fleet, field: str) -> None:
+    """By its number in the field; what stands in another field before it does not count."""
+    failing, good = SEVERAL[field]
+    asked = trigger("configMapGenerator[].nameFormat", "other")
+    good = {**good, "optional": True}
+    asked["spec"][field] = [good, {**good, failing: "x-{{ .Nothing }}"}]
+    ready.apply(yaml.safe_dump(asked))
+    ready.write("east", service("web", "shop"))
+    ready.pump()
+
+    assert made(ready).error.startswith(f"template: {field}[1].{failing}:1:")
 
 
 @pytest.mark.parametrize("each", FIELDS, ids=lambda each: each["field"])

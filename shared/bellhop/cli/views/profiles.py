@@ -206,7 +206,7 @@ def _status(status: ProfileStatus) -> dict[str, Any]:
                 "cluster": each.cluster,
                 "phase": each.phase,
                 "lastAppliedTime": each.at,
-                **({"failureMessage": each.message} if each.message else {}),
+                **_said(each),
                 **({"nextTryTime": each.retry_at} if each.retry_at else {}),
                 "features": [_feature(ended) for ended in overview.by_feature(each)],
             }
@@ -225,9 +225,15 @@ def _feature(ended: Ended) -> dict[str, Any]:
         "featureID": ended.feature,
         "phase": ended.phase,
         **({"reason": ended.reason} if ended.reason else {}),
-        **({"failureMessage": ended.message} if ended.message else {}),
+        **_said(ended),
         **({"nextTryTime": ended.retry_at} if ended.retry_at else {}),
     }
+
+
+def _said(of: Outcome | Ended) -> dict[str, str]:
+    """Return what is said of a cluster; where all is there that is no failure."""
+    name = "message" if of.phase == "Provisioned" else "failureMessage"
+    return {name: of.message} if of.message else {}
 
 
 def _message(status: ProfileStatus) -> str:
@@ -237,9 +243,10 @@ def _message(status: ProfileStatus) -> str:
         return f"rolled back to revision {status.profile.number}, {_until_undone(status.profile)}"
     if empty(status.profile.contents):
         return NO_OBJECT
-    failed = [f"{each.cluster}: {each.message}" for each in status.outcomes if each.message]
-    more = f" (and {count(len(failed) - 1, 'other')})" if len(failed) > 1 else ""
-    return failed[0] + more if failed else ""
+    known = sorted(status.outcomes, key=lambda each: each.phase == "Provisioned")
+    told = [f"{each.cluster}: {each.message}" for each in known if each.message]
+    more = f" (and {count(len(told) - 1, 'other')})" if len(told) > 1 else ""
+    return told[0] + more if told else ""
 
 
 def _view(kind: str, columns: tuple[Column, ...]) -> View:

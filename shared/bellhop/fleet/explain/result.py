@@ -137,7 +137,8 @@ class Results:
             return Link("destination", cluster, "no", f"it keeps what it had of {which}")
         if outcome.phase == "Provisioned":
             once = ", once: what changes later does not count" if profile.sync == "OneTime" else ""
-            return Link("destination", cluster, "yes", f"{which} is applied{once}")
+            said = f"; {outcome.message}" if outcome.message else ""
+            return Link("destination", cluster, "yes", f"{which} is applied{once}{said}")
         if outcome.phase == "DryRun":
             said = f"{which} is tried dry: {outcome.message}"
             cure = "set syncMode to Continuous, and it is done"

@@ -16,7 +16,7 @@ from dataclasses import replace
 from bellhop.engine.mounting import is_changed, is_workload, mark, marked, mounted, state
 from bellhop.errors import DeniedError, MissingError
 from bellhop.model.gvk import Identity
-from bellhop.model.record import Cluster, Held
+from bellhop.model.record import Held
 from bellhop.ports.access import Access
 from bellhop.ports.kube import Kube
 from bellhop.stages.features.resources.planning import Desired
@@ -45,7 +45,7 @@ class Reloading:
 
     def _look_at(self, work: Work, each: Desired, held: Held, written: set[Identity]) -> None:
         reads = mounted(each.manifest, each.key.namespace)
-        now = self._read(work.cluster, reads, held.mounted)
+        now = self._read(work, reads, held.mounted)
         new = any(str(key) not in held.mounted for key in reads if str(key) in now)
         if new or written.intersection(reads) or is_changed(held.mounted, now):
             work.held[each.key.identity] = replace(held, digest="")
@@ -58,19 +58,21 @@ class Reloading:
         before = held or Held("", each.ref)
         if not (work.profile.rollout.reloads and is_workload(each.key.identity)):
             return each, before
-        now = self._read(work.cluster, mounted(each.manifest, each.key.namespace), before.mounted)
+        now = self._read(work, mounted(each.manifest, each.key.namespace), before.mounted)
         reloaded = mark(now) if is_changed(before.mounted, now) else before.reloaded
         before = replace(before, mounted=now, reloaded=reloaded)
         return _annotated(each, before), before
 
     def _read(
-        self, cluster: Cluster, reads: Mapping[Identity, bool], before: Mapping[str, str]
+        self, work: Work, reads: Mapping[Identity, bool], before: Mapping[str, str]
     ) -> dict[str, str]:
         """Return the state of what is there, and of what pods may lack; else what it was last."""
-        kube = self._access.open(cluster.key, version=cluster.credentials)
+        kube = self._access.open(work.cluster.key, version=work.cluster.credentials)
         found: dict[str, str] = {}
         for key, optional in reads.items():
             name, said = str(key), _state(kube, key)
+            if said is None:
+                work.unread.add(key)
             if said is None or (not said and not optional):
                 # Unknown, or gone: pods that need it cannot be restarted with it.
                 found |= {name: before[name]} if name in before else {}

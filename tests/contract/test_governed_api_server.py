@@ -1,0 +1,264 @@
+"""What a real cluster's own controllers make of what is brought: other pods, and an end of it."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from bellhop.adapters.kube.client import KubeClient
+from bellhop.messages import Sweep
+from bellhop.model.gvk import GVK
+from bellhop.model.kubeconfig import sanitise
+from bellhop.model.reach import HERE
+from infra.lab.cluster import Cluster
+from tests.fakes.fleet import Fleet
+from tests.fakes.manifests import config, holder, join, profile
+
+pytest_plugins = ["tests.kube_fixtures"]
+
+EAST = "fleet/east"
+CONFIG, SECRET, NAMESPACE = (GVK("", "v1", kind) for kind in ("ConfigMap", "Secret", "Namespace"))
+REVISIONS = (GVK("apps", "v1", "ReplicaSet"), GVK("apps", "v1", "ControllerRevision"))
+KINDS = ("Deployment", "StatefulSet", "DaemonSet")
+_PATIENCE_SECONDS = 30.0
+
+
+def workload(kind: str) -> str:
+    """Return a workload whose pods have a ConfigMap in their environment, and mount a Secret."""
+    more = ", serviceName: web, replicas: 1" if kind == "StatefulSet" else ""
+    return f"""
+apiVersion: apps/v1
+kind: {kind}
+metadata: {{name: {kind.lower()}, namespace: default}}
+spec:
+  {{selector: {{matchLabels: {{app: {kind.lower()}}}}}{more}, template: {{
+    metadata: {{labels: {{app: {kind.lower()}}}}},
+    spec: {{
+      containers: [{{name: web, image: "web:1", envFrom: [{{configMapRef: {{name: settings}}}}]}}],
+      volumes: [{{name: password, secret: {{secretName: password}}}}]}}}}}}
+"""
+
+
+@pytest.fixture
+def kube(governed_cluster: Cluster) -> Iterator[KubeClient]:
+    """A client of a cluster with controllers, where somebody has made what is read."""
+    kubeconfig = sanitise(governed_cluster.kubeconfig(), reach=HERE)
+    client = KubeClient(EAST, kubeconfig, reach=HERE)
+    for kind, name in (("ConfigMap", "settings"), ("Secret", "password")):
+        metadata = {"name": name, "namespace": "default"}
+        client.apply({"apiVersion": "v1", "kind": kind, "metadata": metadata})
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def fleet(tmp_path: Path, kube: KubeClient) -> Iterator[Fleet]:
+    """An installation that knows the cluster."""
+    one = Fleet(tmp_path)
+    one.access.clusters[EAST] = kube  # type: ignore[assignment]
+    one.register("east", env="production")
+    yield one
+    one.close()
+
+
+def revisions(kube: KubeClient) -> Counter[str]:
+    """Count what controllers have made of each workload; each of it has pods of its own."""
+    made = (each for gvk in REVISIONS for each in kube.list(gvk, namespace="default"))
+    return Counter(each["metadata"]["ownerReferences"][0]["kind"] for each in made)
+
+
+def until_restarted(kube: KubeClient, times: int, *kinds: str) -> None:
+    """Wait until workloads have been started anew so often."""
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    expected = dict.fromkeys(kinds or KINDS, times + 1)
+    while revisions(kube) != expected:
+        assert time.monotonic() < deadline, revisions(kube)
+        time.sleep(0.05)
+
+
+def generations(kube: KubeClient) -> list[int]:
+    """Return how often what each workload is to be was written: its API server counts that."""
+    found = (kube.get(GVK("apps", "v1", kind), "default", kind.lower()) for kind in KINDS)
+    return [each["metadata"]["generation"] for each in found if each]
+
+
+def sweep(fleet: Fleet) -> None:
+    fleet.publisher.publish([Sweep(EAST)])
+    fleet.pump()
+
+
+def test_every_kind_of_workload_restarts_when_what_it_reads_changes(
+    fleet: Fleet, kube: KubeClient
+) -> None:
+    """Once for each change, be it of a ConfigMap or a Secret; never for one that is gone."""
+    brought = holder("own", *map(workload, KINDS))
+    fleet.apply(join(profile(more="reloader: true"), brought))
+    fleet.pump()
+    until_restarted(kube, 0)
+
+    assert kube.merge(CONFIG, "default", "settings", {"data": {"sky": "red"}})
+    sweep(fleet)
+    until_restarted(kube, 1)
+    assert kube.merge(SECRET, "default", "password", {"stringData": {"word": "hidden"}})
+    sweep(fleet)
+    until_restarted(kube, 2)
+
+    before = generations(kube)
+    assert before == [3, 3, 3]
+    assert kube.remove(SECRET, "default", "password")
+    assert kube.merge(CONFIG, "default", "settings", {"metadata": {"labels": {"tint": "dark"}}})
+    sweep(fleet)
+    fleet.apply(join(brought, holder("more", config("more"))))
+    fleet.pump()
+    assert generations(kube) == before
+
+
+def test_what_profiles_bring_restarts_it_at_once(fleet: Fleet, kube: KubeClient) -> None:
+    """Its own or another's, by one restart each; what changes nothing that is read does not."""
+    for gvk, name in ((CONFIG, "settings"), (SECRET, "password")):
+        kube.remove(gvk, "default", name)
+    secret = "apiVersion: v1\nkind: Secret\nmetadata: {{name: password}}\nstringData: {{v: '{}'}}\n"
+    web, reloads = workload("Deployment"), profile(more="reloader: true")
+    fleet.apply(join(profile(name="its"), holder("its", secret.format(1))))
+    fleet.apply(join(reloads, holder("own", config("settings", "v: '1'"), web)))
+    fleet.pump()
+    assert generations(kube) == [1]
+
+    fleet.apply(holder("its", secret.format(2)))
+    fleet.pump()
+    assert generations(kube) == [2]
+    fleet.apply(holder("own", config("settings", "v: '2'"), web))
+    fleet.pump()
+    assert generations(kube) == [3]
+    fleet.apply(holder("own", config("settings", "v: '2'"), web, config("more")))
+    fleet.pump()
+    sweep(fleet)
+    assert generations(kube) == [3]
+    until_restarted(kube, 2, "Deployment")
+
+
+def test_nothing_restarts_that_does_not_ask(fleet: Fleet, kube: KubeClient) -> None:
+    """What its pods read may change as it likes; it restarts when its own pods change."""
+    fleet.apply(join(profile(), holder("own", workload("StatefulSet"))))
+    fleet.pump()
+    until_restarted(kube, 0, "StatefulSet")
+    assert kube.merge(CONFIG, "default", "settings", {"data": {"sky": "red"}})
+    sweep(fleet)
+    assert generations(kube) == [1]
+
+    fleet.apply(holder("own", workload("StatefulSet").replace("web:1", "web:2")))
+    fleet.pump()
+    until_restarted(kube, 1, "StatefulSet")
+
+
+def limited(kube: KubeClient, cluster: Cluster) -> KubeClient:
+    """Return a client that may do all that is asked of it but read Secrets."""
+    rights = "rbac.authorization.k8s.io"
+    metadata = {"name": "bellhop", "namespace": "kube-system"}
+    kube.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})
+    kinds = {"": ["configmaps", "namespaces"], "apps": ["statefulsets"]}
+    rules = [{"apiGroups": [group], "resources": kinds[group], "verbs": ["*"]} for group in kinds]
+    role = {"apiVersion": f"{rights}/v1", "kind": "ClusterRole", "metadata": {"name": "bellhop"}}
+    kube.apply({**role, "rules": rules})
+    given = {"apiGroup": rights, "kind": "ClusterRole", "name": "bellhop"}
+    bound = {**role, "kind": "ClusterRoleBinding", "roleRef": given}
+    kube.apply({**bound, "subjects": [{"kind": "ServiceAccount", **metadata}]})
+    mine = sanitise(cluster.kubeconfig(), reach=HERE)
+    token = kube.token_request("kube-system", "bellhop")
+    return KubeClient(EAST, replace(mine, token=token), reach=HERE)
+
+
+def test_what_may_not_be_read_restarts_nothing_and_is_told(
+    fleet: Fleet, kube: KubeClient, governed_cluster: Cluster
+) -> None:
+    """With what is to be granted; what may be read restarts it as ever."""
+    client = limited(kube, governed_cluster)
+    fleet.access.clusters[EAST] = client  # type: ignore[assignment]
+    brought = holder("own", workload("StatefulSet"))
+    fleet.apply(join(profile(more="reloader: true"), brought))
+    fleet.pump()
+    until(fleet, lambda: told(fleet).startswith("Provisioned no workload restarts when Secret"))
+    assert "'default/password' changes: Bellhop's credentials there may not get it" in told(fleet)
+    assert kube.merge(SECRET, "default", "password", {"stringData": {"word": "hidden"}})
+    assert kube.merge(CONFIG, "default", "settings", {"data": {"sky": "red"}})
+    sweep(fleet)
+    assert generations(kube) == [2]
+
+    fleet.access.clusters[EAST] = kube  # type: ignore[assignment]
+    sweep(fleet)
+    assert told(fleet) == "Provisioned "
+    assert kube.merge(SECRET, "default", "password", {"stringData": {"word": "other"}})
+    sweep(fleet)
+    assert generations(kube) == [3]
+    client.close()
+
+
+HEALTH = """validateHealths:
+  - name: rolled-out
+    featureID: Resources
+    group: apps
+    version: v1
+    kind: Deployment
+    namespace: default
+    script: |
+      function evaluate()
+        local seen = obj.status.observedGeneration == obj.metadata.generation
+        local ready = obj.status.availableReplicas or 0
+        local message = ready .. " of " .. obj.spec.replicas .. " are ready"
+        return {healthy = seen and ready == obj.spec.replicas, message = message}
+      end
+"""
+
+
+def test_a_workload_counts_once_its_controller_says_that_it_is_well(fleet: Fleet) -> None:
+    """One whose pods nobody runs waits, and says for what; one that wants no pods is there."""
+    wanted = workload("Deployment").replace("{selector", "{replicas: 1, selector", 1)
+    fleet.apply(join(profile(more=HEALTH), holder("own", wanted)))
+    until(fleet, lambda: "0 of 1 are ready" in told(fleet))
+    assert told(fleet).startswith("Provisioning waits for check 'rolled-out': Deployment ")
+
+    fleet.apply(holder("own", wanted.replace("replicas: 1", "replicas: 0")))
+    until(fleet, lambda: told(fleet) == "Provisioned ")
+
+
+def told(fleet: Fleet) -> str:
+    found = fleet.records.outcomes.get(EAST, "own")
+    return f"{found.value.phase} {found.value.message}" if found else ""
+
+
+def until(fleet: Fleet, done: Callable[[], bool]) -> None:
+    """Let time go by until something is so."""
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while not done():
+        assert time.monotonic() < deadline, told(fleet)
+        time.sleep(0.05)
+        fleet.clock.advance(timedelta(minutes=1))
+        fleet.pump()
+
+
+def test_a_namespace_that_ends_is_waited_for(fleet: Fleet, kube: KubeClient) -> None:
+    """What is withdrawn and wanted again at once comes as soon as the cluster is done with it."""
+    space = "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n"
+    brought = join(profile(), holder("own", space, config("a", "v: '1'", namespace="shop")))
+    fleet.apply(brought)
+    fleet.pump()
+    first = kube.get(NAMESPACE, "", "shop")
+    assert first
+    held = {"metadata": {"finalizers": ["lab.example/held"]}}
+    assert kube.merge(NAMESPACE, "", "shop", held)
+
+    fleet.declare.delete([("ClusterProfile", "", "own")])
+    fleet.pump()
+    fleet.apply(brought)
+    fleet.pump()
+    assert "is being deleted" in told(fleet)
+
+    assert kube.merge(NAMESPACE, "", "shop", {"metadata": {"finalizers": None}})
+    until(fleet, lambda: kube.get(CONFIG, "shop", "a") is not None)
+    assert (kube.get(NAMESPACE, "", "shop") or {})["metadata"]["uid"] != first["metadata"]["uid"]

@@ -1,0 +1,167 @@
+"""The page on notices: typed where a real cluster fails, and what each place is told compared."""
+
+from __future__ import annotations
+
+import email
+import email.policy
+import json
+import re
+import shlex
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from click.testing import CliRunner
+
+from bellhop.adapters.kube.client import KubeClient
+from bellhop.adapters.notices.sender import ENDPOINTS
+from bellhop.cli.main import cli
+from bellhop.engine import liveness
+from bellhop.model.gvk import GVK
+from bellhop.model.health_check import NoticeType
+from bellhop.model.kubeconfig import sanitise
+from bellhop.model.reach import HERE
+from infra.lab.cluster import Cluster
+from tests.docs.test_preview_page import served
+from tests.docs.typed import type_page
+from tests.fakes.chat import Chat, Post, chat, mail_server
+
+__all__ = ["served"]
+
+pytest_plugins = ["tests.kube_fixtures"]
+
+PAGE = (Path(__file__).parents[2] / "docs/how-to/notify.md").read_text()
+TOLD = re.compile(r"^```(text|json) told=(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+EVENT = GVK("", "v1", "Event")
+_PATIENCE_SECONDS = 60.0
+
+
+@dataclass
+class Places:
+    """Who is told: a chat for all that speak HTTP, a mailbox, and a cluster's Events."""
+
+    chat: Chat
+    post: Post
+    kube: KubeClient
+
+    def heard(self, place: str) -> list[str]:
+        """Return all that a place was told, as the page shows it."""
+        bodies = [body for path, _, body in self.chat.taken if path == f"/{place}"]
+        match place:
+            case "teams":
+                return [_card(each) for each in bodies]
+            case "program":
+                return [json.dumps(each, indent=2) for each in bodies]
+            case "mail":
+                return [_mail(text) for _, text in self.post.mails]
+            case "event":
+                found = self.kube.list(EVENT, namespace="default")
+                return [each["message"] for each in found if each["reason"] == "ClusterHealthCheck"]
+        return [each["text"] for each in bodies]
+
+
+def _card(body: dict[str, Any]) -> str:
+    [attached] = body["attachments"]
+    return "\n".join(each["text"] for each in attached["content"]["body"])
+
+
+def _mail(text: str) -> str:
+    read = email.message_from_string(text, policy=email.policy.default)
+    lines = read.get_content().splitlines()  # type: ignore[attr-defined]
+    return "\n".join([f"Subject: {read['Subject']}", *lines])
+
+
+@pytest.fixture
+def places(destination_cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[Places]:
+    """Have Slack be on this machine, and half a second be the minute between two notices."""
+    monkeypatch.setattr(liveness, "PAUSE", timedelta(seconds=0.5))
+    kubeconfig = sanitise(destination_cluster.kubeconfig(), reach=HERE)
+    kube = KubeClient("fleet/east", kubeconfig, reach=HERE)
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "worker-1"}}
+    ready = {"type": "Ready", "status": "False", "reason": "KubeletNotReady"}
+    uid = kube.apply(node)["metadata"]["uid"]
+    kube.merge_status({**node, "status": {"conditions": [ready]}}, uid=uid)
+    with chat() as found, mail_server() as post:
+        post.password = "of-your-mailbox"
+        monkeypatch.setitem(ENDPOINTS, "Slack", f"{found.url}/slack")  # type: ignore[arg-type]
+        yield Places(found, post, kube)
+    kube.close()
+
+
+def of_this_machine(page: str, places: Places) -> str:
+    """Return the page with the addresses that its reader has."""
+    url, port = places.chat.url, places.post.port
+    return (
+        page.replace("https://teams.example/of-your-workflow", f"{url}/teams")
+        .replace("https://ops.example/notices", f"{url}/program")
+        .replace("SMTP_HOST: smtp.example", "SMTP_HOST: 127.0.0.1")
+        .replace('SMTP_PORT: "587"', f'SMTP_PORT: "{port}"')
+    )
+
+
+def look(done: Callable[[], None]) -> None:
+    """Look again until all is as the page says: a reader's hands are slower than ours."""
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while time.monotonic() < deadline:
+        with suppress(AssertionError):
+            done()
+            return
+        time.sleep(0.2)
+    done()
+
+
+def is_told(places: Places, place: str, shown: str) -> None:
+    """See that a place was told what the page shows, where `…` stands for anything."""
+    pattern = ".*".join(map(re.escape, shown.strip().split("…")))
+    heard = places.heard(place)
+    assert any(re.fullmatch(pattern, each.strip(), re.DOTALL) for each in heard), heard
+
+
+def follow(text: str, folder: Path, places: Places) -> None:
+    """Type what stands between two blocks for the shell, and see who was told what it shows."""
+    look(lambda: type_page(TOLD.sub("", text), folder))
+    for _, place, shown in TOLD.findall(text):
+        look(lambda place=place, shown=shown: is_told(places, place, shown))  # type: ignore[misc]
+
+
+def shell(lines: str, folder: Path) -> None:
+    """Type what the page writes for the shell."""
+    for line in lines.splitlines():
+        program, *words = shlex.split(line)
+        if program == "bellhop":
+            result = CliRunner().invoke(cli, words)
+            assert result.exit_code == 0, result.output
+        else:
+            subprocess.run([program, *words], cwd=folder, check=True)
+
+
+def test_each_place_is_told_what_the_page_shows(served: Path, places: Places) -> None:
+    """Slack, Teams, a mailbox, a program and a cluster's Events; one that refuses is told later."""
+    page = of_this_machine(PAGE, places)
+    first, *rest = re.split(r"```sh\n(.*?)```\n", page, flags=re.DOTALL)
+    type_page(first, served)
+    for lines, text in zip(rest[::2], rest[1::2], strict=True):
+        if "80000" in lines:
+            places.chat.answer = b'{"ok": false, "error": "token_revoked"}'
+        if "xoxb" in lines:
+            places.chat.answer = b'{"ok": true}'
+        shell(lines, served)
+        follow(text, served, places)
+
+    assert {token for path, token, _ in places.chat.taken if path == "/program"} == {
+        "Bearer of-your-program"
+    }
+    written = " ".join(CliRunner().invoke(cli, ["describe", "clusterhealthcheck"]).output.split())
+    for secret in ("xoxb", "of-your", "ann@example.com"):
+        assert secret not in written
+
+
+def test_every_place_is_named() -> None:
+    """The table has each type that a notification may have."""
+    assert [each for each in get_args(NoticeType) if f"| `{each}` |" not in PAGE] == []
