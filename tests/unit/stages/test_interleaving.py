@@ -75,6 +75,11 @@ def test_plays_again_what_was_told() -> None:
             "50:b 62:!",
             id="a backup is restored, and who made an object anew dies before it can tell",
         ),
+        pytest.param(
+            "a cluster is left and chosen again while what it reads changes",
+            "28:!",
+            id="who dies half-way through striking out what was read leaves it for noted",
+        ),
     ],
 )
 def test_ends_well_where_it_once_did_not(name: str, moves: str) -> None:
