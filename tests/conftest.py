@@ -39,6 +39,8 @@ _NOT_TRACED = (
     *("cli/test_permissions", "functions/test_rights", "functions/test_faults"),
     *("functions/test_mov", "functions/test_mixed", "functions/test_upgrade", "cli/test_secrets"),
     *("stages/test_ingest_hostile", "stages/test_loops"),
+    *("stages/test_deaths", "wherever_it_dies", "whichever_write_was_the_last"),
+    *("an_import_that_was_killed", "functions/test_gcp_pages", "functions/test_imports"),
 )
 """Among it, what mostly waits for a cloud's queues, runs functions where nothing is traced, goes
 through the same lines thousands of times, or does again what others do, by other rights or in the

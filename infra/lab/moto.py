@@ -132,12 +132,7 @@ class Moto:
         return left
 
     def _call(self, method: str, what: str, body: Any = None) -> Any:
-        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=30)
-        try:
-            connection.request(method, f"/lab/{what}", json.dumps(body))
-            return json.loads(connection.getresponse().read())
-        finally:
-            connection.close()
+        return _told(self.url, method, what, body)
 
     def __enter__(self) -> Self:
         self.start()
@@ -150,3 +145,17 @@ class Moto:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def pass_time(url: str, seconds: float) -> None:
+    """Have so much time pass for the messages of a server, by its URL: hidden and delayed ones."""
+    _told(url, "POST", "passed", seconds)
+
+
+def _told(url: str, method: str, what: str, body: Any) -> Any:
+    connection = http.client.HTTPConnection(url.rpartition("/")[2], timeout=30)
+    try:
+        connection.request(method, f"/lab/{what}", json.dumps(body))
+        return json.loads(connection.getresponse().read())
+    finally:
+        connection.close()

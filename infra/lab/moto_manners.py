@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -42,12 +43,45 @@ def teach() -> None:
 def pass_visibility(longer: float) -> None:
     """Have time pass for messages that are hidden for longer than so many seconds from now on."""
     soon = unix_time_millis() + longer * 1000
+    for message in _messages():
+        if message.visible_at > soon:
+            message.visible_at = 0.0
+
+
+def pass_time(seconds: float) -> None:
+    """Have so much time pass for all messages that are hidden or delayed."""
+    for message in _messages():
+        message.visible_at -= seconds * 1000
+        message.delayed_until -= seconds * 1000
+
+
+def _messages() -> Iterator[Any]:
     for backends in queues.sqs_backends.values():
         for backend in backends.values():
             for queue in backend.queues.values():
-                for message in queue._messages:  # noqa: SLF001 - moto shows those that are visible
-                    if message.visible_at > soon:
-                        message.visible_at = 0.0
+                yield from queue._messages  # noqa: SLF001 - moto shows those that are visible
+
+
+def has_messages(url: str) -> bool:
+    """Say whether to ask for messages: if there are some, or no such queue, which moto is to say.
+
+    Who waits asks again and again, and each time moto itself would take a hundred times as long.
+    """
+    found = _named(url)
+    return not found or any(queue.messages for queue in found)
+
+
+def is_bare(url: str) -> bool:
+    """Say whether a queue has no message at all, not even one that is hidden."""
+    return not any(queue._messages for queue in _named(url))  # noqa: SLF001 - moto shows no others
+
+
+def _named(url: str) -> list[Any]:
+    """Return the queue of a URL, alone; others may make queues meanwhile."""
+    name = url.rpartition("/")[2]
+    accounts = list(queues.sqs_backends.values())
+    regions = [each for account in accounts for each in list(account.values())]
+    return [queue for each in regions if (queue := each.queues.get(name))]
 
 
 def _write_redrive_as_aws_does() -> None:

@@ -6,6 +6,7 @@
     DELETE /lab/faults      forget those that did not happen
     POST /lab/hurries       a function, and within how many seconds it has to answer its next event
     POST /lab/time          messages that are hidden for longer than so many seconds are there again
+    POST /lab/passed        so many seconds pass for all messages that are hidden or delayed
     GET /lab/access         what roles asked for, how often, and whether they may; DELETE forgets
 
 Where moto and AWS differ, the strict side is taken: moto looks at a condition and then writes,
@@ -44,6 +45,12 @@ _ONE_BY_ONE = frozenset({"dynamodb", "secretsmanager", "sqs"})
 _LOOKS = 0.02
 """Seconds between two looks for a message: who waits for one keeps nobody else waiting."""
 
+_DEAD = "-dead"
+"""Ends the names of Bellhop's queues of dead letters."""
+
+_LETTERS = 0.1
+"""Seconds for which one is waited at that has none: AWS waits as long as it is told."""
+
 _CONDITION = b"#ConditionalCheckFailedException"
 _HEAD = 120
 """Bytes of an answer that tell why it is a refusal."""
@@ -51,6 +58,20 @@ _HEAD = 120
 _SERVICE = re.compile(r"Credential=[^,/]+/\d+/[^/]+/([^/]+)/aws4_request")
 
 Start = Callable[..., Any]
+
+
+class _Moto(DomainDispatcherApplication):
+    """Moto, which would list its own folders for each request to find whom it is for."""
+
+    def __init__(self) -> None:
+        super().__init__(create_backend_app)
+        self._found: dict[str | None, Any] = {}
+
+    def get_backend_for_host(self, host: str | None) -> Any:
+        """Tell which of its services a host is."""
+        if host not in self._found:
+            self._found[host] = super().get_backend_for_host(host)
+        return self._found[host]
 
 
 class Front:
@@ -108,11 +129,16 @@ class Front:
     def _receive(
         self, environ: dict[str, Any], start: Start, lock: AbstractContextManager[Any]
     ) -> bytes:
-        """Wait for messages without the lock: moto is asked again and again not to wait."""
+        """Wait for messages without the lock; moto is asked not to wait."""
         asked = json.loads(environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"])))
-        until = time.monotonic() + asked.get("WaitTimeSeconds", 0)
+        wait = asked.get("WaitTimeSeconds", 0)
+        if asked["QueueUrl"].endswith(_DEAD) and moto_manners.is_bare(asked["QueueUrl"]):
+            wait = min(wait, _LETTERS)
+        until = time.monotonic() + wait
         body = json.dumps({**asked, "WaitTimeSeconds": 0}).encode()
         while True:
+            while time.monotonic() < until and not moto_manners.has_messages(asked["QueueUrl"]):
+                time.sleep(_LOOKS)
             begun: list[Any] = []
             once = {**environ, "wsgi.input": BytesIO(body), "CONTENT_LENGTH": str(len(body))}
             answer = self._serve(once, lambda *told, to=begun: to.append(told), lock)
@@ -131,6 +157,9 @@ class Front:
         if what == "time":
             with self._locks["sqs"]:
                 return moto_manners.pass_visibility(_given(environ))
+        if what == "passed":
+            with self._locks["sqs"]:
+                return moto_manners.pass_time(_given(environ))
         with self._lock:
             if what == "requests":
                 return dict(self._requests)
@@ -179,10 +208,9 @@ def _silent(*_: Any) -> Callable[[bytes], None]:
 def main() -> None:
     """Serve until killed."""
     moto_manners.teach()
-    app = DomainDispatcherApplication(create_backend_app)
     access = Access()
     runner = Runner(Path(sys.argv[1]), access)
-    front = Front(app, access, runner)
+    front = Front(_Moto(), access, runner)
     server = make_server("127.0.0.1", 0, front, threaded=True, request_handler=MotoRequestHandler)
     runner.adopt(f"http://127.0.0.1:{server.port}")
     sys.stdout.write(f"listening on {server.port}\n")

@@ -11,6 +11,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from bellhop.fleet import timeline
 from bellhop.fleet.installation import Inbound, Installation
 from bellhop.logs import Log
 from bellhop.messages import INBOXES, Publisher
+from bellhop.model.document import Document
 from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.model.kinds import parse_all, read_documents
 from bellhop.model.reach import HERE
@@ -50,6 +52,12 @@ from tests.fakes.clock import FakeClock
 from tests.fakes.kube import FakeKube
 
 SERVICE = GVK("", "v1", "Service")
+
+
+@lru_cache(64)
+def _read(text: str) -> Sequence[Document]:
+    """Read what YAML says; histories declare the same few texts thousands of times."""
+    return read_documents(text, source="test.yaml")
 
 
 class CountingStore:
@@ -199,7 +207,7 @@ class Fleet:
 
     def apply(self, *texts: str) -> list[Declared]:
         """Declare what YAML says."""
-        documents = [each for text in texts for each in read_documents(text, source="test.yaml")]
+        documents = [each for text in texts for each in _read(text)]
         return self.declare.apply(parse_all(documents))
 
     def apply_example(self, name: str) -> list[Declared]:

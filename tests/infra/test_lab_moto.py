@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 from uuid import uuid4
@@ -12,7 +14,7 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError, ConnectionClosedError
 
-from infra.lab.moto import ACCESS_KEY, REGION, SECRET_KEY, Moto
+from infra.lab.moto import ACCESS_KEY, REGION, SECRET_KEY, Moto, pass_time
 
 KEY = {"name": {"S": "counter"}}
 
@@ -99,10 +101,14 @@ def test_counts_the_writes_whose_condition_failed(moto: Moto, dynamodb: Any, tab
     assert moto.requests()["dynamodb:conditions"] == before + 1
 
 
-def test_has_time_pass_for_what_is_hidden_for_long(moto: Moto) -> None:
-    """A message that somebody fell silent on comes again; one that rests for a moment does not."""
+@pytest.fixture
+def sqs(moto: Moto) -> Any:
     keys = {"aws_access_key_id": ACCESS_KEY, "aws_secret_access_key": SECRET_KEY}
-    sqs = boto3.client("sqs", endpoint_url=moto.url, region_name=REGION, **keys)
+    return boto3.client("sqs", endpoint_url=moto.url, region_name=REGION, **keys)
+
+
+def test_has_time_pass_for_what_is_hidden_for_long(moto: Moto, sqs: Any) -> None:
+    """A message that somebody fell silent on comes again; one that rests for a moment does not."""
     url = sqs.create_queue(QueueName=f"lab-{uuid4().hex[:8]}")["QueueUrl"]
     for text, seconds in (("silent", 600), ("resting", 20)):
         sqs.send_message(QueueUrl=url, MessageBody=text)
@@ -112,6 +118,53 @@ def test_has_time_pass_for_what_is_hidden_for_long(moto: Moto) -> None:
     (again,) = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10)["Messages"]
 
     assert again["Body"] == "silent"
+
+
+def test_has_time_pass_for_all_messages(moto: Moto, sqs: Any) -> None:
+    """What is hidden or delayed for no longer than that is there, and what is for longer is not."""
+    url = sqs.create_queue(QueueName=f"lab-{uuid4().hex[:8]}")["QueueUrl"]
+    for text, seconds in (("hidden", 100), ("for longer", 300)):
+        sqs.send_message(QueueUrl=url, MessageBody=text)
+        sqs.receive_message(QueueUrl=url, VisibilityTimeout=seconds)
+    sqs.send_message(QueueUrl=url, MessageBody="delayed", DelaySeconds=100)
+    asked = {"QueueUrl": url, "MaxNumberOfMessages": 10}
+    pass_time(moto.url, 50)
+    assert "Messages" not in sqs.receive_message(**asked)
+    pass_time(moto.url, 51)
+    found = sqs.receive_message(**asked)["Messages"]
+
+    assert sorted(each["Body"] for each in found) == ["delayed", "hidden"]
+
+
+def test_hands_over_what_comes_while_somebody_waits(sqs: Any) -> None:
+    """What is sent, shown again or no longer delayed ends a wait; nothing ends one for nothing."""
+    url = sqs.create_queue(QueueName=f"lab-{uuid4().hex[:8]}")["QueueUrl"]
+    asked = {"QueueUrl": url, "WaitTimeSeconds": 20, "VisibilityTimeout": 600}
+    with ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(sqs.receive_message, **asked)
+        sqs.send_message(QueueUrl=url, MessageBody="sent")
+        (sent,) = waiting.result()["Messages"]
+        waiting = threads.submit(sqs.receive_message, **asked)
+        handle = {"QueueUrl": url, "ReceiptHandle": sent["ReceiptHandle"]}
+        sqs.change_message_visibility(**handle, VisibilityTimeout=0)
+        (shown,) = waiting.result()["Messages"]
+        sqs.send_message(QueueUrl=url, MessageBody="delayed", DelaySeconds=1)
+        (delayed,) = sqs.receive_message(**asked)["Messages"]
+    begun = time.monotonic()
+    none = sqs.receive_message(QueueUrl=url, WaitTimeSeconds=1)
+
+    assert [each["Body"] for each in (sent, shown, delayed)] == ["sent", "sent", "delayed"]
+    assert "Messages" not in none
+    assert time.monotonic() - begun >= 1
+
+
+def test_tells_at_once_that_there_is_no_such_queue(moto: Moto, sqs: Any) -> None:
+    """Nobody waits for its messages."""
+    begun = time.monotonic()
+    with pytest.raises(ClientError, match="NonExistentQueue"):
+        sqs.receive_message(QueueUrl=f"{moto.url}/123456789012/none", WaitTimeSeconds=20)
+
+    assert time.monotonic() - begun < 15
 
 
 def test_looks_and_writes_in_one_step(dynamodb: Any, table: str) -> None:

@@ -13,6 +13,7 @@ from bellhop.adapters.aws.secrets import ManagedSecrets
 from bellhop.adapters.aws.services import Services
 from bellhop.adapters.aws.store import DynamoStore
 from bellhop.adapters.local.clock import SystemClock
+from bellhop.ports.clock import Clock
 from infra.lab.moto import ACCESS_KEY, REGION, SECRET_KEY
 
 LIVE = "live:"
@@ -33,7 +34,7 @@ class Rig:
 
     def __init__(self, place: str) -> None:
         endpoint, _, self.name = place.rpartition("/")
-        self.clock = SystemClock()
+        self.clock: Clock = SystemClock()
         self.region = endpoint.removeprefix(LIVE) if endpoint.startswith(LIVE) else REGION
         self.services = (
             Services(region=self.region)
