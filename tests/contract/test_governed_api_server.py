@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
@@ -17,12 +16,14 @@ from bellhop.model.gvk import GVK
 from bellhop.model.kubeconfig import sanitise
 from bellhop.model.reach import HERE
 from infra.lab.cluster import Cluster
+from tests.contract.test_preview_api_server import EAST, fleet  # noqa: F401 - the fixture
 from tests.fakes.fleet import Fleet
 from tests.fakes.manifests import config, holder, join, profile
 
+# ruff: noqa: F811 - the fixture
+
 pytest_plugins = ["tests.kube_fixtures"]
 
-EAST = "fleet/east"
 CONFIG, SECRET, NAMESPACE = (GVK("", "v1", kind) for kind in ("ConfigMap", "Secret", "Namespace"))
 REVISIONS = (GVK("apps", "v1", "ReplicaSet"), GVK("apps", "v1", "ControllerRevision"))
 KINDS = ("Deployment", "StatefulSet", "DaemonSet")
@@ -55,16 +56,6 @@ def kube(governed_cluster: Cluster) -> Iterator[KubeClient]:
         client.apply({"apiVersion": "v1", "kind": kind, "metadata": metadata})
     yield client
     client.close()
-
-
-@pytest.fixture
-def fleet(tmp_path: Path, kube: KubeClient) -> Iterator[Fleet]:
-    """An installation that knows the cluster."""
-    one = Fleet(tmp_path)
-    one.access.clusters[EAST] = kube  # type: ignore[assignment]
-    one.register("east", env="production")
-    yield one
-    one.close()
 
 
 def revisions(kube: KubeClient) -> Counter[str]:

@@ -31,6 +31,7 @@ def run(state: Path, badge: str) -> None:
     embedded = open_state(state, read(os.environ))
     try:
         with at_work(embedded, Peers(badge, Living(state).lives), log, leads=False):
+            # What was loaded until here stays for good, as where it leads.
             gc.collect()
             gc.freeze()
             wait_for(stop)

@@ -127,8 +127,8 @@ def pinned(
 ) -> Iterator[Profile]:
     """Yield profiles that were rolled back, of those that are made of what changed.
 
-    What was created just now has none. Of a trigger with very many only some are looked at: one is
-    enough to be warned.
+    A trigger that was created just now has none, or such as leave since an earlier one of its name
+    was deleted. Of one with very many only some are looked at: one is enough to be warned.
     """
     catalog = here.catalogs.known()
     own = (each.rule for each in profiles(catalog, changed))

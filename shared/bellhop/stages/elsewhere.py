@@ -17,7 +17,7 @@ from bellhop.engine.catalog import cluster_object
 from bellhop.engine.referring import elsewhere, is_elsewhere
 from bellhop.errors import MissingError
 from bellhop.gotemplate import Limits
-from bellhop.messages import Apply, Publisher, Sweep
+from bellhop.messages import Publisher, Sweep
 from bellhop.model.gvk import GVK, Identity
 from bellhop.model.hosting import MANAGEMENT
 from bellhop.model.reader import Reader
@@ -25,6 +25,7 @@ from bellhop.model.record import MOST_FOLLOWED, Cluster
 from bellhop.records import Records
 from bellhop.records.readers import Kind
 from bellhop.settings import Settings
+from bellhop.stages.mounts import application
 from bellhop.stages.work import Work
 
 _PART = 6
@@ -128,11 +129,6 @@ class Elsewhere:
             return False
         found = filter(is_elsewhere, kept.value.reads)
         return any(GVK.parse(each.api_version, each.kind)[::2] == kind for each in found)
-
-
-def application(reader: Reader) -> Apply:
-    """Return what has a profile applied again that reads something."""
-    return Apply(reader.trigger, reader.source, reader.profile, reader.destination)
 
 
 def _rendered_for(work: Work) -> Iterator[Cluster]:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from bellhop.messages import Apply
 from bellhop.model.gvk import Identity
 from bellhop.model.hosting import MANAGEMENT
+from bellhop.model.reader import Reader
 from bellhop.records import Records
 
 Who = tuple[str, str, str]
@@ -39,8 +40,12 @@ def concerned(
 def rereaders(records: Records, keys: Iterable[Identity]) -> Iterator[Apply]:
     """Yield what has all applied again that is rendered with some objects of `mgmt/mgmt`."""
     found = (each for key in keys for each in records.readers.of(key))
-    for each in dict.fromkeys(found):
-        yield Apply(each.trigger, each.source, each.profile, each.destination)
+    yield from map(application, dict.fromkeys(found))
+
+
+def application(reader: Reader) -> Apply:
+    """Return what has a profile applied again that reads something in `mgmt/mgmt`."""
+    return Apply(reader.trigger, reader.source, reader.profile, reader.destination)
 
 
 def readers(records: Records, cluster: str, keys: Iterable[Identity]) -> Iterator[Who]:
