@@ -43,6 +43,9 @@ _NO_IMPERSONATION = re.compile(r" cannot impersonate resource \"serviceaccounts\
 # The code and reason of any missing right, too: roles, and bindings of roles.
 _ESCALATION = "attempting to grant RBAC permissions not currently held"
 
+# To who may patch an object and not create it an API server says no more than this.
+_UNREASONED = re.compile(r" is forbidden:\s*$")
+
 _REASONS = frozenset(
     {"AlreadyExists", "BadRequest", "Conflict", "Expired", "Forbidden", "Gone", "InternalError"}
     | {"Invalid", "MethodNotAllowed", "NotAcceptable", "NotFound", "RequestEntityTooLarge"}
@@ -254,8 +257,12 @@ def _forbidden(refusal: Refusal, call: Call, words: str) -> BellhopError:
             f"{call}: Bellhop's credentials there may not act for {who}, whose rights count; grant"
             " them the verb impersonate on serviceaccounts, or register the cluster with others"
         )
+    whom = who if refusal.account else "Bellhop's credentials there"
+    if _UNREASONED.search(refusal.message):
+        return DeniedError(
+            f"{call}: it is not there, and {whom} may not create it; grant the verb create, too"
+        )
     if _ESCALATION in refusal.message:
-        whom = who if refusal.account else "Bellhop's credentials there"
         return DeniedError(
             f"{call}{words}; nobody may grant what he may not do himself: give {whom} these"
             " rights, or the verbs escalate and bind on roles and clusterroles"

@@ -256,6 +256,25 @@ def test_says_whose_right_is_missing(words: str, said: str) -> None:
     assert str(error).endswith(said)
 
 
+@pytest.mark.parametrize(
+    ("account", "call", "whose"),
+    [
+        pytest.param("", APPLY, "Bellhop's credentials there", id="ours"),
+        pytest.param("team/ann", APPLY, "service account 'team/ann'", id="a tenant's"),
+        pytest.param("", SECRET, "Bellhop's credentials there", id="ours, of a Secret"),
+    ],
+)
+def test_says_who_may_change_and_not_create(account: str, call: Call, whose: str) -> None:
+    """An API server ends in the midst of its sentence, and names no right."""
+    refusal = replace(_status(403, "Forbidden", 'things "a" is forbidden: '), account=account)
+    error = refusal_error(refusal, call)
+
+    assert isinstance(error, DeniedError)
+    assert str(error) == (
+        f"{call}: it is not there, and {whose} may not create it; grant the verb create, too"
+    )
+
+
 def test_says_what_bellhop_needs_to_give_rights() -> None:
     """Though the roles come from a Secret, of which no word of the server is told."""
     words = "attempting to grant RBAC permissions not currently held: {secret}"
