@@ -60,6 +60,13 @@ def make_account(kube: KubeClient, name: str) -> None:
     kube.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})
 
 
+def limited_client(kube: KubeClient, cluster: Cluster, name: str) -> KubeClient:
+    """Return a client that may do in a cluster what its service account is granted, no more."""
+    make_account(kube, "bellhop")
+    mine, token = sanitise(cluster.kubeconfig(), reach=HERE), kube.token_request("team", "bellhop")
+    return KubeClient(name, replace(mine, token=token), reach=HERE)
+
+
 def grant(
     kube: KubeClient,
     name: str,
@@ -158,15 +165,8 @@ def test_credentials_that_may_not_act_for_it(
     fleet: Fleet, kube: KubeClient, source_cluster: Cluster
 ) -> None:
     """They may write everything themselves, and still nothing is written for the tenant."""
-    make_account(kube, "bellhop")
+    limited = limited_client(kube, source_cluster, EAST)
     grant(kube, "bellhop", "get", "list", *WRITE)
-    kubeconfig = replace(
-        sanitise(source_cluster.kubeconfig(), reach=HERE),
-        token=kube.token_request("team", "bellhop"),
-        client_certificate_data="",
-        client_key_data="",
-    )
-    limited = KubeClient(EAST, kubeconfig, reach=HERE)
     fleet.access.clusters[EAST] = limited  # type: ignore[assignment]
     fleet.apply(OWN, holder("own", config("a")))
     fleet.pump()

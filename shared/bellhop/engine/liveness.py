@@ -20,7 +20,10 @@ PAUSE = timedelta(minutes=1)
 _LONGEST_PAUSE = timedelta(hours=1)
 _NAMED = 3
 _LONGEST = 300
-"""Characters that are told of one profile's failure, and kept of a notice's."""
+"""Characters that are told of one profile's failure."""
+
+_LONGEST_ERROR = 1000
+"""Characters that are kept of a notice's: what is missing stands at the end, after long names."""
 
 STATE, MESSAGE = "healthStatus", "message"
 """What a selection keeps of a resource that is not well, by these names."""
@@ -148,7 +151,7 @@ def sent(notice: Notice, *, healthy: bool, until: datetime) -> Notice:
 
 def failed(notice: Notice, error: str) -> Notice:
     """Return a notice that could not be sent, for this reason."""
-    return replace(notice, failures=notice.failures + 1, error=error[:_LONGEST])
+    return replace(notice, failures=notice.failures + 1, error=error[:_LONGEST_ERROR])
 
 
 def with_notice(found: Condition, notice: Notice) -> Condition:

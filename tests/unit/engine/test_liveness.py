@@ -88,6 +88,14 @@ def test_a_notice_is_owed_until_it_is_told() -> None:
     assert owed(with_notice(found, told), {}) == []
 
 
+def test_why_a_notice_failed_is_kept_with_its_end() -> None:
+    """A right that is missing is named after names of any length; an essay is cut."""
+    long = f"cannot apply Event '{'x' * 253}': events \"{'x' * 253}\" is forbidden: why"
+
+    assert failed(Notice("event"), long).error == long
+    assert len(failed(Notice("event"), "x" * 9999).error) == 1000
+
+
 def test_a_policy_puts_off_what_is_told() -> None:
     """Patience that of a cluster that is not well alone; an interval what comes after a notice."""
     policies = {"chat": NotificationPolicy(min_interval="1h", failing_for="5m")}
