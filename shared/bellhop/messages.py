@@ -21,6 +21,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields
+from functools import cache
 from typing import Any, ClassVar, Self
 
 from bellhop.errors import InvalidError, TemporaryError
@@ -97,17 +98,16 @@ class Envelope(ABC):
         body: dict[str, Any] = {"do": self.do}
         if self.form != _FIRST:
             body["schema"] = self.form
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if field.default is MISSING or value != field.default:
-                body[field.name] = value
+        for name, default, _ in _fields(type(self)):
+            value = getattr(self, name)
+            if default is MISSING or value != default:
+                body[name] = value
         return Message(body, group_name(self.group), group_name(self.share))
 
     @property
     def work(self) -> tuple[Any, ...]:
         """Return what is asked for: equal for two messages of which one is enough."""
-        kept = (each.name for each in fields(self) if each.name not in self.unlike)
-        return (self.do, *(getattr(self, name) for name in kept))
+        return (self.do, *(getattr(self, name) for name in _asking(type(self))))
 
     @classmethod
     def of(cls, body: Mapping[str, Any]) -> Self:
@@ -117,18 +117,28 @@ class Envelope(ABC):
             InvalidError: a field is missing, or is not of its type.
         """
         given: dict[str, Any] = {}
-        for field in fields(cls):
-            if field.name not in body:
-                if field.default is MISSING:
-                    raise InvalidError(f"cannot read a message to {cls.do}: it has no {field.name}")
+        for name, default, kind in _fields(cls):
+            if name not in body:
+                if default is MISSING:
+                    raise InvalidError(f"cannot read a message to {cls.do}: it has no {name}")
                 continue
-            value = body[field.name]
-            if type(value).__name__ != field.type:
-                raise InvalidError(
-                    f"cannot read a message to {cls.do}: its {field.name} is no {field.type}"
-                )
-            given[field.name] = value
+            value = body[name]
+            if type(value).__name__ != kind:
+                raise InvalidError(f"cannot read a message to {cls.do}: its {name} is no {kind}")
+            given[name] = value
         return cls(**given)
+
+
+@cache
+def _fields(kind: type[Envelope]) -> tuple[tuple[str, Any, Any], ...]:
+    """Name the fields of a kind of message, with their defaults and types: each event asks."""
+    return tuple((each.name, each.default, each.type) for each in fields(kind))
+
+
+@cache
+def _asking(kind: type[Envelope]) -> tuple[str, ...]:
+    """Name the fields in which no two messages may differ that ask for the same work."""
+    return tuple(name for name, _, _ in _fields(kind) if name not in kind.unlike)
 
 
 @frozen

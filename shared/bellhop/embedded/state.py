@@ -28,9 +28,10 @@ from typing import IO
 
 from bellhop.adapters.local.blobs import FileBlobs
 from bellhop.adapters.local.clock import SystemClock
-from bellhop.adapters.local.database import Place, Still
+from bellhop.adapters.local.database import Database, Place, Still
 from bellhop.adapters.local.files import translated, write_whole
 from bellhop.adapters.local.queue import SqliteQueue
+from bellhop.adapters.local.queue_schema import SCHEMA
 from bellhop.adapters.local.store import SqliteStore
 from bellhop.embedded import late
 from bellhop.errors import BellhopError, BusyError, InvalidError, MissingError
@@ -62,12 +63,12 @@ class Embedded:
     state: Path
     installation: Installation
     queues: dict[str, SqliteQueue]
+    inboxes: Database
     store: SqliteStore
 
     def close(self) -> None:
         """Let go of all files."""
-        for queue in self.queues.values():
-            queue.close()
+        self.inboxes.close()
         self.store.close()
 
 
@@ -160,19 +161,9 @@ def _opened_state(folder: _Folder, settings: Settings, clock: Clock, make: late.
     with ExitStack() as opened:
         store = SqliteStore(folder.file("store.db"), clock=clock)
         opened.callback(store.close)
-        queues: dict[str, SqliteQueue] = {}
-        for name in INBOXES:
-            queues[name] = SqliteQueue(
-                folder.file("queue.db"),
-                name,
-                clock=clock,
-                visibility=settings.visibility,
-                attempts=settings.attempts,
-                groups=1,
-                per_share=None if name in NEVER_STUCK else settings.workers,
-            )
-            opened.callback(queues[name].close)
-        embedded = _put_together(folder, settings, clock, store, queues, make)
+        inboxes = Database(folder.file("queue.db"), SCHEMA)
+        opened.callback(inboxes.close)
+        embedded = _put_together(folder, settings, clock, store, inboxes, make)
         opened.pop_all()
     return embedded
 
@@ -182,10 +173,11 @@ def _put_together(
     settings: Settings,
     clock: Clock,
     store: SqliteStore,
-    queues: dict[str, SqliteQueue],
+    inboxes: Database,
     make: late.Make,
 ) -> Embedded:
     state = folder.path
+    queues = {name: _queue(inboxes, name, settings, clock) for name in INBOXES}
     vault = make(partial(late.vault, state, folder.key, still=folder.still))
     bounds = Bounds(timedelta(days=settings.ledger_days), settings.ledger_megabytes * 1024 * 1024)
     blobs = FileBlobs(state / "blobs", still=folder.still)
@@ -205,7 +197,19 @@ def _put_together(
         inbound=_inbound(state),
         queues=dict(queues),
     )
-    return Embedded(state, installation, queues, store)
+    return Embedded(state, installation, queues, inboxes, store)
+
+
+def _queue(inboxes: Database, name: str, settings: Settings, clock: Clock) -> SqliteQueue:
+    return SqliteQueue(
+        inboxes,
+        name,
+        clock=clock,
+        visibility=settings.visibility,
+        attempts=settings.attempts,
+        groups=1,
+        per_share=None if name in NEVER_STUCK else settings.workers,
+    )
 
 
 def make_folder(state: Path) -> None:

@@ -182,6 +182,12 @@ class EventSource(Declaration):
         heard = (CLOUD_EVENT,) if self.messages else ()
         return frozenset((*(selector.gvk for selector in self.selectors), *heard))
 
+    @cached_property
+    def scripted(self) -> bool:
+        """Tell whether a script or a rule is run over an object, which may take long."""
+        own, told = self.selectors, self.messages
+        return any(x.script or x.rules for x in own) or any(x.script or x.rules for x in told)
+
     @property
     def cloud_event_ttl(self) -> timedelta | None:
         """Say how long a CloudEvent counts after it came; None is without an end."""

@@ -437,9 +437,9 @@ def _place(value: Mapping[str, Any]) -> str | None:
 
 def _parted(head: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """Part a head that is very large into its short fields and the long ones."""
-    sizes = {name: len(json.dumps(value)) for name, value in head.items()}
-    if sum(sizes.values()) <= INLINE:
+    if len(json.dumps(dict(head))) <= INLINE:
         return head, {}
+    sizes = {name: len(json.dumps(value)) for name, value in head.items()}
     short = {name: value for name, value in head.items() if sizes[name] <= _LONG}
     return short, {name: value for name, value in head.items() if name not in short}
 

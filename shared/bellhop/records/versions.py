@@ -137,7 +137,7 @@ class Versioned:
                 " update this one"
             )
         value = {name: each for name, each in item.value.items() if name != "schema"}
-        return replace(item, value=value)
+        return Item(item.partition, item.sort, value, item.token, item.expires_at)
 
 
 def _is_as_before(item: Item) -> bool:

@@ -10,7 +10,7 @@ did as unsure, and the next try puts it in order.
 
 from __future__ import annotations
 
-import uuid
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import timedelta
@@ -74,7 +74,7 @@ class Leases:
             StaleError: another worker was quicker.
         """
         work.before, work.held = dict(work.held), dict(begun)
-        worker = f"{self._peers.badge}.{uuid.uuid4().hex[:8]}"
+        worker = f"{self._peers.badge}.{os.urandom(4).hex()}"
         work.begun_at = self._records.clock.now()
         until = work.begun_at + self._settings.visibility
         inventory = Inventory(work.cluster.key, work.profile.name, work.held, worker, until)

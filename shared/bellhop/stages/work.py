@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import cached_property
 
 from bellhop.engine.mounting import is_mounted
 from bellhop.engine.referring import is_elsewhere
@@ -97,9 +98,12 @@ class Work:
     lacking: list[BellhopError] = field(default_factory=list)
     got_on: bool = False
 
-    @property
+    @cached_property
     def wanted(self) -> bool:
-        """Say whether the cluster is to have the profile, and not to lose it."""
+        """Say whether the cluster is to have the profile, and not to lose it.
+
+        It is asked for each object, and a profile may have the names of a whole fleet.
+        """
         return self.cluster.key in self.profile.destinations
 
     @property

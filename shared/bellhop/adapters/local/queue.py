@@ -64,13 +64,16 @@ _CALM = 5.0
 _FIRST_WIDTH = 2
 """Groups of a share that are in hand before one of them was settled."""
 
-_PICK = """
-    SELECT s.id, s.name FROM shares s WHERE s.queue = :queue AND s.next_at <= :now AND s.width >
+_HAS_ROOM = """s.next_at <= :now AND s.width >
         (SELECT count(*) FROM groups g WHERE g.share_id = s.id AND g.held > 0 AND g.next_at > :now)
-    ORDER BY s.turn LIMIT 1"""
+"""
+_PICK = f"""
+    SELECT s.id, s.name FROM shares s WHERE s.queue = :queue AND {_HAS_ROOM}
+    ORDER BY s.turn LIMIT 1"""  # noqa: S608 - of constants of this module
 _PICK_BUT = _PICK.replace("ORDER", "AND s.name NOT IN (SELECT value FROM json_each(:but)) ORDER")
-_NOT_EMPTY = """
-    SELECT value FROM json_each(?) WHERE EXISTS (SELECT 1 FROM shares WHERE queue = value)"""
+_TO_BE_TAKEN = f"""
+    SELECT value FROM json_each(:names)
+    WHERE EXISTS (SELECT 1 FROM shares s WHERE s.queue = value AND {_HAS_ROOM})"""  # noqa: S608
 _LAST_TURN = "(SELECT coalesce(max(turn), 0) FROM shares WHERE queue = :queue)"
 _HELD_BY = "queue = :queue AND held > 0 AND (:holder IS NULL OR holder = :holder)"
 _NEXT_AT = "coalesce((SELECT min(next_at) FROM groups WHERE share_id = shares.id), -1)"
@@ -89,6 +92,8 @@ def _nobody() -> Collection[str]:
 class SqliteQueue:
     """A named queue in a file, with its dead letters; several may share one file.
 
+    Those of one process had better share one `Database` of it, too, which whoever made it closes:
+    what another connection writes, each has to read again.
     Used by any number of threads and processes at once. A message published in this process
     wakes a waiting `receive` at once, in another process within a tenth of a second. One
     `receive` takes from at most `groups` groups: with 1, a worker that is stuck with one keeps no
@@ -98,7 +103,7 @@ class SqliteQueue:
 
     def __init__(
         self,
-        path: Place,
+        place: Place | Database,
         name: str,
         *,
         clock: Clock,
@@ -107,7 +112,8 @@ class SqliteQueue:
         groups: int | None = None,
         per_share: int | None = None,
     ) -> None:
-        self._database = Database(path, SCHEMA)
+        self._database = place if isinstance(place, Database) else Database(place, SCHEMA)
+        self._is_lent = self._database is place
         self._name = name
         self._clock = clock
         self._visibility = max(visibility // timedelta(microseconds=1), 1)
@@ -156,9 +162,8 @@ class SqliteQueue:
         deadline = time.monotonic() + wait.total_seconds()
         while limit > 0:
             rung = self._database.neighbours().bell(self._name).rung
-            change = self._database.change()
             deliveries, next_at = self._take(limit, most, but())
-            if deliveries or not self._pause(deadline, rung, change, next_at):
+            if deliveries or not self._pause(deadline, rung, next_at):
                 return deliveries
         return []
 
@@ -274,8 +279,9 @@ class SqliteQueue:
         self._database.neighbours().ring(_ALL)
 
     def close(self) -> None:
-        """Close the file."""
-        self._database.close()
+        """Close the file, unless it is another's."""
+        if not self._is_lent:
+            self._database.close()
 
     def _append(
         self, execute: _Execute, share: str, group: str, body: str, available_at: int
@@ -485,7 +491,7 @@ class SqliteQueue:
             raise MissingError(f"the queue {self._name!r} has no dead letter {number!r}")
         return found[0], found[1], found[2]
 
-    def _pause(self, deadline: float, rung: int, change: int, next_at: int | None) -> bool:
+    def _pause(self, deadline: float, rung: int, next_at: int | None) -> bool:
         """Wait until there may be something to take; say False once the deadline has passed."""
         if self._woken or time.monotonic() >= deadline:
             return False
@@ -497,22 +503,23 @@ class SqliteQueue:
                 rest = min(left, due, neighbours.poll if looking else _CALM)
                 if due <= 0 or neighbours.bell(self._name).wait(rest, rung):
                     return True
-                if looking and (seen := self._database.change()) != change:
-                    neighbours.poll, change = _POLL, seen
-                    if self._pass_on(neighbours):
-                        return True
-                elif looking:
-                    neighbours.poll = min(neighbours.poll * 1.2, _POLL_IDLE)
+                if looking and self._look_out(neighbours):
+                    return True
                 looking = looking or neighbours.lookout.acquire(blocking=False)
             return False
         finally:
             if looking:
                 neighbours.relieve()
 
-    def _pass_on(self, neighbours: Neighbours) -> bool:
-        """Wake those whose queue holds anything, as somebody wrote; say whether ours does."""
-        known = encode(neighbours.names())
-        found = [name for (name,) in self._database.rows(_NOT_EMPTY, (known,))]
+    def _look_out(self, neighbours: Neighbours) -> bool:
+        """Wake those whose queue has something to be taken; say whether ours does.
+
+        Another process published it, or it was left to somebody who has gone to other work.
+        """
+        names = encode(neighbours.names())
+        rows = self._database.rows(_TO_BE_TAKEN, {"names": names, "now": self._now()})
+        found = [name for (name,) in rows]
+        neighbours.poll = _POLL if found else min(neighbours.poll * 1.2, _POLL_IDLE)
         for name in found:
             neighbours.bell(name).ring(_ALL)
         return self._name in found

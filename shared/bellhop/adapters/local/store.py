@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 from bellhop.adapters.local.clock import SystemClock, from_microseconds, to_microseconds
@@ -134,7 +133,7 @@ class SqliteStore:
         if not self._database.rows(statement, row):
             raise stale("write", item.partition, item.sort, expect)
         self._tidy()
-        return replace(item, token=token)
+        return Item(item.partition, item.sort, item.value, token, item.expires_at)
 
     def delete(self, partition: str, sort: str, *, expect: str | None = ANY) -> bool:
         """Delete one item; say whether it was there.
