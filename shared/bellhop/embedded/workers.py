@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
-from functools import partial
 
 from bellhop.adapters.local.queue import SqliteQueue
 from bellhop.embedded.baton import BATON
@@ -108,36 +107,40 @@ class Workers:
         mine = threading.local()
 
         def feed(begin: Callable[[], None], wait: float) -> bool:
-            me = threading.current_thread().name
-            receive = partial(
-                queue.receive, _BATCH, groups=getattr(mine, "lump", 1), but=seats.full
-            )
-            with BATON.held():
-                taken = receive(wait=_NOW)
-            if not taken:
-                seats.leave()
-                taken = receive(wait=timedelta(seconds=wait))
-            if not taken:
-                return False
-            if seats.take(taken):
-                queue.nudge()
-            begin()
             begun = time.monotonic()
-            # The last of each group, which is held as a whole.
-            lasts = {each.message.group: each for each in taken}
-            self._in_hand[me] = queue, tuple(lasts.values())
-            try:
-                with BATON.held(taken[0].message.share):
-                    self._settle(name, queue, _in_turn(taken, inbox.work(taken)))
-            finally:
-                self._in_hand.pop(me, None)
+            with BATON.held():
+                groups = getattr(mine, "lump", 1)
+                taken = queue.receive(_BATCH, wait=_NOW, groups=groups, but=seats.full)
+                if taken:
+                    if seats.take(taken):
+                        queue.nudge()
+                    begin()
+                    begun = time.monotonic()
+                    lasts = self._work(name, queue, inbox, taken)
+            if not taken:
+                # Who is woken takes it with the baton, and not beside who has that.
+                seats.leave()
+                queue.wait(timedelta(seconds=wait), but=seats.full)
+                return False
             took = time.monotonic() - begun
-            mine.lump = min(2 * len(lasts), most) if took < _QUICK else 1
+            mine.lump = min(2 * lasts, most) if took < _QUICK else 1
             if name == "patient":
                 self._stopping.wait(took * _RESTING)
             return True
 
         return feed
+
+    def _work(self, name: str, queue: SqliteQueue, inbox: Inbox, taken: Sequence[Delivery]) -> int:
+        """Work on what was taken, and settle it; return of how many groups it was."""
+        me = threading.current_thread().name
+        # The last of each group, which is held as a whole.
+        lasts = {each.message.group: each for each in taken}
+        self._in_hand[me] = queue, tuple(lasts.values())
+        try:
+            self._settle(name, queue, _in_turn(taken, inbox.work(taken)))
+        finally:
+            self._in_hand.pop(me, None)
+        return len(lasts)
 
     def _settle(
         self, name: str, queue: SqliteQueue, worked: Iterable[tuple[Delivery, Result]]

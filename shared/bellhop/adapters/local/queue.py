@@ -29,9 +29,9 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from bellhop.adapters.local.clock import from_microseconds, to_microseconds
 from bellhop.adapters.local.database import Database, Place
@@ -83,6 +83,13 @@ _DOUBLINGS = 20
 
 _DIGITS = 18
 _Execute = Callable[..., Any]
+
+
+class _Picking(NamedTuple):
+    """The statement that finds whose turn it is, and its parameters."""
+
+    statement: str
+    whom: Mapping[str, Any]
 
 
 def _nobody() -> Collection[str]:
@@ -167,6 +174,16 @@ class SqliteQueue:
                 return deliveries
         return []
 
+    def wait(self, longest: timedelta, *, but: Callable[[], Collection[str]] = _nobody) -> bool:
+        """Wait until there may be something to take, and leave it; say whether there may.
+
+        For who takes it in his turn alone: what is woken does not compute beside whose turn it is.
+        """
+        rung = self._database.neighbours().bell(self._name).rung
+        picking, next_at = self._look(but())
+        deadline = time.monotonic() + longest.total_seconds()
+        return picking is not None or self._pause(deadline, rung, next_at)
+
     def settle(self, delivery: Delivery, result: Result) -> Result:
         """Do with a message what came of it; a receipt that has expired is ignored.
 
@@ -179,9 +196,12 @@ class SqliteQueue:
         with self._database.transaction() as execute:
             widths: Counter[int] = Counter()
             became = [self._settle(execute, *each, widths) for each in worked]
-            for share, groups in widths.items():
+            left = [
                 self._refresh(execute, share, wider=1 << min(groups, _DOUBLINGS))
-        self._ring(len(worked))
+                for share, groups in widths.items()
+            ]
+        if any(left):
+            self._ring(len(worked))
         return became
 
     def extend(self, delivery: Delivery) -> bool:
@@ -325,8 +345,11 @@ class SqliteQueue:
         ).fetchone()
         return int(found[0])
 
-    def _refresh(self, execute: _Execute, share: int, *, wider: int = 1) -> None:
-        """Have a share come by its earliest group, so many times as wide; forget an empty one."""
+    def _refresh(self, execute: _Execute, share: int, *, wider: int = 1) -> bool:
+        """Have a share come by its earliest group, so many times as wide; forget an empty one.
+
+        Return whether anything is left of it.
+        """
         [next_at] = execute(
             f"""UPDATE shares SET next_at = {_NEXT_AT}, width = min(? * width, ?) WHERE id = ?
                 RETURNING next_at""",  # noqa: S608
@@ -334,27 +357,36 @@ class SqliteQueue:
         ).fetchone()
         if next_at == -1:
             execute("DELETE FROM shares WHERE id = ?", (share,))
+        return bool(next_at != -1)
 
-    def _take(
-        self, limit: int, most: int | None, but: Collection[str]
-    ) -> tuple[Sequence[Delivery], int | None]:
-        """Return what could be taken or, if nothing, when the next group may be."""
+    def _look(self, but: Collection[str]) -> tuple[_Picking | None, int | None]:
+        """Return how the next share is picked or, if there is none, when the next group is due."""
         now = self._now()
         whom: dict[str, Any] = {"queue": self._name, "now": now}
         pick = _PICK
         if but:
             whom["but"], pick = encode(list(but)), _PICK_BUT
-        if not self._database.rows(pick, whom):
+        if self._database.rows(pick, whom):
+            return _Picking(pick, whom), now
+        later = self._database.rows(
+            "SELECT min(next_at) FROM groups WHERE queue = ? AND next_at > ?", (self._name, now)
+        )
+        return None, later[0][0]
+
+    def _take(
+        self, limit: int, most: int | None, but: Collection[str]
+    ) -> tuple[Sequence[Delivery], int | None]:
+        """Return what could be taken or, if nothing, when the next group may be."""
+        picking, due = self._look(but)
+        if picking is None:
             # The usual case of a waiting worker: no lock is taken for it.
-            later = self._database.rows(
-                "SELECT min(next_at) FROM groups WHERE queue = ? AND next_at > ?", (self._name, now)
-            )
-            return [], later[0][0]
+            return [], due
+        now = picking.whom["now"]
         deliveries: list[Delivery] = []
         with self._database.transaction() as execute:
             groups = 0
             while len(deliveries) < limit and groups != most:
-                share = execute(pick, whom).fetchone()
+                share = execute(*picking).fetchone()
                 if share is None:
                     break
                 taken = self._serve(execute, now, limit - len(deliveries), *share)
