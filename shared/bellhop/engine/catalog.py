@@ -274,7 +274,7 @@ class Catalog:
         if source not in self._digests:
             found = self.sources[source]
             beside = filter(None, (found.annotations.get(CLOUD_EVENT_TTL), found.account))
-            told = found.manifest()["spec"]
+            told = found.written["spec"]
             more = list(beside)
             self._digests[source] = digest([told, *more] if more else told)[:_DIGEST]
         return self._digests[source]

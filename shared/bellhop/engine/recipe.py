@@ -44,4 +44,4 @@ def differences(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator
 
 
 def _mark(declared: Declaration) -> str:
-    return digest(declared.manifest())[:_LENGTH]
+    return digest(declared.written)[:_LENGTH]

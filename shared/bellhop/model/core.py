@@ -130,8 +130,13 @@ class Declaration(Model):
             raise mistake(f"{ALLOW} has no meaning here; it belongs on a trigger or profile")
         return self
 
+    @property
+    def written(self) -> dict[str, Any]:
+        """The object as it was written, less what an API server had added; to be read alone."""
+        return self._written
+
     def manifest(self) -> dict[str, Any]:
-        """Give the object back as it was written, less what an API server had added."""
+        """Give the object back as it was written, for who may change it."""
         return copy.deepcopy(self._written)
 
 
