@@ -81,7 +81,9 @@ _NEAR = {
         "named_profiles rollback scripted gathering overlap pipeline profiles failures"
     ),
     "stages/aggregate": "aggregate classifying assessing",
-    "stages/declare": "new_names classifying order touched overlap pipeline healing races hosting",
+    "stages/declare": (
+        "declaring new_names classifying order touched overlap pipeline healing races hosting"
+    ),
     "stages/consequences": "elsewhere touched overlap pipeline healing races",
     "stages/choosing": "sets",
     "stages/classifying": "classifying",

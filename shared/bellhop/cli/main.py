@@ -73,7 +73,7 @@ _FAULT = 70
 _WRONG_INPUT = 2
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
-_SELDOM = 100_000
+_SELDOM = 500_000
 """Objects more than there were, until a command looks for garbage."""
 
 

@@ -100,13 +100,13 @@ def styled(text: str, colour: str, *, bold: bool = False) -> str:
     return click.style(text, fg=colour, bold=bold) if coloured() else text
 
 
-def say(text: str, *, err: bool = False) -> None:
-    """Print one line, whatever strangers put into it.
+def say(*lines: str, err: bool = False) -> None:
+    """Print lines at once, whatever strangers put into them.
 
     All that commands print goes through this module: nothing of a stranger reaches a terminal
     but what can be seen.
     """
-    click.echo(visible(text), err=err)
+    click.echo("\n".join(map(visible, lines)), err=err)
 
 
 def compose(text: str) -> None:

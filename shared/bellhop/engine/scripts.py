@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from bellhop import celbox, luabox
-from bellhop.engine.instantiate import INSTANTIATE, entries_of
 from bellhop.engine.listening import problem
 from bellhop.errors import InvalidError
 from bellhop.model.document import Path
@@ -80,6 +79,8 @@ def of_holder(holder: ConfigMap | Secret) -> Iterator[tuple[Path, str]]:
 
     Of one that is rendered first nobody knows yet, and of a Secret nothing is quoted.
     """
+    from bellhop.engine.instantiate import INSTANTIATE, entries_of  # noqa: PLC0415 - few write so
+
     if LUA not in holder.annotations or INSTANTIATE in holder.annotations:
         return
     try:

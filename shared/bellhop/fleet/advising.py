@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import TYPE_CHECKING
 
-from bellhop.engine import advice
 from bellhop.engine.catalog import Catalog
-from bellhop.engine.instantiate import Ref
 from bellhop.model.kinds import (
     ClusterProfile,
     ConfigMap,
@@ -17,6 +16,9 @@ from bellhop.model.kinds import (
 )
 from bellhop.model.names import is_template
 
+if TYPE_CHECKING:
+    from bellhop.engine.instantiate import Ref
+
 Find = Callable[[str, str, str], ConfigMap | Secret | None]
 """Looks a ConfigMap or Secret up by kind, namespace and name."""
 
@@ -25,8 +27,12 @@ def of_trigger(
     catalog: Catalog, trigger: EventTrigger, find: Find, namespace: str = ""
 ) -> Iterator[str]:
     """Yield the hints at one trigger; a ref without a namespace is looked up in `namespace`."""
-    source = catalog.sources.get(trigger.event_source_name)
-    yield from advice.of_trigger(trigger, source, _held(trigger.policy_refs, find, namespace))
+    held = list(_held(trigger.policy_refs, find, namespace))
+    if held:
+        from bellhop.engine import advice  # noqa: PLC0415 - it loads what renders
+
+        source = catalog.sources.get(trigger.event_source_name)
+        yield from advice.of_trigger(trigger, source, held)
 
 
 def of_changed(catalog: Catalog, changed: Collection[DeclarationKey], find: Find) -> Iterator[str]:
@@ -35,8 +41,12 @@ def of_changed(catalog: Catalog, changed: Collection[DeclarationKey], find: Find
         said = of_trigger(catalog, trigger, find)
         yield from (f"{trigger.kind} '{trigger.name}': {each}" for each in said)
     for profile in profiles(catalog, changed):
-        said = advice.of_profile(_held(profile.policy_refs, find, ""))
-        yield from (f"{profile.kind} '{profile.place}': {each}" for each in said)
+        held = list(_held(profile.policy_refs, find, ""))
+        if held:
+            from bellhop.engine import advice  # noqa: PLC0415 - it loads what renders
+
+            said = advice.of_profile(held)
+            yield from (f"{profile.kind} '{profile.place}': {each}" for each in said)
 
 
 def triggers(catalog: Catalog, changed: Collection[DeclarationKey]) -> Iterator[EventTrigger]:
@@ -69,4 +79,6 @@ def _held(
             continue
         holder = find(ref.kind, place, ref.name)
         if holder:
+            from bellhop.engine.instantiate import Ref  # noqa: PLC0415 - as above
+
             yield Ref(ref.kind, place, ref.name, ref.optional), holder

@@ -10,20 +10,17 @@ anything is written a timer is set that has the profile rendered: a death is mad
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
-from itertools import islice
 from typing import NamedTuple
 
 from bellhop.engine.naming import profile_kind
 from bellhop.engine.recipe import differences
 from bellhop.errors import BusyError, MissingError, StaleError
-from bellhop.fleet.advising import profiles, triggers
 from bellhop.fleet.installation import Installation
 from bellhop.messages import Envelope, Instantiate, Resolve
-from bellhop.model.kinds import DeclarationKey
 from bellhop.model.record import Profile
 from bellhop.model.rendering import Rendering
 from bellhop.records import Kept
@@ -33,7 +30,6 @@ from bellhop.stages.ledger import Nobody, noting
 from bellhop.stages.writer import Writer, contents_of
 
 _TRIES = 8
-_LOOKED_AT = 500
 _ABANDONED = timedelta(minutes=1)
 """After so long whoever rolls a profile back has done it, or has died."""
 
@@ -118,27 +114,6 @@ def undo(here: Installation, name: str) -> Rolled:
             here.publisher.publish([_rendered(old)])
             return Rolled(new, is_new=True)
     raise BusyError(f"cannot undo the rollback of '{name}': others keep changing it; try again")
-
-
-def pinned(
-    here: Installation,
-    changed: Collection[DeclarationKey],
-    created: Collection[DeclarationKey] = (),
-) -> Iterator[Profile]:
-    """Yield profiles that were rolled back, of those that are made of what changed.
-
-    A trigger that was created just now has none, or such as leave since an earlier one of its name
-    was deleted. Of one with very many only some are looked at: one is enough to be warned.
-    """
-    catalog = here.catalogs.known()
-    own = (each.rule for each in profiles(catalog, changed))
-    heads = (here.records.profiles.head("", "", place) for place in own)
-    found = [head.value for head in heads if head]
-    for trigger in triggers(catalog, changed):
-        if trigger.key in created:
-            continue
-        found += islice(here.records.profiles.heads(trigger.name), _LOOKED_AT)
-    yield from (each for each in found if each.pinned)
 
 
 def _found(here: Installation, verb: str, name: str) -> Kept[Profile]:

@@ -131,12 +131,12 @@ class Declaration(Model):
         return self
 
     @property
-    def written(self) -> Mapping[str, Any]:
+    def written(self) -> dict[str, Any]:
         """The object as it was written, less what an API server had added; to be read alone."""
         return self._written
 
     def manifest(self) -> dict[str, Any]:
-        """Give the object back as it was written, for who changes it."""
+        """Give the object back as it was written, for who may change it."""
         return copy.deepcopy(self._written)
 
 

@@ -54,25 +54,32 @@ def mistakes(
 
 def refusals(kind: str, model: type[BaseModel], data: dict[str, Any]) -> Iterator[tuple[Path, str]]:
     """Find what the manifest asks for that is not built yet, with the sentence that says so."""
-    for spelled, sentence in NOT_YET.get(kind, {}).items():
-        place, _, value = spelled.partition("=")
-        steps = place.replace("[]", ".[]").split(".")
+    for steps, value, sentence in _NOT_YET.get(kind, ()):
         for path, found in _found(data, steps, ()):
             asked = found == value if value else not _is_default(found, model, path)
             if asked:
                 yield path, sentence
 
 
+def _parted(spelled: str, sentence: str) -> tuple[list[str], str, str]:
+    """Part a line of what is not built yet into the steps to a field, a value and the sentence."""
+    place, _, value = spelled.partition("=")
+    return place.replace("[]", ".[]").split("."), value, sentence
+
+
+_NOT_YET = {kind: [_parted(*line) for line in lines.items()] for kind, lines in NOT_YET.items()}
+
+
 def _found(data: Any, steps: list[str], path: Path) -> Iterator[tuple[Path, Any]]:
-    if not steps:
-        yield path, data
-        return
-    step, *rest = steps
-    if step == "[]" and isinstance(data, list):
-        for position, item in enumerate(data):
-            yield from _found(item, rest, (*path, position))
-    elif isinstance(data, dict) and step in data:
-        yield from _found(data[step], rest, (*path, step))
+    for number, step in enumerate(steps, 1):
+        if step == "[]" and isinstance(data, list):
+            for position, item in enumerate(data):
+                yield from _found(item, steps[number:], (*path, position))
+            return
+        if not isinstance(data, dict) or step not in data:
+            return
+        data, path = data[step], (*path, step)
+    yield path, data
 
 
 def _is_default(value: Any, model: type[BaseModel], path: Path) -> bool:

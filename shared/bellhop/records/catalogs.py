@@ -56,6 +56,9 @@ _HOLDERS = 256
 
 Rules = Mapping[DeclarationKey, tuple[Manifest, Declaration]]
 
+Written = Mapping[str, Declaration]
+"""What was just written, by the tokens of the writes: while those are there nobody opens it."""
+
 
 @frozen
 class _Known:
@@ -90,7 +93,7 @@ class Catalogs:
         """
         return self._current().catalog
 
-    def known(self, written: Rules | None = None) -> Catalog:
+    def known(self, written: Written | None = None) -> Catalog:
         """Return the current catalog without what is lost, for who is about to cure that.
 
         What was just `written`, and is still there, is not parsed again.
@@ -124,7 +127,7 @@ class Catalogs:
         assert isinstance(holder, ConfigMap | Secret)
         return holder
 
-    def _current(self, written: Rules | None = None) -> _Known:
+    def _current(self, written: Written | None = None) -> _Known:
         newest = self._newest
         if newest is not _NOTHING and self.records.catalog.stands(newest.revision.number):
             return newest
@@ -136,7 +139,7 @@ class Catalogs:
                 self._newest = self._read(revision, written or {})
             return self._newest
 
-    def _read(self, revision: Revision, written: Rules, *, whole: bool = True) -> _Known:
+    def _read(self, revision: Revision, written: Written, *, whole: bool = True) -> _Known:
         """Read what changed since the newest catalog, rules first.
 
         What is at hand is at least as new as the marks it was read for.
@@ -145,7 +148,7 @@ class Catalogs:
         same_rules = newest.revision.declared == revision.declared
         rules = newest.rules
         if not same_rules:
-            rules = self._rules(revision, {**rules, **written}, whole=whole)
+            rules = self._rules(revision, written, whole=whole)
         clusters = newest.clusters
         if newest.revision.clusters != revision.clusters:
             clusters = self.records.clusters.since(clusters)
@@ -166,16 +169,18 @@ class Catalogs:
             return {place: kept.value for place, kept in self.records.choices.all().items()}
         return {}
 
-    def _rules(self, revision: Revision, parsed: Rules, *, whole: bool) -> Rules:
+    def _rules(self, revision: Revision, written: Written, *, whole: bool) -> Rules:
         """Read the rules that changed, or all; without `whole`, those that are not lost."""
         rules = dict(self._newest.rules)
+        parsed = rules | {each.key: (each.written, each) for each in written.values()}
         since = revision.since(self._newest.revision.declared)
         unlaid = revision.since(revision.laid) if revision.blob else None
         few = unlaid is not None and len(unlaid) <= _FEW
         if since is None:
             kept = self.records.snapshot.get(revision, _RULES) if few else None
             few, since = kept is not None, unlaid if kept is not None else None
-            rules = _parsed(_listed(kept) if kept else self._manifests(whole=whole), parsed)
+            found = _listed(kept) if kept else self._manifests(written, whole=whole)
+            rules = _parsed(found, parsed)
         for key in {DeclarationKey(*each) for each in since or () if each[0] in _RULES}:
             rules.pop(key, None)
             rules |= _parsed(self._manifest(key, whole=whole), parsed)
@@ -183,11 +188,12 @@ class Catalogs:
             self._lay_down(revision, rules)
         return rules
 
-    def _manifests(self, *, whole: bool) -> Iterator[Manifest]:
+    def _manifests(self, written: Written, *, whole: bool) -> Iterator[Manifest]:
         manifests = self.records.manifests
+        at_hand = {token: each.written for token, each in written.items()}
         for kind in _RULES:
             if whole:
-                yield from manifests.of(kind)
+                yield from manifests.of(kind, at_hand)
             else:
                 yield from (each for _, each in manifests.listed(kind) if each)
 

@@ -19,6 +19,8 @@ from bellhop.records.trash import Trash
 
 Manifest = dict[str, Any]
 
+_NONE: Mapping[str, Manifest] = {}
+
 Key = Sequence[str]
 """Kind, namespace and name of what was declared."""
 
@@ -45,13 +47,17 @@ class Manifests:
         """Say whether there is such a manifest, though its payload may be lost."""
         return self._payloads.store.get(f"manifest/{kind}", f"{namespace}/{name}") is not None
 
-    def of(self, kind: str) -> Iterator[Manifest]:
-        """Yield all that users declared of one kind.
+    def of(self, kind: str, at_hand: Mapping[str, Manifest] = _NONE) -> Iterator[Manifest]:
+        """Yield all that users declared of one kind; what is at hand, by its token, is not opened.
 
         Raises:
             MissingError: the payload of one is lost.
         """
-        return (found.payload for found in self._payloads.all(f"manifest/{kind}"))
+        for item in self._payloads.store.query(f"manifest/{kind}"):
+            if known := at_hand.get(item.token):
+                yield known
+            elif found := self._payloads.open(item):
+                yield found.payload
 
     def listed(self, kind: str) -> Iterator[tuple[str, Manifest | None]]:
         """Yield namespace/name and manifest of all of one kind; None for one that is lost."""

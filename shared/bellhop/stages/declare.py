@@ -20,7 +20,7 @@ from bellhop.frozen import frozen
 from bellhop.messages import Publisher
 from bellhop.model.kinds import ClusterProfile, Declaration, DeclarationKey, EventTrigger, of
 from bellhop.model.record import Cluster
-from bellhop.ports.store import ANY
+from bellhop.ports.store import ABSENT, ANY
 from bellhop.records import Kept, Records
 from bellhop.records.catalogs import Catalogs
 from bellhop.records.declared import UPGRADED_FROM, Manifest
@@ -67,19 +67,17 @@ class Declare:
             InvalidError: an object cannot become what it is to be; then none is stored.
         """
         results = self.rehearse(declarations)
-        changed = [
-            new
+        changed = {
+            new.key: (new, result.change)
             for new, result in zip(declarations, results, strict=True)
             if result.change != "unchanged"
-        ]
+        }
         if changed:
             before = self._catalogs.known()
-            written = {new.key: (new.manifest(), new) for new in changed}
-            pending = self._begin(written)
-            for key, (manifest, _) in written.items():
-                self._records.manifests.put(*key, manifest)
-            self._records.catalog.change("declared", keys=list(written))
-            self._follow(list(written), before, pending, self._catalogs.known(written))
+            pending = self._begin(changed)
+            written = {self._write(new, change): new for new, change in changed.values()}
+            self._records.catalog.change("declared", keys=list(changed))
+            self._follow(list(changed), before, pending, self._catalogs.known(written))
         return results
 
     def rehearse(self, declarations: Sequence[Declaration]) -> list[Declared]:
@@ -118,13 +116,12 @@ class Declare:
             before = self._catalogs.known()
             pending = self._begin([key])
             try:
-                self._records.manifests.put(*key, manifest, expect=kept.token)
+                token = self._records.manifests.put(*key, manifest, expect=kept.token)
             except StaleError:
                 self._records.pending.delete(pending)
                 continue
             self._records.catalog.change("declared", keys=[key])
-            after = self._catalogs.known({DeclarationKey(*key): (manifest, new)})
-            self._follow([key], before, pending, after)
+            self._follow([key], before, pending, self._catalogs.known({token: new}))
             return Declared(*key, "configured")
         raise StaleError(f"cannot change {key[0]} '{key[2]}': others change it all the time")
 
@@ -146,6 +143,16 @@ class Declare:
         self._records.catalog.change("declared", keys=keys)
         self._follow(keys, before, pending)
         return [Declared(*key, "deleted") for key in keys]
+
+    def _write(self, new: Declaration, change: Change) -> str:
+        """Write what is declared, whoever else does, and return its token.
+
+        What was not there is not looked for once more: the write finds out whether it came.
+        """
+        if change == "created":
+            with suppress(StaleError):
+                return self._records.manifests.put(*new.key, new.written, expect=ABSENT)
+        return self._records.manifests.put(*new.key, new.written)
 
     def _old(self, new: Declaration) -> Manifest | None:
         try:
@@ -387,4 +394,4 @@ def _annotated(manifest: Manifest, changes: Mapping[str, str | None]) -> Manifes
 def _change(new: Declaration, old: Manifest | None) -> Change:
     if old is None:
         return "created"
-    return "unchanged" if old == new.manifest() else "configured"
+    return "unchanged" if old == new.written else "configured"

@@ -12,6 +12,18 @@ MUTANTS = [
         "A change that a death interrupts is not finished.",
     ),
     Mutant(
+        "stages/declare.py",
+        "            with suppress(StaleError):\n                return ",
+        "            with suppress(KeyError):\n                return ",
+        "What another has just declared, or what is lost, is not declared anew.",
+    ),
+    Mutant(
+        "records/declared.py",
+        "at_hand.get(item.token)",
+        "{f\"/{each['metadata']['name']}\": each for each in at_hand.values()}.get(item.sort)",
+        "What another wrote over what we have just written is believed to be ours.",
+    ),
+    Mutant(
         "stages/consequences.py",
         "            yield Sweep(key, full=key in touched.anew)\n",
         "            yield from ()\n",

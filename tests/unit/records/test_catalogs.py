@@ -15,6 +15,7 @@ import pytest
 from bellhop.adapters.local.blobs import FileBlobs
 from bellhop.engine.catalog import Catalog
 from bellhop.errors import MissingError, StaleError, UnreachableError
+from bellhop.model.kinds import of
 from bellhop.model.record import Cluster
 from bellhop.ports.store import ANY, Item
 from bellhop.records import Records, Sealer
@@ -218,6 +219,22 @@ def test_a_lost_manifest_does_not_hurt_until_something_else_is_declared(
     assert sorted(Catalogs(records).known().sources) == ["other"]
     declare(records, "s")
     assert names(records) == ["other", "s"]
+
+
+def test_what_was_just_written_is_not_opened(records: Records, store: Watched) -> None:
+    """What another has written over it since is, and is read as theirs."""
+    new = [of(source(f"s{number}")) for number in range(20)]
+    put = records.manifests.put
+    written = {put("EventSource", "", each.name, each.written): each for each in new}
+    declare(records, "s7", "Pod")
+    store.asked.clear()
+
+    found = Catalogs(records).known(written)
+
+    assert found.sources["s7"].written == source("s7", "Pod")
+    assert found.sources["s8"] is new[8]
+    opened = (place for place in store.asked if place.startswith("payload/manifest/"))
+    assert sum(store.asked[place] for place in opened) == 1
 
 
 def test_a_killed_declaration_is_seen_once_its_mark_is_drawn(records: Records) -> None:

@@ -11,6 +11,8 @@ import pytest
 
 from bellhop.model.kinds import Declaration, of
 from bellhop.model.record import Cluster
+from bellhop.ports.store import Item
+from bellhop.records.payloads import SHARDS
 from tests.fakes.fleet import Fleet
 
 LIB = "lib.projectsveltos.io/v1beta1"
@@ -71,7 +73,7 @@ def test_declaring_ten_times_as_much_takes_ten_times_as_long(
 
 
 def test_one_more_costs_what_it_costs_beside_few(fleet_of: Callable[[str], Fleet]) -> None:
-    """What is there is neither read, parsed, nor asked again."""
+    """What is there is neither read, parsed, nor asked again: a few calls see that it stands."""
     taken = []
     for count in (10, 200):
         fleet = fleet_of(str(count))
@@ -81,4 +83,67 @@ def test_one_more_costs_what_it_costs_beside_few(fleet_of: Callable[[str], Fleet
         taken.append(calls(lambda fleet=fleet, more=more: fleet.declare.apply(more)))
         fleet.close()
 
-    assert taken[1] < 2 * taken[0]
+    assert taken[1] - taken[0] < 13 * 2 * (200 - 10)
+
+
+def text(name: str, value: str = "") -> Declaration:
+    """Return a ConfigMap with a text."""
+    metadata = {"name": name, "namespace": "default"}
+    data = {"text": value}
+    return of({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
+
+
+def test_what_is_new_is_looked_for_once(fleet_of: Callable[[str], Fleet]) -> None:
+    """The write itself finds out whether it came meanwhile."""
+    asked = []
+    for count in (20, 40):
+        fleet = fleet_of(str(count))
+        fleet.store.counts.clear()
+        fleet.declare.apply([text(f"c{number}") for number in range(count)])
+        asked.append(fleet.store.counts["get"])
+        fleet.close()
+
+    assert asked[1] - asked[0] == 20
+
+
+def test_who_declares_what_another_has_just_declared_writes_over_it(
+    fleet_of: Callable[[str], Fleet],
+) -> None:
+    """Neither is refused; the later one counts, in the record and in the catalog."""
+    fleet = fleet_of("one")
+    put, theirs = fleet.store.put, rules(0, 1)[0]
+    written = theirs.manifest()
+    written["metadata"]["labels"] = {"whose": "mine"}
+    mine = of(written)
+
+    def hurried(item: Item, **how: Any) -> Item:
+        if item.partition == "pending":
+            fleet.store.put = put  # type: ignore[method-assign]
+            fleet.declare.apply([theirs])
+        return put(item, **how)
+
+    fleet.store.put = hurried  # type: ignore[method-assign]
+
+    assert [each.change for each in fleet.declare.apply([mine])] == ["created"]
+
+    kept = fleet.records.manifests.get(*mine.key)
+    assert kept
+    assert kept.value == mine.written
+    assert fleet.catalogs.current().sources["s0"].metadata.labels == {"whose": "mine"}
+    fleet.close()
+
+
+def test_what_is_lost_is_declared_anew(tmp_path: Path) -> None:
+    """A record without its payload is in nobody's way."""
+    fleet = Fleet(tmp_path, short=0)
+    fleet.declare.apply([text("c", "lost")])
+    for shard in SHARDS:
+        for item in list(fleet.store.query(f"payload/manifest/ConfigMap/{shard}")):
+            fleet.store.delete(item.partition, item.sort)
+
+    fleet.declare.apply([text("c", "found")])
+
+    kept = fleet.records.manifests.get("ConfigMap", "default", "c")
+    assert kept
+    assert kept.value["data"] == {"text": "found"}
+    fleet.close()

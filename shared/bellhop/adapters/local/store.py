@@ -163,7 +163,8 @@ class SqliteStore:
         a page shows what is there when it is read.
         """
         check_bound(partition, prefix)
-        check_bound(partition, after)
+        if after:
+            check_bound(partition, after)
         row: dict[str, Any] = {"partition": partition, "end": _end(prefix)}
         # A prefix is itself the first key that it allows; `after` is the last one not wanted.
         statement, row["start"] = (_PAGE_FROM, prefix) if prefix > after else (_PAGE, after)

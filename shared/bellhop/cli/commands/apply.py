@@ -60,11 +60,14 @@ def command(
             say(f"{shown_name(kind.kind, kind.api_version, kind.name)} valid")
         return
     here = installation(create=not dry_run)
-    refuse_changes(here, read, found)
-    results = here.declare.rehearse(found) if dry_run else here.declare.apply(found)
-    for kind, result in zip(found, results, strict=True):
-        name = shown_name(kind.kind, kind.api_version, kind.name)
-        say(f"{name} {result.change}{DRY if dry_run else ''}")
+    try:
+        results = here.declare.rehearse(found) if dry_run else here.declare.apply(found)
+    except InvalidError:
+        refuse_changes(here, read, found)
+        raise
+    names = (shown_name(each.kind, each.api_version, each.name) for each in found)
+    told = DRY if dry_run else ""
+    say(*(f"{name} {each.change}{told}" for name, each in zip(names, results, strict=True)))
     if dry_run:
         return
     from bellhop.fleet.outlook import outlook

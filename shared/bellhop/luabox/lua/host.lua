@@ -161,18 +161,26 @@ local function maker(source)
   return makers[key]
 end
 
-local scripts, plain, environments = {}, {}, {}
+local scripts, plain, texts, environments = {}, {}, {}, {}
 
 -- `jointed` is the same script with numbers joined to texts as gopher-lua does, where it joins any.
 function box.compile(id, source, jointed)
   local chunk, why = loadstring(source, "=script")
   scripts[id] = chunk and jointed and loadstring(jointed, "=script") or chunk
-  plain[id], environments[id] = chunk, chunk and maker(source)
+  plain[id], texts[id] = chunk, chunk and source
   return why and box.encode(why)
 end
 
+-- Looked for when a script is run first: that takes longer than to say whether it is one.
+local function environment(id)
+  if not environments[id] then
+    environments[id], texts[id] = maker(texts[id]), nil
+  end
+  return environments[id]
+end
+
 function box.forget()
-  scripts, plain, environments, makers = {}, {}, {}, {}
+  scripts, plain, texts, environments, makers = {}, {}, {}, {}, {}
 end
 
 -- Nothing stops what a script has to say about its own error: no metamethod of it is asked.
@@ -219,10 +227,11 @@ end
 -- Where something cannot be joined, Lua itself is asked once more: it says what it is called.
 function box.run(id, name, steps, seconds)
   take()
-  local status, text, line, sprouted = run(scripts[id], environments[id], name, steps, seconds)
+  local make = environment(id)
+  local status, text, line, sprouted = run(scripts[id], make, name, steps, seconds)
   if status == "error" and scripts[id] ~= plain[id] and find(text, "attempt to concatenate a ", 1, true) then
     take()
-    return run(plain[id], environments[id], name, steps, seconds)
+    return run(plain[id], make, name, steps, seconds)
   end
   return status, text, line, sprouted
 end
