@@ -170,7 +170,7 @@ STOPPED: dict[str, tuple[str, str]] = {
         "memory steps time",
     ),
     "takes the bytes of all": ("return ('x'):rep(1e6):byte(1, -1)", "depth"),
-    "encodes a long text": ("return #base64Encode(('x'):rep(2e7))", "memory time"),
+    "encodes a long text": ("return #base64Encode(('x'):rep(2e7))", "steps time memory"),
     "reverses a long text": ("local s = ('x'):rep(5e6) while true do s:reverse() end", "time"),
     "shifts a list": ("local t = {} while true do table.insert(t, 1, 1) end", "time"),
     "sorts long texts": (
