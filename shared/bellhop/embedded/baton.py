@@ -19,7 +19,8 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 
 _PATIENCE = 0.05
 """Seconds, about ten times as long as most work takes."""
@@ -38,6 +39,8 @@ class _Turn(threading.local):
     def __init__(self) -> None:
         self.share: str | None = None
         """For whom this thread works, within a block."""
+        self.passed = False
+        """Whether it waits for something within the block."""
         self.given = threading.Lock()
         self.given.acquire()
         """Released by whoever gives it the baton."""
@@ -80,15 +83,26 @@ class Baton:
             self._turn.share = None
             self._give()
 
+    def lend(self) -> Callable[[], AbstractContextManager[None]]:
+        """Return the block in which another thread works for this one's share."""
+        return partial(self.held, self._turn.share or "")
+
     @contextmanager
     def passed(self) -> Iterator[None]:
-        """Let others have it within the block, in which this thread waits for something."""
+        """Let others have it within the block, in which this thread waits for something.
+
+        A block within another one is a part of that.
+        """
+        if self._turn.passed or self._turn.share is None:
+            yield
+            return
+        self._turn.passed = True
         self._give()
         try:
             yield
         finally:
-            if self._turn.share is not None:
-                self._take(self._turn.share)
+            self._turn.passed = False
+            self._take(self._turn.share)
 
     def go_on(self, share: str) -> None:
         """Go on within a block for a share, after others that wait and have had less."""

@@ -52,7 +52,13 @@ class Seats:
 
         What is left for this thread is for the others.
         """
-        me = threading.get_ident()
+        return self._full(threading.get_ident())
+
+    def full_for_all(self) -> Collection[str]:
+        """Name the shares for which no thread may work but those that do."""
+        return self._full(None)
+
+    def _full(self, me: int | None) -> Collection[str]:
         with self._lock:
             others = Counter(
                 share for thread, shares in self._sits.items() if thread != me for share in shares

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from bellhop.embedded.baton import BATON
 from bellhop.embedded.notes import Notes
 from bellhop.embedded.state import Embedded
 from bellhop.embedded.warming import WarmUp
@@ -48,7 +49,7 @@ def at_work(embedded: Embedded, peers: Peers, log: Log, *, leads: bool) -> Itera
 
 def _stages(here: Installation, peers: Peers, log: Log) -> dict[str, Stage]:
     sweep = Sweep(here.records, here.catalogs, here.access, here.publisher, here.settings, log)
-    hands = Hands(HELPERS)
+    hands = Hands(HELPERS, lend=BATON.lend, waiting=BATON.passed)
     execute = Execute(
         here.catalogs, here.access, here.publisher, here.settings, log, peers=peers, hands=hands
     )

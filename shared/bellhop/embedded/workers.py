@@ -105,6 +105,7 @@ class Workers:
     ) -> Callable[[Callable[[], None], float], bool]:
         most = _LUMP if name in NEVER_STUCK else 1
         mine = threading.local()
+        queue.keep_from(seats.full_for_all)
 
         def feed(begin: Callable[[], None], wait: float) -> bool:
             begun = time.monotonic()

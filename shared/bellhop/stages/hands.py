@@ -14,6 +14,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from typing import Generic, TypeVar
 
 HELPERS = 16
@@ -31,12 +32,26 @@ _SLICE = 4
 T = TypeVar("T")
 R = TypeVar("R")
 
+Block = Callable[[], AbstractContextManager[object]]
+"""Makes a block that a thread does something within."""
+
 
 class Hands:
-    """The helpers of a process; without any, all is done in order by whoever asks."""
+    """The helpers of a process; without any, all is done in order by whoever asks.
 
-    def __init__(self, helpers: int = 0) -> None:
+    Whoever asks `lends` helpers what they work within, and waits for them within `waiting`.
+    """
+
+    def __init__(
+        self,
+        helpers: int = 0,
+        *,
+        lend: Callable[[], Block] | None = None,
+        waiting: Block = nullcontext,
+    ) -> None:
         self._helpers = ThreadPoolExecutor(helpers, "helper") if helpers else None
+        self._lend = lend
+        self._waiting = waiting
 
     def each(
         self, do: Callable[[T], R], items: Sequence[T], go_on: Callable[[], bool]
@@ -49,18 +64,21 @@ class Hands:
         heap = _Heap(do, items, go_on)
         more = heap.one()
         if more and self._helpers and len(items) > _FEW:
+            within = self._lend() if self._lend else nullcontext
             for _ in range(min(_AT_ONE, len(items) - 1)):
-                self._helpers.submit(self._help, heap)
+                self._helpers.submit(self._help, heap, within)
         while more:
             more = heap.one()
-        return heap.end()
+        with self._waiting():
+            return heap.end()
 
-    def _help(self, heap: _Heap[T, R]) -> None:
-        for _ in range(_SLICE):
-            if not heap.one():
-                return
+    def _help(self, heap: _Heap[T, R], within: Block) -> None:
+        with within():
+            for _ in range(_SLICE):
+                if not heap.one():
+                    return
         assert self._helpers
-        self._helpers.submit(self._help, heap)
+        self._helpers.submit(self._help, heap, within)
 
 
 ALONE = Hands()

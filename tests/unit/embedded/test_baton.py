@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 import pytest
 
@@ -59,6 +61,44 @@ def test_who_waits_passes_it_and_takes_it_again() -> None:
             assert taken(baton) == [True]
         assert baton.mine
     assert taken(baton) == [True]
+
+
+def test_a_wait_within_another_one_is_a_part_of_that() -> None:
+    """Whoever waits for several things in turn has it again once the whole is over."""
+    baton = Baton(LONG)
+    with baton.held():
+        with baton.passed():
+            with baton.passed():
+                assert taken(baton) == [True]
+            assert not baton.mine
+            assert taken(baton) == [True]
+        assert baton.mine
+
+
+def test_who_computes_for_nobody_waits_without_taking_it() -> None:
+    """A thread that does not take part has nothing to pass, and gets nothing by it."""
+    baton = Baton(LONG)
+    with baton.passed():
+        assert taken(baton) == [True]
+
+    assert not baton.mine
+
+
+def test_who_is_lent_a_block_works_for_the_same_share() -> None:
+    """A helper's time is counted for whom it helps, and not for nobody."""
+    clock = [0.0]
+    baton = Baton(LONG, seconds=lambda: clock[0])
+
+    def help_out(block: Callable[[], AbstractContextManager[None]]) -> None:
+        with block():
+            clock[0] += 5.0
+
+    with baton.held("flood"):
+        block = baton.lend()
+    run(lambda: help_out(block)).join(LONG)
+
+    assert baton._tag("flood") >= 5.0
+    assert baton._had.get("", 0.0) == 0.0
 
 
 def test_nobody_is_locked_out() -> None:

@@ -49,6 +49,16 @@ def test_a_thread_goes_on_for_whom_it_works() -> None:
     assert list(seats.full()) == ["flood"]
 
 
+def test_what_is_full_for_all_counts_who_asks_as_well() -> None:
+    """Whoever publishes has nobody woken for a share that no waiting thread may take from."""
+    seats = Seats(2)
+    assert list(seats.full_for_all()) == []
+    seats.take(of("flood"))
+    assert list(seats.full_for_all()) == ["flood"]
+    seats.leave()
+    assert list(seats.full_for_all()) == []
+
+
 def test_who_is_alone_serves_everybody() -> None:
     """One thread cannot be kept free."""
     seats = Seats(1)

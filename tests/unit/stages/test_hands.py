@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import pytest
 
@@ -39,6 +41,35 @@ def test_helpers_do_many_at_once() -> None:
         return number
 
     assert Hands(3).each(do, range(9), always) == (list(range(9)), None)
+
+
+def test_helpers_work_within_what_they_are_lent() -> None:
+    """Each item of a helper's; whoever asked is within its own, and waits for them elsewhere."""
+    lent: list[str] = []
+    waited: list[bool] = []
+    together = threading.Barrier(4)
+
+    @contextmanager
+    def within() -> Iterator[None]:
+        lent.append(threading.current_thread().name)
+        yield
+        lent.remove(threading.current_thread().name)
+
+    @contextmanager
+    def waiting() -> Iterator[None]:
+        waited.append(True)
+        yield
+
+    def do(number: int) -> bool:
+        if number:
+            together.wait(PATIENCE)
+        return threading.current_thread().name in lent
+
+    done, error = Hands(3, lend=lambda: within, waiting=waiting).each(do, range(9), always)
+
+    assert error is None
+    assert done.count(False) == 1 + 2
+    assert waited == [True]
 
 
 def test_few_items_wake_nobody() -> None:

@@ -20,7 +20,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 from bellhop.adapters.kube.client import KubeClient
-from bellhop.adapters.kube.transport import Waiting
+from bellhop.adapters.kube.wire import Waiting
 from bellhop.errors import InvalidError, MissingError
 from bellhop.model.kubeconfig import Kubeconfig, sanitise
 from bellhop.model.reach import Reach

@@ -19,7 +19,8 @@ from urllib.parse import quote
 from bellhop.adapters.kube import applying
 from bellhop.adapters.kube.discovery import Discovery, group_path
 from bellhop.adapters.kube.errors import Call, LateError, Refusal, refusal_error
-from bellhop.adapters.kube.transport import Acting, Renew, Request, Sends, Transport, Waiting
+from bellhop.adapters.kube.transport import Acting, Renew, Request, Sends, Transport
+from bellhop.adapters.kube.wire import Waiting
 from bellhop.errors import (
     InvalidError,
     MissingError,

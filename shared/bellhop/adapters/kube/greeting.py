@@ -30,6 +30,11 @@ class Greeting:
         self._heard = -math.inf
         self._failed = -math.inf
 
+    @property
+    def is_due(self) -> bool:
+        """Say whether the server was silent for so long that it is to be greeted."""
+        return self._seconds() - self._heard >= QUIET_SECONDS
+
     def heard(self) -> None:
         """Note that the server has answered something."""
         self._heard = self._seconds()
@@ -49,7 +54,7 @@ class Greeting:
         if begun - self._heard < QUIET_SECONDS:
             return
         with self._lock:
-            if self._seconds() - self._heard < QUIET_SECONDS:
+            if not self.is_due:
                 return
             if self._failed >= begun - _STILL_SECONDS:
                 raise again()

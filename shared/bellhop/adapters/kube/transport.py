@@ -15,7 +15,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
@@ -34,7 +34,7 @@ from bellhop.adapters.kube.errors import (
 from bellhop.adapters.kube.greeting import Greeting
 from bellhop.adapters.kube.lookup import LOOKUPS, Lookups
 from bellhop.adapters.kube.tls import CONTEXTS
-from bellhop.adapters.kube.wire import Breach, Wire
+from bellhop.adapters.kube.wire import Breach, Waiting, Wire
 from bellhop.errors import InvalidError, UnreachableError
 from bellhop.frozen import frozen
 from bellhop.model.kubeconfig import Kubeconfig
@@ -56,9 +56,6 @@ _SHORTEST_TOKEN = 16
 
 Renew = Callable[[Kubeconfig], Kubeconfig | None]
 """Finds others for credentials that were refused; None if there are none."""
-
-Waiting = Callable[[], AbstractContextManager[object]]
-"""What a thread does around a call, as it waits for its answer."""
 
 
 @frozen
@@ -99,7 +96,7 @@ class Transport:
     ) -> None:
         self._waiting = waiting
         self._renew = renew
-        self._wire = partial(_wire, cluster, reach=reach, lookups=lookups)
+        self._wire = partial(_wire, cluster, reach=reach, lookups=lookups, waiting=waiting)
         self._renewing = threading.Lock()
         self._session = _Session(kubeconfig, self._wire(kubeconfig))
         self._greeting = Greeting()
@@ -120,12 +117,11 @@ class Transport:
 
         Credentials that are no longer accepted are read anew, once.
         """
-        with self._waiting():
-            return self._ask(request, call)
-
-    def _ask(self, request: Request, call: Call) -> Any:
         session = self._session
-        self._greeting.exchange(lambda: session.greet(call), lambda: _silent(call))
+        if self._greeting.is_due:
+            # Threads wait for that of another one, too.
+            with self._waiting():
+                self._greeting.exchange(lambda: session.greet(call), lambda: _silent(call))
         try:
             answer = session.ask(request, call)
             if isinstance(answer, Refusal) and answer.code == HTTPStatus.UNAUTHORIZED:
@@ -151,7 +147,8 @@ class Transport:
         with self._renewing:
             if self._session is not refused:  # Another thread was faster.
                 return self._session
-            kubeconfig = self._renew(refused.kubeconfig)
+            with self._waiting():
+                kubeconfig = self._renew(refused.kubeconfig)
             if kubeconfig is None or kubeconfig == refused.kubeconfig:
                 return None
             self._session = _Session(kubeconfig, self._wire(kubeconfig))
@@ -312,11 +309,14 @@ def _json(text: bytes, call: Call) -> Any:
     )
 
 
-def _wire(cluster: str, kubeconfig: Kubeconfig, *, reach: Reach, lookups: Lookups) -> Wire:
+def _wire(
+    cluster: str, kubeconfig: Kubeconfig, *, reach: Reach, lookups: Lookups, waiting: Waiting
+) -> Wire:
     """Make connections that fail at once rather than retry or wait for a free one."""
     tls: dict[str, Any] = {}
     if kubeconfig.server.startswith("https:"):
         tls["ssl_context"] = CONTEXTS.of(cluster, kubeconfig)
         if kubeconfig.tls_server_name:
             tls["server_hostname"] = kubeconfig.tls_server_name
-    return Wire(kubeconfig.server, reach=reach, lookups=lookups, threads=THREADS, **tls)
+    how: dict[str, Any] = {"reach": reach, "lookups": lookups, "waiting": waiting}
+    return Wire(kubeconfig.server, threads=THREADS, **how, **tls)

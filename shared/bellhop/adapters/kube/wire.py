@@ -15,6 +15,7 @@ import socket
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from http import HTTPStatus
 from http.client import HTTPResponse
@@ -48,6 +49,9 @@ _WIRE = 2 * LARGEST
 _PIECE = 64 << 10
 _SEND = 16 << 10
 _GZIP = 31
+
+Waiting = Callable[[], AbstractContextManager[object]]
+"""What a thread does around what it waits for: connecting, and each piece of an answer."""
 
 
 class Breach(Exception):  # noqa: N818 - it becomes an error where it is known what was being done
@@ -83,14 +87,17 @@ class Wire:
         threads: int,
         lookups: Lookups = LOOKUPS,
         idle: Idle = IDLE,
+        waiting: Waiting = nullcontext,
         **tls: Any,
     ) -> None:
+        """Make connections; a thread that waits for the other side does so within `waiting`."""
         self._prefix = urlsplit(server).path.rstrip("/")
         self._server = server
         self._pools = urllib3.PoolManager(num_pools=1, maxsize=threads, retries=False, **tls)
+        how: dict[str, Any] = {"reach": reach, "lookups": lookups, "waiting": waiting}
         makers: dict[str, Any] = {
-            "http": partial(_pool, _PlainPool, _Plain, reach, lookups, idle),
-            "https": partial(_pool, _SecurePool, _Secure, reach, lookups, idle),
+            "http": partial(_pool, _PlainPool, partial(_Plain, **how), idle),
+            "https": partial(_pool, _SecurePool, partial(_Secure, **how), idle),
         }
         self._pools.pool_classes_by_scheme = makers
 
@@ -154,19 +161,10 @@ class _SecurePool(_Pool, connectionpool.HTTPSConnectionPool):
     """With TLS."""
 
 
-def _pool(
-    kind: type[_Pool],
-    connecting: Callable[..., Any],
-    reach: Reach,
-    lookups: Lookups,
-    idle: Idle,
-    *args: Any,
-    **kwargs: Any,
-) -> _Pool:
+def _pool(kind: type[_Pool], connecting: Any, idle: Idle, *args: Any, **kwargs: Any) -> _Pool:
     pool = kind(*args, **kwargs)
     pool.idle = idle
-    made: Any = partial(connecting, reach=reach, lookups=lookups)
-    pool.ConnectionCls = made
+    pool.ConnectionCls = connecting
     return pool
 
 
@@ -176,12 +174,20 @@ def _pool(
 class _Bounded(connection.HTTPConnection):
     """A connection to a checked address, with one deadline for each request and its answer."""
 
-    def __init__(self, *args: Any, reach: Reach, lookups: Lookups, **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, reach: Reach, lookups: Lookups, waiting: Waiting, **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
         self._reach = reach
         self._lookups = lookups
+        self._waiting = waiting
         # Of the request under way; 0 between two.
         self._deadline = 0.0
+
+    def connect(self) -> None:
+        """Look the host up, connect and shake hands."""
+        with self._waiting():
+            super().connect()
 
     def request(self, *args: Any, **kwargs: Any) -> None:
         """Send a request; its time began with connecting, if that was needed."""
@@ -198,13 +204,15 @@ class _Bounded(connection.HTTPConnection):
         if not isinstance(data, bytes):
             super().send(data)
             return
-        for start in range(0, len(data), _SEND):
-            _left(self._deadline)
-            super().send(data[start : start + _SEND])
+        # What is short goes into the kernel's buffer, whatever the other side does.
+        with self._waiting() if len(data) > _SEND else nullcontext():
+            for start in range(0, len(data), _SEND):
+                _left(self._deadline)
+                super().send(data[start : start + _SEND])
 
     def getresponse(self) -> Any:
         """Read the head of the answer."""
-        answer: Any = partial(_Response, deadline=self._deadline)
+        answer: Any = partial(_Response, deadline=self._deadline, waiting=self._waiting)
         self.response_class = answer
         self._deadline = 0.0
         return super().getresponse()
@@ -291,10 +299,15 @@ class _Response(HTTPResponse):
     """An answer whose every byte, of head, chunks and body, is read within budget and time."""
 
     def __init__(
-        self, sock: socket.socket, *args: Any, deadline: float = 0.0, **kwargs: Any
+        self,
+        sock: socket.socket,
+        *args: Any,
+        deadline: float = 0.0,
+        waiting: Waiting = nullcontext,
+        **kwargs: Any,
     ) -> None:
         super().__init__(sock, *args, **kwargs)
-        self._metered = _Metered(self.fp.detach(), sock, deadline)
+        self._metered = _Metered(self.fp.detach(), sock, deadline, waiting)
         self.fp = io.BufferedReader(self._metered)
 
     def begin(self) -> None:
@@ -307,10 +320,11 @@ class _Response(HTTPResponse):
 class _Metered(io.RawIOBase):
     """A socket's bytes until a budget is spent or time is up."""
 
-    def __init__(self, raw: Any, sock: socket.socket, deadline: float) -> None:
+    def __init__(self, raw: Any, sock: socket.socket, deadline: float, waiting: Waiting) -> None:
         super().__init__()
         self._raw = raw
         self._sock = sock
+        self._waiting = waiting
         self._pause = sock.gettimeout()
         self._deadline = deadline
         self.budget = 0
@@ -325,7 +339,8 @@ class _Metered(io.RawIOBase):
         pause = left if self._pause is None else min(self._pause, left)
         self._sock.settimeout(pause)
         try:
-            count: int | None = self._raw.readinto(buffer)
+            with self._waiting():
+                count: int | None = self._raw.readinto(buffer)
         except TimeoutError:
             if pause < left:
                 raise

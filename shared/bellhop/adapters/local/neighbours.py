@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable, Collection
 from pathlib import Path
 from weakref import WeakValueDictionary
 
@@ -18,6 +19,8 @@ class Bell:
 
     def __init__(self) -> None:
         self.rung = 0
+        self.full: Callable[[], Collection[str]] = tuple
+        """The shares that nobody who waits may take from."""
         self._waiting = 0
         self._condition = threading.Condition(threading.Lock())
 
@@ -70,9 +73,9 @@ class Neighbours:
         """Return the bell of that name."""
         return self._bells.get(name) or self._bells.setdefault(name, Bell())
 
-    def names(self) -> list[str]:
-        """Name the bells."""
-        return list(self._bells)
+    def bells(self) -> list[tuple[str, Bell]]:
+        """Return the bells with their names."""
+        return list(self._bells.items())
 
     def relieve(self) -> None:
         """Let somebody else look out: one that waits for any of the bells, if anybody does.

@@ -35,7 +35,7 @@ from typing import Any, NamedTuple
 
 from bellhop.adapters.local.clock import from_microseconds, to_microseconds
 from bellhop.adapters.local.database import Database, Place
-from bellhop.adapters.local.neighbours import Neighbours
+from bellhop.adapters.local.neighbours import Bell, Neighbours
 from bellhop.adapters.local.queue_schema import SCHEMA
 from bellhop.errors import InvalidError, MissingError
 from bellhop.ports.clock import Clock
@@ -72,8 +72,9 @@ _PICK = f"""
     ORDER BY s.turn LIMIT 1"""  # noqa: S608 - of constants of this module
 _PICK_BUT = _PICK.replace("ORDER", "AND s.name NOT IN (SELECT value FROM json_each(:but)) ORDER")
 _TO_BE_TAKEN = f"""
-    SELECT value FROM json_each(:names)
-    WHERE EXISTS (SELECT 1 FROM shares s WHERE s.queue = value AND {_HAS_ROOM})"""  # noqa: S608
+    SELECT q.key FROM json_each(:full) q WHERE EXISTS
+        (SELECT 1 FROM shares s WHERE s.queue = q.key AND {_HAS_ROOM}
+         AND s.name NOT IN (SELECT value FROM json_each(q.value)))"""  # noqa: S608
 _LAST_TURN = "(SELECT coalesce(max(turn), 0) FROM shares WHERE queue = :queue)"
 _HELD_BY = "queue = :queue AND held > 0 AND (:holder IS NULL OR holder = :holder)"
 _NEXT_AT = "coalesce((SELECT min(next_at) FROM groups WHERE share_id = shares.id), -1)"
@@ -135,6 +136,10 @@ class SqliteQueue:
         """Say in whose hands is what is received through this object, for `release`."""
         self._holder = holder
 
+    def keep_from(self, full: Callable[[], Collection[str]]) -> None:
+        """Say which shares nobody who waits may take from: for these alone nobody is woken."""
+        self._bell().full = full
+
     def publish(self, messages: Sequence[Message]) -> None:
         """Add messages, here all or none.
 
@@ -147,7 +152,7 @@ class SqliteQueue:
         with self._database.transaction() as execute:
             for row in rows:
                 self._append(execute, *row, now)
-        self._ring(len(rows))
+        self._ring(len(rows), {share for share, *_ in rows})
 
     def receive(
         self,
@@ -168,7 +173,7 @@ class SqliteQueue:
         most = groups or self._groups
         deadline = time.monotonic() + wait.total_seconds()
         while limit > 0:
-            rung = self._database.neighbours().bell(self._name).rung
+            rung = self._bell().rung
             deliveries, next_at = self._take(limit, most, but())
             if deliveries or not self._pause(deadline, rung, next_at):
                 return deliveries
@@ -179,7 +184,7 @@ class SqliteQueue:
 
         For who takes it in his turn alone: what is woken does not compute beside whose turn it is.
         """
-        rung = self._database.neighbours().bell(self._name).rung
+        rung = self._bell().rung
         picking, next_at = self._look(but())
         deadline = time.monotonic() + longest.total_seconds()
         return picking is not None or self._pause(deadline, rung, next_at)
@@ -201,7 +206,7 @@ class SqliteQueue:
                 for share, groups in widths.items()
             ]
         if any(left):
-            self._ring(len(worked))
+            self._ring(len(worked), {each.message.share for each, _ in worked})
         return became
 
     def extend(self, delivery: Delivery) -> bool:
@@ -548,16 +553,25 @@ class SqliteQueue:
 
         Another process published it, or it was left to somebody who has gone to other work.
         """
-        names = encode(neighbours.names())
-        rows = self._database.rows(_TO_BE_TAKEN, {"names": names, "now": self._now()})
+        full = encode({name: list(bell.full()) for name, bell in neighbours.bells()})
+        rows = self._database.rows(_TO_BE_TAKEN, {"full": full, "now": self._now()})
         found = [name for (name,) in rows]
         neighbours.poll = _POLL if found else min(neighbours.poll * 1.2, _POLL_IDLE)
         for name in found:
             neighbours.bell(name).ring(_ALL)
         return self._name in found
 
-    def _ring(self, count: int) -> None:
-        self._database.neighbours().bell(self._name).ring(count)
+    def _ring(self, count: int, shares: Collection[str] = ()) -> None:
+        """Wake up to so many of those that wait; for certain shares, if they may take from any.
+
+        Whoever leaves room in a share that was full takes from it himself, or nudges another.
+        """
+        bell = self._bell()
+        if not shares or not set(bell.full()).issuperset(shares):
+            bell.ring(count)
+
+    def _bell(self) -> Bell:
+        return self._database.neighbours().bell(self._name)
 
     def _now(self) -> int:
         return to_microseconds(self._clock.now())

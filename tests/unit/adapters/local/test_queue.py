@@ -327,7 +327,7 @@ def test_a_message_of_another_connection_is_noticed_soon(tmp_path: Path) -> None
     receiver = SqliteQueue(path, "inbox", clock=SystemClock())
     publisher = SqliteQueue(path, "inbox", clock=SystemClock())
     # Rings that nobody hears, as in another process.
-    publisher._ring = lambda count: None  # type: ignore[method-assign]  # noqa: ARG005 - its name counts
+    publisher._ring = lambda *_: None  # type: ignore[method-assign]
     message = [Message({"n": 1}, "g")]
 
     assert percentile(latencies(receiver, lambda: publisher.publish(message), 30), 0.5) < 0.025
@@ -371,7 +371,7 @@ def test_one_waiting_thread_looks_out_for_all(tmp_path: Path) -> None:
     path = tmp_path / "queue.db"
     inboxes = [SqliteQueue(path, name, clock=SystemClock()) for name in ("a", "b", "c")]
     other = SqliteQueue(path, "c", clock=SystemClock())
-    other._ring = lambda count: None  # type: ignore[method-assign]  # noqa: ARG005 - its name counts
+    other._ring = lambda *_: None  # type: ignore[method-assign]
     took: list[float] = []
 
     def wait_for_one() -> None:
@@ -404,7 +404,7 @@ def test_a_message_for_one_queue_is_heard_while_another_looks_out(tmp_path: Path
     looking = SqliteQueue(path, "looking", clock=SystemClock())
     inbox = SqliteQueue(path, "inbox", clock=SystemClock())
     other = SqliteQueue(path, "inbox", clock=SystemClock())
-    other._ring = lambda count: None  # type: ignore[method-assign]  # noqa: ARG005 - its name counts
+    other._ring = lambda *_: None  # type: ignore[method-assign]
     lookout = threading.Thread(target=looking.receive, args=(1,), kwargs={"wait": 2 * SECOND})
     lookout.start()
     time.sleep(0.05)
@@ -451,6 +451,40 @@ def test_whoever_looks_out_no_longer_wakes_nobody_to_look_for_messages(tmp_path:
     neighbours = inboxes[0]._database.neighbours()
     assert [neighbours.bell(name).rung for name in names] == [0, 0, 0]
     assert not neighbours.lookout.locked()
+
+
+def test_nobody_is_woken_for_what_no_waiting_thread_may_take(tmp_path: Path) -> None:
+    """By who publishes, or looks out; for others they are, and once there is room."""
+    queue = SqliteQueue(tmp_path / "queue.db", "inbox", clock=SystemClock())
+    full = ["flood"]
+    queue.keep_from(lambda: full)
+    woken: list[bool] = []
+
+    def wait(seconds: float) -> threading.Thread:
+        def work() -> None:
+            woken.append(queue.wait(seconds * SECOND, but=lambda: full))
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        time.sleep(0.1)
+        return thread
+
+    waiting = wait(0.5)
+    queue.publish([Message({"n": 1}, "g", "flood")])
+    waiting.join()
+    assert woken == [False]
+
+    waiting = wait(30)
+    queue.publish([Message({"n": 2}, "h", "other")])
+    waiting.join()
+    [other] = queue.receive(1, wait=NOW, but=lambda: full)
+    queue.settle(other, Done())
+    waiting = wait(30)
+    full.clear()
+    queue.nudge()
+    waiting.join()
+    assert woken == [False, True, True]
+    assert numbers(queue.receive(1, wait=NOW)) == [1]
 
 
 def test_who_is_woken_waits_no_longer(tmp_path: Path) -> None:
