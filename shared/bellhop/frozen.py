@@ -17,6 +17,16 @@ from typing import Any, NoReturn, TypeVar, cast, dataclass_transform, overload
 
 T = TypeVar("T")
 
+_late: list[Any] = []
+"""Classes of which nobody has made an object yet, or has only just."""
+
+
+def compile_all() -> None:
+    """Compile what is late, for who has time before the first event and none afterwards."""
+    while _late:
+        kind = _late.pop()
+        kind.__init__ = _compiled(kind, fields(kind))
+
 
 @overload
 def frozen(kind: type[T], /) -> type[T]: ...
@@ -37,6 +47,8 @@ def frozen(kind: type[T] | None = None, /, *, slots: bool = True, kw_only: bool 
         for name, method in _methods(made).items():
             if own.get(name) is None:  # Python sets __hash__ to None beside an __eq__.
                 setattr(made, name, method)
+        if own.get("__init__") is None:
+            _late.append(made)
         return made
 
     return freeze if kind is None else freeze(kind)

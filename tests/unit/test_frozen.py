@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import pytest
 
 import bellhop
-from bellhop.frozen import frozen
+from bellhop.frozen import compile_all, frozen
 
 LIBRARY = Path(bellhop.__file__).parent
 ALONE = {"gotemplate", "luabox", "celbox"}
@@ -264,3 +264,17 @@ def test_threads_may_make_the_first_object_at_once() -> None:
         assert {number: letter.to for number, letter in made.items()} == dict(
             zip(range(4), "0123", strict=True)
         )
+
+
+def test_whoever_has_time_compiles_all_that_is_late() -> None:
+    """Nothing is left for the first object; one that comes before it is what it would be."""
+    early, late = _made(frozen), _made(frozen)
+    early("first")
+    before = late.__init__
+    compile_all()
+
+    assert late.__init__ is not before
+    assert (early("a"), late("a", 2).pages, late("a").words) == (early("a"), 2, {})
+    after = late.__init__
+    compile_all()
+    assert late.__init__ is after

@@ -264,7 +264,9 @@ def _listen(host: str, port: int) -> socket.socket:
     [family, _, _, _, address] = socket.getaddrinfo(
         host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )[0]
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    # Only of what is said to be TCP does asyncio send small answers at once (TCP_NODELAY): else
+    # the first one of a connection waits until the client acknowledges the handshake, for 40 ms.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         if port:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -98,6 +99,26 @@ def ask(connection: http.client.HTTPConnection, path: str = "/", body: bytes = b
     connection.request("POST", path, body)
     response = connection.getresponse()
     return json.loads(response.read())
+
+
+@pytest.mark.parametrize("plain", [False, True], ids=["TLS", "plain"])
+def test_answers_are_sent_at_once(serve: Serve, trust: ssl.SSLContext, *, plain: bool) -> None:
+    """Nagle's algorithm would keep the first one back until its handshake is acknowledged."""
+    server = serve(plain=plain)
+    kind = http.client.HTTPConnection
+    connection = (
+        kind("localhost", server.port)
+        if plain
+        else http.client.HTTPSConnection("localhost", server.port, context=trust)
+    )
+    ask(connection)
+    crowd = server._house.crowd
+    [guest] = [*crowd._proven, *chain(*crowd._unproven.values())]
+    theirs = guest._transport.get_extra_info("socket")
+    option = theirs.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+    connection.close()
+
+    assert option == 1
 
 
 def test_serves_https_to_clients_that_verify(serve: Serve, trust: ssl.SSLContext) -> None:
