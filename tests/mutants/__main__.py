@@ -23,7 +23,7 @@ from pathlib import Path
 from tests.mutants.listed import EXPLAINED, MUTANTS
 from tests.mutants.mutant import PACKAGE, Mutant
 
-_ROOT = PACKAGE.parents[1]
+ROOT = PACKAGE.parents[1]
 _LONGEST = 300
 """Seconds after which tests that do not end have noticed something, or so many times as long as
 those of the sound code took."""
@@ -111,7 +111,7 @@ _NEAR = {
     "model/record": "named_profiles",
     "model/": "tenants",
     "records/timers": "schedule",
-    "records/versions": "service_accounts versions",
+    "records/versions": "service_accounts paused_clusters sets",
     "records/readers": "elsewhere",
     "records/records": "elsewhere",
     "records/": "overlap races sweep",
@@ -132,6 +132,9 @@ _ELSEWHERE = {
     "stages/sweep": "tests/unit/fleet/test_noticing.py",
 }
 """Tests that lie elsewhere than those of the stages, and are asked before them."""
+
+_FAILED = (1, 2)
+"""What pytest ends with where a test fails, or cannot be read; all else tells of the question."""
 
 JURIES = ("its own tests", "contracts", "histories")
 """Who may notice, in this order."""
@@ -167,7 +170,7 @@ def _noticed(jury: str, file: str, folder: Path, longest: float) -> str:
     """Run tests against a copy; return the first that fails, "" if none does."""
     command = [
         *(sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"),
-        *_asked(jury, file),
+        *asked(jury, file),
     ]
     # A mutant's copy has the bytecode of what it left as it was: compiling takes longer than tests.
     environment = {**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": ""}
@@ -175,7 +178,7 @@ def _noticed(jury: str, file: str, folder: Path, longest: float) -> str:
         done = subprocess.run(
             command,
             check=False,
-            cwd=_ROOT,
+            cwd=ROOT,
             env=environment,
             capture_output=True,
             text=True,
@@ -185,11 +188,13 @@ def _noticed(jury: str, file: str, folder: Path, longest: float) -> str:
         return "they never end"
     if done.returncode == 0:
         return ""
+    if done.returncode not in _FAILED:
+        raise RuntimeError(f"cannot ask {jury} about {file}: {done.stderr.strip()[-200:]}")
     found = re.search(r"^(?:FAILED|ERROR) (\S+?::.+?)(?: - .*)?$", done.stdout, re.MULTILINE)
     return found[1].removeprefix("tests/unit/stages/") if found else done.stdout[-200:]
 
 
-def _asked(jury: str, file: str) -> list[str]:
+def asked(jury: str, file: str) -> list[str]:
     """Say which tests are asked about a file, and in which order."""
     words = next(words for name, words in _NEAR.items() if file.startswith(name)).split()
     near = [f"{_STAGES}{word}.py" for word in words]
@@ -198,8 +203,8 @@ def _asked(jury: str, file: str) -> list[str]:
         return near
     if jury == "histories":
         return [*_HISTORIES]
-    every = sorted((_ROOT / "tests/unit/stages").glob("test_*.py"))
-    names = (str(path.relative_to(_ROOT)) for path in every)
+    every = sorted((ROOT / "tests/unit/stages").glob("test_*.py"))
+    names = (str(path.relative_to(ROOT)) for path in every)
     quick = [name for name in names if name not in {*near, *_LONG, *_HISTORIES}]
     return [*quick, "tests/unit/records", "tests/unit/test_messages.py", *_LONG]
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.mutants.__main__ import ROOT, asked
 from tests.mutants.listed import EXPLAINED, MUTANTS
 from tests.mutants.mutant import PACKAGE, Mutant
 
@@ -19,6 +20,12 @@ def test_fits_the_code(mutant: Mutant) -> None:
 
     ast.parse(broken)
     assert broken != text
+
+
+@pytest.mark.parametrize("file", sorted({each.file for each in MUTANTS}))
+def test_those_who_are_asked_first_are_there(file: str) -> None:
+    """Else a question that could not be asked would count as an answer."""
+    assert [each for each in asked("its own tests", file) if not (ROOT / each).exists()] == []
 
 
 def test_tells_of_a_snippet_that_fits_no_more(tmp_path: Path) -> None:

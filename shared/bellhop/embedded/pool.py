@@ -63,11 +63,16 @@ class Pool:
         if self._size.most > self._size.few:
             self._watch.start()
 
-    def stop(self) -> None:
-        """Finish what is in hand and end."""
+    def end(self) -> None:
+        """Begin nothing more."""
         self._stopping.set()
         with self._changed:
             self._changed.notify_all()
+
+    def stop(self) -> None:
+        """Finish what is in hand and end."""
+        self.end()
+        with self._changed:
             threads = list(self._threads)
         if self._watch.is_alive():
             self._watch.join()

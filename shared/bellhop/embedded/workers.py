@@ -93,6 +93,9 @@ class Workers:
     def stop(self) -> None:
         """Finish what is in hand and end."""
         self._stopping.set()
+        # Before any is waited for: who has nothing to do would look for it again and again.
+        for pool in self._pools:
+            pool.end()
         for queue in self._queues:
             queue.wake()
         for pool in self._pools:

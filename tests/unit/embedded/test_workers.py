@@ -21,7 +21,7 @@ from bellhop.embedded.state import open_state
 from bellhop.embedded.workers import Workers
 from bellhop.errors import PermanentError
 from bellhop.logs import Log
-from bellhop.messages import INBOXES, Confirm, Evaluate, Resolve
+from bellhop.messages import INBOXES, Confirm, Evaluate, Resolve, Sweep
 from bellhop.ports.queue import Delivery, Result
 from bellhop.settings import Settings
 
@@ -274,3 +274,33 @@ def test_whoever_waits_keeps_no_place(tmp_path: Path) -> None:
         workers.stop()
         queue.close()
         embedded.close()
+
+
+def test_nobody_begins_anything_while_others_finish(tmp_path: Path) -> None:
+    """One who is at work for long keeps the end from coming, and nobody busy until then."""
+    embedded = open_state(tmp_path / "state", Settings())
+    slow, swept = Slow(seconds=1.5), Counter[str]()
+
+    class Sweeping:
+        def handle(self, message: Sweep) -> None:
+            swept[message.cluster] += 1
+
+    workers = Workers(embedded, {"deploy": slow, "sweep": Sweeping()}, Log(io.StringIO()))
+    embedded.installation.publisher.publish([Resolve("a")])
+    workers.start()
+    try:
+        assert wait_for(lambda: slow.begun)
+        ending = threading.Thread(target=workers.stop)
+        ending.start()
+        assert wait_for(workers._stopping.is_set)
+        time.sleep(0.2)
+        used = time.process_time()
+        embedded.installation.publisher.publish([Sweep("fleet/late")])
+        ending.join()
+        used = time.process_time() - used
+    finally:
+        workers.stop()
+        embedded.close()
+
+    assert (slow.ended["a"], swept) == (1, Counter())
+    assert used < 0.5
