@@ -26,6 +26,7 @@ import urllib3
 import urllib3.exceptions as http
 from urllib3 import connection, connectionpool
 from urllib3.util.connection import create_connection
+from urllib3.util.wait import wait_for_read
 
 from bellhop.adapters.kube.errors import LateError
 from bellhop.adapters.kube.idle import IDLE, Idle
@@ -339,7 +340,7 @@ class _Metered(io.RawIOBase):
         pause = left if self._pause is None else min(self._pause, left)
         self._sock.settimeout(pause)
         try:
-            with self._waiting():
+            with nullcontext() if self._is_here() else self._waiting():
                 count: int | None = self._raw.readinto(buffer)
         except TimeoutError:
             if pause < left:
@@ -349,6 +350,11 @@ class _Metered(io.RawIOBase):
         if self.budget < 0:
             raise Breach(TooLargeError, "the answer is larger than what is taken")
         return count
+
+    def _is_here(self) -> bool:
+        """Say whether there is something to read already: a long answer is not waited for often."""
+        pending = getattr(self._sock, "pending", int)
+        return pending() > 0 or wait_for_read(self._sock, 0.0)
 
     def close(self) -> None:
         """Let go of the socket."""
