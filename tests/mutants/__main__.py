@@ -37,18 +37,21 @@ _NEAR = {
     "engine/checking": "checks",
     "fleet/redeploying": "checks giving_up",
     "stages/claim": "ownership failures overlap",
-    "stages/work": "dry_run giving_up",
+    "stages/work": "dry_run giving_up once reloading",
     "stages/execute": (
         "phases giving_up paused_clusters checks order order_races turns dry_run outcomes holding"
-        " races ownership overlap hosting hosting_faults elsewhere"
+        " races ownership overlap hosting hosting_faults elsewhere referring turn_races"
+        " revoking_races"
     ),
     "stages/ending": (
         "giving_up paused_clusters checks outcomes failures order pipeline overlap races dry_run"
     ),
     "stages/hands": "hands phases",
     "stages/lease": "holding races ownership overlap hosting_faults",
-    "stages/features/resources/step": "handling ownership holding failures races role_requests",
-    "stages/features/resources/preview": "dry_run",
+    "stages/features/resources/step": (
+        "handling ownership holding failures races role_requests adopting drift"
+    ),
+    "stages/features/resources/preview": "dry_run drift",
     "stages/features/resources/comparing": "dry_run",
     "stages/features/resources/reading": "service_accounts tenants referring",
     "stages/features/resources/reloading": "reloading",
@@ -62,10 +65,13 @@ _NEAR = {
         "service_accounts phases ownership holding races overlap hosting_faults"
     ),
     "stages/features/resources/wants": "hosting hosting_faults",
+    "stages/features/resources/adopting": "adopting",
+    "stages/features/resources/drift": "drift",
+    "stages/features/resources/planning": "adopting phases ownership overlap failures pipeline",
     "stages/features/": "phases ownership holding races overlap failures pipeline",
     "stages/pacing": "patience",
     "stages/permitting": "permits",
-    "stages/evaluate": "permits patience trails overlap pipeline lost failures",
+    "stages/evaluate": "permits patience trails cloud_events overlap pipeline lost failures",
     "stages/objects": "gathering guard",
     "stages/guard": "guard agreeing assessing",
     "stages/agreeing": "agreeing",
@@ -77,41 +83,59 @@ _NEAR = {
     "stages/instantiate": (
         "paused_clusters named_profiles loops gathering overlap pipeline profiles failures dry_run"
     ),
-    "stages/resolve": "checks order order_races service_accounts own_profiles pipeline profiles",
+    "stages/resolve": (
+        "races checks order order_races service_accounts own_profiles pipeline profiles"
+    ),
     "stages/writer": (
-        "named_profiles rollback scripted gathering overlap pipeline profiles failures"
+        "named_profiles rollback scripted departures titles races gathering overlap pipeline"
+        " profiles failures"
     ),
     "stages/aggregate": "aggregate classifying assessing",
     "stages/declare": (
         "declaring new_names classifying order touched overlap pipeline healing races hosting"
     ),
-    "stages/consequences": "elsewhere touched overlap pipeline healing races",
+    "stages/consequences": "drift elsewhere touched overlap pipeline healing races",
     "stages/choosing": "sets",
     "stages/classifying": "classifying",
-    "stages/following": "classifying",
+    "stages/following": "cloud_events classifying",
+    "stages/arriving": "cloud_events",
+    "stages/concluding": "cloud_events",
+    "stages/expiry": "cloud_events",
+    "stages/look": "cloud_events",
+    "stages/hearing": "hearing",
+    "stages/subscribing": "subscribing",
     "stages/granting": "role_requests role_request_races",
     "stages/revoking": "revoking revoking_races",
     "engine/leaving": "revoking",
     "stages/order": "order order_races named_profiles revoking_races",
-    "stages/turns": "turns paused_clusters",
+    "stages/turns": "turns turn_races paused_clusters",
     "stages/pauses": "paused_clusters",
     "engine/order": "order",
     "stages/hints": "elsewhere drift sweep",
-    "stages/in": "ingest outside overlap",
+    "stages/in": "ingest outside drift overlap",
     "stages/outside": "outside",
-    "stages/sweep": "elsewhere classifying permits sweep survey walks healing",
+    "stages/sweep": (
+        "elsewhere classifying permits sweep survey walks healing cloud_events guard sets"
+    ),
+    "stages/survey": "survey drift once",
     "stages/": "sweep survey walks healing schedule ingest pipeline",
     "engine/assessing": "assessing",
     "engine/catalog": "permits tenants touched sets order assessing",
     "engine/classifying": "classifying",
-    "engine/difference": "classifying touched order named_profiles assessing",
+    "engine/choosing": "sets",
+    "engine/excluding": "drift",
+    "engine/instantiate": "scripted touched order pipeline",
+    "engine/difference": "healing classifying touched order named_profiles assessing",
     "engine/granting": "role_requests",
     "engine/generating": "generators checks service_accounts permits pipeline named_profiles",
     "engine/": "touched order pipeline ownership races tenants",
-    "model/record": "named_profiles",
+    "model/record": "named_profiles outside",
+    "model/rollout": "turns",
     "model/": "tenants",
     "records/timers": "schedule",
     "records/versions": "service_accounts paused_clusters sets",
+    "records/departures": "departures",
+    "records/senders": "outside",
     "records/readers": "elsewhere",
     "records/records": "elsewhere",
     "records/": "overlap races sweep",
@@ -130,6 +154,11 @@ _ELSEWHERE = {
     "fleet/noticing": "tests/unit/fleet/test_noticing.py",
     "records/": "tests/unit/records",
     "stages/sweep": "tests/unit/fleet/test_noticing.py",
+    "engine/assessing": "tests/unit/engine/test_assessing.py",
+    "engine/checking": "tests/unit/engine/test_checking.py",
+    "engine/wording": "tests/unit/fleet/test_noticing.py",
+    "forwarder/desk": "tests/infra/test_forwarder_desk.py",
+    "messages": "tests/unit/test_messages.py",
 }
 """Tests that lie elsewhere than those of the stages, and are asked before them."""
 
