@@ -39,7 +39,8 @@ Block = Callable[[], AbstractContextManager[object]]
 class Hands:
     """The helpers of a process; without any, all is done in order by whoever asks.
 
-    Whoever asks `lends` helpers what they work within, and waits for them within `waiting`.
+    Whoever asks `lends` helpers what they work within, and waits within `waiting` for what they
+    have in hand.
     """
 
     def __init__(
@@ -69,7 +70,7 @@ class Hands:
                 self._helpers.submit(self._help, heap, within)
         while more:
             more = heap.one()
-        with self._waiting():
+        with self._waiting() if heap.busy else nullcontext():
             return heap.end()
 
     def _help(self, heap: _Heap[T, R], within: Block) -> None:
@@ -116,6 +117,12 @@ class _Heap(Generic[T, R]):
                 self._in_hand -= 1
                 self._changed.notify_all()
         return True
+
+    @property
+    def busy(self) -> bool:
+        """Say whether others have items in hand."""
+        with self._changed:
+            return bool(self._in_hand)
 
     def end(self) -> tuple[list[R], Exception | None]:
         """Wait for what is in hand, and return what came of everything."""
