@@ -33,7 +33,7 @@ _STAGES = "tests/unit/stages/test_"
 _LONG = (f"{_STAGES}ingest_hostile.py", f"{_STAGES}dialects.py")
 _HISTORIES = (f"{_STAGES}interleaving.py", f"{_STAGES}properties.py")
 _NEAR = {
-    "stages/checks": "checks",
+    "stages/checks": "checks hosting",
     "engine/checking": "checks",
     "fleet/redeploying": "checks giving_up",
     "stages/claim": "ownership failures overlap",
@@ -45,6 +45,7 @@ _NEAR = {
     ),
     "stages/ending": (
         "giving_up paused_clusters checks outcomes failures order pipeline overlap races dry_run"
+        " contests"
     ),
     "stages/hands": "hands phases",
     "stages/lease": "holding races ownership overlap hosting_faults",
@@ -66,8 +67,11 @@ _NEAR = {
     ),
     "stages/features/resources/wants": "hosting hosting_faults",
     "stages/features/resources/adopting": "adopting",
-    "stages/features/resources/drift": "drift",
-    "stages/features/resources/planning": "adopting phases ownership overlap failures pipeline",
+    "stages/features/resources/drift": "drift contests",
+    "stages/features/resources/planning": (
+        "adopting hosting phases ownership overlap failures pipeline"
+    ),
+    "stages/hosting": "hosting hosting_faults",
     "stages/features/": "phases ownership holding races overlap failures pipeline",
     "stages/pacing": "patience",
     "stages/permitting": "permits",
@@ -94,7 +98,9 @@ _NEAR = {
     "stages/declare": (
         "declaring new_names classifying order touched overlap pipeline healing races hosting"
     ),
-    "stages/consequences": "drift elsewhere touched overlap pipeline healing races",
+    "stages/consequences": (
+        "drift hosting rollback elsewhere touched overlap pipeline healing races"
+    ),
     "stages/choosing": "sets",
     "stages/classifying": "classifying",
     "stages/following": "cloud_events classifying",
@@ -107,7 +113,7 @@ _NEAR = {
     "stages/granting": "role_requests role_request_races",
     "stages/revoking": "revoking revoking_races",
     "engine/leaving": "revoking",
-    "stages/order": "order order_races named_profiles revoking_races",
+    "stages/order": "order order_races named_profiles revoking_races revoking",
     "stages/turns": "turns turn_races paused_clusters",
     "stages/pauses": "paused_clusters",
     "engine/order": "order",
@@ -125,7 +131,8 @@ _NEAR = {
     "engine/choosing": "sets",
     "engine/excluding": "drift",
     "engine/instantiate": "scripted touched order pipeline",
-    "engine/difference": "healing classifying touched order named_profiles assessing",
+    "engine/contending": "contests",
+    "engine/difference": "healing tenants classifying touched order named_profiles assessing",
     "engine/granting": "role_requests",
     "engine/generating": "generators checks service_accounts permits pipeline named_profiles",
     "engine/": "touched order pipeline ownership races tenants",
@@ -134,6 +141,7 @@ _NEAR = {
     "model/": "tenants",
     "records/timers": "schedule",
     "records/versions": "service_accounts paused_clusters sets",
+    "records/catalogs": "tenants",
     "records/departures": "departures",
     "records/senders": "outside",
     "records/readers": "elsewhere",
