@@ -64,7 +64,7 @@ class TestSeeds:
         stand.wait(lambda: flow.source.names(POLICY) == [])
 
         # What was done is told once it is done.
-        stand.wait(lambda: stand.lines(what="removed", trigger="service-network-policy"))
+        stand.wait(lambda: stand.lines(what="removed", object=str(other)))
         told = {
             line["what"]: line
             for line in stand.lines()

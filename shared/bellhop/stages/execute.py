@@ -172,6 +172,9 @@ class Execute:
                     self._turns.refuse_early(work)
                 self._call(work)
             except StaleError:
+                # Whoever begins anew finds nothing to change, and would not tell of it.
+                if work.changed:
+                    _tell_changed(work, note)
                 raise
             except (AwayError, PausedError, WaitingError) as error:
                 self._wait(work, error, note)

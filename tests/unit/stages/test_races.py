@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -94,6 +95,29 @@ def test_a_slow_worker_leaves_nothing_of_a_profile_that_was_closed(
     assert list(fleet.records.inventories.of(EAST)) == []
     assert list(fleet.records.outcomes.of(EAST)) == []
     assert fleet.records.owners.get(EAST, ObjectKey(CONFIG, "default", "b").identity) is None
+
+
+def test_who_is_overtaken_in_the_end_tells_what_it_has_done(fleet: Fleet, east: FakeKube) -> None:
+    """Whoever begins anew finds nothing to remove, and tells of nothing."""
+    fleet.apply(own("a"))
+    fleet.pump()
+    outcomes: Any = fleet.records.outcomes
+    delete = outcomes.delete
+
+    def late(cluster: str, name: str, **how: Any) -> Any:
+        outcomes.delete = delete
+        kept = outcomes.get(cluster, name)
+        outcomes.put(replace(kept.value, message="another's"), expect=kept.token)
+        return delete(cluster, name, **how)
+
+    outcomes.delete = late
+    fleet.declare.delete([("ClusterProfile", "", "own")])
+    fleet.pump()
+
+    assert names(east) == []
+    assert list(outcomes.of(EAST)) == []
+    told = [entry.detail for entry in fleet.ledger() if entry.what == "removed"]
+    assert told == ["ConfigMap a"]
 
 
 def test_a_withdrawal_that_nobody_was_told_of_is_told(fleet: Fleet, east: FakeKube) -> None:

@@ -688,6 +688,18 @@ def test_who_is_too_slow_meets_another(inbox: Make, services: Counted) -> None:
     assert overlapped
 
 
+def answers(services: Counted) -> bool:
+    """Say whether Pub/Sub has an answer of its own, be it that there is no such topic."""
+    topic = f"projects/{services.project}/topics/{NAME}"
+    try:
+        services.call("publisher", "get_topic", {"topic": topic}, doing="test")
+    except UnreachableError:
+        return False
+    except TemporaryError:
+        return True
+    return True
+
+
 def test_an_emulator_that_went_away_comes_back_empty(
     tmp_path: Path, google_project: str, store: SqliteStore, clock: FakeClock
 ) -> None:
@@ -707,6 +719,8 @@ def test_an_emulator_that_went_away_comes_back_empty(
         # Without Pub/Sub a message can be worked on, and what comes of it is kept.
         assert queue.pushed(push(number="8"), lambda _: GivenUp("no luck")) == GivenUp("no luck")
         emulator.start()
+        # gRPC answers with its last refusal until it connects again.
+        assert eventually(lambda: answers(services))
         with pytest.raises(TemporaryError, match="apply Terraform again"):
             queue.publish([Message({"n": 2}, "g")])
         make(services, NAME)
