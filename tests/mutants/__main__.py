@@ -45,7 +45,7 @@ _NEAR = {
     ),
     "stages/ending": (
         "giving_up paused_clusters checks outcomes failures order pipeline overlap races dry_run"
-        " contests"
+        " contests departures"
     ),
     "stages/hands": "hands phases",
     "stages/lease": "holding races ownership overlap hosting_faults",
@@ -66,7 +66,7 @@ _NEAR = {
         "service_accounts phases ownership holding races overlap hosting_faults"
     ),
     "stages/features/resources/wants": "hosting hosting_faults",
-    "stages/features/resources/adopting": "adopting",
+    "stages/features/resources/adopting": "adopting profiles",
     "stages/features/resources/drift": "drift contests",
     "stages/features/resources/planning": (
         "adopting hosting phases ownership overlap failures pipeline"

@@ -81,6 +81,24 @@ def adopt(fleet: Fleet, kube: FakeKube, asked: str = "true") -> dict[str, Any]:
     return before
 
 
+def die(fleet: Fleet, kube: FakeKube, when: str, declared: str) -> None:
+    """Have who brings what is declared die at its object; its message is worked on again."""
+    apply = kube.apply
+
+    def dies(*args: Any, **how: Any) -> Any:
+        if when == "after it is written":
+            apply(*args, **how)
+        kube.apply = apply  # type: ignore[method-assign]
+        raise KeyboardInterrupt
+
+    kube.apply = dies  # type: ignore[method-assign]
+    fleet.apply(declared)
+    with pytest.raises(KeyboardInterrupt):
+        fleet.pump()
+    fleet.queues["apply"].release()
+    fleet.clock.advance(fleet.settings.visibility * 2)
+
+
 def test_what_others_made_stays_theirs(fleet: Fleet, east: FakeKube) -> None:
     """Nothing of it is written, nobody claims it, and it is said who made it."""
     theirs(east)
@@ -329,24 +347,41 @@ def test_who_died_between_adoption_and_its_note_leaves_it_in_the_end(
 ) -> None:
     """The object says by itself that it was adopted, and from whom."""
     theirs(east)
-    apply = east.apply
-
-    def dies(*args: Any, **how: Any) -> Any:
-        apply(*args, **how)
-        east.apply = apply  # type: ignore[method-assign]
-        raise KeyboardInterrupt
-
-    east.apply = dies  # type: ignore[method-assign]
-    fleet.apply(join(profile(), holder("own", ours("true"))))
-    with pytest.raises(KeyboardInterrupt):
-        fleet.pump()
-    fleet.queues["apply"].release()
-    fleet.clock.advance(fleet.settings.visibility * 2)
+    die(fleet, east, "after it is written", join(profile(), holder("own", ours("true"))))
     fleet.declare.delete([("ClusterProfile", "", "own")])
     fleet.pump()
 
     assert there(east)["marks"] == HELM
     assert list(fleet.records.inventories.of(EAST)) == []
+
+
+def test_who_died_once_it_had_made_an_adopted_object_anew_removes_it_in_the_end(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """Though it was held as an adopted one, what is there by then nobody else has made."""
+    adopt(fleet, east)
+    east.drop(CONFIG, "default", "web")
+    die(fleet, east, "after it is written", holder("own", ours(value="new")))
+    assert there(east)["data"] == {"by": "new"}
+
+    fleet.declare.delete([("ClusterProfile", "", "own")])
+    fleet.pump()
+
+    assert east.get(CONFIG, "default", "web") is None
+
+
+def test_what_is_made_anew_after_a_death_is_not_marked_as_adopted(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """Others remove an adopted object of which nobody knows any more whether it was written."""
+    adopt(fleet, east)
+    die(fleet, east, "before it is written", holder("own", ours(value="new")))
+    east.drop(CONFIG, "default", "web")
+
+    fleet.pump()
+
+    assert there(east)["data"] == {"by": "new"}
+    assert "bellhop.dev/adopted" not in there(east)["marks"]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -218,3 +219,58 @@ def test_a_cluster_that_is_wanted_again_keeps_what_it_has(
     assert all(len(fleet.access.clusters[each].objects(CONFIG)) == 1 for each in clusters)
     there = value_of(fleet.records.profiles.get(*OWN))
     assert (there.destinations, there.leaves) == (tuple(clusters), False)
+
+
+def test_a_profile_that_comes_back_as_its_last_cluster_is_left_is_not_closed(
+    fleet: Fleet, spread: Callable[[int], list[str]]
+) -> None:
+    """Between the look at its head and the end of that it is declared again."""
+    [cluster] = spread(1)
+    withdraw(fleet)
+    delete = fleet.records.profiles.delete
+
+    def overtaken(*which: Any, **expect: Any) -> bool:
+        fleet.records.profiles.delete = delete  # type: ignore[method-assign]
+        fleet.apply(profile())
+        fleet.pump()
+        return delete(*which, **expect)
+
+    fleet.records.profiles.delete = overtaken  # type: ignore[method-assign]
+    leave(fleet, cluster)
+
+    there = value_of(fleet.records.profiles.get(*OWN))
+    assert there
+    assert there.destinations == (cluster,)
+    assert len(fleet.access.clusters[cluster].objects(CONFIG)) == 1
+
+
+def test_a_cluster_that_comes_back_before_a_withdrawal_is_written_is_waited_for(
+    fleet: Fleet, spread: Callable[[int], list[str]]
+) -> None:
+    """Who found it gone, and it wanted still, leaves its departure to who leaves it then."""
+    first, second = spread(2)
+    fleet.apply(profile(more="stopMatchingBehavior: LeavePolicies"))
+    fleet.pump()
+    put, forget = fleet.records.profiles.put, fleet.records.outcomes.delete
+
+    def comes_back(*which: Any, **expect: Any) -> bool:
+        fleet.records.outcomes.delete = forget  # type: ignore[method-assign]
+        gone = forget(*which, **expect)
+        fleet.register(first.removeprefix("fleet/"), env="production")
+        fleet.stages["deploy"].handle(Apply(*OWN, first))
+        return gone
+
+    def slow(*args: Any, **expect: Any) -> str:
+        fleet.records.profiles.put = put  # type: ignore[method-assign]
+        fleet.records.outcomes.delete = comes_back  # type: ignore[method-assign]
+        leave(fleet, first)
+        return put(*args, **expect)
+
+    fleet.declare.deregister(first)
+    fleet.records.profiles.put = slow  # type: ignore[method-assign]
+    withdraw(fleet)
+    leave(fleet, second)
+    leave(fleet, first)
+
+    assert len(fleet.access.clusters[first].objects(CONFIG)) == 1
+    assert fleet.records.profiles.head(*OWN) is None

@@ -253,7 +253,10 @@ def test_who_was_slow_to_look_takes_back_what_it_noted(fleet: Fleet, east: FakeK
         executor.preview = real
         found = real(*args)
         fleet.apply(profile())
+        # Whoever looks is so slow that its message is given to another.
+        fleet.clock.advance(fleet.settings.visibility + timedelta(seconds=1))
         fleet.pump()
+        assert names(east) == ["a"]
         return found
 
     executor.preview = slow

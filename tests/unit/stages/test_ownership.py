@@ -496,6 +496,20 @@ def test_nobody_gives_up_what_another_has(fleet: Fleet) -> None:
     assert owner.value.profile == "first"
 
 
+def test_who_gives_an_object_up_learns_that_another_took_it_meanwhile(fleet: Fleet) -> None:
+    """What was known of its owner is read again once it turns out to be so no more."""
+    claims = Claims(fleet.records, fleet.publisher)
+    claims.take(EAST, SHARED, wanting("first"))
+    known = claims.owner(EAST, SHARED)
+    claims.take(EAST, SHARED, wanting("second", tier=10))
+
+    assert not claims.give_up(EAST, SHARED, "first", known)
+
+    owner = fleet.records.owners.get(EAST, SHARED)
+    assert owner
+    assert owner.value.profile == "second"
+
+
 def test_who_takes_an_object_tells_those_whom_a_dead_giver_had_not_told(fleet: Fleet) -> None:
     """Given up by who died before telling, it is told of by who takes it next."""
     claims = Claims(fleet.records, fleet.publisher)

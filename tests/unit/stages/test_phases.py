@@ -167,6 +167,24 @@ def test_what_is_refused_holds_up_nobody(fleet: Fleet, east: FakeKube) -> None:
     assert outcome.message == "; ".join(bad)
 
 
+def test_nothing_is_begun_behind_what_is_refused(fleet: Fleet, east: FakeKube) -> None:
+    """Without continueOnError the objects of the same phase that come later are not applied."""
+    apply = east.apply
+
+    def refusing(manifest: dict[str, Any], **how: Any) -> Any:
+        if manifest["metadata"]["name"] == "a0":
+            raise InvalidError("cannot apply 'a0'")
+        return apply(manifest, **how)
+
+    east.apply = refusing  # type: ignore[method-assign]
+    fleet.apply(profile(), holder("own", *(config(f"a{each}") for each in range(COUNT))))
+    fleet.pump()
+
+    assert east.objects(CONFIG) == []
+    [outcome] = fleet.records.outcomes.of(EAST)
+    assert outcome.message == "cannot apply 'a0'"
+
+
 def test_a_cluster_that_falls_silent_keeps_what_was_done(fleet: Fleet, east: FakeKube) -> None:
     """What was applied is certain, all else unsure; little more is asked; the next try ends it."""
     apply, asked, silent = east.apply, [], True

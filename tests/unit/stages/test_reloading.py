@@ -269,6 +269,20 @@ def test_a_preview_shows_no_restart_that_was(fleet: Fleet, east: FakeKube) -> No
     }
 
 
+def test_a_restart_stays_for_all_that_is_written_later(fleet: Fleet, east: FakeKube) -> None:
+    """Whatever else changes of a workload, its pods keep the annotation that restarted them."""
+    east.put(settings("2"))
+    sweep(fleet)
+    mark = restarted(east)
+    assert mark
+
+    for replicas in (2, 3):
+        brings(fleet, workload().replace("spec:", f"spec:\n  replicas: {replicas}", 1))
+
+        assert written(east)[-1] == "web"
+        assert restarted(east) == mark
+
+
 def test_what_is_read_no_more_is_heard_of_no_more(fleet: Fleet, east: FakeKube) -> None:
     """Nor of a profile that is gone."""
     assert [each.profile for each in fleet.records.mounts.of(EAST, READ)] == ["own"]
