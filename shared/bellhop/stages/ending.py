@@ -223,13 +223,14 @@ class Endings:
             StaleError: another wrote the outcome, or the cluster is to be left once more.
         """
         departures, which = self._records.departures, place(profile)
+        # Before its departure, which is noted ahead of a head that is not written yet.
+        found = self._records.profiles.head(*which)
         # Before the outcome: who has the cluster left anew after that has written another one.
         departure = departures.token(which, cluster)
         if outcome:
             self._records.timers.cancel(retry_timer(cluster, profile.name))
         self._records.outcomes.delete(cluster, profile.name, expect=_token(outcome))
         self._forget_preview(outcome)
-        found = self._records.profiles.head(*which)
         if found and cluster in found.value.destinations:
             return
         if departure:

@@ -467,6 +467,13 @@ MUTANTS = [
     ),
     Mutant(
         "stages/ending.py",
+        "        if found and cluster in found.value.destinations:\n",
+        "        found = self._records.profiles.head(*which)\n"
+        "        if found and cluster in found.value.destinations:\n",
+        "Who found a cluster gone strikes out that it is to be left, though it came back.",
+    ),
+    Mutant(
+        "stages/ending.py",
         "        if same and not anew:\n",
         "        if old and not anew:\n",
         "A failure is shown after it has passed.",

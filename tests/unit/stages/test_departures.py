@@ -244,33 +244,39 @@ def test_a_profile_that_comes_back_as_its_last_cluster_is_left_is_not_closed(
     assert len(fleet.access.clusters[cluster].objects(CONFIG)) == 1
 
 
-def test_a_cluster_that_comes_back_before_a_withdrawal_is_written_is_waited_for(
-    fleet: Fleet, spread: Callable[[int], list[str]]
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("late", [True, False], ids=["written after", "written before"])
+def test_a_cluster_that_comes_back_as_its_profile_is_withdrawn_is_waited_for(
+    fleet: Fleet, spread: Callable[[int], list[str]], count: int, *, late: bool
 ) -> None:
-    """Who found it gone, and it wanted still, leaves its departure to who leaves it then."""
-    first, second = spread(2)
+    """Who finds it gone, and wanted still, leaves its departure to whoever leaves it then."""
+    first, *others = spread(count)
     fleet.apply(profile(more="stopMatchingBehavior: LeavePolicies"))
     fleet.pump()
     put, forget = fleet.records.profiles.put, fleet.records.outcomes.delete
 
-    def comes_back(*which: Any, **expect: Any) -> bool:
-        fleet.records.outcomes.delete = forget  # type: ignore[method-assign]
-        gone = forget(*which, **expect)
-        fleet.register(first.removeprefix("fleet/"), env="production")
-        fleet.stages["deploy"].handle(Apply(*OWN, first))
-        return gone
-
-    def slow(*args: Any, **expect: Any) -> str:
+    def withdrawing(*args: Any, **expect: Any) -> str:
         fleet.records.profiles.put = put  # type: ignore[method-assign]
+        withdrawn: list[str] = []
+
+        def comes_back(*which: Any, **expected: Any) -> bool:
+            fleet.records.outcomes.delete = forget  # type: ignore[method-assign]
+            gone = forget(*which, **expected)
+            fleet.register(first.removeprefix("fleet/"), env="production")
+            fleet.stages["deploy"].handle(Apply(*OWN, first))
+            if not late:
+                withdrawn.append(put(*args, **expect))
+            return gone
+
         fleet.records.outcomes.delete = comes_back  # type: ignore[method-assign]
         leave(fleet, first)
-        return put(*args, **expect)
+        return withdrawn[0] if withdrawn else put(*args, **expect)
 
     fleet.declare.deregister(first)
-    fleet.records.profiles.put = slow  # type: ignore[method-assign]
+    fleet.records.profiles.put = withdrawing  # type: ignore[method-assign]
     withdraw(fleet)
-    leave(fleet, second)
-    leave(fleet, first)
+    for each in (*others, first):
+        leave(fleet, each)
 
     assert len(fleet.access.clusters[first].objects(CONFIG)) == 1
     assert fleet.records.profiles.head(*OWN) is None
