@@ -118,7 +118,7 @@ _NEAR = {
     "stages/pauses": "paused_clusters",
     "engine/order": "order",
     "stages/hints": "elsewhere drift sweep",
-    "stages/in": "ingest outside drift overlap",
+    "stages/in": "ingest outside cloud_events drift overlap",
     "stages/outside": "outside",
     "stages/sweep": (
         "elsewhere classifying permits sweep survey walks healing cloud_events guard sets"
@@ -135,6 +135,7 @@ _NEAR = {
     "engine/difference": "healing tenants classifying touched order named_profiles assessing",
     "engine/granting": "role_requests",
     "engine/generating": "generators checks service_accounts permits pipeline named_profiles",
+    "engine/listening": "cloud_events",
     "engine/": "touched order pipeline ownership races tenants",
     "model/record": "named_profiles outside",
     "model/rollout": "turns",
@@ -155,6 +156,7 @@ _NEAR = {
 
 _ELSEWHERE = {
     "adapters/notices": "tests/unit/adapters/notices",
+    "engine/catalog": "tests/unit/engine/test_catalog.py",
     "engine/classifying": "tests/unit/engine/test_classifying.py",
     "engine/leaving": "tests/unit/engine/test_leaving.py",
     "engine/liveness": "tests/unit/engine/test_liveness.py",
@@ -165,8 +167,9 @@ _ELSEWHERE = {
     "engine/assessing": "tests/unit/engine/test_assessing.py",
     "engine/checking": "tests/unit/engine/test_checking.py",
     "engine/wording": "tests/unit/fleet/test_noticing.py",
+    "forwarder/debt": "tests/infra/test_forwarder_desk.py",
     "forwarder/desk": "tests/infra/test_forwarder_desk.py",
-    "messages": "tests/unit/test_messages.py",
+    "messages": "tests/unit/test_messages.py tests/unit/records/test_versions.py",
 }
 """Tests that lie elsewhere than those of the stages, and are asked before them."""
 
@@ -235,7 +238,8 @@ def asked(jury: str, file: str) -> list[str]:
     """Say which tests are asked about a file, and in which order."""
     words = next(words for name, words in _NEAR.items() if file.startswith(name)).split()
     near = [f"{_STAGES}{word}.py" for word in words]
-    near[:0] = [tests for name, tests in _ELSEWHERE.items() if file.startswith(name)]
+    found = (tests for name, tests in _ELSEWHERE.items() if file.startswith(name))
+    near[:0] = [each for tests in found for each in tests.split()]
     if jury == "its own tests":
         return near
     if jury == "histories":

@@ -179,6 +179,22 @@ def test_tells_by_an_event_of_the_cluster_itself(fleet: Fleet) -> None:
     assert sorted(each["type"] for each in events(east)) == ["Normal", "Warning"]
 
 
+def test_each_time_that_a_cluster_is_not_well_has_its_event(fleet: Fleet) -> None:
+    """It says since when: the one of the first time tells nothing of the second."""
+    east = fleet.register("east", env="production")
+    fleet.apply(EVENTS, profile())
+    fleet.pump()
+    swept(fleet)
+    fleet.apply(holder("own", config("own")))
+    fleet.pump()
+    swept(fleet)
+    fleet.declare.delete([("ConfigMap", "default", "own")])
+    fleet.pump()
+    swept(fleet)
+
+    assert sorted(each["type"] for each in events(east)) == ["Normal", "Warning", "Warning"]
+
+
 def test_tells_by_an_event_of_the_cluster_that_manages_others(fleet: Fleet) -> None:
     """As Sveltos does, where one is registered as that."""
     east = fleet.register("east", env="production")

@@ -298,6 +298,52 @@ def test_of_two_who_choose_at_once_both_are_heeded(fleet: Fleet) -> None:
     assert not list(fleet.records.pending.all())
 
 
+def test_who_chooses_late_moves_nothing_that_another_has_chosen(fleet: Fleet) -> None:
+    """Whoever was chosen meanwhile stays, and it alone has all: the one in mind is no second."""
+    for each in three(fleet):
+        each.put(service("web"))
+    fleet.apply(cluster_set(1), watching())
+    fleet.pump()
+    other = rig.process(fleet)
+
+    def leave_and_come_back() -> None:
+        other.declare.label("fleet/north", {"env": None})
+        other.declare.label("fleet/north", {"env": "production"})
+        other.pump()
+
+    fleet.store._store = Between(fleet.store._store, leave_and_come_back)  # type: ignore[assignment]
+    fleet.declare.label("fleet/east", {"env": None})
+    fleet.pump()
+
+    assert has(fleet, *ALL) == ["west"]
+    assert chosen(fleet) == Choice(("fleet/west",))
+
+
+def test_a_choice_of_whom_a_sweep_finds_down_outlives_a_death(fleet: Fleet) -> None:
+    """The sweep that comes again finds nothing to choose: the schedule finishes what was noted."""
+    east, _, _ = three(fleet)
+    fleet.apply(cluster_set(1), by_set())
+    fleet.pump()
+    choices: Any = fleet.records.choices
+    put = choices.put
+
+    def dies(*args: Any, **how: Any) -> None:
+        choices.put = put
+        put(*args, **how)
+        raise Killed
+
+    choices.put = dies
+    with pytest.raises(Killed):
+        fail(fleet, east)
+    fleet.clock.advance(timedelta(minutes=10))
+    rig.tick(fleet)
+    fleet.pump()
+
+    assert chosen(fleet) == Choice(("fleet/north",))
+    assert has(fleet, "north", "west") == ["north"]
+    assert not list(fleet.records.pending.all())
+
+
 @pytest.mark.parametrize("offset", range(2))
 def test_death_at_any_step_of_a_choice_is_made_good(offset: int) -> None:
     """Whoever comes next finishes what was noted: one cluster is chosen, and it alone has all."""
