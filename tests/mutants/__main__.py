@@ -74,7 +74,7 @@ _NEAR = {
     "stages/hosting": "hosting hosting_faults",
     "stages/features/": "phases ownership holding races overlap failures pipeline",
     "stages/pacing": "patience",
-    "stages/permitting": "permits",
+    "stages/permitting": "permits role_requests",
     "stages/evaluate": "permits patience trails cloud_events overlap pipeline lost failures",
     "stages/objects": "gathering guard",
     "stages/guard": "guard agreeing assessing",

@@ -325,6 +325,36 @@ def at(listening: Fleet, minutes: float) -> str:
     return (listening.clock.now() + timedelta(minutes=minutes)).isoformat()
 
 
+def test_what_comes_after_an_end_is_judged_for_itself(listening: Fleet) -> None:
+    """It is not over because the event before it was, and counts once a source takes it."""
+    asked = "    evaluateCEL: [{name: own, rule: resource.data.env == 'own'}]\n"
+    listening.apply(SOURCE + asked)
+    listening.pump()
+    first, last, other = (
+        cloud_event("web", kind, id=f"{kind}-{env}", data={"image": kind, "env": env})
+        for kind, env in (("built", "own"), ("removed", "own"), ("removed", "another"))
+    )
+    listening.tell("east", first)
+    listening.pump()
+    listening.tell("east", last)
+    listening.work("evaluate", listening.queues["evaluate"].receive(1, wait=timedelta(0)))
+    get = listening.records.observations.get
+
+    def late(*which: Any) -> Any:
+        listening.records.observations.get = get  # type: ignore[method-assign]
+        seen = get(*which)
+        listening.tell("east", other)
+        return seen
+
+    listening.records.observations.get = late  # type: ignore[assignment, method-assign]
+    listening.pump()
+    assert held(listening) == {}
+
+    listening.apply(SOURCE, EACH.replace("}}Delete{{", "}}Create{{"))
+    listening.pump()
+    assert held(listening) == {"web": {"image": "removed"}}
+
+
 def test_an_old_event_that_comes_late_changes_nothing(listening: Fleet) -> None:
     """Of a subject the event counts that happened last, in whatever order they come."""
     listening.tell("east", cloud_event("web", "late", time=at(listening, -1), data={"image": "b"}))

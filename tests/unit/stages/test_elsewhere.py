@@ -729,7 +729,7 @@ def test_a_death_leaves_it_followed(tmp_path: Path) -> None:
     assert found == {("2", ("read", "own", EAST))}
 
 
-@pytest.mark.parametrize("number", [*range(8), *range(8, 40, 4)])
+@pytest.mark.parametrize("number", [*range(8), *range(8, 40, 2)])
 def test_who_reads_again_while_a_sweep_strikes_it_out_is_followed(
     fleet: Fleet, mgmt: FakeKube, east: FakeKube, number: int
 ) -> None:

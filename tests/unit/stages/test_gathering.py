@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from bellhop.errors import TemporaryError
-from bellhop.messages import Instantiate
+from bellhop.messages import Instantiate, Sweep
 from bellhop.model.gvk import GVK, ObjectKey
+from bellhop.records.observations import TOMBSTONE
 from bellhop.stages.objects import Objects
 from tests.fakes.fleet import SERVICE, Fleet
 from tests.fakes.kube import FakeKube
@@ -156,6 +157,29 @@ def test_what_died_before_its_clusters_were_told_is_told(fleet: Fleet, east: Fak
     fleet.pump()
 
     assert made(east) == "s000b "
+
+
+def test_what_is_declared_while_an_object_is_forgotten_is_rendered(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """Who is to render it tries again: of what a backup brings back as it was nobody tells."""
+    write(fleet, 0)
+    fleet.pump()
+    backup = dict(east._objects)
+    fleet.drop("east", east.objects(SERVICE)[0])
+    fleet.clock.advance(TOMBSTONE + timedelta(hours=1))
+    fleet.reread()
+    fleet.apply(DECLARED.replace("v }}", "v }}!"))
+    work(fleet, "deploy", "apply")
+    assert made(east) == "s000a "
+
+    east._objects = backup
+    fleet.stages["sweep"].handle(Sweep(EAST))
+    fleet.pump()
+    fleet.clock.advance(timedelta(minutes=1))
+    fleet.pump()
+
+    assert made(east) == "s000a! "
 
 
 def test_what_takes_long_to_render_rests(fleet: Fleet, east: FakeKube) -> None:

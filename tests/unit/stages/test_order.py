@@ -9,7 +9,7 @@ import pytest
 
 from bellhop.engine.catalog import Catalog
 from bellhop.errors import InvalidError
-from bellhop.messages import Apply
+from bellhop.messages import Apply, Resolve
 from bellhop.model.gvk import GVK, Identity
 from bellhop.model.kinds import DeclarationKey
 from bellhop.model.record import Outcome
@@ -109,6 +109,22 @@ def test_a_new_revision_comes_after_theirs(fleet: Fleet, east: FakeKube) -> None
     assert noted == ["+base", "+apps"]
 
 
+def test_a_new_revision_waits_for_theirs_whoever_is_asked_first(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """What was brought of the one before it is not what is declared now."""
+    fleet.apply(written("apps", "base"), written("base"))
+    fleet.pump()
+    noted, deploy = acts(east), fleet.stages["deploy"]
+    fleet.apply(written("apps", "base", v="2"), written("base", v="2"))
+    deploy.handle(Resolve("apps"))
+    deploy.handle(Apply("", "", "apps", EAST))
+    assert phase(fleet, "apps") == ("Provisioning", "Waiting")
+    fleet.pump()
+
+    assert noted == ["+base", "+apps"]
+
+
 def test_it_waits_while_one_before_it_fails(fleet: Fleet, east: FakeKube) -> None:
     """That is no failure of its own, and it goes on as soon as the other is done."""
     end = refuse(east, "base", InvalidError("no"))
@@ -173,6 +189,21 @@ def test_what_others_stand_on_stays(fleet: Fleet, east: FakeKube, how: str) -> N
 
     assert names(east) == (["apps"] if how == "independent" else [])
     assert fleet.records.outcomes.get(EAST, "base") is None
+
+
+def test_who_depends_on_it_no_more_keeps_it_no_longer(fleet: Fleet, east: FakeKube) -> None:
+    """It goes as soon as that is declared, though the other cannot be brought anew."""
+    fleet.apply(written("apps", "base"), written("base"))
+    fleet.pump()
+    refuse(east, "apps", InvalidError("no"))
+    fleet.apply(written("apps", v="2"))
+    fleet.declare.delete([("ClusterProfile", "", "base")])
+    for name in ("base", "apps"):
+        fleet.stages["deploy"].handle(Resolve(name))
+    fleet.pump()
+
+    assert phase(fleet, "apps")[0] == "Failed"
+    assert names(east) == ["apps"]
 
 
 def test_it_waits_while_what_comes_first_is_in_doubt(fleet: Fleet, east: FakeKube) -> None:

@@ -371,6 +371,28 @@ def test_two_at_once_end_at_one(tmp_path: Path) -> None:
     assert ends == {1, 2}
 
 
+def test_two_who_undo_it_at_once_number_nothing_twice(fleet: Fleet, east: FakeKube) -> None:
+    """Who comes last finds it undone, and all that was in force before by its own number."""
+    brings(fleet, "3")
+    here, profiles = fleet.installation(), fleet.records.profiles
+    rollback(here, "own", 2)
+    brings(fleet, "4")
+    put = profiles.put_head
+
+    def late(*args: Any, **how: Any) -> str:
+        profiles.put_head = put  # type: ignore[method-assign]
+        assert undo(here, "own").is_new
+        fleet.pump()
+        return put(*args, **how)
+
+    profiles.put_head = late  # type: ignore[method-assign]
+    undo(here, "own")
+    fleet.pump()
+
+    assert said(east) == {"one": "4"}
+    assert [each.number for each in history(here, "own")] == [1, 2, 3, 4]
+
+
 # Dying --------------------------------------------------------------------------------------------
 
 

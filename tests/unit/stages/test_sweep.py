@@ -253,11 +253,17 @@ spec:
 
 
 def test_applies_again_what_had_failed_for_a_while(fleet: Fleet, east: FakeKube) -> None:
-    """A cluster that answers again gets what it could not be given, without a new event."""
-    east.fail_with(DeniedError("cluster 'fleet/east' refuses: no right to patch"), "apply")
+    """A cluster that answers again gets what it could not be given, before that is tried again."""
+    east.fail_with(DeniedError("cluster 'fleet/east' refuses: no right to anything"))
     fleet.write("east", service("web"))
+    for _ in range(10):
+        fleet.pump()
+        fleet.clock.advance(timedelta(minutes=5))
     fleet.pump()
-    assert [each.reason for each in fleet.records.outcomes.of("fleet/east")] == ["Denied"]
+    (outcome,) = fleet.records.outcomes.of("fleet/east")
+    assert outcome.reason == "Denied"
+    assert outcome.retry_at
+    assert outcome.retry_at > fleet.clock.now() + timedelta(minutes=1)
 
     east.fail_with(None)
     sweep(fleet)
