@@ -47,7 +47,7 @@ class Reports:
             selected = self._selection(cluster, source).by_key.get(key)
             return selected.digest if selected else ""
         found = self._records.matches.get(cluster, source.name, ObjectKey.parse(key))
-        return found.value.digest if found and found.value.matching else ""
+        return found.value.digest if found else ""
 
     def objects(self, cluster: str, source: EventSource, marks: Marks, *, many: bool) -> Found:
         """Return what is marked, by key; nothing of an object where the source collects none.

@@ -54,9 +54,5 @@ EXPLAINED = {
         "It cannot: the walk's own end is on condition of its token, too. What is asked for"
         " meanwhile is published twice at worst, and the next sweep says how the cluster is."
     ),
-    "An object that matches no more is rendered.": (
-        "It is not: a match has a digest only while its object matches, as whoever writes that it"
-        " does no more takes the digest away with that. What has no digest is not rendered."
-    ),
 }
 """Mutants that nothing notices, by story: why that is right."""

@@ -140,12 +140,6 @@ MUTANTS = [
         "Nobody leaves a cluster.",
     ),
     Mutant(
-        "stages/reports.py",
-        'return found.value.digest if found and found.value.matching else ""',
-        'return found.value.digest if found else ""',
-        "An object that matches no more is rendered.",
-    ),
-    Mutant(
         "stages/writer.py",
         "leaving = tuple(sorted({*old.destinations, *noted}))",
         "leaving = tuple(sorted({*old.destinations}))",
