@@ -12,6 +12,7 @@ from __future__ import annotations
 import io
 import ipaddress
 import socket
+import ssl
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping
@@ -336,25 +337,34 @@ class _Metered(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int | None:
         """Read once."""
-        left = _left(self._deadline)
-        pause = left if self._pause is None else min(self._pause, left)
-        self._sock.settimeout(pause)
-        try:
-            with nullcontext() if self._is_here() else self._waiting():
-                count: int | None = self._raw.readinto(buffer)
-        except TimeoutError:
-            if pause < left:
-                raise
-            raise _late() from None
-        self.budget -= count or 0
+        while (count := self._read_now(buffer)) is None:
+            self._wait()
+        self.budget -= count
         if self.budget < 0:
             raise Breach(TooLargeError, "the answer is larger than what is taken")
         return count
 
-    def _is_here(self) -> bool:
-        """Say whether there is something to read already: a long answer is not waited for often."""
-        pending = getattr(self._sock, "pending", int)
-        return pending() > 0 or wait_for_read(self._sock, 0.0)
+    def _read_now(self, buffer: Any) -> int | None:
+        """Read what is here; None if that is nothing yet, or a part of a record of TLS."""
+        _left(self._deadline)
+        self._sock.settimeout(0)
+        try:
+            count: int | None = self._raw.readinto(buffer)
+        except ssl.SSLWantReadError:
+            return None
+        return count
+
+    def _wait(self) -> None:
+        """Wait for more; what has come is read at once, so that a long answer waits seldom."""
+        left = _left(self._deadline)
+        pause = left if self._pause is None else min(self._pause, left)
+        with self._waiting():
+            came = wait_for_read(self._sock, pause)
+        if came:
+            return
+        if pause < left:
+            raise TimeoutError("nothing came in time")
+        raise _late()
 
     def close(self) -> None:
         """Let go of the socket."""
