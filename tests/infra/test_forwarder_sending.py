@@ -46,19 +46,21 @@ class Ingest:
         self.rule: Callable[[dict[str, Any]], int] = lambda _: 200
         self.wait = ""
         self.tokens: list[str] = []
+        """By what items came; what is asked besides comes when it comes."""
         self.denied: set[str] = set()
         self.server = Server(self, host="127.0.0.1", port=0)
         self.server.start()
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> list[bytes]:
         body = json.loads(environ["wsgi.input"].read())
-        self.tokens.append(environ["HTTP_AUTHORIZATION"].removeprefix("Bearer "))
-        status = 401 if self.tokens[-1] in self.denied else self.rule(body)
+        token = environ["HTTP_AUTHORIZATION"].removeprefix("Bearer ")
+        status = 401 if token in self.denied else self.rule(body)
         if body["kind"] == "Missed":
             self.asked.append(time.monotonic())
         elif body["kind"] == "Alive":
             self.alive.append(body)
         else:
+            self.tokens.append(token)
             self.batches.append(body["items"])
             self.taken += body["items"] if status == 200 else []
         date = format_datetime(datetime.now(UTC) + self.ahead, usegmt=True)
