@@ -693,10 +693,8 @@ def answers(services: Counted) -> bool:
     topic = f"projects/{services.project}/topics/{NAME}"
     try:
         services.call("publisher", "get_topic", {"topic": topic}, doing="test")
-    except UnreachableError:
-        return False
-    except TemporaryError:
-        return True
+    except TemporaryError as error:
+        return not isinstance(error, UnreachableError)
     return True
 
 
