@@ -1,11 +1,11 @@
-"""One profile to many clusters: `python -m tests.benchmarks.fanout [CLUSTERS] [ROUNDS]`.
+"""One profile to many: `python -m tests.benchmarks.fanout [CLUSTERS] [ROUNDS] [PROCESSES]`.
 
 From a change of what a ClusterProfile brings until it is `Provisioned` in all clusters, by
-`bellhop serve`. All clusters are names of one real API server, each with a client of its own and
-with objects of its own. The floor is the same applies made bare by 8 threads, with one warm client
-a cluster, in the process that also declares and waits: idle connections have a bound in each
-process. Sweeps are over before, and rest: in a server that has the objects of all names each one
-would look at all of them, which no real one has to.
+`bellhop serve` of one process or so many. All clusters are names of one real API server, each with
+a client of its own and with objects of its own. The floor is the same applies made bare by 8
+threads, with one warm client a cluster, in the process that also declares and waits: idle
+connections have a bound in each process. Sweeps are over before, and rest: in a server that has the
+objects of all names each one would look at all of them, which no real one has to.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from infra.lab.processes import Nursery
 from tests.benchmarks.apply import THREADS, config_map, declare, register, seconds
 from tests.benchmarks.figures import in_turns, lab, run, spread, table
 
-SMALLEST = (3, 1)
+SMALLEST = (3, 1, 2)
 OBJECTS = 2
 HOLDER = {
     "apiVersion": "v1",
@@ -107,7 +107,9 @@ def settle(here: Installation, names: list[str]) -> None:
         time.sleep(0.05)
 
 
-def main(count: int = 200, rounds: int = 5, plane: ControlPlane | None = None) -> None:
+def main(
+    count: int = 200, rounds: int = 5, processes: int = 1, *, plane: ControlPlane | None = None
+) -> None:
     """Print clusters a second beside the floor's."""
     numbers = itertools.count(1)
     with ExitStack() as stack:
@@ -115,7 +117,7 @@ def main(count: int = 200, rounds: int = 5, plane: ControlPlane | None = None) -
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         calm = {"BELLHOP_SWEEP_INTERVAL": str(6 * 3600)}
         stand = Stand(folder, stack.enter_context(Nursery()), settings=calm)
-        stand.serve()
+        stand.serve(processes)
         opened = open_state(stand.state, Settings())
         stack.callback(opened.close)
         here = opened.installation
@@ -139,7 +141,7 @@ def main(count: int = 200, rounds: int = 5, plane: ControlPlane | None = None) -
     ratios = [a / b for a, b in zip(times["bellhop"], times["bare"], strict=True)]
     rates = {name: spread([count / each for each in of], 0) for name, of in times.items()}
     table(
-        f"{OBJECTS} objects to {count} clusters",
+        f"{OBJECTS} objects to {count} clusters" + (f", {processes} processes" * (processes > 1)),
         {
             "bare, 8 threads": [rates["bare"]],
             "bellhop": [rates["bellhop"], spread(ratios, 2)],

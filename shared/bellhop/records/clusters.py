@@ -28,6 +28,11 @@ class Clusters:
         """Read a cluster."""
         return self._table.get("cluster", key)
 
+    def token(self, key: str) -> str:
+        """Read the token of a cluster; ABSENT if it is not there."""
+        item = self._store.get("cluster", key)
+        return item.token if item else ABSENT
+
     def several(self, keys: Collection[str]) -> list[Kept[Cluster]]:
         """Read those of some clusters that are there, by name; very many in one query."""
         if len(keys) > _MANY:

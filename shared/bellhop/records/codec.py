@@ -7,10 +7,11 @@ of Bellhop that are a field apart read each other's records.
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Collection, Hashable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import datetime, timedelta
 from functools import cache
+from operator import attrgetter
 from types import ModuleType
 from typing import (
     Any,
@@ -37,12 +38,14 @@ class _Coder(NamedTuple):
 
 def encode(record: Any, *, omit: Collection[str] = ()) -> dict[str, Any]:
     """Write a dataclass as JSON, without the fields that its key tells."""
-    coders = _fields(cast("Hashable", type(record)))
-    return {
-        name: coder.encode(getattr(record, name))
-        for name, coder in coders.items()
-        if name not in omit
-    }
+    kind = type(record)
+    written = dict(zip(_fields(kind), _values(kind)(record), strict=True))
+    for name, coder in _coded(kind).items():
+        if name not in omit:
+            written[name] = coder.encode(written[name])
+    for name in omit:
+        written.pop(name, None)
+    return written
 
 
 def decode(kind: type[T], value: Mapping[str, Any], **known: Any) -> T:
@@ -53,12 +56,12 @@ def decode(kind: type[T], value: Mapping[str, Any], **known: Any) -> T:
             that wrote it can read it.
     """
     try:
-        read = {
-            name: coder.decode(value[name])
-            for name, coder in _fields(cast("Hashable", kind)).items()
-            if name in value and name not in known
-        }
-        return kind(**read, **known)
+        names = _fields(kind)
+        read = {name: each for name, each in value.items() if name in names}
+        for name, coder in _coded(kind).items():
+            if name in read and name not in known:
+                read[name] = coder.decode(read[name])
+        return kind(**{**read, **known})
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise TemporaryError(
             f"cannot read a stored {kind.__name__}: it is of another version of Bellhop;"
@@ -70,7 +73,8 @@ def learn(room: ModuleType) -> None:
     """Find out how a module's records are written, for who has time before the first of them."""
     for kind in vars(room).values():
         if isinstance(kind, type) and is_dataclass(kind):
-            _fields(cast("Hashable", kind))
+            _coded(kind)
+            _values(kind)
 
 
 @cache
@@ -78,6 +82,21 @@ def _fields(kind: Any) -> dict[str, _Coder]:
     # The hints are text until they are asked for; that costs, so each type is asked once.
     hints = get_type_hints(kind)
     return {field.name: _coder(hints[field.name]) for field in fields(kind)}
+
+
+@cache
+def _coded(kind: Any) -> dict[str, _Coder]:
+    """Return the fields that JSON has in another form: of most records they are few."""
+    return {name: coder for name, coder in _fields(kind).items() if coder is not _AS_IT_IS}
+
+
+@cache
+def _values(kind: Any) -> Callable[[Any], tuple[Any, ...]]:
+    """Return what reads all fields of a record at once."""
+    names = tuple(_fields(kind))
+    if len(names) > 1:
+        return cast("Callable[[Any], tuple[Any, ...]]", attrgetter(*names))
+    return lambda record: tuple(getattr(record, name) for name in names)
 
 
 @cache

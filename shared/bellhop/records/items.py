@@ -33,6 +33,8 @@ def check_bound(partition: str, sort: str) -> None:
         InvalidError: it is not Unicode.
         TooLargeError: a part of it exceeds KEY_LIMIT.
     """
+    if partition.isascii() and sort.isascii() and len(partition) + len(sort) <= KEY_LIMIT:
+        return
     try:
         longest = max(len(partition.encode()), len(sort.encode()))
     except UnicodeEncodeError as error:

@@ -34,6 +34,14 @@ class _Contents:
     recipe: Mapping[str, str] = field(default_factory=dict)
 
 
+@frozen
+class _Known:
+    """A profile as it was read, and without its contents."""
+
+    whole: Profile
+    head: Profile
+
+
 _NOTHING = _Contents()
 _APART = tuple(each.name for each in fields(_Contents))
 _WITHOUT = {name: getattr(_NOTHING, name) for name in _APART}
@@ -50,7 +58,7 @@ class Profiles:
         self._payloads = payloads
         self._departures = departures
         self._lock = threading.Lock()
-        self._kept: OrderedDict[str, Profile] = OrderedDict()
+        self._kept: OrderedDict[str, _Known] = OrderedDict()
 
     def get(self, trigger: str, cluster: str, name: str) -> Kept[Profile] | None:
         """Read a profile.
@@ -63,7 +71,7 @@ class Profiles:
             return None
         known = self._known(item)
         if known:
-            return Kept(known, item.token)
+            return Kept(known.whole, item.token)
         found = self._payloads.open(item)
         return self._keep(Kept(_profile(found), found.item.token)) if found else None
 
@@ -76,7 +84,7 @@ class Profiles:
         item = self._payloads.store.get(_partition(trigger, cluster), f"{cluster}/{name}")
         known = self._known(item) if item else None
         if item and known:
-            return Kept(replace(known, **_WITHOUT), item.token)
+            return Kept(known.head, item.token)
         if item is None or not self._payloads.wide(item):
             return Kept(self._glance(item), item.token) if item else None
         found = self._payloads.open(item)
@@ -141,7 +149,7 @@ class Profiles:
             _partition(trigger, cluster), f"{cluster}/{name}", expect=expect
         )
 
-    def _known(self, item: Item) -> Profile | None:
+    def _known(self, item: Item) -> _Known | None:
         with self._lock:
             known = self._kept.get(item.token)
             if known:
@@ -150,7 +158,7 @@ class Profiles:
 
     def _keep(self, read: Kept[Profile]) -> Kept[Profile]:
         with self._lock:
-            self._kept[read.token] = read.value
+            self._kept[read.token] = _Known(read.value, replace(read.value, **_WITHOUT))
             if len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)
         return read

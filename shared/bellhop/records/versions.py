@@ -17,7 +17,6 @@ What is replaced unread needs more than a number: an old version would write its
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from bellhop.errors import TemporaryError
@@ -101,8 +100,10 @@ class Versioned:
         schema = self._schema(item.partition)
         if schema == _FIRST or _is_as_before(item):
             return self._store.put(item, expect=expect)
-        numbered = replace(item, value={**item.value, "schema": schema})
-        return replace(item, token=self._store.put(numbered, expect=expect).token)
+        value = {**item.value, "schema": schema}
+        numbered = Item(item.partition, item.sort, value, expires_at=item.expires_at)
+        token = self._store.put(numbered, expect=expect).token
+        return Item(item.partition, item.sort, item.value, token, item.expires_at)
 
     def delete(self, partition: str, sort: str, *, expect: str | None = ANY) -> bool:
         """Delete one item; say whether it was there."""

@@ -119,6 +119,7 @@ class Execute:
         record = self._records.clusters.get(cluster)
         profile = found.value if found else _closed(message)
         hosted = guests(self._records, profile, cluster)
+        inputs = _inputs(message, found, record.token if record else ABSENT, hosted)
         try:
             if record is None or (found is None and not inventory.held):
                 self._leave(profile, cluster, outcome)
@@ -131,7 +132,7 @@ class Execute:
                     held=dict(inventory.held),
                     token=kept.token if kept else ABSENT,
                     begun_at=self._records.clock.now(),
-                    made_of=" ".join(_inputs(message, found, record, hosted)),
+                    made_of=" ".join(inputs),
                     guests=tuple(each.value for each in hosted),
                     features=tuple(feature.name for feature in self._features),
                 )
@@ -142,7 +143,7 @@ class Execute:
                     return False
         except StaleError:
             return False
-        return self._inputs(message) == _inputs(message, found, record, hosted)
+        return self._inputs(message) == inputs
 
     def _stays_given_up(self, work: Work) -> bool:
         """Say whether it was given up, and nothing that it is made of has changed since.
@@ -158,7 +159,7 @@ class Execute:
         """Name what it would be made of now."""
         found = self._records.profiles.head(message.trigger, message.cluster, message.profile)
         hosted = guests(self._records, found.value if found else None, message.destination)
-        return _inputs(message, found, self._records.clusters.get(message.destination), hosted)
+        return _inputs(message, found, self._records.clusters.token(message.destination), hosted)
 
     def _try(self, work: Work) -> None:
         """Bring it about, and note how that ended."""
@@ -364,16 +365,17 @@ def _tell_changed(work: Work, note: Note) -> None:
 def _inputs(
     message: Apply,
     profile: Kept[Profile] | None,
-    cluster: Kept[Cluster] | None,
+    cluster: str,
     hosted: Sequence[Kept[Cluster]],
 ) -> tuple[str, ...]:
-    """Name what an execution is made of; where nothing is wanted, nothing else counts."""
+    """Name what an execution is made of, its cluster by the token; of what is to go nothing.
+
+    Templates read the labels of the cluster, and another one may have come in its place.
+    """
     if profile is None or message.destination not in profile.value.destinations:
         return ()
-    # Templates read the labels of the cluster, and another one may have come in its place.
-    own = cluster.token if cluster else ""
     others = [digest([each.token for each in hosted])] if hosted else []
-    return (profile.value.revision, own, *others)
+    return (profile.value.revision, cluster, *others)
 
 
 def _closed(message: Apply) -> Profile:

@@ -255,26 +255,26 @@ MUTANTS = [
     ),
     Mutant(
         "stages/execute.py",
-        "        return self._inputs(message) == _inputs(message, found, record, hosted)\n",
+        "        return self._inputs(message) == inputs\n",
         "        return True\n",
         "Nobody looks again at the profile after applying it.",
     ),
     Mutant(
         "stages/execute.py",
-        "    return (profile.value.revision, own, *others)\n",
+        "    return (profile.value.revision, cluster, *others)\n",
         "    return (profile.value.revision, *others)\n",
         "Nobody looks again at the cluster after applying to it.",
     ),
     Mutant(
         "stages/execute.py",
-        "    return (profile.value.revision, own, *others)\n",
-        "    return (own, *others)\n",
+        "    return (profile.value.revision, cluster, *others)\n",
+        "    return (cluster, *others)\n",
         "A profile that changed while it was applied counts as applied.",
     ),
     Mutant(
         "stages/execute.py",
-        "return self._inputs(message) == _inputs(message, found, record, hosted)",
-        "return found is None or self._inputs(message) == _inputs(message, found, record, hosted)",
+        "return self._inputs(message) == inputs",
+        "return found is None or self._inputs(message) == inputs",
         "Whether a profile that was gone has come back is not looked at again.",
     ),
     Mutant(
@@ -760,8 +760,8 @@ MUTANTS = [
     ),
     Mutant(
         "stages/features/resources/step.py",
-        "mended=before.mended, mended_at=before.mended_at) if before else held\n",
-        "mended=0) if before else held\n",
+        "return replace(held, mended=before.mended, mended_at=before.mended_at)\n",
+        "return replace(held, mended=0)\n",
         "What is meant anew ends a fight that goes on.",
     ),
     Mutant(

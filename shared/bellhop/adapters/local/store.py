@@ -86,6 +86,9 @@ _SWEEP = """
         (SELECT rowid FROM items WHERE expires_at <= :now ORDER BY expires_at LIMIT :count)
     RETURNING 1"""
 
+_decode = json.JSONDecoder().raw_decode
+"""Reads what `put` wrote, around which nothing has to be looked for."""
+
 _PAGE_SIZE = 64
 _TOKEN_BYTES = 8
 _UNLIMITED = 1 << 62
@@ -231,4 +234,4 @@ def _end(prefix: str) -> str | bytes:
 
 def _item(partition: str, sort: str, value: str, token: str, expires_at: int | None) -> Item:
     expiry = None if expires_at is None else from_microseconds(expires_at)
-    return Item(partition, sort, json.loads(value), token, expiry)
+    return Item(partition, sort, _decode(value)[0], token, expiry)

@@ -166,7 +166,8 @@ class Executor:
         """
         guest = step.wanted.guest
         try:
-            return replace(self._steps.apply(kube, work, step), guest=guest)
+            upshot = self._steps.apply(kube, work, step)
+            return replace(upshot, guest=guest) if guest else upshot
         except TemporaryError as error:
             if type(error) is not TemporaryError or not (guest or work.profile.rollout.continues):
                 raise

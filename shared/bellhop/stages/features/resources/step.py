@@ -70,7 +70,7 @@ class Steps:
             )
             each, noted = self._reloading.read_now(work, each, step.held)
             write = self._write_as_seen if taken.disputed else self._write
-            stored = write(kube, work, replace(step, wanted=each))
+            stored = write(kube, work, step if each is step.wanted else replace(step, wanted=each))
             # Between the claim and the apply another profile may have taken the object.
             self._claims.take(work.cluster.key, key, work.profile)
             wrong = self._write_status(kube, work, each, stored)
@@ -110,7 +110,9 @@ class Steps:
         if often and version != version_of(stored.get("metadata") or {}):
             return replace(held, mended=often, mended_at=held.applied_at)
         before = step.held
-        return replace(held, mended=before.mended, mended_at=before.mended_at) if before else held
+        if before is None or before.mended_at is None:
+            return held
+        return replace(held, mended=before.mended, mended_at=before.mended_at)
 
     def _write(self, kube: Kube, work: Work, step: Apply) -> Manifest:
         """Write an object to the life that is meant; where another is there, decide anew.

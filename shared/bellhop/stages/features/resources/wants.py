@@ -169,7 +169,8 @@ class Wants:
         namespaced = resource.namespaced if resource else crds.get((gvk.group, gvk.kind), True)
         usual = (work.profile.namespace if each.how.local else "") or "default"
         namespace = (namespace or usual) if namespaced else ""
-        return replace(each, key=ObjectKey(gvk, namespace, name))
+        key = ObjectKey(gvk, namespace, name)
+        return each if key == each.key else replace(each, key=key)
 
     def read_otherwise(self, work: Work) -> bool:
         """Say whether what templates read has changed since; what cannot be read now has not."""
