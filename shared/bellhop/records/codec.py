@@ -7,7 +7,7 @@ of Bellhop that are a field apart read each other's records.
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import datetime, timedelta
 from functools import cache
@@ -38,7 +38,7 @@ class _Coder(NamedTuple):
 
 def encode(record: Any, *, omit: Collection[str] = ()) -> dict[str, Any]:
     """Write a dataclass as JSON, without the fields that its key tells."""
-    kind = type(record)
+    kind: Any = type(record)
     written = dict(zip(_fields(kind), _values(kind)(record), strict=True))
     for name, coder in _coded(kind).items():
         if name not in omit:
@@ -56,9 +56,10 @@ def decode(kind: type[T], value: Mapping[str, Any], **known: Any) -> T:
             that wrote it can read it.
     """
     try:
-        names = _fields(kind)
+        of = cast("Hashable", kind)
+        names = _fields(of)
         read = {name: each for name, each in value.items() if name in names}
-        for name, coder in _coded(kind).items():
+        for name, coder in _coded(of).items():
             if name in read and name not in known:
                 read[name] = coder.decode(read[name])
         return kind(**{**read, **known})

@@ -198,16 +198,33 @@ class SqliteQueue:
 
     def settle_all(self, worked: Sequence[tuple[Delivery, Result]]) -> Sequence[Result]:
         """Settle a batch in one transaction; return what became of each, in the same order."""
+        return self.exchange(worked, 0)[0]
+
+    def exchange(
+        self,
+        worked: Sequence[tuple[Delivery, Result]],
+        limit: int,
+        *,
+        groups: int | None = None,
+        but: Callable[[], Collection[str]] = _nobody,
+    ) -> tuple[Sequence[Result], Sequence[Delivery]]:
+        """Settle a batch, and take what comes next, in one transaction: it writes half of two.
+
+        Return what `settle_all` does, and what `receive` takes without waiting.
+        """
+        kept_from = but()
         with self._database.transaction() as execute:
             widths: Counter[int] = Counter()
             became = [self._settle(execute, *each, widths) for each in worked]
             left = [
-                self._refresh(execute, share, wider=1 << min(groups, _DOUBLINGS))
-                for share, groups in widths.items()
+                self._refresh(execute, share, wider=1 << min(each, _DOUBLINGS))
+                for share, each in widths.items()
             ]
+            most = groups or self._groups
+            taken = self._take_picked(execute, self._picking(kept_from), limit, most)
         if any(left):
             self._ring(len(worked), {each.message.share for each, _ in worked})
-        return became
+        return became, taken
 
     def extend(self, delivery: Delivery) -> bool:
         """Hold a message, and its group, for another visibility timeout from now.
@@ -366,17 +383,20 @@ class SqliteQueue:
 
     def _look(self, but: Collection[str]) -> tuple[_Picking | None, int | None]:
         """Return how the next share is picked or, if there is none, when the next group is due."""
-        now = self._now()
-        whom: dict[str, Any] = {"queue": self._name, "now": now}
-        pick = _PICK
-        if but:
-            whom["but"], pick = encode(list(but)), _PICK_BUT
-        if self._database.rows(pick, whom):
-            return _Picking(pick, whom), now
+        picking = self._picking(but)
+        now = picking.whom["now"]
+        if self._database.rows(*picking):
+            return picking, now
         later = self._database.rows(
             "SELECT min(next_at) FROM groups WHERE queue = ? AND next_at > ?", (self._name, now)
         )
         return None, later[0][0]
+
+    def _picking(self, but: Collection[str]) -> _Picking:
+        whom: dict[str, Any] = {"queue": self._name, "now": self._now()}
+        if not but:
+            return _Picking(_PICK, whom)
+        return _Picking(_PICK_BUT, {**whom, "but": encode(list(but))})
 
     def _take(
         self, limit: int, most: int | None, but: Collection[str]
@@ -386,18 +406,23 @@ class SqliteQueue:
         if picking is None:
             # The usual case of a waiting worker: no lock is taken for it.
             return [], due
-        now = picking.whom["now"]
-        deliveries: list[Delivery] = []
         with self._database.transaction() as execute:
-            groups = 0
-            while len(deliveries) < limit and groups != most:
-                share = execute(*picking).fetchone()
-                if share is None:
-                    break
-                taken = self._serve(execute, now, limit - len(deliveries), *share)
-                groups += bool(taken)
-                deliveries += taken
-        return deliveries, now
+            return self._take_picked(execute, picking, limit, most), due
+
+    def _take_picked(
+        self, execute: _Execute, picking: _Picking, limit: int, most: int | None
+    ) -> Sequence[Delivery]:
+        deliveries: list[Delivery] = []
+        groups = 0
+        while len(deliveries) < limit and groups != most:
+            share = execute(*picking).fetchone()
+            if share is None:
+                break
+            now = picking.whom["now"]
+            taken = self._serve(execute, now, limit - len(deliveries), *share)
+            groups += bool(taken)
+            deliveries += taken
+        return deliveries
 
     def _serve(
         self, execute: _Execute, now: int, limit: int, share: int, name: str

@@ -167,6 +167,41 @@ def test_settles_a_batch_at_once(open_queue: Open, clock: FakeClock) -> None:
     assert numbers(queue.receive(9, wait=NOW)) == [3]
 
 
+def test_settles_and_takes_what_comes_next_at_once(open_queue: Open, clock: FakeClock) -> None:
+    """What was settled counts: its group goes on, and its share has room, and may be kept from."""
+    queue = open_queue(per_share=1, groups=1, attempts=3)
+    queue.publish([Message({"n": n}, f"group {n // 2}", "a") for n in range(4)])
+    queue.publish([Message({"n": 9}, "b", "b")])
+    [first, second] = queue.receive(9, wait=NOW)
+    assert numbers([first, second]) == [0, 1]
+
+    worked = [(first, Done()), (second, Again(SECOND, "later"))]
+    became, taken = queue.exchange(worked, 9, but=lambda: ["b"])
+    assert became == [Done(), Again(SECOND, "later")]
+    assert numbers(taken) == [2, 3]
+
+    clock.advance(SECOND)
+
+    became, taken = queue.exchange([(each, Done()) for each in taken], 9, groups=2)
+    assert (became, numbers(taken)) == ([Done(), Done()], [9, 1])
+    assert queue.exchange([(each, Done()) for each in taken], 9) == ([Done(), Done()], [])
+    assert queue.exchange([], 9) == ([], [])
+
+
+def test_who_fails_to_take_has_settled_nothing(open_queue: Open) -> None:
+    """It is one transaction: nobody is left holding what he was not given."""
+    queue = open_queue()
+    queue.publish([Message({"n": n}, f"group {n}") for n in range(2)])
+    [first] = queue.receive(1, wait=NOW)
+    broken = [(first, Done()), (replace(first, receipt="none"), Done())]
+    with pytest.raises(InvalidError):
+        queue.exchange(broken, 1)
+
+    assert queue.backlog().held == 1
+    assert numbers(queue.receive(9, wait=NOW)) == [1]
+    assert queue.exchange([(first, Done())], 9) == ([Done()], [])
+
+
 def test_takes_the_longest_waiting_group_first(queue: SqliteQueue, clock: FakeClock) -> None:
     """Groups come by the age of their first message, so none starves behind a busy one."""
     for number in range(4):
