@@ -32,7 +32,7 @@ _NOW = timedelta(0)
 _RESTING = 3
 """So many times as long as it took a thread rests after a script that takes long."""
 
-Worked = tuple[Delivery, Result]
+_Worked = tuple[Delivery, Result]
 
 
 class _Mine(threading.local):
@@ -109,12 +109,12 @@ class Feed:
             self._in_hand.pop(me, None)
         return took
 
-    def _work(self, taken: Sequence[Delivery]) -> Sequence[Worked]:
+    def _work(self, taken: Sequence[Delivery]) -> Sequence[_Worked]:
         """Work on what was taken, and return what is left to be settled.
 
         That is all of it, but where it takes long, or ends with an error.
         """
-        done: list[Worked] = []
+        done: list[_Worked] = []
         begun = time.monotonic()
         try:
             for number, each in enumerate(_in_turn(taken, self._inbox.work(taken)), 1):
@@ -124,11 +124,13 @@ class Feed:
                     self._settle(settled, 0)
                     begun = time.monotonic()
         except BaseException:
-            self._settle(done, 0)
+            # Else it would be done again, once its time is up.
+            if done:
+                self._settle(done, 0)
             raise
         return done
 
-    def _settle(self, done: Sequence[Worked], more: int) -> Sequence[Delivery]:
+    def _settle(self, done: Sequence[_Worked], more: int) -> Sequence[Delivery]:
         """Settle what was done, and take up to so many messages more."""
         results, taken = self._queue.exchange(
             done, more, groups=self._mine.lump, but=self._seats.full
@@ -141,7 +143,7 @@ class Feed:
         return taken
 
 
-def _in_turn(taken: Sequence[Delivery], worked: Iterator[Worked]) -> Iterator[Worked]:
+def _in_turn(taken: Sequence[Delivery], worked: Iterator[_Worked]) -> Iterator[_Worked]:
     """Work on each delivery for its own share."""
     for each in taken:
         BATON.go_on(each.message.share)

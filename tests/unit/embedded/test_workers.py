@@ -17,13 +17,16 @@ import pytest
 
 from bellhop.adapters.local.clock import SystemClock
 from bellhop.adapters.local.queue import SqliteQueue
+from bellhop.embedded.feed import Feed
+from bellhop.embedded.seats import Seats
 from bellhop.embedded.state import open_state
 from bellhop.embedded.workers import Workers
 from bellhop.errors import PermanentError
 from bellhop.logs import Log
 from bellhop.messages import INBOXES, Confirm, Evaluate, Resolve, Sweep
-from bellhop.ports.queue import Delivery, Result
+from bellhop.ports.queue import Delivery, Message, Result
 from bellhop.settings import Settings
+from bellhop.stages.inbox import Inbox
 
 PATIENCE = 30.0
 CALM = 4.0
@@ -129,6 +132,30 @@ def test_who_is_quick_takes_more_at_once(tmp_path: Path, inbox: str, seconds: fl
     assert (max(queue.settled) > 2, max(queue.asked) > 2) == (lumps, lumps)
     # Nobody settles anything without taking what comes next, which writes half as much.
     assert 0 not in queue.settled
+
+
+def test_what_was_done_before_a_worker_ends_is_settled(tmp_path: Path) -> None:
+    """What it did not come to is left in hand: it comes again once its time is up."""
+    queue = SqliteQueue(tmp_path / "queue.db", "evaluate", clock=SystemClock())
+    done: list[str] = []
+
+    class Stage:
+        def handle(self, message: Evaluate) -> None:
+            if len(done) == 2:
+                raise SystemExit
+            done.append(message.object)
+
+    bodies = (Evaluate("a/b", f"/v1/X/n/{n}").message().body for n in range(4))
+    queue.publish([Message(body, "one group") for body in bodies])
+    log, settings = Log(io.StringIO()), Settings()
+    inbox = Inbox("evaluate", Stage(), settings, log)
+    feed = Feed("evaluate", queue, inbox, Seats(2), threading.Event(), log)
+    with pytest.raises(SystemExit):
+        feed(lambda: None, 0.0)
+
+    assert done == ["/v1/X/n/0", "/v1/X/n/1"]
+    assert queue.backlog().held == 2
+    queue.close()
 
 
 def test_who_runs_scripts_that_take_long_rests(tmp_path: Path) -> None:
