@@ -44,7 +44,7 @@ from bellhop.errors import (
 )
 from bellhop.logs import Log
 from bellhop.messages import Confirm, Evaluate, Publisher, Sweep
-from bellhop.model.gvk import ObjectKey
+from bellhop.model.gvk import CLOUD_EVENT, ObjectKey
 from bellhop.model.record import Gate, Heard, Observation
 from bellhop.records import Records
 from bellhop.settings import Settings
@@ -345,17 +345,38 @@ class Ingest:
         each = iter(told)
         while few := list(islice(each, _FEW)):
             news: list[tuple[Evaluate, Note]] = []
+            doubtful: list[Confirm] = []
             try:
                 for observation, rang in few:
                     if self._records.observations.put(observation):
                         place = observation.cluster, str(observation.key)
                         note = Note("gone" if observation.gone else "rang")
                         news.append((Evaluate(*place, _trace(), rang), note))
+                    elif self._contradicts(observation):
+                        place = observation.cluster, str(observation.key)
+                        doubtful.append(Confirm(*place, observation.uid, 0, rang=rang))
             finally:
                 # Also of those before one that could not be kept.
                 self._publisher.publish(message for message, _ in news)
+            self._publisher.publish(doubtful)
             for message, note in news:
                 write(self._records, message, message.cluster, message.object, note)
+
+    def _contradicts(self, seen: Observation) -> bool:
+        """Say whether a sender saw an object alive, no earlier than it is recorded as deleted.
+
+        No uid comes back: either the record is wrong or the message is late. A read of the object
+        decides.
+        """
+        if seen.gone or seen.key.gvk == CLOUD_EVENT:
+            return False
+        head = self._records.observations.head(seen.cluster, seen.key)
+        return (
+            head is not None
+            and head.gone
+            and head.uid == seen.uid
+            and head.resource_version <= seen.resource_version
+        )
 
     def _tell_concerned(
         self, cluster: str, touched: Iterable[tuple[ObjectKey, str]], counted: Counted
@@ -383,6 +404,7 @@ class Ingest:
             drift=not hint.own and (counted.held(hint.key) or counted.followed(hint.key)),
             trace=_trace(),
             rang=self._records.clock.now().isoformat(),
+            creates=hint.creates,
         )
 
 

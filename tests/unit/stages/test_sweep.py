@@ -294,9 +294,13 @@ def test_makes_the_cluster_ring_for_the_kinds_that_count(fleet: Fleet) -> None:
     assert kube.objects(WEBHOOK)[0]["webhooks"] == []
 
 
-def confirm(fleet: Fleet, uid: str, before: int, age: timedelta = timedelta(0)) -> None:
+def confirm(
+    fleet: Fleet, uid: str, before: int, age: timedelta = timedelta(0), *, creates: bool = False
+) -> None:
     rang = (fleet.clock.now() - age).isoformat()
-    message = Confirm("fleet/east", str(WEB), uid=uid, before=before, trace="t", rang=rang)
+    message = Confirm(
+        "fleet/east", str(WEB), uid=uid, before=before, trace="t", rang=rang, creates=creates
+    )
     fleet.stages["sweep"].handle(message)
     fleet.pump()
 
@@ -323,6 +327,80 @@ def test_forgets_a_hint_of_a_creation_that_never_was(fleet: Fleet, east: FakeKub
 
     assert fleet.records.observations.get("fleet/east", WEB) is None
     assert east.objects(POLICY) == []
+
+
+@pytest.mark.parametrize("former", ["none", "deleted", "deleted unnoticed"])
+def test_a_creation_that_is_not_stored_yet_is_not_recorded_as_deleted(
+    fleet: Fleet, east: FakeKube, former: str
+) -> None:
+    """Whatever had its name before: it is read again until it is there, and then matches."""
+    if former != "none":
+        old = fleet.write("east", service("web"))
+        fleet.pump()
+        if former == "deleted":
+            fleet.drop("east", old)
+        else:
+            east.drop(*WEB)
+    with pytest.raises(TemporaryError, match="not to be seen yet"):
+        confirm(fleet, "u", 0, creates=True)
+    fleet.pump()
+    assert policies(east) == []
+    head = fleet.records.observations.head("fleet/east", WEB)
+    assert head is None or (head.gone and head.uid != "u")
+    stored = east.put(service("web"))
+
+    confirm(fleet, stored["metadata"]["uid"], 0, creates=True)
+
+    assert policies(east) == ["front-web"]
+
+
+def test_waits_for_a_creation_while_a_former_object_is_still_there(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """It is stored once that one is deleted; after ten seconds, it was refused."""
+    stored = east.put(service("web"))
+    with pytest.raises(TemporaryError, match="not to be seen yet"):
+        confirm(fleet, "u", 0, creates=True)
+
+    confirm(fleet, "u", 0, age=timedelta(seconds=11), creates=True)
+
+    head = fleet.records.observations.head("fleet/east", WEB)
+    assert head
+    assert head.uid == stored["metadata"]["uid"]
+
+
+def test_an_object_that_lives_is_read_again_where_it_is_recorded_as_deleted(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """No uid comes back, so the record was wrong: the next that is sent of it puts it right."""
+    stored = fleet.write("east", service("web"))
+    fleet.pump()
+    metadata = stored["metadata"]
+    gone = {"key": str(WEB), "uid": metadata["uid"], "version": int(metadata["resourceVersion"])}
+    assert fleet.send("east", {"gone": gone}).status == 200
+    fleet.pump()
+    assert policies(east) == []
+
+    fleet.write("east", service("web", metadata={**metadata, "annotations": {"a": "b"}}))
+    fleet.pump()
+
+    assert policies(east) == ["front-web"]
+
+
+def test_what_comes_late_does_not_bring_back_a_deleted_object(fleet: Fleet, east: FakeKube) -> None:
+    """The cluster is asked, and has none."""
+    stored = fleet.write("east", service("web"))
+    fleet.drop("east", stored)
+    fleet.pump()
+    later = {**stored["metadata"], "resourceVersion": "999"}
+
+    assert fleet.send("east", {"object": {**stored, "metadata": later}}).status == 200
+    fleet.pump()
+
+    head = fleet.records.observations.head("fleet/east", WEB)
+    assert head
+    assert head.gone
+    assert policies(east) == []
 
 
 def test_a_hint_in_one_version_rings_for_all_that_sources_name(fleet: Fleet) -> None:
