@@ -32,11 +32,15 @@ BURST = 0.05
 
 @dataclass(slots=True)
 class Turn:
-    """An object in a reader's hands, with how often it was looked at and could not be."""
+    """An object in a reader's hands, with how often it was looked at and could not be.
+
+    `refused_at` is the monotonic time of the first of those failures.
+    """
 
     debt: Debt
     looks: int = 0
     failures: int = 0
+    refused_at: float = 0.0
 
 
 @dataclass(slots=True)

@@ -14,7 +14,6 @@ import json
 import sys
 import threading
 import time
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from bellhop.errors import (
@@ -26,7 +25,7 @@ from bellhop.errors import (
 )
 from bellhop.forwarder.backoff import pause
 from bellhop.forwarder.counts import Counts
-from bellhop.forwarder.debt import Debt, Known, Sight
+from bellhop.forwarder.debt import Known, Sight
 from bellhop.forwarder.desk import Desk, Turn
 from bellhop.forwarder.outbox import Item, Outbox
 from bellhop.logs import Log
@@ -38,7 +37,9 @@ READERS = 4
 NEXT_LOOKS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 1.0, 1.0)
 """Seconds from one look to the next."""
 
-REFUSED_AT_MOST = timedelta(hours=1)
+REFUSED_AT_MOST = 3600.0
+"""Seconds for which a missing right or kind is waited for; no wall clock counts them."""
+
 _ENDED = sys.maxsize
 _SAY_AGAIN_SECONDS = 60
 _AFTER_A_BUG_SECONDS = 30
@@ -49,8 +50,17 @@ _TROUBLE_SECONDS = 300
 class Readers:
     """A few threads that look at objects."""
 
-    def __init__(self, kube: Kube, desk: Desk, outbox: Outbox, counts: Counts, log: Log) -> None:
+    def __init__(
+        self,
+        kube: Kube,
+        desk: Desk,
+        outbox: Outbox,
+        counts: Counts,
+        log: Log,
+        patience: float = REFUSED_AT_MOST,
+    ) -> None:
         self._kube = kube
+        self._patience = patience
         self._desk = desk
         self._outbox = outbox
         self._counts = counts
@@ -101,7 +111,7 @@ class Readers:
         sight = debt.conclude(state) if last else debt.judge(state)
         if sight is Sight.NOT_YET:
             turn.looks += 1
-            turn.failures = 0
+            turn.failures, turn.refused_at = 0, 0.0
             self._desk.later(turn, NEXT_LOOKS[turn.looks - 1])
         elif sight is Sight.NOTHING:
             self._counts.add("nothing")
@@ -131,8 +141,10 @@ class Readers:
     def _refused(self, turn: Turn, error: BellhopError) -> None:
         self._troubles[turn.debt.key.gvk] = (time.monotonic(), str(error))
         turn.failures += 1
+        turn.refused_at = turn.refused_at or time.monotonic()
         waits = isinstance(error, (TemporaryError, DeniedError, MissingError))
-        too_long = isinstance(error, PermanentError) and _age(turn.debt) > REFUSED_AT_MOST
+        refused = time.monotonic() - turn.refused_at
+        too_long = isinstance(error, PermanentError) and refused >= self._patience
         if not waits or too_long:
             self._log.warning(
                 "Gave up on an object; sweeps look at it",
@@ -164,7 +176,3 @@ class Readers:
         if now - self._said.get(topic, float("-inf")) >= _SAY_AGAIN_SECONDS:
             self._said[topic] = now
             self._log.warning("Cannot read back what rang, and keep trying", error=str(error))
-
-
-def _age(debt: Debt) -> timedelta:
-    return datetime.now(UTC) - datetime.fromisoformat(debt.rang)

@@ -62,9 +62,6 @@ MISSED = "Missed"
 ALIVE = "Alive"
 """Kinds of what the forwarder sends, in apiVersion `bellhop.dev/v1`."""
 
-AHEAD_AT_MOST = timedelta(minutes=15)
-"""By how much a sender's clock may be ahead; what is so is taken to be now."""
-
 SKEW = timedelta(minutes=1)
 """From which difference on a sender's clock is spoken of."""
 
@@ -331,7 +328,7 @@ class Ingest:
     def _cloud_events(self, request: Request, gate: Gate) -> Reply:
         """Take the CloudEvents of a request, whoever sends them: the cluster is not heard by it."""
         now = self._records.clock.now()
-        events = read_events(request.media, request.attributes, request.body, now)
+        events = read_events(request.media, request.attributes, request.body)
         taken = self._arriving.taken(gate.listeners, events)
         kept = self._arriving.observe(request.cluster, taken, now)
         self._keep((each, now.isoformat()) for each in kept)
@@ -510,7 +507,10 @@ def _own(item: Mapping[str, Any]) -> bool:
 
 
 def _rang(item: Mapping[str, Any], now: datetime) -> str:
-    """Read when the cluster noticed, now if it does not say; the ledger will reckon with it."""
+    """Read when the cluster noticed; now if it does not say, or names a time that is to come.
+
+    Only people read it, so that no event is refused for a clock that is wrong, be it ours.
+    """
     text = item.get("rang") or ""
     try:
         rang = datetime.fromisoformat(text) if text else now
@@ -519,9 +519,4 @@ def _rang(item: Mapping[str, Any], now: datetime) -> str:
         raise InvalidError(
             f"cannot read an item of the {BATCH}: 'rang' is no time with a zone in ISO 8601"
         ) from error
-    if ahead > AHEAD_AT_MOST:
-        raise InvalidError(
-            f"cannot take an item of the {BATCH}: it rang {int(ahead.total_seconds())} s from now;"
-            " set the sender's clock"
-        )
     return str(text) if text and ahead <= timedelta(0) else now.isoformat()
