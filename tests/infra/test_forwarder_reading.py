@@ -115,6 +115,23 @@ def test_goes_on_where_a_right_is_missing_for_a_while(room: Room) -> None:
     assert item.key == KEY
 
 
+def test_drops_what_nobody_asks_for_any_more(room: Room) -> None:
+    """Without a word, and it is no trouble; what rings after that is owed as ever."""
+    room.kube.fail_with(DeniedError("no right"), "get")
+    room.ring()
+    until(room.readers.refused)
+    assert room.readers.refused() == {"v1/ConfigMap": "no right"}
+
+    room.readers.release(["v1/ConfigMap"], room.desk.serial)
+    until(lambda: room.spool.owed() == [])
+
+    assert room.readers.refused() == {}
+    assert "Gave up" not in room.log.getvalue()
+    room.ring()
+    until(room.readers.refused)
+    assert len(room.spool.owed()) == 1
+
+
 def test_an_object_that_nobody_foresaw_ends_no_reader(room: Room) -> None:
     """More of them than there are readers, and the next object is read all the same."""
     room.kube.put(MANIFEST)

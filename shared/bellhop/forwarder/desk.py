@@ -167,6 +167,12 @@ class Desk:
         with self._changed:
             return len(self._owed), min((rang for _, rang in self._owed.values()), default="")
 
+    @property
+    def serial(self) -> int:
+        """Return the serial of the last hint."""
+        with self._changed:
+            return self._serial
+
     def wait_until_clear(self, seconds: float) -> bool:
         """Wait until nothing is owed; say whether that came to be."""
         with self._changed:

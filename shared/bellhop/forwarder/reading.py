@@ -5,7 +5,7 @@
     then         the write was denied, or changed nothing
 
 Looks that fail are repeated for ever, except where a right or the kind itself is missing: what
-is refused for an hour is given up, since its kind is then no longer meant to be read.
+is refused for an hour is given up, and at once where ingest says that nobody asks for its kind.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import json
 import sys
 import threading
 import time
+from collections.abc import Iterable
 from typing import Any
 
 from bellhop.errors import (
@@ -67,6 +68,7 @@ class Readers:
         self._log = log
         self._said: dict[tuple[GVK, str], float] = {}
         self._troubles: dict[GVK, tuple[float, str]] = {}
+        self._unasked: dict[GVK, int] = {}
         self._threads = [
             threading.Thread(target=self._work, name=f"reader-{number}", daemon=True)
             for number in range(READERS)
@@ -81,10 +83,21 @@ class Readers:
         """Say if all of them still work."""
         return all(thread.is_alive() for thread in self._threads)
 
-    def trouble(self) -> str:
-        """Say what keeps a kind from being read back; empty for nothing."""
+    def refused(self) -> dict[str, str]:
+        """Return which kinds could not be read back lately, each with the reason."""
         oldest = time.monotonic() - _TROUBLE_SECONDS
-        return next((said for at, said in [*self._troubles.values()] if at > oldest), "")
+        return {str(gvk): said for gvk, (at, said) in [*self._troubles.items()] if at > oldest}
+
+    def release(self, kinds: Iterable[str], serial: int) -> None:
+        """Drop objects of kinds that nobody asks for, of hints up to a serial, if unreadable.
+
+        A kind that is asked for again has later hints, and its objects are listed anyway.
+        """
+        for kind in kinds:
+            at, _, name = kind.rpartition("/")
+            gvk = GVK.parse(at, name)
+            self._unasked[gvk] = serial
+            self._troubles.pop(gvk, None)
 
     def _work(self) -> None:
         while self._outbox.wait_for_room():
@@ -139,6 +152,11 @@ class Readers:
         self._desk.finish(turn)
 
     def _refused(self, turn: Turn, error: BellhopError) -> None:
+        if turn.debt.serial <= self._unasked.get(turn.debt.key.gvk, 0):
+            self._troubles.pop(turn.debt.key.gvk, None)
+            self._counts.add("nothing")
+            self._let_go(turn)
+            return
         self._troubles[turn.debt.key.gvk] = (time.monotonic(), str(error))
         turn.failures += 1
         turn.refused_at = turn.refused_at or time.monotonic()

@@ -44,14 +44,14 @@ from bellhop.errors import (
 )
 from bellhop.logs import Log
 from bellhop.messages import Confirm, Evaluate, Publisher, Sweep
-from bellhop.model.gvk import CLOUD_EVENT, ObjectKey
+from bellhop.model.gvk import CLOUD_EVENT, GVK, ObjectKey
 from bellhop.model.record import Gate, Heard, Observation
 from bellhop.records import Records
 from bellhop.settings import Settings
 from bellhop.stages.accounts import Accounts
 from bellhop.stages.arriving import Arriving
 from bellhop.stages.entrance import Caller, Reply, Request, body_of, refusal, too_large
-from bellhop.stages.hearing import Hearing, read_alive
+from bellhop.stages.hearing import Hearing, read_alive, read_refused
 from bellhop.stages.ledger import Note, write
 from bellhop.stages.mounts import concerned
 from bellhop.stages.outside import Outside, StrangerError, Visitor, refuse_unsigned
@@ -197,10 +197,11 @@ class Ingest:
         if data.get("kind") != "AdmissionReview" and _rings_alone(request.token, gate):
             return _ONLY_RINGS
         heard = Heard(self._records.clock.now(), skew.total_seconds())
+        counted = Counted(gate)
         if data.get("kind") == ALIVE and data.get("apiVersion") == "bellhop.dev/v1":
-            heard = read_alive(data, heard)
+            heard = read_alive(data, heard, counted.unasked(read_refused(data)))
         self._hearing.note(request.cluster, heard)
-        reply = self._read(request.cluster, data, Counted(gate))
+        reply = self._read(request.cluster, data, counted)
         if abs(skew) < SKEW or "response" in reply.body:
             return reply
         return Reply(reply.status, {**reply.body, "ahead": skew.total_seconds()}, reply.headers)
@@ -252,7 +253,8 @@ class Ingest:
             case ("bellhop.dev/v1", kind) if kind == MISSED:
                 return self._look(cluster)
             case ("bellhop.dev/v1", kind) if kind == ALIVE:
-                return Reply(200, {"heard": True})
+                unasked = counted.unasked(read_refused(data))
+                return Reply(200, {"heard": True, **({"unasked": unasked} if unasked else {})})
         raise InvalidError(
             f"cannot take a {str(data.get('kind'))[:64]!a} of {str(data.get('apiVersion'))[:64]!a};"
             " send an AdmissionReview of admission.k8s.io/v1, an EventList of audit.k8s.io/v1, or"
@@ -413,6 +415,11 @@ class Counted:
         self._held, self._followed = Watched(gate.held), Watched(gate.followed)
         more = [each for each in (*gate.held, *gate.followed) if each.gvk not in self.asked]
         self.all = Watched([*gate.kinds, *more]) if more else self.asked
+
+    def unasked(self, kinds: Iterable[str]) -> list[str]:
+        """Return those of some kinds, as `str` names them, that do not count in any version."""
+        found = ((kind, *kind.rpartition("/")) for kind in kinds)
+        return [kind for kind, at, _, name in found if not self.all.versions(GVK.parse(at, name))]
 
     def held(self, key: ObjectKey) -> bool:
         """Say whether a profile may hold an object of this kind against drift."""
