@@ -22,6 +22,7 @@ from email.utils import parsedate_to_datetime
 from functools import partial
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import urlsplit
 
 import urllib3
 
@@ -314,7 +315,7 @@ def _wire(
 ) -> Wire:
     """Make connections that fail at once rather than retry or wait for a free one."""
     tls: dict[str, Any] = {}
-    if kubeconfig.server.startswith("https:"):
+    if urlsplit(kubeconfig.server).scheme != "http":
         tls["ssl_context"] = CONTEXTS.of(cluster, kubeconfig)
         if kubeconfig.tls_server_name:
             tls["server_hostname"] = kubeconfig.tls_server_name
