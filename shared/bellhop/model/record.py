@@ -453,7 +453,8 @@ class Selection:
 
     `made_of` is a digest of the script and of the matches, and empty where it is to be made again.
     With an `error`, `selected` is what it was before; of one that was never `made`, nobody knows.
-    It is `told` once deploy has been asked about it as it is.
+    It is `told` once deploy has been asked about it as it is. `left_out` names the objects that the
+    script was not given.
     """
 
     cluster: str
@@ -465,6 +466,7 @@ class Selection:
     message: str = ""
     error: str = ""
     told: bool = False
+    left_out: str = ""
 
     @cached_property
     def by_key(self) -> Mapping[str, Selected]:
