@@ -11,16 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice, takewhile
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from bellhop.engine.observe import bury, observe
-from bellhop.errors import MissingError, StaleError, UnreachableError
+from bellhop.errors import MissingError, StaleError, TooLargeError, UnreachableError
 from bellhop.logs import Log
 from bellhop.messages import Evaluate, Publisher
 from bellhop.model.gvk import CLOUD_EVENT, GVK, ObjectKey
 from bellhop.model.marks import OWNER
 from bellhop.model.record import Observation
-from bellhop.ports.kube import Kube, Page
+from bellhop.ports.kube import Kube, Page, Unread
 from bellhop.records import Records
 from bellhop.records.observations import Seen
 from bellhop.settings import Settings
@@ -125,7 +126,9 @@ class Look:
                 raise
             course.keep(restarts=walk.restarts + 1, **_ANEW)
             return
-        barren = 0 if page.items else walk.barren + 1
+        for each in page.unread:
+            self._log.warning("Left out an object", cluster=course.name, object=str(each.key))
+        barren = 0 if page.items or page.unread else walk.barren + 1
         if walk.read > _MOST or barren > _BARREN:
             raise UnreachableError(f"cannot list {gvk.kind} in '{course.name}': it has no end")
         limit = 2 * PAGE
@@ -155,7 +158,8 @@ class Look:
         now, begin = self._records.clock.now(), course.walk.last
         seen = [observe(course.name, manifest, now) for manifest in page.items]
         found = {each.key: each for each in seen if each.key.gvk == gvk}
-        last = max(map(_place, found), default=begin) if page.after else _END
+        unread = {each.key: each for each in page.unread}
+        last = max(map(_place, (*found, *unread)), default=begin) if page.after else _END
         heads = list(
             islice(
                 takewhile(
@@ -171,7 +175,7 @@ class Look:
             last = _place(heads[-1].key)
         found = {key: each for key, each in found.items() if begin < _place(key) <= last}
         reach = _Reach(course.walk.after if cut else page.after, last, cut)
-        self._take(course, gvk, heads, found, reach, whole=whole)
+        self._take(course, gvk, heads, found, reach, whole=whole, unread=unread)
 
     def _take(
         self,
@@ -182,12 +186,16 @@ class Look:
         reach: _Reach,
         *,
         whole: bool,
+        unread: Mapping[ObjectKey, Unread] = MappingProxyType({}),
     ) -> None:
-        """Take a page for what it is, and go beyond it; `heads` are what is kept of its places."""
+        """Take a page for what it is, and go beyond it; `heads` are what is kept of its places.
+
+        An object that is `unread` is there: what is kept of it stays as it is.
+        """
         walk, last = course.walk, reach.last
         before = {each.key: each for each in heads}
         living = [key for key, each in before.items() if not each.gone]
-        missing = [key for key in living if key not in found]
+        missing = [key for key in living if key not in found and key not in unread]
         news = [seen for key, seen in found.items() if _is_news(seen, before.get(key))]
         mark = walk.untold.get(str(gvk), "")
         if news and mark < last:
@@ -197,18 +205,20 @@ class Look:
         due = {*found, *before} if whole else {key for key in found if _place(key) <= mark}
         self._tell(course.name, {*fresh, *due})
         self._records.walks.suspect(course.name, missing)
+        problems = [str(each) for key, each in unread.items() if _place(key) <= last]
         untold = course.walk.untold
         if untold.get(str(gvk), "") <= last:
             untold = {kind: place for kind, place in untold.items() if kind != str(gvk)}
         course.keep(
             step="read" if reach.after or reach.cut else "judge",
             **reach._asdict(),
-            read=walk.read + len(found),
+            read=walk.read + len(found) + len(problems),
             known=walk.known + len(living),
             missing=walk.missing + len(missing),
             found=walk.found + len(found),
             missed=walk.missed + sum(not _is_ours(found.get(key)) for key in fresh),
             untold=untold,
+            problems=course.problem(*problems),
         )
 
     def _write(self, kube: Kube, seen: Observation) -> Iterator[ObjectKey]:
@@ -218,7 +228,11 @@ class Look:
             return
         # What is kept is newer, or of another life of the cluster: the object itself tells.
         head = self._records.observations.head(seen.cluster, seen.key)
-        manifest = kube.get(*seen.key)
+        try:
+            manifest = kube.get(*seen.key)
+        except TooLargeError:
+            # It has grown since the page was made: the next sweep names it.
+            return
         if head is None or manifest is None:
             return
         now = observe(seen.cluster, manifest, self._records.clock.now())
@@ -292,6 +306,9 @@ class Look:
     def _is_gone(self, kube: Kube, cluster: str, key: ObjectKey) -> bool:
         try:
             return kube.get(*key) is None
+        except TooLargeError:
+            # It is there, whatever it is.
+            return False
         except MissingError:
             agreed = self._records.strikes.get(cluster, key.gvk).value
             if agreed >= self._settings.deletion_agreement:

@@ -15,7 +15,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
@@ -34,6 +34,7 @@ from bellhop.adapters.kube.errors import (
 )
 from bellhop.adapters.kube.greeting import Greeting
 from bellhop.adapters.kube.lookup import LOOKUPS, Lookups
+from bellhop.adapters.kube.shallow import read_shallow
 from bellhop.adapters.kube.tls import CONTEXTS
 from bellhop.adapters.kube.wire import Breach, Waiting, Wire
 from bellhop.errors import InvalidError, UnreachableError
@@ -302,7 +303,10 @@ def _body(manifest: Any, call: Call) -> bytes | None:
 def _json(text: bytes, call: Call) -> Any:
     try:
         return json.loads(text)
-    except (ValueError, RecursionError):
+    except RecursionError:
+        with suppress(ValueError):
+            return read_shallow(text)
+    except ValueError:
         pass
     # Outside of the handler: the decoder's error holds the whole answer.
     raise UnreachableError(
