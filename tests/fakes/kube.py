@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import json
 import re
 import threading
 import uuid
@@ -236,7 +237,8 @@ class FakeKube:
                 self._with_managers(each) for each in shown if ObjectKey.of(each) not in unread
             ]
             after = f"{token}/{end}" if end < len(rest) else ""
-            return Page(items, after, tuple(Unread(each, "too large") for each in unread))
+            left_out = tuple(Unread(each, "too large") for each in unread)
+            return Page(items, after, left_out, len(json.dumps(items)))
 
     def list(self, gvk: GVK, *, namespace: str = "", labels: str = "") -> Iterator[Manifest]:
         """Yield the objects of a kind, by namespace and name; it fails before the first one."""

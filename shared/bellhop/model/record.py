@@ -189,9 +189,10 @@ class Walk:
     `judged` is a digest of the sources it goes by; `again` says what was asked for meanwhile.
     `step` is what it does next in `kind`, which is `absent` where no version of it is served:
     its list goes on with `after`, beyond the place `last`, which is within that page if it was
-    `cut`; `read` objects were on its pages so far, `known` were kept, and `missing` of these are
-    on no page. `untold` says of a kind up to which place
-    observations were written that may not have been told. `hand` names who wrote it last. In a
+    `cut`; `read` objects in `size` bytes were on its pages so far, `known` were kept, and `missing`
+    of these are on no page. A `trial` reads it to its end first, and keeps nothing. `untold` says
+    of a kind up to which place observations were written that may not have been told. `hand` names
+    who wrote it last. In a
     `mute` cluster the API server could not be told to ring; in one that is `held` profiles have
     objects that are to stay as they were applied. What is `followed` is so in its health, too.
     """
@@ -208,6 +209,8 @@ class Walk:
     last: str = ""
     cut: bool = False
     read: int = 0
+    size: int = 0
+    trial: bool = False
     known: int = 0
     missing: int = 0
     barren: int = 0

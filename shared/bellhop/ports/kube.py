@@ -28,11 +28,15 @@ class Unread(NamedTuple):
 
 
 class Page(NamedTuple):
-    """A part of a list; `after` asks for the next one and is empty on the last."""
+    """A part of a list; `after` asks for the next one and is empty on the last.
+
+    `size` says how many bytes of JSON it came in.
+    """
 
     items: Sequence[Manifest]
     after: str = ""
     unread: Sequence[Unread] = ()
+    size: int = 0
 
 
 class Kube(Protocol):

@@ -21,7 +21,7 @@ from bellhop.messages import Evaluate, Publisher
 from bellhop.model.gvk import CLOUD_EVENT, GVK, ObjectKey
 from bellhop.model.marks import OWNER
 from bellhop.model.record import Observation
-from bellhop.ports.kube import Kube, Page, Unread
+from bellhop.ports.kube import Kube, Manifest, Page, Unread
 from bellhop.records import Records
 from bellhop.records.observations import Seen
 from bellhop.settings import Settings
@@ -45,6 +45,8 @@ _ANEW: Mapping[str, Any] = {
     "last": "",
     "cut": False,
     "read": 0,
+    "size": 0,
+    "trial": False,
     "known": 0,
     "missing": 0,
     "barren": 0,
@@ -53,11 +55,15 @@ _ANEW: Mapping[str, Any] = {
 
 
 class _Reach(NamedTuple):
-    """How far a page reaches: where the list goes on, its last place, and whether it was cut."""
+    """How far a page reaches: where the list goes on, its last place, and whether it was cut.
+
+    And how many bytes its list has up to there.
+    """
 
     after: str
     last: str
     cut: bool = False
+    size: int = 0
 
 
 class Look:
@@ -76,6 +82,7 @@ class Look:
 
         Raises:
             StaleError: the list changes faster than it can be read.
+            TooLargeError: the list is larger than the setting says.
             UnreachableError: the list has no end.
         """
         match course.walk.step:
@@ -86,8 +93,12 @@ class Look:
             case "bury":
                 self._bury_some(course, gvk)
 
-    def begin(self, course: Course, gvk: GVK) -> None:
-        """Begin with a kind: see whether it is served at all."""
+    def begin(self, course: Course, gvk: GVK, *, unseen: bool = False) -> None:
+        """Begin with a kind: see whether it is served at all.
+
+        The list of one that the last sweep left `unseen` is read to its end before any of it is
+        kept: it may have none, and other names each time.
+        """
         if not self._drop_suspects(course.name, gvk):
             return
         fresh: dict[str, Any] = {"kind": gvk, "restarts": 0, **_ANEW}
@@ -97,7 +108,7 @@ class Look:
         there = course.kube.resource(gvk) is not None
         served = None if there else course.kube.served(gvk.group, gvk.kind)
         if there or served is None:
-            course.keep(step="read", absent=not there, **fresh)
+            course.keep(step="read", absent=not there, **{**fresh, "trial": there and unseen})
             return
         # Its objects are there, and this version of them is not to be seen.
         self._log.warning("Skipped a kind", cluster=course.name, kind=str(gvk))
@@ -124,21 +135,58 @@ class Look:
         except StaleError:
             if not walk.after or walk.restarts >= _RESTARTS:
                 raise
-            course.keep(restarts=walk.restarts + 1, **_ANEW)
+            course.keep(restarts=walk.restarts + 1, **{**_ANEW, "trial": walk.trial})
             return
         for each in page.unread:
             self._log.warning("Left out an object", cluster=course.name, object=str(each.key))
         barren = 0 if page.items or page.unread else walk.barren + 1
         if walk.read > _MOST or barren > _BARREN:
             raise UnreachableError(f"cannot list {gvk.kind} in '{course.name}': it has no end")
+        size = walk.size + (0 if walk.cut else page.size)
+        self._check_size(course, gvk, size)
+        if walk.trial:
+            on = {"after": page.after, "size": size, "barren": barren}
+            course.keep(**(on if page.after else _ANEW))
+            return
         limit = 2 * PAGE
         if not _ascends(page, "" if walk.cut else walk.last):
             # Only a list in the order of our keys tells by what is on a page what is on none.
             course.keep(**_ANEW)
-            page, limit = Page(list(course.kube.list(gvk))), _MOST
+            page, limit, size = self._whole(course, gvk), _MOST, 0
         if barren != walk.barren:
             course.keep(barren=barren)
+        page = page._replace(size=size)
         self._compare(course, gvk, page, limit, whole=whole)
+
+    def _whole(self, course: Course, gvk: GVK) -> Page:
+        """Read a list as one page."""
+        items: list[Manifest] = []
+        unread: list[Unread] = []
+        after, size = "", 0
+        for _ in range(_MOST // PAGE):
+            page = course.kube.page(gvk, limit=PAGE, after=after)
+            size += page.size
+            self._check_size(course, gvk, size)
+            items += page.items
+            unread += page.unread
+            after = page.after
+            if not after:
+                return Page(items, "", unread)
+        raise UnreachableError(f"cannot list {gvk.kind} in '{course.name}': it has no end")
+
+    def _check_size(self, course: Course, gvk: GVK, size: int) -> None:
+        """Refuse a list that would fill the state's disk.
+
+        Raises:
+            TooLargeError: it is larger than the setting says.
+        """
+        most = self._settings.sweep_bytes
+        if size > most:
+            raise TooLargeError(
+                f"cannot list {gvk.kind} in '{course.name}': the list is larger than"
+                f" {most / 1024**2:.3g} MiB, and nothing is taken for deleted; raise the setting"
+                " BELLHOP_SWEEP_BYTES if the cluster is meant to hold so much"
+            )
 
     def _hear_again(self, course: Course, *, whole: bool) -> None:
         """Have the CloudEvents that are kept judged again where sources changed.
@@ -154,7 +202,10 @@ class Look:
     # A page -------------------------------------------------------------------------------------
 
     def _compare(self, course: Course, gvk: GVK, page: Page, limit: int, *, whole: bool) -> None:
-        """Set what is kept beside a page; of its places only so many as keep `limit` objects."""
+        """Set what is kept beside a page; of its places only so many as keep `limit` objects.
+
+        Its `size` is that of the list up to its end.
+        """
         now, begin = self._records.clock.now(), course.walk.last
         seen = [observe(course.name, manifest, now) for manifest in page.items]
         found = {each.key: each for each in seen if each.key.gvk == gvk}
@@ -174,7 +225,7 @@ class Look:
             heads.pop()
             last = _place(heads[-1].key)
         found = {key: each for key, each in found.items() if begin < _place(key) <= last}
-        reach = _Reach(course.walk.after if cut else page.after, last, cut)
+        reach = _Reach(course.walk.after if cut else page.after, last, cut, page.size)
         self._take(course, gvk, heads, found, reach, whole=whole, unread=unread)
 
     def _take(

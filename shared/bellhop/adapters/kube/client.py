@@ -19,7 +19,14 @@ from urllib.parse import quote
 from bellhop.adapters.kube import applying
 from bellhop.adapters.kube.discovery import Discovery, group_path
 from bellhop.adapters.kube.errors import Call, LateError, Refusal, refusal_error
-from bellhop.adapters.kube.transport import Acting, Renew, Request, Sends, Transport
+from bellhop.adapters.kube.transport import (
+    Acting,
+    Renew,
+    Request,
+    Sends,
+    Transport,
+    read_answer,
+)
 from bellhop.adapters.kube.wire import LARGEST, Waiting
 from bellhop.engine.nesting import DEEPEST, exceeds_depth
 from bellhop.errors import (
@@ -130,14 +137,15 @@ class KubeClient:
         path = _collection(resource, call.namespace, call)
         query = {"labelSelector": labels} if labels else {}
         query |= {"continue": after} if after else {}
-        request = Request("GET", path, query)
+        request = Request("GET", path, query, answers_json=False)
         try:
             answer, large = self._bounded(request, gvk, limit, call), ""
         except TooLargeError:
             answer, large = self._named(request, gvk, call), _LARGE
         if isinstance(answer, Refusal):
             raise self._refused(answer, gvk, call)
-        return _page(answer, gvk, call, large)
+        page = _page(read_answer(answer, call), gvk, call, large)
+        return page._replace(size=len(answer))
 
     def list(self, gvk: GVK, *, namespace: str = "", labels: str = "") -> Iterator[Manifest]:
         """Yield the objects of a kind in pages, with apiVersion and kind filled in.

@@ -260,7 +260,7 @@ class _Session:
             return Refusal.read(answer.status, self._unquoted(answer.data), answer.headers)
         if request.warns:
             return str(answer.headers.get("Warning") or "")
-        return _json(answer.data, call) if request.answers_json else answer.data
+        return read_answer(answer.data, call) if request.answers_json else answer.data
 
     def _unquoted(self, data: bytes | str | None) -> bytes | str | None:
         """Take our token out of what a server has said that repeats what it was sent."""
@@ -300,7 +300,12 @@ def _body(manifest: Any, call: Call) -> bytes | None:
         raise InvalidError(f"{call}: it holds what JSON cannot, such as a date") from exc
 
 
-def _json(text: bytes, call: Call) -> Any:
+def read_answer(text: bytes, call: Call) -> Any:
+    """Return the JSON of an answer, in which null stands for what is nested too deep to read.
+
+    Raises:
+        UnreachableError: it is not JSON.
+    """
     try:
         return json.loads(text)
     except RecursionError:
