@@ -304,10 +304,8 @@ def _matches(here: Installation) -> Iterator[Failure]:
             which = f"{source} on {overview.object_name(matches[0].key)} in {cluster}"
             yield _of_several("evaluation", which, None, error, len(matches), "objects")
         for selection in here.records.selections.heads(cluster):
-            if selection.error:
-                yield Failure(
-                    "evaluation", f"{selection.source} in {cluster}", None, selection.error
-                )
+            for said in filter(None, (selection.error, selection.left_out)):
+                yield Failure("evaluation", f"{selection.source} in {cluster}", None, said)
 
 
 def _held(here: Installation) -> Iterator[Failure]:

@@ -189,9 +189,10 @@ class Walk:
     `judged` is a digest of the sources it goes by; `again` says what was asked for meanwhile.
     `step` is what it does next in `kind`, which is `absent` where no version of it is served:
     its list goes on with `after`, beyond the place `last`, which is within that page if it was
-    `cut`; `read` objects were on its pages so far, `known` were kept, and `missing` of these are
-    on no page. `untold` says of a kind up to which place
-    observations were written that may not have been told. `hand` names who wrote it last. In a
+    `cut`; `read` objects in `size` bytes were on its pages so far, `known` were kept, and `missing`
+    of these are on no page. A `trial` reads it to its end first, and keeps nothing. `untold` says
+    of a kind up to which place observations were written that may not have been told. `hand` names
+    who wrote it last. In a
     `mute` cluster the API server could not be told to ring; in one that is `held` profiles have
     objects that are to stay as they were applied. What is `followed` is so in its health, too.
     """
@@ -208,6 +209,8 @@ class Walk:
     last: str = ""
     cut: bool = False
     read: int = 0
+    size: int = 0
+    trial: bool = False
     known: int = 0
     missing: int = 0
     barren: int = 0
@@ -453,7 +456,8 @@ class Selection:
 
     `made_of` is a digest of the script and of the matches, and empty where it is to be made again.
     With an `error`, `selected` is what it was before; of one that was never `made`, nobody knows.
-    It is `told` once deploy has been asked about it as it is.
+    It is `told` once deploy has been asked about it as it is. `left_out` names the objects that the
+    script was not given.
     """
 
     cluster: str
@@ -465,6 +469,7 @@ class Selection:
     message: str = ""
     error: str = ""
     told: bool = False
+    left_out: str = ""
 
     @cached_property
     def by_key(self) -> Mapping[str, Selected]:

@@ -287,7 +287,7 @@ class Sweep:
             return False
         try:
             if walk.step == "next":
-                self._look.begin(course, gvk)
+                self._look.begin(course, gvk, unseen=gvk in health.unseen)
             else:
                 self._look.step(course, gvk, whole=gvk in due)
         except BellhopError as error:

@@ -59,6 +59,50 @@ def test_finds_what_the_push_missed_and_counts_it(fleet: Fleet, east: FakeKube) 
     assert fleet.records.health.get("fleet/east").value.missed == 3
 
 
+def test_one_object_that_cannot_be_read_is_left_out_alone(fleet: Fleet, east: FakeKube) -> None:
+    """Others come and go beside it; what was made of it stays, and the health names it."""
+    for name in ("old", "known"):
+        east.put(service(name))
+    sweep(fleet)
+    east.unreadable = {("Service", "evil"), ("Service", "known")}
+    for name in ("evil", "new"):
+        east.put(service(name))
+    east.drop(SERVICE, "default", "old")
+    sweep(fleet, 4)
+
+    health = fleet.records.health.get("fleet/east").value
+    assert policies(east) == ["front-known", "front-new"]
+    assert (health.state, health.unseen) == ("Healthy", ())
+    assert "Service 'default/evil' is left out: too large" in health.message
+    assert "Service 'default/known' is left out: too large" in health.message
+
+    east.unreadable = set()
+    sweep(fleet)
+    east.unreadable = {("Service", "known")}
+    east.drop(SERVICE, "default", "known")
+    sweep(fleet)
+
+    assert policies(east) == ["front-evil", "front-new"]
+
+
+def test_an_object_that_cannot_be_read_is_not_taken_for_deleted(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """A list that leaves it out is not believed while a read says that it is there."""
+    east.put(service("web"))
+    sweep(fleet)
+    there = east.page
+
+    def page(gvk: GVK, **options: Any) -> Page:
+        return there(gvk, **options)._replace(unread=())
+
+    east.unreadable = {("Service", "web")}
+    east.page = page  # type: ignore[method-assign]
+    sweep(fleet, 4)
+
+    assert policies(east) == ["front-web"]
+
+
 def test_costs_the_same_where_much_is_as_it_was(fleet: Fleet, east: FakeKube) -> None:
     """A sweep that finds nothing new asks the store as often at 5 objects as at 50."""
     costs = []
