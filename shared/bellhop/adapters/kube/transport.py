@@ -33,12 +33,12 @@ from bellhop.adapters.kube.errors import (
     transport_error,
 )
 from bellhop.adapters.kube.greeting import Greeting
-from bellhop.adapters.kube.lookup import LOOKUPS, Lookups
 from bellhop.adapters.kube.shallow import read_shallow
 from bellhop.adapters.kube.tls import CONTEXTS
 from bellhop.adapters.kube.wire import Breach, Waiting, Wire
 from bellhop.errors import InvalidError, UnreachableError
 from bellhop.frozen import frozen
+from bellhop.lookups import LOOKUPS, Lookups
 from bellhop.model.kubeconfig import Kubeconfig
 from bellhop.model.reach import ABROAD, Reach
 
