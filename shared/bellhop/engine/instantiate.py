@@ -33,6 +33,10 @@ _CLUSTERS = ("", "SveltosCluster", "Cluster")
 SECRET_TYPE = "addons.projectsveltos.io/cluster-profile"  # noqa: S105 - a Secret's type, not one
 
 
+class MissingInputError(MissingError):
+    """An object that a profile is rendered from does not exist; its appearance is a new try."""
+
+
 @frozen
 class Ref:
     """A ConfigMap or Secret that a profile takes its manifests from, with its final name."""
@@ -469,14 +473,14 @@ def deploy_time(
     `resources` are the objects that it may read, by identifier.
 
     Raises:
-        MissingError: what it is to be taken from is not there.
+        MissingInputError: what it is to be taken from is not there.
         TemplateError: the template fails.
         ScriptError: the script fails.
         InvalidError: what came out is not Kubernetes objects, or one is named after a Secret's
             value.
     """
     if content.missing:
-        raise MissingError(content.missing)
+        raise MissingInputError(content.missing)
     if not content.template:
         return _dressed(content)
     root = {"Cluster": cluster, "MgmtResources": resources}

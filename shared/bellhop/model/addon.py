@@ -157,7 +157,7 @@ class AddonSpec(Model):
         return tuple(
             Reading(
                 each.identifier,
-                each.resource.api_version,
+                each.api_version,
                 each.resource.kind,
                 each.resource.namespace,
                 each.resource.name,

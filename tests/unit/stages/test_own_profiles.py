@@ -67,7 +67,7 @@ def test_what_is_missing_in_one_namespace_harms_its_clusters_alone(fleet: Fleet)
 
     assert (names(east), names(west)) == ({"for-fleet", "shared"}, set())
     (outcome,) = fleet.records.outcomes.of("other/west")
-    assert (outcome.phase, outcome.reason) == ("Failed", "Missing")
+    assert (outcome.phase, outcome.reason) == ("FailedNonRetriable", "Missing")
     assert "cannot find ConfigMap other/own that policyRefs names" in outcome.message
 
     fleet.apply(in_namespace("other", "for-other"))
