@@ -578,7 +578,7 @@ class Content:
     `dialect` is the template's, or that of a script that writes the manifests. What is `secret` was
     made with the values of a Secret in reach: no error quotes it. `withheld` are those values, for
     deploy time: no name may be made of them. One with a `namespace` is for the clusters of it
-    alone; one that is `missing` says what is.
+    alone, one with `clusters` for these, by their keys; one that is `missing` says what is.
     """
 
     ref: str
@@ -591,11 +591,17 @@ class Content:
     namespace: str = ""
     missing: str = ""
     how: Handling = PLAIN
+    clusters: tuple[str, ...] = ()
 
     @property
     def alike(self) -> bool:
         """Say whether each cluster of a namespace gets the same of it."""
-        return not self.template
+        return not self.template and not self.clusters
+
+    def is_for(self, cluster: Cluster) -> bool:
+        """Say whether a cluster gets any of it."""
+        chosen = not self.clusters or cluster.key in self.clusters
+        return chosen and self.namespace in ("", cluster.namespace)
 
 
 @frozen

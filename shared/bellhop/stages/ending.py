@@ -400,8 +400,8 @@ def _counted(changes: Sequence[Change]) -> str:
 
 def _remark(work: Work) -> str:
     """Say what is missed where all is as it should be: objects, or restarts that are asked for."""
-    home = ("", work.cluster.namespace)
-    own = any(not each.how.local and each.namespace in home for each in work.profile.contents)
+    contents = work.profile.contents
+    own = any(not each.how.local and each.is_for(work.cluster) for each in contents)
     if own and not work.held and not work.only_hosts:
         return NO_OBJECT
     if not work.unread:

@@ -295,6 +295,7 @@ def sealed(draft: Profile, contents: tuple[Content, ...]) -> Profile:
             content.missing,
             # What is brought as usual has the digest that it always had.
             *([_handled(content.how)] if content.how != PLAIN else []),
+            *([list(content.clusters)] if content.clusters else []),
         ]
         for content in contents
     ]
