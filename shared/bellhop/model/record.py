@@ -653,7 +653,8 @@ class Profile:
     `number`, of so many as `latest`, rendered at `made_at` of what the `recipe` names. One that is
     `pinned` was rolled back to that, and holds it whatever is declared. Of one that is `scripted`
     scripts write some manifests. People know it by its `title`, where its trigger has a template of
-    names. Its `hosting` says what it has in `mgmt/mgmt`, which is among its destinations then.
+    names. Its `hosting` says what it has in `mgmt/mgmt`, which is among its destinations then. One
+    that `leaves_unchanged` was deleted in DryRun: no cluster is touched, and it owns nothing more.
     """
 
     name: str
@@ -695,6 +696,7 @@ class Profile:
     recipe: Mapping[str, str] = field(default_factory=dict)
     title: str = ""
     hosting: Hosting = ""
+    leaves_unchanged: bool = False
 
     @property
     def namespace(self) -> str:

@@ -84,7 +84,9 @@ class Executor:
             work.lacking += made.rivals
             # Nobody knows what of what is held is there for a cluster that lacks something.
             return replace(made, back=()) if work.lacking else made
-        return plan((), work.held, releases=work.profile.leaves_policies)
+        untouched = work.profile.leaves_unchanged
+        releases = untouched or work.profile.leaves_policies
+        return plan((), work.held, releases=releases, untouched=untouched)
 
     def reads_otherwise(self, work: Work) -> bool:
         """Say whether what templates read has changed since."""

@@ -106,10 +106,11 @@ class Remove:
 
 @frozen
 class Release:
-    """Leave what we applied as it is, and nobody's."""
+    """Leave what we applied as it is, and nobody's; if `untouched`, with our marks on it."""
 
     key: Identity
     held: Held
+    untouched: bool = False
 
 
 Step = Apply | Remove | Release
@@ -189,6 +190,7 @@ def plan(
     releases: bool = False,
     staying: Collection[str] = (),
     continues: bool = False,
+    untouched: bool = False,
 ) -> Plan:
     """Plan the way from what is held to what is wanted.
 
@@ -196,7 +198,8 @@ def plan(
     one, that of the lower tier has it, and of one tier the first; unless the profile `continues`
     with a conflict, the plan ends before the other form of it, and nothing is taken back. Where a
     profile `releases`, nothing is removed, and what was adopted never is; nor what is Local of refs
-    that are `staying`, since it may have been for a cluster that is left.
+    that are `staying`, since it may have been for a cluster that is left. What is released stays
+    `untouched` where no cluster may be written to.
 
     Objects are applied in the order in which they were written, but for the kinds that
     `ordering.moved` names; removals go by kind.
@@ -210,7 +213,7 @@ def plan(
         if unique[each.key.identity] is each and each.key.identity not in same
     ]
     unwanted = [
-        Release(key, each) if releases or _stays(each, staying) else Remove(key, each)
+        Release(key, each, untouched) if releases or _stays(each, staying) else Remove(key, each)
         for key, each in held.items()
         if key not in unique
     ]
