@@ -583,7 +583,7 @@ class Content:
     `dialect` is the template's, or that of a script that writes the manifests. What is `secret` was
     made with the values of a Secret in reach: no error quotes it. `withheld` are those values, for
     deploy time: no name may be made of them. One with a `namespace` is for the clusters of it
-    alone; one that is `missing` says what is.
+    alone, one with `clusters` for these, by their keys; one that is `missing` says what is.
     """
 
     ref: str
@@ -596,11 +596,17 @@ class Content:
     namespace: str = ""
     missing: str = ""
     how: Handling = PLAIN
+    clusters: tuple[str, ...] = ()
 
     @property
     def alike(self) -> bool:
         """Say whether each cluster of a namespace gets the same of it."""
-        return not self.template
+        return not self.template and not self.clusters
+
+    def is_for(self, cluster: Cluster) -> bool:
+        """Say whether a cluster gets any of it."""
+        chosen = not self.clusters or cluster.key in self.clusters
+        return chosen and self.namespace in ("", cluster.namespace)
 
 
 @frozen
@@ -652,7 +658,8 @@ class Profile:
     `number`, of so many as `latest`, rendered at `made_at` of what the `recipe` names. One that is
     `pinned` was rolled back to that, and holds it whatever is declared. Of one that is `scripted`
     scripts write some manifests. People know it by its `title`, where its trigger has a template of
-    names. Its `hosting` says what it has in `mgmt/mgmt`, which is among its destinations then.
+    names. Its `hosting` says what it has in `mgmt/mgmt`, which is among its destinations then. One
+    that `leaves_unchanged` was deleted in DryRun: no cluster is touched, and it owns nothing more.
     """
 
     name: str
@@ -694,6 +701,7 @@ class Profile:
     recipe: Mapping[str, str] = field(default_factory=dict)
     title: str = ""
     hosting: Hosting = ""
+    leaves_unchanged: bool = False
 
     @property
     def namespace(self) -> str:

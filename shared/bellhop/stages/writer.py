@@ -164,12 +164,18 @@ class Writer:
         return True
 
     def withdraw(
-        self, found: Found, message: Origin, note: Note, sync: Sync = "Continuous"
+        self,
+        found: Found,
+        message: Origin,
+        note: Note,
+        sync: Sync = "Continuous",
+        *,
+        deleted: bool,
     ) -> bool:
         """Have a profile leave all clusters; False if another writer was quicker.
 
         What a trigger that is tried dry makes no more stays where it is until that trigger is
-        not, or is no more.
+        not. What is `deleted` while it is tried dry leaves all as it is, and owns it no more.
         """
         if found is None:
             return True
@@ -177,6 +183,7 @@ class Writer:
         # What a worker noted whose head lost, or who died, is to be left with all others.
         noted = self._records.departures.of(place(old))
         leaving = tuple(sorted({*old.destinations, *noted}))
+        unchanged = old.leaves_unchanged or (deleted and old.sync == "DryRun")
         new = replace(
             old,
             contents=(),
@@ -195,7 +202,11 @@ class Writer:
             made_at=None,
             recipe={},
             scripted=False,
+            leaves_unchanged=unchanged,
         )
+        if unchanged:
+            # Nothing is removed, so nothing is to be checked before or after that.
+            new = replace(new, checked=(), checks=())
         try:
             self._give_up(old, old.titles)
             if old.latest > 1:
@@ -295,6 +306,7 @@ def sealed(draft: Profile, contents: tuple[Content, ...]) -> Profile:
             content.missing,
             # What is brought as usual has the digest that it always had.
             *([_handled(content.how)] if content.how != PLAIN else []),
+            *([list(content.clusters)] if content.clusters else []),
         ]
         for content in contents
     ]
