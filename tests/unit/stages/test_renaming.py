@@ -9,7 +9,16 @@ import pytest
 from bellhop.model.gvk import GVK, ObjectKey
 from tests.fakes.fleet import SERVICE, Fleet, service
 from tests.fakes.kube import FakeKube
-from tests.fakes.manifests import FOR_EACH, INSTANTIATE, config, holder, join, source, trigger
+from tests.fakes.manifests import (
+    FOR_EACH,
+    INSTANTIATE,
+    config,
+    holder,
+    join,
+    profile,
+    source,
+    trigger,
+)
 
 CONFIG = GVK("", "v1", "ConfigMap")
 EAST = "fleet/east"
@@ -131,3 +140,64 @@ def test_a_renamed_source_of_an_object_that_is_gone_ends_with_it(
 
     assert uids(east).keys() == {"for-two"}
     assert [each.key.name for each in fleet.records.matches.of(EAST)] == ["two"]
+
+
+@pytest.mark.parametrize(("one", "contents"), [("true", EACH), ("false", ALL)])
+def test_a_trigger_that_is_renamed_hands_its_objects_over(
+    fleet: Fleet, east: FakeKube, one: str, contents: str
+) -> None:
+    """The trigger that was applied before the old one was deleted gets the objects as they are."""
+    fleet.apply(join(source(), trigger(one=one), contents))
+    fleet.pump()
+    before = uids(east)
+
+    fleet.apply(trigger("called", one=one, ref="made"))
+    fleet.pump()
+    fleet.declare.delete([("EventTrigger", "", "made")])
+    fleet.pump()
+
+    assert uids(east) == before
+    assert removed(east) == []
+    assert {each.trigger for each in fleet.records.outcomes.of(EAST)} == {"called"}
+    assert {each.phase for each in fleet.records.outcomes.of(EAST)} == {"Provisioned"}
+    fleet.declare.delete([("EventTrigger", "", "called")])
+    fleet.pump()
+    assert uids(east) == {}
+    assert list(fleet.records.owners.of(EAST)) == []
+
+
+def test_an_object_that_nobody_wants_any_more_is_removed_by_who_waited_for_it(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """A profile that waited for an object and wants others by now removes what it was handed."""
+    fleet.apply(join(profile(name="first"), holder("first", config("shared"))))
+    fleet.pump()
+    fleet.apply(join(profile(name="second"), holder("second", config("shared"))))
+    fleet.pump()
+    fleet.apply(holder("second", config("another")))
+    fleet.pump()
+
+    fleet.declare.delete([("ClusterProfile", "", "first")])
+    fleet.pump()
+
+    assert uids(east).keys() == {"another"}
+    assert {str(key) for key, _ in fleet.records.owners.of(EAST)} == {"/ConfigMap/default/another"}
+
+
+def test_an_object_that_moves_between_two_profiles_keeps_its_uid(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """What one profile holds no more and another one waits for is handed over, with new fields."""
+    fleet.apply(join(profile(name="first"), holder("first", config("shared"), config("own"))))
+    fleet.apply(join(profile(name="second"), holder("second", config("shared", "by: second"))))
+    fleet.pump()
+    before = uids(east)
+
+    fleet.apply(holder("first", config("own")))
+    fleet.pump()
+
+    assert uids(east) == before
+    shared = next(each for each in east.objects(CONFIG) if each["metadata"]["name"] == "shared")
+    assert shared["data"] == {"by": "second"}
+    assert shared["metadata"]["annotations"]["projectsveltos.io/owner-name"] == "second"
+    assert {each.phase for each in fleet.records.outcomes.of(EAST)} == {"Provisioned"}
