@@ -27,6 +27,7 @@ from bellhop.records.declared import UPGRADED_FROM, Manifest
 from bellhop.settings import Settings
 from bellhop.stages.choosing import Choosing
 from bellhop.stages.consequences import Consequences
+from bellhop.stages.transfer import ReportTransfer
 
 T = TypeVar("T")
 
@@ -57,6 +58,7 @@ class Declare:
         self._catalogs = catalogs
         self._consequences = Consequences(records, publisher, settings)
         self._choosing = Choosing(records, catalogs, self._consequences)
+        self._reports = ReportTransfer(records)
 
     # Manifests --------------------------------------------------------------------------------
 
@@ -75,6 +77,7 @@ class Declare:
         if changed:
             before = self._catalogs.known()
             pending = self._begin(changed)
+            self._reports.copy(before, {key: new for key, (new, _) in changed.items()})
             written = {self._write(new, change): new for new, change in changed.values()}
             self._records.catalog.change("declared", keys=list(changed))
             self._follow(list(changed), before, pending, self._catalogs.known(written))

@@ -26,6 +26,7 @@ from bellhop.stages.features.resources.preview import Preview
 from bellhop.stages.features.resources.reading import Resources
 from bellhop.stages.features.resources.reloading import Reloading
 from bellhop.stages.features.resources.step import Steps
+from bellhop.stages.features.resources.transfer import Transfer
 from bellhop.stages.features.resources.wants import Wants
 from bellhop.stages.hands import Hands
 from bellhop.stages.titles import Titles
@@ -69,6 +70,7 @@ class Executor:
         patience = settings.visibility / _PART
         self._wants = Wants(access, resources, limits, records.clock, patience)
         self._drift = Drift(access, records.clock)
+        self._transfer = Transfer(records, publisher, hands)
 
     def plan(self, work: Work) -> Plan:
         """Decide what to do about the objects of a profile in a cluster."""
@@ -102,6 +104,7 @@ class Executor:
             self._do(work, partial(self._apply, kube, work), wanted)
         if not work.failed and not work.lacking:
             # A profile that could not be applied as a whole takes nothing away.
+            self._transfer.give(work, plan)
             for unwanted in plan.back:
                 self._do(work, partial(self._steps.leave, kube, work), unwanted)
 
