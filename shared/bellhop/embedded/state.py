@@ -274,8 +274,10 @@ def _inbound(state: Path) -> Inbound:
 
 
 @contextmanager
-def only_one(state: Path) -> Iterator[None]:
-    """Hold the state folder for one `serve`.
+def only_one(state: Path, refusal: str = "cannot serve from") -> Iterator[None]:
+    """Hold the state folder for one `serve`, or for another command that needs it to itself.
+
+    `refusal` begins the sentence of who cannot have it.
 
     Raises:
         BusyError: another one has it.
@@ -283,7 +285,8 @@ def only_one(state: Path) -> Iterator[None]:
     with _opened(state / "lock") as lock:
         if not any(_has_taken(lock, pause) for pause in _PAUSES):
             raise BusyError(
-                f"cannot serve from '{state}': another `bellhop serve` does; stop it first"
+                f"{refusal} '{state}': another process, as `bellhop serve`, is at work there;"
+                " stop it first"
             )
         yield
 
