@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any, Literal
 
@@ -139,9 +139,37 @@ class Choice:
     failing: tuple[str, ...] = ()
 
 
+TALLIED = timedelta(hours=12)
+"""A tally is of so long; two are kept, so that what is counted is at most a day old."""
+
+
+@frozen
+class Tally:
+    """What sweeps of a while looked at, from `since` on, and how much of it the push had missed."""
+
+    since: datetime
+    seen: int = 0
+    missed: int = 0
+
+
+def tallied(tallies: Sequence[Tally], now: datetime, seen: int, missed: int) -> tuple[Tally, ...]:
+    """Count what a sweep looked at, and leave out what is older than a day.
+
+    A tally of the future was begun by a clock that was ahead, and is left out as well.
+    """
+    kept = [each for each in tallies if timedelta(0) <= now - each.since < 2 * TALLIED]
+    if not kept or now - kept[-1].since >= TALLIED:
+        kept.append(Tally(now))
+    last = kept[-1]
+    kept[-1] = Tally(last.since, last.seen + seen, last.missed + missed)
+    return tuple(kept[-2:])
+
+
 @frozen
 class Health:
     """How a cluster was when we last met it; `missed` counts what only sweeps had found.
+
+    It and `seen` are the sums of the `tallies`; of an earlier version they have no end.
 
     A healthy one that does not ring is silent to people, and never written so. `judgement` has a
     digest of each source by which all its objects were last evaluated, or, for one of which not
@@ -164,6 +192,12 @@ class Health:
     unseen: tuple[GVK, ...] = ()
     mute: bool = False
     followed: tuple[GVK, ...] = ()
+    tallies: tuple[Tally, ...] = ()
+
+    @property
+    def counted_since(self) -> datetime | None:
+        """Return since when `seen` and `missed` count; None if nothing was counted yet."""
+        return self.tallies[0].since if self.tallies else None
 
 
 @frozen
@@ -388,7 +422,7 @@ class Match:
     With an `error`, `matching` is what it was before: an error is never an empty answer. It is
     `told` once deploy has been asked about it as it is; one that matches no more, and has no
     error, stays until then. One that is `held` has ended, and counts as `matching` until it is let
-    go: too much of its report ended at once.
+    go: too much of its report ended at once. Its evaluation fails since `failed_at`.
     """
 
     cluster: str
@@ -401,6 +435,7 @@ class Match:
     error: str = ""
     told: bool = False
     held: bool = False
+    failed_at: datetime | None = None
 
 
 Cause = Literal["rings", "sweep", "declaration"]
@@ -453,7 +488,7 @@ class Selection:
 
     `made_of` is a digest of the script and of the matches, and empty where it is to be made again.
     With an `error`, `selected` is what it was before; of one that was never `made`, nobody knows.
-    It is `told` once deploy has been asked about it as it is.
+    It is `told` once deploy has been asked about it as it is. Its script fails since `failed_at`.
     """
 
     cluster: str
@@ -465,6 +500,7 @@ class Selection:
     message: str = ""
     error: str = ""
     told: bool = False
+    failed_at: datetime | None = None
 
     @cached_property
     def by_key(self) -> Mapping[str, Selected]:

@@ -205,7 +205,7 @@ class Aggregate:
             made = aggregating.aggregate(source, given, self._limits)
         except ScriptError as error:
             note.what, note.detail = "failed", str(error)
-            return replace(old, made_of="", error=str(error))
+            return self._failed(old, error)
         new = replace(
             old,
             selected=tuple(self._selected(source, each, old) for each in made.resources),
@@ -213,6 +213,7 @@ class Aggregate:
             made_of=inputs.mark,
             message=made.message[:_LONGEST],
             error="",
+            failed_at=None,
         )
         count = f"{len(new.selected)} of {len(given)}"
         note.what, note.detail = "selected", f"{count}: {made.message}" if made.message else count
@@ -233,7 +234,7 @@ class Aggregate:
         except ScriptError as error:
             note.what, note.detail = "failed", str(error)
             told = old.told and old.error == str(error)
-            return replace(old, made_of="", error=str(error), told=told)
+            return replace(self._failed(old, error), told=told)
         if made.again:
             self._look_again(source, old.cluster)
         new = replace(
@@ -243,10 +244,16 @@ class Aggregate:
             made_of="" if made.again else inputs.mark,
             message=made.message,
             error="",
+            failed_at=None,
         )
         note.what, note.detail = "selected", made.message
         same = old.made and not old.error and new.marks == old.marks
         return new if same else replace(new, since=self._records.clock.now(), told=False)
+
+    def _failed(self, old: Selection, error: ScriptError) -> Selection:
+        """Return a selection as it was, with the error and since when there has been one."""
+        at = old.failed_at if old.error else self._records.clock.now()
+        return replace(old, made_of="", error=str(error), failed_at=at)
 
     def _look_again(self, source: EventSource, cluster: str) -> None:
         body = Message(cluster, source.name).message().body
