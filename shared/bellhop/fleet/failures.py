@@ -101,14 +101,10 @@ def _process(here: Installation) -> Iterator[Failure]:
         return
     pulse, now = here.records.pulses.get(), here.records.clock.now()
     at = pulse.at if pulse else None
-    if here.vitals.full:
-        yield Failure(
-            "disk",
-            str(here.vitals.folder),
-            at,
-            f"it is full ({here.vitals.free // 1024} KiB are left): nothing can be written there;"
-            " free some space, and all goes on by itself",
-        )
+    room = here.vitals.room
+    if room.problem:
+        cure = "; free some space, and all goes on by itself" if room.full else "; free some space"
+        yield Failure("disk", str(room.folder), at if room.full else None, room.problem + cure)
     if not here.vitals.running:
         yield Failure(
             "serve",
@@ -116,7 +112,7 @@ def _process(here: Installation) -> Iterator[Failure]:
             at,
             "`bellhop serve` does not run: nothing is taken in, judged or applied; start it",
         )
-    elif pulse and now - pulse.at > overview.PULSELESS and not here.vitals.full:
+    elif pulse and now - pulse.at > overview.PULSELESS and not room.full:
         yield Failure(
             "serve",
             str(here.vitals.folder),

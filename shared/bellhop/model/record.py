@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import cached_property
 from typing import Any, Literal
 
@@ -15,6 +15,7 @@ from bellhop.model.check import Check, When
 from bellhop.model.gvk import GVK, Identity, ObjectKey
 from bellhop.model.hosting import MANAGEMENT, Hosting
 from bellhop.model.rollout import AT_ONCE, Rollout
+from bellhop.model.tally import Tally
 
 Phase = Literal[
     "Provisioning",
@@ -137,32 +138,6 @@ class Choice:
 
     clusters: tuple[str, ...] = ()
     failing: tuple[str, ...] = ()
-
-
-TALLIED = timedelta(hours=12)
-"""A tally is of so long; two are kept, so that what is counted is at most a day old."""
-
-
-@frozen
-class Tally:
-    """What sweeps of a while looked at, from `since` on, and how much of it the push had missed."""
-
-    since: datetime
-    seen: int = 0
-    missed: int = 0
-
-
-def tallied(tallies: Sequence[Tally], now: datetime, seen: int, missed: int) -> tuple[Tally, ...]:
-    """Count what a sweep looked at, and leave out what is older than a day.
-
-    A tally of the future was begun by a clock that was ahead, and is left out as well.
-    """
-    kept = [each for each in tallies if timedelta(0) <= now - each.since < 2 * TALLIED]
-    if not kept or now - kept[-1].since >= TALLIED:
-        kept.append(Tally(now))
-    last = kept[-1]
-    kept[-1] = Tally(last.since, last.seen + seen, last.missed + missed)
-    return tuple(kept[-2:])
 
 
 @frozen

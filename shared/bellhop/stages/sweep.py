@@ -61,7 +61,8 @@ from bellhop.messages import (
 from bellhop.messages import Sweep as Message
 from bellhop.model.gvk import CLOUD_EVENT, GVK, ObjectKey, Resource
 from bellhop.model.hosting import MANAGEMENT
-from bellhop.model.record import Cluster, Health, Match, Walk, WatchedKind, tallied
+from bellhop.model.record import Cluster, Health, Match, Walk, WatchedKind
+from bellhop.model.tally import tallied
 from bellhop.ports.access import Access
 from bellhop.ports.kube import Kube
 from bellhop.ports.store import ABSENT

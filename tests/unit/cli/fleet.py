@@ -20,9 +20,9 @@ from bellhop.model.record import (
     Observation,
     Outcome,
     Profile,
-    Tally,
 )
 from bellhop.model.rendering import Rendering
+from bellhop.model.tally import Tally
 from bellhop.records.profiles import place
 
 SERVICE = ObjectKey(GVK("", "v1", "Service"), "default", "my-service")

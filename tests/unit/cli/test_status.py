@@ -11,7 +11,10 @@ from typing import Any
 
 import pytest
 
+from bellhop.fleet.doctor import house
+from bellhop.fleet.failures import failures as list_failures
 from bellhop.fleet.installation import Installation
+from bellhop.fleet.vitals import Room, Vitals
 from bellhop.messages import Sweep
 from bellhop.model.gvk import ObjectKey
 from bellhop.model.record import (
@@ -31,6 +34,7 @@ from tests.unit.cli.conftest import Bellhop
 
 CLUSTER = "default/workload"
 HOUR = timedelta(hours=1)
+MEBI = 1024 * 1024
 
 
 def rings(here: Installation, **changes: Any) -> None:
@@ -166,6 +170,28 @@ def test_reads_what_a_later_version_adds(bellhop: Bellhop, here: Installation) -
     here.records.store.put(Item("cluster", CLUSTER, {**item.value, "later": {"a": 1}}))
 
     assert CLUSTER in bellhop("status").stdout
+
+
+@pytest.mark.parametrize(
+    ("room", "said"),
+    [
+        (Room(Path("/s"), 300 * MEBI, 9000 * MEBI), ""),
+        (Room(Path("/s"), 255 * MEBI, 9000 * MEBI), "255 MiB are left of 9000 MiB; below 4 MiB"),
+        (Room(Path("/s"), 60 * MEBI, 500 * MEBI), ""),
+        (Room(Path("/s"), 40 * MEBI, 500 * MEBI), "40 MiB are left of 500 MiB; below 4 MiB"),
+        (Room(Path("/s"), 3 * MEBI, 500 * MEBI), "it is full (3072 KiB are left), and nothing is"),
+        (Room(Path("/s"), 300 * MEBI, 500 * MEBI, names=False), "all its inodes are used"),
+    ],
+)
+def test_warns_of_a_disk_before_it_is_full(here: Installation, room: Room, said: str) -> None:
+    """Below 256 MiB, or a tenth of a small disk: by status and doctor, with what happens next."""
+    there = replace(here, vitals=Vitals(room.folder, running=True, room=room))
+    told = [each.sentence for each in list_failures(there) if each.what == "disk"]
+    [sign] = [each for each in house(there, answers=True) if each.piece == "disk"]
+
+    assert [said in each for each in told] == ([True] if said else [])
+    assert said in sign.sentence
+    assert sign.verdict == ("wrong" if said else "well")
 
 
 def test_makes_nothing_where_nothing_is(bellhop: Bellhop, state: Path) -> None:

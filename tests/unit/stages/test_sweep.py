@@ -11,7 +11,7 @@ import pytest
 from bellhop.errors import DeniedError, TemporaryError, UnreachableError
 from bellhop.messages import Confirm, Sweep
 from bellhop.model.gvk import GVK, ObjectKey, Resource
-from bellhop.model.record import Tally, tallied
+from bellhop.model.tally import Tally, tallied
 from bellhop.ports.kube import Page
 from bellhop.settings import Settings
 from tests.fakes.fleet import SERVICE, Fleet, service
