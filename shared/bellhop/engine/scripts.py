@@ -24,6 +24,10 @@ def objections(declared: EventSource | Classifier | HealthCheck) -> Iterator[tup
         yield from _objections(declared)
         return
     if isinstance(declared, HealthCheck):
+        # Of the flat form the script is looked at as it was written, without what is put behind it.
+        if declared.spec.script:
+            yield from _of_scripts([(("spec", "script"), declared.spec.script)], declared.name)
+            return
         for path, said in _objections(declared.source):
             yield (("spec", "evaluateHealth") if path[1] == _AGGREGATION else path), said
         return

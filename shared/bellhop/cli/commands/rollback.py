@@ -71,8 +71,8 @@ def _roll_each(here: Installation, ours: Mapping[str, str], *, undo: bool) -> No
             failed.append(error)
     if len(failed) == len(ours):
         raise failed[0]
-    for error in failed:
-        say(f"warning: {error}", err=True)
+    for each_error in failed:
+        say(f"warning: {each_error}", err=True)
 
 
 def _roll(here: Installation, name: str, ours: str, number: int, *, undo: bool) -> None:
