@@ -15,6 +15,7 @@ from bellhop.model.check import Check, When
 from bellhop.model.gvk import GVK, Identity, ObjectKey
 from bellhop.model.hosting import MANAGEMENT, Hosting
 from bellhop.model.rollout import AT_ONCE, Rollout
+from bellhop.model.tally import Tally
 
 Phase = Literal[
     "Provisioning",
@@ -143,6 +144,8 @@ class Choice:
 class Health:
     """How a cluster was when we last met it; `missed` counts what only sweeps had found.
 
+    It and `seen` are the sums of the `tallies`; of an earlier version they have no end.
+
     A healthy one that does not ring is silent to people, and never written so. `judgement` has a
     digest of each source by which all its objects were last evaluated, or, for one of which not
     all kinds could be looked at, of each `SOURCE KIND` that could; `uid` is that of its namespace
@@ -164,6 +167,12 @@ class Health:
     unseen: tuple[GVK, ...] = ()
     mute: bool = False
     followed: tuple[GVK, ...] = ()
+    tallies: tuple[Tally, ...] = ()
+
+    @property
+    def counted_since(self) -> datetime | None:
+        """Return since when `seen` and `missed` count; None if nothing was counted yet."""
+        return self.tallies[0].since if self.tallies else None
 
 
 @frozen
@@ -391,7 +400,7 @@ class Match:
     With an `error`, `matching` is what it was before: an error is never an empty answer. It is
     `told` once deploy has been asked about it as it is; one that matches no more, and has no
     error, stays until then. One that is `held` has ended, and counts as `matching` until it is let
-    go: too much of its report ended at once.
+    go: too much of its report ended at once. Its evaluation fails since `failed_at`.
     """
 
     cluster: str
@@ -404,6 +413,7 @@ class Match:
     error: str = ""
     told: bool = False
     held: bool = False
+    failed_at: datetime | None = None
 
 
 Cause = Literal["rings", "sweep", "declaration"]
@@ -457,7 +467,7 @@ class Selection:
     `made_of` is a digest of the script and of the matches, and empty where it is to be made again.
     With an `error`, `selected` is what it was before; of one that was never `made`, nobody knows.
     It is `told` once deploy has been asked about it as it is. `left_out` names the objects that the
-    script was not given.
+    script was not given; the script fails since `failed_at`.
     """
 
     cluster: str
@@ -470,6 +480,7 @@ class Selection:
     error: str = ""
     told: bool = False
     left_out: str = ""
+    failed_at: datetime | None = None
 
     @cached_property
     def by_key(self) -> Mapping[str, Selected]:

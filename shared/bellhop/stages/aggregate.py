@@ -209,7 +209,7 @@ class Aggregate:
             made = aggregating.aggregate(source, given, self._limits)
         except ScriptError as error:
             note.what, note.detail = "failed", str(error)
-            return replace(old, made_of="", error=str(error))
+            return self._failed(old, error)
         new = replace(
             old,
             selected=self._all_selected(source, made.resources, old, deep),
@@ -218,6 +218,7 @@ class Aggregate:
             message=made.message[:_LONGEST],
             error="",
             left_out=self._left_out(deep),
+            failed_at=None,
         )
         count = f"{len(new.selected)} of {len(given)}"
         told = filter(None, (made.message, new.left_out))
@@ -240,7 +241,7 @@ class Aggregate:
         except ScriptError as error:
             note.what, note.detail = "failed", str(error)
             told = old.told and old.error == str(error)
-            return replace(old, made_of="", error=str(error), told=told)
+            return replace(self._failed(old, error), told=told)
         if made.again:
             self._look_again(source, old.cluster)
         new = replace(
@@ -251,10 +252,16 @@ class Aggregate:
             message=made.message,
             error="",
             left_out=self._left_out(deep),
+            failed_at=None,
         )
         note.what, note.detail = "selected", made.message
         same = old.made and not old.error and new.marks == old.marks
         return new if same else replace(new, since=self._records.clock.now(), told=False)
+
+    def _failed(self, old: Selection, error: ScriptError) -> Selection:
+        """Return a selection as it was, with the error and since when there has been one."""
+        at = old.failed_at if old.error else self._records.clock.now()
+        return replace(old, made_of="", error=str(error), failed_at=at)
 
     def _look_again(self, source: EventSource, cluster: str) -> None:
         body = Message(cluster, source.name).message().body

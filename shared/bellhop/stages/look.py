@@ -267,7 +267,10 @@ class Look:
             known=walk.known + len(living),
             missing=walk.missing + len(missing),
             found=walk.found + len(found),
-            missed=walk.missed + sum(not _is_ours(found.get(key)) for key in fresh),
+            # A kind of which a source is new, or was written anew, is listed for the first time:
+            # nobody was to send what was there before.
+            missed=walk.missed
+            + (0 if whole else sum(not _is_ours(found.get(key)) for key in fresh)),
             untold=untold,
             problems=course.problem(*problems),
         )

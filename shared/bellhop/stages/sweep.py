@@ -62,6 +62,7 @@ from bellhop.messages import Sweep as Message
 from bellhop.model.gvk import CLOUD_EVENT, GVK, ObjectKey, Resource
 from bellhop.model.hosting import MANAGEMENT
 from bellhop.model.record import Cluster, Health, Match, Walk, WatchedKind
+from bellhop.model.tally import tallied
 from bellhop.ports.access import Access
 from bellhop.ports.kube import Kube
 from bellhop.ports.store import ABSENT
@@ -487,16 +488,18 @@ class Sweep:
         self._try_again(course.name, failed=health.state != "Healthy")
         self._publisher.publish([Survey(course.name, full=course.walk.full, held=course.walk.held)])
         first = health.swept_at is None
-        counted = health.walk == course.walk.id
+        now, counted = self._records.clock.now(), health.walk == course.walk.id
         missed = 0 if counted or first or course.walk.full else course.walk.missed
+        tallies = tallied(health.tallies, now, 0 if counted else course.walk.found, missed)
         self._end(
             course,
             Health(
                 state="Healthy",
-                swept_at=self._records.clock.now(),
-                seen=health.seen + (0 if counted else course.walk.found),
-                missed=health.missed + missed,
+                swept_at=now,
+                seen=sum(each.seen for each in tallies),
+                missed=sum(each.missed for each in tallies),
                 judgement=judgement,
+                tallies=tallies,
             ),
         )
         if missed:

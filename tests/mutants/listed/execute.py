@@ -109,8 +109,8 @@ MUTANTS = [
     ),
     Mutant(
         "engine/checking.py",
-        "said = _WITHHELD if secret and health.message else health.message",
-        "said = health.message",
+        "said.append(_WITHHELD if secret else health.message)",
+        "said.append(health.message)",
         "What a check's script says of a Secret is told to everybody.",
     ),
     Mutant(

@@ -239,14 +239,16 @@ def test_a_failing_script_leaves_the_report_as_it_was(fleet: Fleet, east: FakeKu
     write(fleet, "b", 13)
     fleet.pump()
 
-    assert "unlucky" in selection(fleet).error
+    failing = selection(fleet)
+    assert "unlucky" in failing.error
+    assert failing.failed_at == fleet.clock.now()
     assert made(east) == ["a "]
     assert any(each.what == "failed" and "unlucky" in each.detail for each in fleet.ledger())
 
     write(fleet, "b", 12)
     fleet.pump()
 
-    assert selection(fleet).error == ""
+    assert (selection(fleet).error, selection(fleet).failed_at) == ("", None)
     assert made(east) == ["a b "]
 
 

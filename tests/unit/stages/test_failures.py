@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from bellhop.adapters.kube.errors import Call, Refusal, refusal_error
 from bellhop.errors import ConflictError, InvalidError, MissingError
 from bellhop.messages import Instantiate
 from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.model.record import NO_OBJECT
+from bellhop.model.record import NO_OBJECT, Match
 from tests.fakes.fleet import SERVICE, Fleet, service
 from tests.fakes.kept import value_of
 from tests.fakes.kube import FakeKube
@@ -408,3 +410,28 @@ def test_a_profile_of_very_many_objects_is_recorded(fleet: Fleet, east: FakeKube
     assert outcome(fleet) == ("Provisioned", "", "")
     applied = [entry for entry in fleet.ledger() if entry.what == "applied"]
     assert [len(entry.detail) for entry in applied] == [2050]
+
+
+def test_a_match_says_since_when_its_script_fails(fleet: Fleet) -> None:
+    """Not since when its object matched, nor since it changed last; and no more once it works."""
+    script = """
+function evaluate()
+  if obj.odd then error("odd " .. obj.odd) end
+  return {matching = true}
+end"""
+    fleet.register("east", env="production")
+    fleet.apply(source(script), trigger("made", CONFIG_MAP))
+    fleet.write("east", service("web"))
+    fleet.pump()
+
+    def seen(**fields: str) -> Match:
+        fleet.clock.advance(timedelta(minutes=1))
+        fleet.write("east", service("web", **fields))
+        fleet.pump()
+        return value_of(fleet.records.matches.get("fleet/east", "scripted", WEB))
+
+    first, again, mended = seen(odd="1"), seen(odd="2"), seen()
+
+    assert (first.matching, first.failed_at) == (True, first.since + timedelta(minutes=1))
+    assert ("odd 2" in again.error, again.failed_at) == (True, first.failed_at)
+    assert (mended.error, mended.failed_at, mended.since) == ("", None, first.since)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import pytest
 from bellhop.errors import DeniedError, TemporaryError, UnreachableError
 from bellhop.messages import Confirm, Sweep
 from bellhop.model.gvk import GVK, ObjectKey, Resource
+from bellhop.model.tally import Tally, tallied
 from bellhop.ports.kube import Page
 from bellhop.settings import Settings
 from tests.fakes.fleet import SERVICE, Fleet, service
@@ -101,6 +102,50 @@ def test_an_object_that_cannot_be_read_is_not_taken_for_deleted(
     sweep(fleet, 4)
 
     assert policies(east) == ["front-web"]
+
+
+def test_what_was_there_before_is_no_miss(fleet: Fleet) -> None:
+    """Neither before its cluster was registered, nor before a source asked for its kind."""
+    kube = fleet.register("east", env="production")
+    kube.put(service("before"))
+    fleet.pump()
+    fleet.apply_example("network-policy")
+    fleet.pump()
+
+    health = fleet.records.health.get("fleet/east").value
+    assert policies(kube) == ["front-before"]
+    assert (health.seen, health.missed) == (1, 0)
+    kube.put(service("after"))
+    sweep(fleet)
+    assert fleet.records.health.get("fleet/east").value.missed == 1
+
+
+def test_counts_misses_for_a_day(fleet: Fleet, east: FakeKube) -> None:
+    """A miss is told for twelve hours at least, and for a day at most, with since when."""
+    begun = fleet.clock.now()
+    east.put(service("web"))
+    sweep(fleet)
+    fleet.clock.advance(timedelta(hours=13))
+    sweep(fleet)
+    half = fleet.records.health.get("fleet/east").value
+    fleet.clock.advance(timedelta(hours=12))
+    sweep(fleet)
+    later = fleet.records.health.get("fleet/east").value
+
+    assert half.missed == 1
+    assert half.counted_since
+    assert begun <= half.counted_since < begun + timedelta(minutes=1)
+    assert (later.missed, later.seen) == (0, 4)
+    assert later.counted_since
+    assert later.counted_since > begun + timedelta(hours=13)
+
+
+def test_a_clock_that_was_ahead_leaves_no_count() -> None:
+    """A tally of the future would never end."""
+    now = datetime(2026, 1, 2, tzinfo=UTC)
+    ahead = tallied((), now + timedelta(days=60), 5, 3)
+
+    assert tallied(ahead, now, 2, 1) == (Tally(now, 2, 1),)
 
 
 def test_costs_the_same_where_much_is_as_it_was(fleet: Fleet, east: FakeKube) -> None:
