@@ -346,11 +346,18 @@ class Refusals:
 
 @frozen
 class Pulse:
-    """When who does the work began, and when it last wrote that it is there; of which `version`."""
+    """When who does the work began, and when it last wrote that it is there; of which `version`.
+
+    Its clock `jumped` last by so many seconds, ahead or back, at a time; all jumps since it began
+    together are `off`.
+    """
 
     since: datetime
     at: datetime
     version: str = ""
+    jumped_at: datetime | None = None
+    jumped: float = 0.0
+    off: float = 0.0
 
 
 @frozen

@@ -118,7 +118,7 @@ class Records:
         self.conditions = Conditions(store)
         self.previews = Previews(self._payloads)
         self.ledger = Ledger(store, ledger)
-        self.timers = Timers(store)
+        self.timers = Timers(store, clock)
         self.moves = Moves(store)
 
     def opened(self, partition: str, sort: str) -> Sealed | None:

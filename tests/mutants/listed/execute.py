@@ -211,8 +211,8 @@ MUTANTS = [
     ),
     Mutant(
         "stages/lease.py",
-        "if left > timedelta(0) and self._peers",
-        "if inventory.worker and self._peers",
+        "if left > timedelta(0) and lives",
+        "if inventory.worker and lives",
         "A dead worker's lease never ends.",
     ),
     Mutant(
