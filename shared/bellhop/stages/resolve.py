@@ -56,7 +56,7 @@ class Resolution:
             with noting(self._records, message, "", "") as note:
                 note.context = {"profile": message.profile}
                 if declared is None:
-                    made = self._writer.withdraw(found, message, note)
+                    made = self._writer.withdraw(found, message, note, undeclared=True)
                 elif declared.paused:
                     made = self._pause(found, note)
                 else:
