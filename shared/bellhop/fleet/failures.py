@@ -16,7 +16,7 @@ from bellhop.engine import looping
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.naming import set_kind
 from bellhop.errors import AwayError, UnmetError, UnreachableError, WaitingError
-from bellhop.fleet import classes, held, overview, permitted, senders, strays
+from bellhop.fleet import changes, classes, held, overview, permitted, senders, strays
 from bellhop.fleet.installation import Installation
 from bellhop.fleet.queues import Letters, dead_letters
 from bellhop.fleet.renewal import ends_at, next_at
@@ -336,6 +336,9 @@ def _held(here: Installation) -> Iterator[Failure]:
             which = f"{each.hold.source} in {each.hold.cluster}"
             sentence = f"{each.why}; held are {each.named}"
             yield Failure("held", which, each.hold.since, sentence, each.number)
+    for change in changes.held_changes(here):
+        which = f"change {change.name}"
+        yield Failure("held", which, change.since, change.why, change.addons)
 
 
 def _unseen(here: Installation) -> Iterator[Failure]:

@@ -189,9 +189,14 @@ class Instantiation:
             except PermanentError as error:
                 wrong = error
             if trigger is None or not matched:
-                sync = trigger.sync if trigger else "Continuous"
-                deleted = trigger is None
-                return self._writer.withdraw(found, message, note, sync, deleted=deleted)
+                return self._writer.withdraw(
+                    found,
+                    message,
+                    note,
+                    trigger.sync if trigger else "Continuous",
+                    deleted=trigger is None,
+                    undeclared=source is None,
+                )
             assert source is not None
             turns = self._loops.turns(message.cluster, matched, catalog.revision)
             if self._loops.holds(message, name, source.name, turns, note):

@@ -682,8 +682,8 @@ MUTANTS = [
     ),
     Mutant(
         "stages/instantiate.py",
-        'found, message, note, trigger.sync if trigger else "Continuous"',
-        'found, message, note, "Continuous"',
+        'trigger.sync if trigger else "Continuous",\n',
+        '"Continuous",\n',
         "What a trigger that is tried dry makes no more is withdrawn.",
     ),
     Mutant(

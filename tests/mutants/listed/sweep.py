@@ -106,8 +106,8 @@ MUTANTS = [
     ),
     Mutant(
         "stages/sweep.py",
-        "            ended = match.source not in sources or not known\n",
-        "            ended = not match.source\n",
+        "            if not counts or not known:\n",
+        "            if not match.source:\n",
         "Matches of sources that are gone stay.",
     ),
     Mutant(
