@@ -209,11 +209,9 @@ class Writer:
             return True
         old, token = found.value, found.token
         if deleted or undeclared:
-            catalog = self._catalogs.current()
-            if departing(catalog, old) and self._records.removals.get(_rule(old)):
-                return True
-            if any(is_declared_for(catalog, old, each) for each in old.matched):
-                return False
+            made = self._undeclared(old)
+            if made is not None:
+                return made
         # What a worker noted whose head lost, or who died, is to be left with all others.
         noted = self._records.departures.of(place(old))
         leaving = tuple(sorted({*old.destinations, *noted}))
@@ -260,6 +258,13 @@ class Writer:
             return False
         self._publisher.publish(_applications(new, message))
         return self._note(new, token)
+
+    def _undeclared(self, old: Profile) -> bool | None:
+        """Return True where the removal of a profile is held, False where it is declared again."""
+        catalog = self._catalogs.current()
+        if departing(catalog, old) and self._records.removals.get(_rule(old)):
+            return True
+        return False if any(is_declared_for(catalog, old, each) for each in old.matched) else None
 
     def _put(self, old: Profile | None, new: Profile, token: str) -> str:
         """Write a profile after noting the clusters that it leaves from now on; return its token.
