@@ -376,8 +376,8 @@ MUTANTS = [
     ),
     Mutant(
         "stages/features/resources/executor.py",
-        "releases=work.profile.leaves_policies",
-        "releases=True",
+        "releases = untouched or work.profile.leaves_policies",
+        "releases = True",
         "What is withdrawn stays.",
     ),
     Mutant(
