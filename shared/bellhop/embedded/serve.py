@@ -23,9 +23,11 @@ from bellhop.embedded.identity import ListenerIdentity
 from bellhop.embedded.living import Living
 from bellhop.embedded.mates import Mates
 from bellhop.embedded.signals import stop_on_signals, wait_for
-from bellhop.embedded.state import Embedded, make_folder, only_one, open_state
+from bellhop.embedded.state import Embedded, make_folder, only_one, open_state, room
+from bellhop.embedded.state_files import StateFiles
 from bellhop.embedded.team import at_work
 from bellhop.embedded.upkeep import Upkeep
+from bellhop.errors import MissingError
 from bellhop.fleet.installation import Inbound, Installation
 from bellhop.logs import Log
 from bellhop.settings import Settings, read
@@ -41,6 +43,7 @@ def serve(state: Path, *, host: str, port: int, advertise: str = "", processes: 
     Raises:
         BusyError: another process serves from this folder.
         InvalidError: the folder, the port or a setting cannot be used.
+        MissingError: the folder was deleted or replaced meanwhile.
     """
     settings = read(os.environ)
     log = Log()
@@ -55,7 +58,11 @@ def serve(state: Path, *, host: str, port: int, advertise: str = "", processes: 
         gc.collect()
         gc.freeze()
         log.info("Bellhop serves", url=url, state=str(state))
-        wait_for(stop)
+        try:
+            wait_for(stop, StateFiles(state).refuse_replaced)
+        except MissingError as error:
+            log.warning("Bellhop ends", error=str(error))
+            raise
         log.info("Bellhop stops")
 
 
@@ -95,7 +102,7 @@ def running(
         # The address that was read when the state was opened is that of an earlier start.
         here = replace(embedded.installation, inbound=Inbound(url, identity.ca))
         mates = Mates(state, processes - 1, living, partial(_release, embedded), log)
-        upkeep = Upkeep(clock, identity, server, log)
+        upkeep = Upkeep(clock, identity, server, log, partial(room, state))
         badge, _ = stack.enter_context(living.issued())
         stack.callback(mates.join)
         peers = Peers(badge, living.lives)

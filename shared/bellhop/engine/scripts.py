@@ -24,6 +24,10 @@ def objections(declared: EventSource | Classifier | HealthCheck) -> Iterator[tup
         yield from _objections(declared)
         return
     if isinstance(declared, HealthCheck):
+        # Of the flat form the script is looked at as it was written, without what is put behind it.
+        if declared.spec.script:
+            yield from _of_scripts([(("spec", "script"), declared.spec.script)], declared.name)
+            return
         for path, said in _objections(declared.source):
             yield (("spec", "evaluateHealth") if path[1] == _AGGREGATION else path), said
         return
@@ -95,7 +99,11 @@ def of_holder(holder: ConfigMap | Secret) -> Iterator[tuple[Path, str]]:
 
 def _lua(text: str, name: str, *, secret: bool = False) -> str:
     try:
-        luabox.Script(text, name=name)
+        if not luabox.Script(text, name=name).may_define(_FUNCTION):
+            return (
+                f"the Lua script defines no function '{_FUNCTION}', which is what is called; name"
+                " it so, without 'local'"
+            )
     except luabox.LuaError as error:
         place = f" in its line {error.line}" if error.line else ""
         if secret:
@@ -150,6 +158,7 @@ def _patterns(source: EventSource) -> Iterator[tuple[Path, str]]:
                 yield ("spec", _MESSAGING, index, spelled), getattr(match, field)
 
 
+_FUNCTION = "evaluate"
 _FIELDS = ("script", "evaluate")
 _AGGREGATION = "aggregatedSelection"
 _CEL = "evaluateCEL"

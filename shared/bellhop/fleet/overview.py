@@ -47,8 +47,15 @@ class ProfileStatus:
         return len(good.intersection(self.profile.destinations))
 
     @property
+    def removing(self) -> bool:
+        """Say whether it goes nowhere any more, and clusters still have something of it."""
+        return bool(self.profile.leaving) and not self.profile.destinations
+
+    @property
     def state(self) -> str:
         """Sum up in one word; the worst counts."""
+        if self.removing:
+            return "Removing"
         phases = {each.phase for each in self.outcomes}
         for phase in ("FailedNonRetriable", "Failed"):
             if phase in phases:
@@ -56,7 +63,7 @@ class ProfileStatus:
         if self.profile.error:
             return "FailedNonRetriable"
         if not self.profile.destinations:
-            return "Removing" if self.profile.leaving else "NoClusters"
+            return "NoClusters"
         if "DryRun" in phases:
             return "DryRun"
         everywhere = self.provisioned == len(self.profile.destinations)

@@ -84,9 +84,9 @@ class Course:
         except StaleError as error:
             raise OvertakenError(self.name) from error
 
-    def problem(self, sentence: str) -> tuple[str, ...]:
-        """Return the walk's problems with one more."""
-        return problems((*self.walk.problems, sentence))
+    def problem(self, *sentences: str) -> tuple[str, ...]:
+        """Return the walk's problems with some more."""
+        return problems((*self.walk.problems, *sentences))
 
 
 def problems(sentences: Iterable[str]) -> tuple[str, ...]:

@@ -190,7 +190,12 @@ class Instantiation:
                 wrong = error
             if trigger is None or not matched:
                 return self._writer.withdraw(
-                    found, message, note, trigger.sync if trigger else "Continuous"
+                    found,
+                    message,
+                    note,
+                    trigger.sync if trigger else "Continuous",
+                    deleted=trigger is None,
+                    undeclared=source is None,
                 )
             assert source is not None
             turns = self._loops.turns(message.cluster, matched, catalog.revision)

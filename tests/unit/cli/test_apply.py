@@ -93,6 +93,23 @@ def test_refuses_lua_that_cannot_be_compiled(
     assert not list(here.records.manifests.names("EventSource"))
 
 
+@pytest.mark.parametrize("text", ["function evalute()", "local function evaluate()"])
+def test_refuses_lua_that_defines_no_evaluate(
+    bellhop: Bellhop, here: Installation, text: str
+) -> None:
+    """Nothing could call it; it would match nothing, and say so for each object alone."""
+    broken = SCRIPTED.replace("function evaluate()", text).replace("true", "true}")
+    result = bellhop("apply", "-f", "-", stdin=broken)
+
+    assert result.exit_code == 2
+    assert result.stderr.splitlines()[-1] == (
+        "error: standard input, document 1, line 12, spec.resourceSelectors[1].evaluate: the Lua"
+        " script defines no function 'evaluate', which is what is called; name it so, without"
+        " 'local'"
+    )
+    assert not list(here.records.manifests.names("EventSource"))
+
+
 WRITTEN = """
 apiVersion: v1
 kind: KIND

@@ -85,6 +85,7 @@ BOUNDED = {
     "Cluster.spec",
     "Health.unseen",
     "Health.followed",
+    "Health.tallies",
     "Issuer.keys",
     "Walk.untold",
     "Walk.unseen",

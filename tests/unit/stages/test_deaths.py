@@ -200,6 +200,16 @@ WAYS = {
         ("yes", [set()]),
         _FAR,
     ),
+    "an object is handed over": Way(
+        lambda fleet: (
+            fleet.apply(profile(), holder("own", config("a", "v: '1'"))),
+            fleet.pump(),
+            fleet.apply(profile(name="next"), holder("next", config("a", "v: '2'"))),
+        ),
+        lambda fleet: rig.delete(fleet, ("ClusterProfile", "", "own")),
+        lambda kubes: (said(kubes[EAST]), [x for x in kubes[EAST].calls if x.verb == "remove"]),
+        ({"a": "2"}, []),
+    ),
     "what is Local follows a label": Way(
         hosted,
         lambda fleet: rig.label(fleet, "east", {"env": "test"}),

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from bellhop.adapters.kube.errors import Call, Refusal, refusal_error
 from bellhop.errors import ConflictError, InvalidError, MissingError
 from bellhop.messages import Instantiate
 from bellhop.model.gvk import GVK, ObjectKey
-from bellhop.model.record import NO_OBJECT
+from bellhop.model.record import NO_OBJECT, Match
 from tests.fakes.fleet import SERVICE, Fleet, service
 from tests.fakes.kept import value_of
 from tests.fakes.kube import FakeKube
@@ -318,7 +320,7 @@ def test_deletes_nothing_when_one_is_missing(fleet: Fleet) -> None:
 
 
 def test_a_profile_with_one_object_in_two_forms_is_a_conflict(fleet: Fleet, east: FakeKube) -> None:
-    """What holds both is named, and nothing is applied."""
+    """What holds both is named, and the first is applied."""
     fleet.apply(
         source(MATCHES), trigger("made", CONFIG_MAP + "\n---\n" + CONFIG_MAP + "\nimmutable: true")
     )
@@ -329,7 +331,7 @@ def test_a_profile_with_one_object_in_two_forms_is_a_conflict(fleet: Fleet, east
     phase, reason, message = outcome(fleet)
     assert (phase, reason) == ("FailedNonRetriable", ConflictError.code)
     assert "in two forms" in message
-    assert made(east) == []
+    assert made(east) == ["made-for-web"]
 
 
 def test_resumes_a_change_that_was_abandoned(fleet: Fleet, east: FakeKube) -> None:
@@ -408,3 +410,28 @@ def test_a_profile_of_very_many_objects_is_recorded(fleet: Fleet, east: FakeKube
     assert outcome(fleet) == ("Provisioned", "", "")
     applied = [entry for entry in fleet.ledger() if entry.what == "applied"]
     assert [len(entry.detail) for entry in applied] == [2050]
+
+
+def test_a_match_says_since_when_its_script_fails(fleet: Fleet) -> None:
+    """Not since when its object matched, nor since it changed last; and no more once it works."""
+    script = """
+function evaluate()
+  if obj.odd then error("odd " .. obj.odd) end
+  return {matching = true}
+end"""
+    fleet.register("east", env="production")
+    fleet.apply(source(script), trigger("made", CONFIG_MAP))
+    fleet.write("east", service("web"))
+    fleet.pump()
+
+    def seen(**fields: str) -> Match:
+        fleet.clock.advance(timedelta(minutes=1))
+        fleet.write("east", service("web", **fields))
+        fleet.pump()
+        return value_of(fleet.records.matches.get("fleet/east", "scripted", WEB))
+
+    first, again, mended = seen(odd="1"), seen(odd="2"), seen()
+
+    assert (first.matching, first.failed_at) == (True, first.since + timedelta(minutes=1))
+    assert ("odd 2" in again.error, again.failed_at) == (True, first.failed_at)
+    assert (mended.error, mended.failed_at, mended.since) == ("", None, first.since)

@@ -164,7 +164,6 @@ def test_refuses_what_is_nested_too_deep(watching: Fleet, depth: int, pair: str)
         (("object",), []),
         (("rang",), "2026-01-01T00:00:00"),
         (("rang",), 7),
-        (("rang",), "9999-01-01T00:00:00+00:00"),
     ],
     ids=lambda value: str(value)[:40],
 )
@@ -264,25 +263,22 @@ def test_an_odd_audit_event_costs_no_other(watching: Fleet) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ahead", "status", "lag"),
+    ("ahead", "lag"),
     [
-        pytest.param(timedelta(minutes=-60), 200, timedelta(hours=1), id="an hour ago"),
-        pytest.param(timedelta(minutes=14), 200, timedelta(0), id="a clock that is ahead"),
-        pytest.param(timedelta(minutes=16), 400, None, id="a clock that is far ahead"),
+        pytest.param(timedelta(minutes=-60), timedelta(hours=1), id="an hour ago"),
+        pytest.param(timedelta(minutes=14), timedelta(0), id="a clock that is ahead"),
+        pytest.param(timedelta(days=400), timedelta(0), id="a clock that is far ahead"),
     ],
 )
-def test_takes_a_little_future_for_now(
-    watching: Fleet, ahead: timedelta, status: int, lag: timedelta | None
-) -> None:
-    """A clock that is ahead loses no events; a time that nobody can mean is refused."""
+def test_takes_the_future_for_now(watching: Fleet, ahead: timedelta, lag: timedelta) -> None:
+    """A clock that is wrong loses no events, be it the sender's or ours."""
     now = watching.clock.now()
 
     reply = watching.send("east", {"object": stored(), "rang": (now + ahead).isoformat()})
 
-    assert reply.status == status
-    if lag is not None:
-        [delivery] = watching.queues["evaluate"].receive(1, wait=timedelta(0))
-        assert delivery.message.body["rang"] == (now - lag).isoformat()
+    assert reply.status == 200
+    [delivery] = watching.queues["evaluate"].receive(1, wait=timedelta(0))
+    assert delivery.message.body["rang"] == (now - lag).isoformat()
 
 
 def test_speaks_of_a_clock_that_differs(watching: Fleet) -> None:

@@ -26,6 +26,7 @@ from bellhop.stages.features.resources.preview import Preview
 from bellhop.stages.features.resources.reading import Resources
 from bellhop.stages.features.resources.reloading import Reloading
 from bellhop.stages.features.resources.step import Steps
+from bellhop.stages.features.resources.transfer import Transfer
 from bellhop.stages.features.resources.wants import Wants
 from bellhop.stages.hands import Hands
 from bellhop.stages.titles import Titles
@@ -69,6 +70,7 @@ class Executor:
         patience = settings.visibility / _PART
         self._wants = Wants(access, resources, limits, records.clock, patience)
         self._drift = Drift(access, records.clock)
+        self._transfer = Transfer(records, publisher, hands)
 
     def plan(self, work: Work) -> Plan:
         """Decide what to do about the objects of a profile in a cluster."""
@@ -78,10 +80,15 @@ class Executor:
             wanted = self._wants.of(work)
             if work.watches:
                 self._drift.look(work, wanted)
-            made = plan(self._reloading.look(work, wanted), work.held, staying=_staying(work))
+            wanted = self._reloading.look(work, wanted)
+            goes_on = work.profile.continue_on_conflict
+            made = plan(wanted, work.held, staying=_staying(work), continues=goes_on)
+            work.lacking += made.rivals
             # Nobody knows what of what is held is there for a cluster that lacks something.
             return replace(made, back=()) if work.lacking else made
-        return plan((), work.held, releases=work.profile.leaves_policies)
+        untouched = work.profile.leaves_unchanged
+        releases = untouched or work.profile.leaves_policies
+        return plan((), work.held, releases=releases, untouched=untouched)
 
     def reads_otherwise(self, work: Work) -> bool:
         """Say whether what templates read has changed since."""
@@ -97,6 +104,7 @@ class Executor:
             self._do(work, partial(self._apply, kube, work), wanted)
         if not work.failed and not work.lacking:
             # A profile that could not be applied as a whole takes nothing away.
+            self._transfer.give(work, plan)
             for unwanted in plan.back:
                 self._do(work, partial(self._steps.leave, kube, work), unwanted)
 

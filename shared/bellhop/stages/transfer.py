@@ -1,0 +1,67 @@
+"""Moves a report to the source that takes its place, so that a rename withdraws nothing.
+
+    the new source's trail and match are written ─► the manifests ─► sweep ─► evaluated as usual
+
+No worker has evaluated a source that was in force nowhere: that it has no match yet says nothing.
+Until it is evaluated it counts as matching what the source matched that its trigger named before.
+The matches are written before the manifests: no worker reads them until the source is in force.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+
+from bellhop.engine.catalog import Catalog
+from bellhop.errors import StaleError
+from bellhop.model.kinds import Declaration, DeclarationKey
+from bellhop.model.record import Match
+from bellhop.ports.store import ABSENT
+from bellhop.records import Records
+
+
+class ReportTransfer:
+    """Copies matches from a source to its successor."""
+
+    def __init__(self, records: Records) -> None:
+        self._records = records
+
+    def copy(self, before: Catalog, changed: Mapping[DeclarationKey, Declaration]) -> None:
+        """Write the matches of sources that triggers are about to name in place of others."""
+        if not any(each.rule in before.triggers for each in changed):
+            return
+        clusters = before.clusters.values()
+        after = before.with_rules(before.revision, clusters, changed, before.choices)
+        for cluster, old, new in _successions(before, after):
+            for match in self._records.matches.of(cluster, old):
+                if match.matching:
+                    self._copy(after, match, new)
+
+    def _copy(self, after: Catalog, match: Match, source: str) -> None:
+        """Write one match, if the new source may have it; CloudEvents are kept for one source."""
+        cluster, key = match.cluster, match.key
+        if source not in {each.name for each in after.sources_of(cluster, key)}:
+            return
+        self._records.trails.name(self._records.trails.get(cluster, key), [source])
+        copied = replace(match, source=source, error="", told=True, held=False)
+        with suppress(StaleError):
+            self._records.matches.put(copied, expect=ABSENT)
+
+
+def _successions(before: Catalog, after: Catalog) -> Iterator[tuple[str, str, str]]:
+    """Yield each cluster, source and successor that no trigger named there before."""
+    changed = {
+        name
+        for name, each in after.triggers.items()
+        if name in before.triggers and each is not before.triggers[name]
+    }
+    for cluster in after.clusters if changed else ():
+        known, found = before.sources_in(cluster), set()
+        for name in changed:
+            old = before.source_of(before.triggers[name], cluster)
+            new = after.source_of(after.triggers[name], cluster)
+            # One account's rights say nothing about what another's source may see.
+            if old and new and new.name not in known and old.account == new.account:
+                found.add((cluster, old.name, new.name))
+        yield from sorted(found)
