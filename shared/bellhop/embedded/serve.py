@@ -22,6 +22,7 @@ from bellhop.embedded.front import Front
 from bellhop.embedded.identity import ListenerIdentity
 from bellhop.embedded.living import Living
 from bellhop.embedded.mates import Mates
+from bellhop.embedded.resync import resync_unbuffered
 from bellhop.embedded.signals import stop_on_signals, wait_for
 from bellhop.embedded.state import Embedded, make_folder, only_one, open_state, room
 from bellhop.embedded.state_files import StateFiles
@@ -97,6 +98,7 @@ def running(
         server = Server(front, host=host, port=port, certificate_pem=certificate, key_pem=key)
         server.start()
         stack.callback(server.stop)
+        resync_unbuffered(embedded.installation.records)
         url = advertise.rstrip("/") or f"https://{_bracketed(host)}:{server.port}"
         _write_address(state, url, identity.ca)
         # The address that was read when the state was opened is that of an earlier start.

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from bellhop.engine.digest import same
 from bellhop.errors import InvalidError
 from bellhop.frozen import frozen
 from bellhop.model.gvk import GVK, ObjectKey
@@ -155,17 +156,20 @@ def changes_nothing(request: Mapping[str, Any]) -> bool:
 
     Controllers that apply the same thing every few seconds would otherwise cost a dozen reads
     each time. What only changes managedFields counts as nothing, since these are not sent.
+
+    Raises:
+        InvalidError: no API server sends such a request.
     """
     if request.get("operation") != "UPDATE":
         return False
     before, after = request.get("oldObject"), request.get("object")
     if not isinstance(before, dict) or not isinstance(after, dict):
         return False
-    return _bare(before) == _bare(after)
+    return same(_bare(before), _bare(after))
 
 
 def _bare(manifest: dict[str, Any]) -> dict[str, Any]:
-    metadata = {**(manifest.get("metadata") or {})}
+    metadata = {**_mapping(manifest.get("metadata"))}
     metadata.pop("managedFields", None)
     return {**manifest, "metadata": metadata}
 

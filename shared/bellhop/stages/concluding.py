@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from bellhop.engine.acting import Matched, action, standing
 from bellhop.engine.catalog import Catalog
+from bellhop.engine.digest import same
 from bellhop.engine.observe import bury
 from bellhop.errors import PermanentError
 from bellhop.gotemplate import Limits
@@ -39,7 +40,7 @@ class Concluding:
         stays, over = standing(trigger, cluster, matched, self._limits)
         for key, manifest in over:
             seen = self._records.observations.get(message.cluster, key)
-            if not seen or seen.value.manifest != manifest:
+            if not seen or not same(seen.value.manifest, manifest):
                 # Something newer is kept, and is about to be judged.
                 continue
             if self._is_over(catalog, seen.value):

@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeVar
 
 from bellhop.engine.catalog import Catalog
 from bellhop.engine.difference import PROFILES, SETS, TRIGGERS, Key
+from bellhop.engine.digest import same
 from bellhop.engine.order import refuse_cycle
 from bellhop.errors import InvalidError, MissingError, StaleError
 from bellhop.frozen import frozen
@@ -128,7 +129,7 @@ class Declare:
             if kept is None:
                 raise MissingError(f"cannot change {key[0]} '{key[2]}': it is not there any more")
             manifest = _annotated(kept.value, annotations)
-            if manifest == kept.value:
+            if same(manifest, kept.value):
                 return Declared(*key, "unchanged")
             new = of(manifest)
             before = self._catalogs.known()
@@ -522,4 +523,4 @@ def _annotated(manifest: Manifest, changes: Mapping[str, str | None]) -> Manifes
 def _change(new: Declaration, old: Manifest | None) -> Change:
     if old is None:
         return "created"
-    return "unchanged" if old == new.written else "configured"
+    return "unchanged" if same(old, new.written) else "configured"

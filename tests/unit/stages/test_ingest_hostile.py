@@ -66,7 +66,18 @@ BATCH = {
 REVIEW = json.loads((PAYLOADS / "admission-create-service.json").read_text())
 AUDIT = json.loads((PAYLOADS / "audit-create-service.json").read_text())
 DELETED = json.loads((PAYLOADS / "audit-deletecollection.json").read_text())
-BODIES = [BATCH, REVIEW, AUDIT, DELETED]
+UPDATE = json.loads((PAYLOADS / "admission-status-put.json").read_text())
+ALIVE = {
+    "apiVersion": "bellhop.dev/v1",
+    "kind": "Alive",
+    "version": "0.1.0",
+    "owed": 1,
+    "since": "2026-01-01T00:00:00+00:00",
+    "problem": "no right",
+    "messaging": "",
+    "refused": {"v1/Service": "no right"},
+}
+BODIES = [BATCH, REVIEW, UPDATE, AUDIT, DELETED, ALIVE]
 
 numbers = st.integers() | st.floats() | st.sampled_from([2**63, -(2**63), 10**400, 1e308])
 texts = st.text(max_size=8) | st.sampled_from(
@@ -117,6 +128,16 @@ def test_answers_whatever_json_holds(body: Any) -> None:
             assert '"severity": "ERROR"' not in fleet.output.getvalue()
         finally:
             fleet.close()
+
+
+@pytest.mark.parametrize("body", BODIES, ids=lambda body: str(body["kind"]))
+@pytest.mark.parametrize("odd", ["x", 5, [1], {"a": [1]}, [["a", "b"]]], ids=str)
+def test_answers_each_body_with_any_one_value_odd(watching: Fleet, body: Any, odd: Any) -> None:
+    """Whichever value is of another shape, the request is taken or refused, never failed on."""
+    for path in paths(body):
+        reply = watching.post("east", put(body, path, odd))
+
+        assert reply.status in {200, 400}, (path, watching.output.getvalue())
 
 
 @pytest.fixture
