@@ -199,7 +199,8 @@ class Walk:
     `step` is what it does next in `kind`, which is `absent` where no version of it is served:
     its list goes on with `after`, beyond the place `last`, which is within that page if it was
     `cut`; `read` objects in `size` bytes were on its pages so far, `known` were kept, and `missing`
-    of these are on no page. A `trial` reads it to its end first, and keeps nothing. `untold` says
+    of these are on no page, beside `claims` that only the sender has shown; whether so many are
+    `doubted`. A `trial` reads it to its end first, and keeps nothing. `untold` says
     of a kind up to which place observations were written that may not have been told. `hand` names
     who wrote it last. In a
     `mute` cluster the API server could not be told to ring; in one that is `held` profiles have
@@ -222,6 +223,8 @@ class Walk:
     trial: bool = False
     known: int = 0
     missing: int = 0
+    claims: int = 0
+    doubted: bool = False
     barren: int = 0
     restarts: int = 0
     found: int = 0
@@ -384,7 +387,9 @@ class Observation:
     """The newest we know of one object.
 
     `manifest` is None for a tombstone. `resource_version` grows with every write in one cluster
-    (KEP-5504 made comparing it official); 0 is older than anything.
+    (KEP-5504 made comparing it official); 0 is older than anything. One that is `unconfirmed` was
+    sent by the cluster's sender, and no list or read of ours has shown that life of it. A tombstone
+    is so where a read of ours found that there is no such object.
     """
 
     cluster: str
@@ -393,6 +398,7 @@ class Observation:
     resource_version: int
     manifest: Mapping[str, Any] | None
     seen_at: datetime
+    unconfirmed: bool = False
 
     @property
     def gone(self) -> bool:

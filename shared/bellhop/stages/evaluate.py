@@ -257,7 +257,7 @@ class Evaluate:
             note.before = judged.took
             for _ in range(_RETRIES):
                 match = self._match(judged, observation, kept.value if kept else None)
-                if kept and match:
+                if kept and match and not (observation.gone and observation.unconfirmed):
                     match = self._guarded(kept.value, match)
                 if match is None:
                     return False

@@ -10,6 +10,7 @@ kept. Where versions say so, the object itself is read before the page is believ
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice, takewhile
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -49,6 +50,8 @@ _ANEW: Mapping[str, Any] = {
     "trial": False,
     "known": 0,
     "missing": 0,
+    "claims": 0,
+    "doubted": False,
     "barren": 0,
 }
 """A walk at the beginning of a kind."""
@@ -89,7 +92,7 @@ class Look:
             case "read":
                 self._read(course, gvk, whole=whole)
             case "judge":
-                course.keep(step="bury" if self._believed(course, gvk) else "next")
+                self._judge(course, gvk)
             case "bury":
                 self._bury_some(course, gvk)
 
@@ -247,12 +250,17 @@ class Look:
         before = {each.key: each for each in heads}
         living = [key for key, each in before.items() if not each.gone]
         missing = [key for key in living if key not in found and key not in unread]
+        # What only the sender has ever shown proves nothing against a list.
+        claims = 0 if walk.absent else sum(before[key].unconfirmed for key in missing)
         news = [seen for key, seen in found.items() if _is_news(seen, before.get(key))]
         mark = walk.untold.get(str(gvk), "")
         if news and mark < last:
             # Whoever comes after a death tells all up to here, whatever it finds written.
             course.keep(untold={**walk.untold, str(gvk): last})
         fresh = [key for seen in news for key in self._write(course.kube, seen)]
+        for key in found.keys() & before.keys():
+            if before[key].unconfirmed and not _is_news(found[key], before[key]):
+                self._records.observations.confirm(course.name, before[key])
         due = {*found, *before} if whole else {key for key in found if _place(key) <= mark}
         self._tell(course.name, {*fresh, *due})
         self._records.walks.suspect(course.name, missing)
@@ -264,8 +272,9 @@ class Look:
             step="read" if reach.after or reach.cut else "judge",
             **reach._asdict(),
             read=walk.read + len(found) + len(problems),
-            known=walk.known + len(living),
-            missing=walk.missing + len(missing),
+            known=walk.known + len(living) - claims,
+            missing=walk.missing + len(missing) - claims,
+            claims=walk.claims + claims,
             found=walk.found + len(found),
             # A kind of which a source is new, or was written anew, is listed for the first time:
             # nobody was to send what was there before.
@@ -303,6 +312,12 @@ class Look:
 
     # What is gone -------------------------------------------------------------------------------
 
+    def _judge(self, course: Course, gvk: GVK) -> None:
+        """Have suspects buried; of a list that is doubted those that only the sender has shown."""
+        doubted = not self._believed(course, gvk)
+        skips = doubted and not course.walk.claims
+        course.keep(step="next" if skips else "bury", doubted=doubted)
+
     def _believed(self, course: Course, gvk: GVK) -> bool:
         """Hold back a deletion of suspiciously much until sweeps in a row agree."""
         walk, settings = course.walk, self._settings
@@ -331,23 +346,26 @@ class Look:
     def _bury_some(self, course: Course, gvk: GVK) -> None:
         """Look for the next suspects, and bury those that are gone."""
         suspects = list(islice(self._records.walks.suspects(course.name, gvk), _BATCH))
-        buried = self._bury(course.kube, course.name, suspects)
+        buried = self._bury(course, suspects)
         if len(suspects) < _BATCH:
-            self._records.strikes.clear(course.name, gvk)
+            if not course.walk.doubted:
+                self._records.strikes.clear(course.name, gvk)
             course.keep(step="next", missed=course.walk.missed + buried)
         elif buried:
             course.keep(missed=course.walk.missed + buried)
 
-    def _bury(self, kube: Kube, cluster: str, suspects: Sequence[ObjectKey]) -> int:
+    def _bury(self, course: Course, suspects: Sequence[ObjectKey]) -> int:
         """Bury those that a read confirms as not there, tell, and suspect them no longer."""
-        told: list[ObjectKey] = []
+        cluster, told = course.name, list[ObjectKey]()
         buried = 0
         for key in suspects:
             head = self._records.observations.head(cluster, key)
-            if head and not head.gone and self._is_gone(kube, cluster, key):
-                tomb = bury(
-                    cluster, key, head.uid, head.resource_version, self._records.clock.now()
-                )
+            if head and not head.gone and course.walk.doubted and not head.unconfirmed:
+                continue
+            if head and not head.gone and self._is_gone(course.kube, cluster, key):
+                now = self._records.clock.now()
+                tomb = bury(cluster, key, head.uid, head.resource_version, now)
+                tomb = replace(tomb, unconfirmed=head.unconfirmed)
                 if self._records.observations.put(tomb, asked=head.token):
                     buried += 1
                     told.append(key)

@@ -219,6 +219,53 @@ def test_what_comes_while_a_cluster_is_asked_is_not_undone_by_its_answer(
     assert policies(east) == []
 
 
+def _claim(number: int) -> dict[str, Any]:
+    made = service(f"lie-{number}")
+    made["metadata"] |= {"uid": f"u-{number}", "resourceVersion": "1"}
+    return {"object": made}
+
+
+def test_what_a_sender_invents_goes_with_the_next_sweep(tmp_path: Path) -> None:
+    """However much it is: no guard against lying lists protects what no list has ever shown."""
+    fleet = Fleet(tmp_path)
+    east = fleet.register("east", env="production")
+    fleet.apply_example("network-policy")
+    fleet.pump()
+    for number in range(5):
+        fleet.write("east", service(f"real-{number}"))
+    fleet.send("east", *map(_claim, range(30)))
+    fleet.pump()
+    assert len(policies(east)) == 35
+
+    sweep(fleet)
+
+    assert policies(east) == [f"front-real-{number}" for number in range(5)]
+    assert list(fleet.records.holds.all("fleet/east")) == []
+
+
+def test_what_a_list_has_shown_once_is_guarded_beside_what_none_has(tmp_path: Path) -> None:
+    """A list that loses all of a sudden takes only along what the sender alone has told of."""
+    fleet = Fleet(tmp_path)
+    east = fleet.register("east", env="production")
+    fleet.apply_example("network-policy")
+    fleet.pump()
+    for number in range(20):
+        fleet.write("east", service(f"real-{number:02}"))
+    fleet.pump()
+    sweep(fleet)
+    fleet.send("east", *map(_claim, range(30)))
+    fleet.send("east", {"object": dict(east.objects(SERVICE)[0])})
+    fleet.pump()
+    for each in east.objects(SERVICE):
+        east.drop(SERVICE, "default", each["metadata"]["name"])
+
+    sweep(fleet)
+
+    assert len(policies(east)) == 20
+    assert not any("lie" in name for name in policies(east))
+    assert "20 of 20 are missing" in fleet.records.health.get("fleet/east").value.message
+
+
 def test_holds_a_deletion_of_suspiciously_much(tmp_path: Path) -> None:
     """More than half of many objects gone at once is believed when three sweeps agree."""
     fleet = Fleet(tmp_path, Settings(hold_share=0))
