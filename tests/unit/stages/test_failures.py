@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -286,6 +288,89 @@ def test_leaves_policies_when_told_so(fleet: Fleet, east: FakeKube) -> None:
     assert made(east) == ["made-for-web"]
     assert "projectsveltos.io" not in str(east.objects(CONFIG))
     assert list(fleet.records.inventories.of("fleet/east")) == []
+
+
+FIRST_ERA = """
+apiVersion: lib.projectsveltos.io/v1alpha1
+kind: EventSource
+metadata: {name: scripted}
+spec: {group: "", version: v1, kind: Service, collectResources: true}
+---
+apiVersion: lib.projectsveltos.io/v1alpha1
+kind: %s
+metadata: {name: made}
+spec:
+  sourceClusterSelector: env=production
+  eventSourceName: scripted
+  oneForEvent: %s
+  stopMatchingBehavior: LeavePolicies
+  policyRefs: [{kind: ConfigMap, name: made, namespace: default}]
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: made, namespace: default}
+data:
+  main.yaml: |
+    apiVersion: v1
+    kind: ConfigMap
+    metadata: {name: "made", namespace: default}
+    data: {of: "%s"}
+"""
+ENDS: dict[str, Callable[[Fleet, dict[str, Any]], object]] = {
+    "it is deleted": lambda fleet, stored: fleet.drop("east", stored),
+    "its trigger is": lambda fleet, _: fleet.declare.delete(
+        [(fleet.catalogs.current().triggers["made"].kind, "", "made")]
+    ),
+    "its source is": lambda fleet, _: fleet.declare.delete([("EventSource", "", "scripted")]),
+    "its cluster is selected no more": lambda fleet, _: fleet.declare.label(
+        "fleet/east", {"env": "test"}
+    ),
+}
+
+
+@pytest.mark.parametrize("ends", ENDS)
+@pytest.mark.parametrize("kind", ["EventTrigger", "EventBasedAddOn"])
+@pytest.mark.parametrize(
+    ("one", "said"),
+    [
+        ("true", "{{ .Resource.metadata.name }}"),
+        ("false", "{{ range .Resources }}{{ .metadata.name }}{{ end }}"),
+    ],
+)
+def test_the_first_era_leaves_policies_too(
+    fleet: Fleet, east: FakeKube, ends: str, kind: str, one: str, said: str
+) -> None:
+    """Whatever ends the event, and however its trigger was called: the object stays as it is."""
+    fleet.apply(FIRST_ERA % (kind, one, said))
+    stored = fleet.write("east", service("web"))
+    fleet.pump()
+    ENDS[ends](fleet, stored)
+    fleet.pump()
+
+    assert [each["data"] for each in east.objects(CONFIG)] == [{"of": "web"}]
+    assert list(fleet.records.inventories.of("fleet/east")) == []
+
+
+def test_what_is_rendered_no_more_goes_with_leave_policies_too(
+    fleet: Fleet, east: FakeKube
+) -> None:
+    """As in Sveltos: one profile for all that matches is left once nothing matches any more."""
+    one_each = FIRST_ERA.replace('"made", namespace', '"for-{{ .metadata.name }}", namespace')
+    body = one_each % ("EventTrigger", "false", "{{ .metadata.name }}")
+    begin = "    apiVersion: v1\n    kind: ConfigMap\n"
+    body = body.replace(begin, "    {{ range .Resources }}\n    ---\n" + begin) + "    {{ end }}\n"
+    fleet.apply(body)
+    stored = [fleet.write("east", service(name)) for name in "ab"]
+    fleet.pump()
+    assert made(east) == ["for-a", "for-b"]
+
+    fleet.drop("east", stored[0])
+    fleet.pump()
+    assert made(east) == ["for-b"]
+
+    fleet.drop("east", stored[1])
+    fleet.pump()
+    assert made(east) == ["for-b"]
 
 
 def test_refuses_to_change_one_for_event(fleet: Fleet, east: FakeKube) -> None:
