@@ -24,7 +24,7 @@ from bellhop.ports.kube import Kube, Page
 from bellhop.records import Records
 from bellhop.records.observations import Seen
 from bellhop.settings import Settings
-from bellhop.stages.course import Course
+from bellhop.stages.course import MOST_UNSERVED, Course
 from bellhop.stages.ledger import Nobody, Note, write
 
 PAGE = 500
@@ -96,7 +96,8 @@ class Look:
         there = course.kube.resource(gvk) is not None
         served = None if there else course.kube.served(gvk.group, gvk.kind)
         if there or served is None:
-            course.keep(step="read", absent=not there, **fresh)
+            unserved = course.walk.unserved if there else (*course.walk.unserved, gvk)
+            course.keep(step="read", absent=not there, unserved=unserved[:MOST_UNSERVED], **fresh)
             return
         # Its objects are there, and this version of them is not to be seen.
         self._log.warning("Skipped a kind", cluster=course.name, kind=str(gvk))
