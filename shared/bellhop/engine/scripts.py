@@ -97,6 +97,21 @@ def of_holder(holder: ConfigMap | Secret) -> Iterator[tuple[Path, str]]:
             yield (field, entry), said
 
 
+def declaring(holder: ConfigMap | Secret) -> Iterator[tuple[Path, str]]:
+    """Yield which entries of a ConfigMap or Secret hold declarations, which nobody would read."""
+    from bellhop.engine.instantiate import entries_of  # noqa: PLC0415 - few write so
+    from bellhop.engine.manifests import declaration_in  # noqa: PLC0415 - for `apply` alone
+
+    try:
+        entries = entries_of(holder)
+    except InvalidError:
+        return
+    field = "data" if isinstance(holder, ConfigMap) else "stringData"
+    for entry, text in sorted(entries.items()):
+        if said := declaration_in(text):
+            yield (field, entry), said
+
+
 def _lua(text: str, name: str, *, secret: bool = False) -> str:
     try:
         if not luabox.Script(text, name=name).may_define(_FUNCTION):

@@ -175,7 +175,7 @@ class Rehearsal:
 
     def _generate(self, judged: Sequence[Tried]) -> Iterator[Generated]:
         found = [(each.key, each.manifest) for each in judged if each.matching]
-        matching, _ = standing(self.trigger, self.cluster, found, self._limits)
+        matching = standing(self.trigger, self.cluster, found, self._limits).stays
         if not self.trigger.one_for_event:
             if matching:
                 yield self._profile("", matching)

@@ -150,9 +150,10 @@ class Health:
     digest of each source by which all its objects were last evaluated, or, for one of which not
     all kinds could be looked at, of each `SOURCE KIND` that could; `uid` is that of its namespace
     kube-system, which no two clusters share. `failures` counts the times in a row that we could
-    not look; `walk` is the last one that ended, and `unseen` are the kinds that
-    it could not look at. In a `mute` one the API server could not be told to ring. Of the kinds
-    that are `followed` whoever reads them has read them again since the cluster rings for them.
+    not look; `walk` is the last one that ended, `unseen` are the kinds that it could not look at,
+    and `unserved` those that the cluster does not serve. In a `mute` one the API server could not
+    be told to ring. Of the kinds that are `followed` whoever reads them has read them again since
+    the cluster rings for them.
     """
 
     state: Literal["Healthy", "Silent", "Down", "Unknown"] = "Unknown"
@@ -168,6 +169,7 @@ class Health:
     mute: bool = False
     followed: tuple[GVK, ...] = ()
     tallies: tuple[Tally, ...] = ()
+    unserved: tuple[GVK, ...] = ()
 
     @property
     def counted_since(self) -> datetime | None:
@@ -204,7 +206,8 @@ class Walk:
     of a kind up to which place observations were written that may not have been told. `hand` names
     who wrote it last. In a
     `mute` cluster the API server could not be told to ring; in one that is `held` profiles have
-    objects that are to stay as they were applied. What is `followed` is so in its health, too.
+    objects that are to stay as they were applied. What is `followed` or `unserved` is so in its
+    health, too.
     """
 
     id: str
@@ -237,6 +240,7 @@ class Walk:
     mute: bool = False
     held: bool = False
     followed: tuple[GVK, ...] = ()
+    unserved: tuple[GVK, ...] = ()
 
 
 @frozen

@@ -23,6 +23,9 @@ MOST_PROBLEMS = 10
 MOST_UNSEEN = 100
 """Kinds that a walk passes over because they cannot be looked at; beyond that, who could?"""
 
+MOST_UNSERVED = 5
+"""Kinds that a cluster does not serve, of which it is kept: those who wait for them say so."""
+
 _LONGEST = 512
 """Characters of a sentence that are kept."""
 

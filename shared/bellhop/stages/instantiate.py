@@ -185,7 +185,10 @@ class Instantiation:
             wrong: PermanentError | None = None
             try:
                 if trigger and source:
-                    matched = self._concluding.standing(catalog, trigger, message, matched)
+                    stands = self._concluding.standing(catalog, trigger, message, matched)
+                    if stands is None:
+                        return True
+                    matched = stands
             except PermanentError as error:
                 wrong = error
             if trigger is None or not matched:

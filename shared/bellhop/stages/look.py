@@ -26,7 +26,7 @@ from bellhop.ports.kube import Kube, Manifest, Page, Unread
 from bellhop.records import Records
 from bellhop.records.observations import Seen
 from bellhop.settings import Settings
-from bellhop.stages.course import Course
+from bellhop.stages.course import MOST_UNSERVED, Course
 from bellhop.stages.ledger import Nobody, Note, write
 
 PAGE = 500
@@ -111,7 +111,9 @@ class Look:
         there = course.kube.resource(gvk) is not None
         served = None if there else course.kube.served(gvk.group, gvk.kind)
         if there or served is None:
-            course.keep(step="read", absent=not there, **{**fresh, "trial": there and unseen})
+            unserved = course.walk.unserved if there else (*course.walk.unserved, gvk)
+            fresh |= {"trial": there and unseen, "unserved": unserved[:MOST_UNSERVED]}
+            course.keep(step="read", absent=not there, **fresh)
             return
         # Its objects are there, and this version of them is not to be seen.
         self._log.warning("Skipped a kind", cluster=course.name, kind=str(gvk))

@@ -541,6 +541,7 @@ class Sweep:
             unseen=walk.unseen,
             mute=walk.mute,
             followed=walk.followed,
+            unserved=walk.unserved,
         )
         token = self._records.health.token(course.name)
         # Whoever ends the walk after this has written something else by then.

@@ -15,7 +15,7 @@ from click.testing import Result
 
 from bellhop.cli.views.sources import _conditions
 from bellhop.fleet.installation import Installation
-from bellhop.model.gvk import ObjectKey
+from bellhop.model.gvk import GVK, ObjectKey
 from bellhop.model.kinds import EventSource, event_report, of
 from bellhop.model.record import (
     NO_OBJECT,
@@ -245,6 +245,19 @@ def test_a_report_says_how_old_it_may_be(bellhop: Bellhop, here: Installation) -
     report = read(bellhop("get", "er", "sveltos--sveltos-service--workload", "-o", "yaml"))
     assert report["status"]["sweptAt"] == f"{swept:%Y-%m-%dT%H:%M:%SZ}"
     assert bellhop("get", "er").stdout.splitlines()[1].split()[-1] == "7m"
+
+
+def test_a_source_says_which_kind_it_waits_for(bellhop: Bellhop, here: Installation) -> None:
+    """One that a cluster does not serve, as the last sweep found."""
+    fleet.populate(here)
+    assert "Waits for" not in bellhop("describe", "es", "sveltos-service").stdout
+    health = here.records.health.get("default/workload").value
+    unserved = (GVK("example.org", "v1", "Widget"), fleet.SERVICE.gvk)
+    here.records.health.put("default/workload", replace(health, unserved=unserved))
+    said = "Service.v1 in default/workload: not served there, looked for at each sweep"
+
+    assert said in bellhop("describe", "es", "sveltos-service").stdout
+    assert said in bellhop("get", "es", "-o", "wide").stdout
 
 
 def test_a_report_says_what_fails(bellhop: Bellhop, here: Installation) -> None:

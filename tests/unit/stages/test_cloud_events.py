@@ -14,6 +14,7 @@ from bellhop.engine.cloud_events import BATCH, STRUCTURED, CloudEvent, attribute
 from bellhop.model.gvk import CLOUD_EVENT, GVK
 from bellhop.stages.entrance import Reply, Request
 from tests.fakes.fleet import Fleet, cloud_event, service
+from tests.fakes.kept import value_of
 
 CONFIG = GVK("", "v1", "ConfigMap")
 
@@ -194,7 +195,40 @@ def test_an_action_that_fails_is_told_and_takes_nothing_away(listening: Fleet) -
 
     assert set(held(listening)) == {"web"}
     [profile] = listening.records.profiles.of("each")
-    assert profile.error.endswith("its cloudEventAction was rendered to neither Create nor Delete")
+    assert profile.error.endswith(
+        "its cloudEventAction was rendered to something else than Create, Delete or nothing"
+    )
+
+
+ACTED = """\
+    {{ if eq .CloudEvent.type "example.build.removed" }}Delete
+    {{- else if eq .CloudEvent.type "example.build.finished" }}Create{{ end }}"""
+
+
+@pytest.mark.parametrize("rules", [EACH, ALL], ids=["for each", "for all"])
+def test_an_action_that_is_rendered_to_nothing_is_none(fleet: Fleet, rules: str) -> None:
+    """Such an event brings nothing, and takes nothing away of what an earlier one brought."""
+    action = next(line for line in rules.splitlines() if "Delete{{ else }}Create" in line)
+    fleet.register("east", env="production")
+    fleet.apply(SOURCE, rules.replace(action, ACTED))
+    fleet.pump()
+
+    def tell(subject: str, kind: str, **more: str) -> list[dict[str, Any]]:
+        fleet.tell("east", cloud_event(subject, kind, **more))
+        fleet.pump()
+        return list(held(fleet).values())
+
+    assert tell("web", "started") == []
+    assert list(fleet.records.profiles.heads("each" if rules is EACH else "all")) == []
+    brought = tell("web", "finished")
+    assert len(brought) == 1
+    assert tell("web", "started", id="another") == brought
+    [head] = fleet.records.observations.heads("fleet/east", CLOUD_EVENT)
+    kept_now = value_of(fleet.records.observations.get("fleet/east", head.key)).manifest
+    assert kept_now
+    assert "started" in str(kept_now)
+    assert tell("web", "removed") == []
+    assert [profile.error for profile in fleet.records.profiles.heads("each")] == []
 
 
 def test_data_decide_by_lua_and_by_cel(fleet: Fleet) -> None:
